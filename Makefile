@@ -1,0 +1,70 @@
+# Every target works from a bare checkout: what it needs is installed into .venv on first use,
+# and again when the files that list it change. Nothing needs root.
+
+PYTHON ?= python3
+PYTEST_ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP_INSTALL := $(BIN)/python -m pip -qq --disable-pip-version-check install
+RUN_READY := $(VENV)/.installed
+DEV_READY := $(VENV)/.installed-dev
+DEMO := $(CURDIR)/.demo
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help run test test-system check bench clean
+
+help: ## List the targets
+	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' Makefile | expand -t 20
+	@echo
+	@echo 'PYTHON=python3.12 chooses the interpreter, PYTEST_ARGS="-k bulk" narrows the tests.'
+
+run: export VERIFYD_DATABASE_URL := sqlite:///$(DEMO)/verifyd.db
+run: export VERIFYD_MOT_FIRST_YEARS ?= 3
+run: $(RUN_READY) ## Serve a demo register on 127.0.0.1:8000, with a key and a curl line to try
+	@mkdir -p '$(DEMO)'
+	@$(BIN)/verifyd demo
+	@exec $(BIN)/verifyd serve
+
+test: $(DEV_READY) ## Run all tests but the long ones, on both engines
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-system: $(DEV_READY) ## Run the long tests of the whole system
+	@$(BIN)/python -m pytest -m system_long $(PYTEST_ARGS)
+
+check: $(DEV_READY) ## Check lint, format, types and import contracts
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+bench: $(DEV_READY) ## Measure the hot path
+	@$(BIN)/python -m tests.bench
+
+clean: ## Remove everything that make made, the demo's data too
+	@rm -rf $(VENV) '$(DEMO)' build dist *.egg-info .*_cache .hypothesis .schemathesis
+	@find app tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@command -v '$(PYTHON)' >/dev/null || { \
+	    echo "verifyd: '$(PYTHON)' is not there. Install Python 3.11 or newer," \
+	        "or name it: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@'$(PYTHON)' -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo "verifyd: needs Python 3.11 or newer, and '$(PYTHON)' is $$('$(PYTHON)' -V 2>&1)." \
+	        "Name another: make PYTHON=python3.12" >&2; exit 1; }
+	@'$(PYTHON)' -c 'import ensurepip, venv' 2>/dev/null || { \
+	    echo "verifyd: '$(PYTHON)' cannot make virtual environments." \
+	        "On Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	@echo 'Making the environment in $(VENV) ...'
+	@'$(PYTHON)' -m venv --clear $(VENV)
+
+$(RUN_READY): setup.cfg pyproject.toml | $(BIN)/python
+	@echo 'Installing what the service needs ...'
+	@$(PIP_INSTALL) --editable '.[pinned]'
+	@touch $@
+
+$(DEV_READY): setup.cfg pyproject.toml | $(BIN)/python
+	@echo 'Installing what the service, its tests and checks need ...'
+	@$(PIP_INSTALL) --editable '.[dev]'
+	@touch $(RUN_READY) $@

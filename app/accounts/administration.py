@@ -1,0 +1,189 @@
+"""What an operator does with accounts, plans and keys (D3, D12).
+
+Every function is one transaction; each refusal is an OperatorError with a sentence.
+"""
+
+from datetime import date
+from typing import Any
+
+from app import clock
+from app.accounts.models import ACCOUNTS_MAX, BULK_MAX, NAME_CHARACTERS_MAX, Account, ApiKey, Plan
+from app.accounts.tokens import TAG_CHARACTERS, Token, new_token, random_base62
+from app.database import Engine
+from app.errors import OperatorError
+
+DEFAULT_PLAN = "standard"
+ROTATION_GRACE_SECONDS = 24 * 3600
+_REQUESTS_MAX = 1_000_000_000
+_WINDOW_SECONDS_MAX = 366 * 24 * 3600
+
+
+def create_account(engine: Engine, name: str, plan: str = DEFAULT_PLAN) -> Account:
+    """Make an account on a plan; its name is taken once per installation."""
+    name = _checked_text("an account's name", name)
+    with engine.atomic():
+        require_plan(engine, plan)
+        if Account.select().where(Account.name == name).exists(engine):
+            raise OperatorError(f"there is already an account named {name}")
+        if Account.select().count(engine) >= ACCOUNTS_MAX:
+            raise OperatorError(f"an installation holds at most {ACCOUNTS_MAX:,} accounts")
+        tag = _unused_tag(engine)
+        Account.insert(tag=tag, name=name, plan=plan, created_at=clock.now()).execute(engine)
+        return require_account(engine, name)
+
+
+def set_account_plan(engine: Engine, name: str, plan: str) -> Account:
+    """Move an account to another plan; it counts from the next request."""
+    with engine.atomic():
+        require_plan(engine, plan)
+        account = require_account(engine, name)
+        Account.update(plan=plan).where(Account.id == account.id).execute(engine)
+        return require_account(engine, name)
+
+
+def require_account(engine: Engine, name: str) -> Account:
+    """Return the account of that name."""
+    account: Account | None = Account.select().where(Account.name == name).first(engine)
+    if account is None:
+        raise OperatorError(f"there is no account named {name}")
+    return account
+
+
+def list_accounts(engine: Engine) -> list[Account]:
+    """Return all accounts by name."""
+    return list(Account.select().order_by(Account.name).execute(engine))
+
+
+def set_plan(
+    engine: Engine,
+    name: str,
+    *,
+    requests: int,
+    window_seconds: int,
+    bulk_max: int,
+    domains_max: int,
+) -> Plan:
+    """Add a plan, or change one; it counts from the next request of its accounts (D12)."""
+    name = _checked_text("a plan's name", name, 30)
+    limits = {
+        "requests": (requests, 1, _REQUESTS_MAX),
+        "window": (window_seconds, 1, _WINDOW_SECONDS_MAX),
+        "bulk-max": (bulk_max, 1, BULK_MAX),
+        "domains-max": (domains_max, 0, 1_000_000),
+    }
+    for limit, (value, least, most) in limits.items():
+        if not least <= value <= most:
+            raise OperatorError(f"--{limit} must be from {least:,} to {most:,}")
+    values = {
+        "requests": requests,
+        "window_seconds": window_seconds,
+        "bulk_max": bulk_max,
+        "domains_max": domains_max,
+    }
+    Plan.insert(name=name, **values).on_conflict(
+        conflict_target=[Plan.name], update=values
+    ).execute(engine)
+    return require_plan(engine, name)
+
+
+def require_plan(engine: Engine, name: str) -> Plan:
+    """Return the plan of that name."""
+    plan: Plan | None = Plan.select().where(Plan.name == name).first(engine)
+    if plan is None:
+        known = ", ".join(p.name for p in list_plans(engine))
+        raise OperatorError(f"there is no plan named {name}; there are {known}")
+    return plan
+
+
+def list_plans(engine: Engine) -> list[Plan]:
+    """Return all plans, the smallest first."""
+    return list(Plan.select().order_by(Plan.requests, Plan.name).execute(engine))
+
+
+def create_key(
+    engine: Engine, account_name: str, label: str = "", expires_at: int | None = None
+) -> tuple[ApiKey, Token]:
+    """Make a key for an account; its text exists in the returned Token and nowhere else."""
+    label = _checked_text("a label", label) if label else ""
+    if expires_at is not None and expires_at <= clock.now():
+        raise OperatorError("a key must expire in the future")
+    with engine.atomic():
+        account = require_account(engine, account_name)
+        return _insert_key(engine, account, label=label, expires_at=expires_at)
+
+
+def list_keys(engine: Engine, account_name: str | None = None) -> list[ApiKey]:
+    """Return the keys of an account, or all, the oldest first; each brings its account."""
+    query = ApiKey.select(ApiKey, Account).join(Account).order_by(ApiKey.created_at, ApiKey.id)
+    if account_name is not None:
+        query = query.where(ApiKey.account == require_account(engine, account_name))
+    return list(query.execute(engine))
+
+
+def revoke_key(engine: Engine, key_id: str) -> ApiKey:
+    """End a key at once and for good; a key that was revoked before stays as it is."""
+    with engine.atomic():
+        key = require_key(engine, key_id)
+        if key.revoked_at is None:
+            now = clock.now()
+            ApiKey.update(revoked_at=now).where(ApiKey.id == key_id).execute(engine)
+        return require_key(engine, key_id)
+
+
+def rotate_key(
+    engine: Engine, key_id: str, grace_seconds: int = ROTATION_GRACE_SECONDS
+) -> tuple[ApiKey, Token]:
+    """Make a key in place of another, which lives on for the grace period (D3).
+
+    The new key has the old one's account, label and expiry. Refused for a key that no longer
+    works, so that rotating cannot bring a revoked key's access back.
+    """
+    if grace_seconds < 0:
+        raise OperatorError("--grace must be 0 seconds or more")
+    with engine.atomic():
+        old = require_key(engine, key_id)
+        now = clock.now()
+        if old.revoked_at is not None or (old.expires_at is not None and old.expires_at <= now):
+            raise OperatorError(f"key {key_id} no longer works; make a new one")
+        ends_at = min(now + grace_seconds, old.expires_at or now + grace_seconds)
+        ApiKey.update(expires_at=ends_at).where(ApiKey.id == key_id).execute(engine)
+        return _insert_key(engine, old.account, label=old.label, expires_at=old.expires_at)
+
+
+def require_key(engine: Engine, key_id: str) -> ApiKey:
+    """Return the key of that id, with its account."""
+    query = ApiKey.select(ApiKey, Account).join(Account).where(ApiKey.id == key_id)
+    key: ApiKey | None = query.first(engine)
+    if key is None:
+        raise OperatorError(f"there is no key {key_id}")
+    return key
+
+
+def end_of_day(day: date) -> int:
+    """Return the Unix seconds at which a day is over in UTC: `--expires DATE` includes it."""
+    return (day - date(1970, 1, 1)).days * 86_400 + 86_400
+
+
+def _insert_key(
+    engine: Engine, account: Account, *, label: str, expires_at: int | None
+) -> tuple[ApiKey, Token]:
+    token = new_token(account.tag)
+    values: dict[str, Any] = {"label": label, "created_at": clock.now(), "expires_at": expires_at}
+    ApiKey.insert(
+        id=token.key_id, account=account.id, secret_hash=token.secret_hash, **values
+    ).execute(engine)
+    return require_key(engine, token.key_id), token
+
+
+def _unused_tag(engine: Engine) -> str:
+    while True:
+        tag = random_base62(TAG_CHARACTERS)
+        if not Account.select().where(Account.tag == tag).exists(engine):
+            return tag
+
+
+def _checked_text(what: str, text: str, characters_max: int = NAME_CHARACTERS_MAX) -> str:
+    text = text.strip()
+    if not 1 <= len(text) <= characters_max or not text.isprintable():
+        raise OperatorError(f"{what} must have 1 to {characters_max} printable characters")
+    return text

@@ -1,0 +1,71 @@
+"""Who presents this key: one compiled query on every request, no cache (D3)."""
+
+import hmac
+from typing import NamedTuple
+
+from app import clock
+from app.accounts.models import Account, ApiKey, Plan
+from app.accounts.tokens import parse_token
+from app.catalogue import state_expression
+from app.database import Engine, Prepared, parameter
+
+
+class Caller(NamedTuple):
+    """The account behind a valid key, its plan, and the registers as they are at that moment."""
+
+    account_id: int
+    key_id: str
+    plan: str
+    requests: int
+    window_seconds: int
+    bulk_max: int
+    domains_max: int
+    registers: str
+    """State of the registers, as `app.catalogue` reads it; empty if there are none."""
+
+
+class Authenticator:
+    """Checks presented keys against the database."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._find = Prepared(
+            engine,
+            lambda: (
+                ApiKey.select(
+                    Account.tag,
+                    ApiKey.secret_hash,
+                    ApiKey.expires_at,
+                    ApiKey.revoked_at,
+                    Account.id,
+                    ApiKey.id,
+                    Plan.name,
+                    Plan.requests,
+                    Plan.window_seconds,
+                    Plan.bulk_max,
+                    Plan.domains_max,
+                    state_expression(),
+                )
+                .join(Account)
+                .join(Plan)
+                .where(ApiKey.id == parameter("key_id"))
+            ),
+        )
+
+    def find_caller(self, key: str) -> Caller | None:
+        """Return whom a presented key stands for; None if malformed, unknown, expired or revoked.
+
+        Raises peewee.PeeweeException if the database cannot answer.
+        """
+        token = parse_token(key)
+        if token is None:
+            return None
+        row = self._find.row(key_id=token.key_id)
+        if row is None:
+            return None
+        tag, secret_hash, expires_at, revoked_at, *caller, registers = row
+        is_right = hmac.compare_digest(secret_hash, token.secret_hash)
+        if not is_right or tag != token.account_tag or revoked_at is not None:
+            return None
+        if expires_at is not None and expires_at <= clock.now():
+            return None
+        return Caller._make((*caller, registers or ""))

@@ -1,0 +1,76 @@
+"""The text of a key: how it is made, and taken apart without asking the database (D3).
+
+`vfd_<account 6><key 8>_<secret 43><check 6>`, all base62; the check is the CRC-32 of
+everything before it.
+"""
+
+import hashlib
+import secrets
+import string
+import zlib
+from typing import NamedTuple
+
+_DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
+_PREFIX = "vfd_"
+TAG_CHARACTERS = 6
+KEY_ID_CHARACTERS = 8
+_SECRET_CHARACTERS = 43
+_CHECK_CHARACTERS = 6
+_SECRET_BITS = 256
+_LENGTH = 4 + TAG_CHARACTERS + KEY_ID_CHARACTERS + 1 + _SECRET_CHARACTERS + _CHECK_CHARACTERS
+
+
+class Token(NamedTuple):
+    """The three parts of a key that mean something."""
+
+    account_tag: str
+    key_id: str
+    secret: str
+
+    @property
+    def text(self) -> str:
+        """The key as its holder sees it, once."""
+        body = f"{_PREFIX}{self.account_tag}{self.key_id}_{self.secret}"
+        return body + _check(body)
+
+    @property
+    def secret_hash(self) -> str:
+        """SHA-256 of the secret, in hexadecimal: all that is stored of it."""
+        return hashlib.sha256(self.secret.encode()).hexdigest()
+
+
+def new_token(account_tag: str) -> Token:
+    """Return a fresh key for the account with this tag."""
+    secret = base62(secrets.randbits(_SECRET_BITS), _SECRET_CHARACTERS)
+    return Token(account_tag, random_base62(KEY_ID_CHARACTERS), secret)
+
+
+def parse_token(text: str) -> Token | None:
+    """Take a presented key apart; None if it is none, or mistyped."""
+    if len(text) != _LENGTH or not text.startswith(_PREFIX) or not text.isascii():
+        return None
+    body, check = text[:-_CHECK_CHARACTERS], text[-_CHECK_CHARACTERS:]
+    if _check(body) != check:
+        return None
+    ids, separator, secret = body[len(_PREFIX) :].partition("_")
+    if not separator or len(secret) != _SECRET_CHARACTERS or not (ids + secret).isalnum():
+        return None
+    return Token(ids[:TAG_CHARACTERS], ids[TAG_CHARACTERS:], secret)
+
+
+def random_base62(characters: int) -> str:
+    """Return random digits and letters, every text of that length equally likely."""
+    return "".join(secrets.choice(_DIGITS) for _ in range(characters))
+
+
+def base62(number: int, characters: int) -> str:
+    """Return `number` in base 62, with leading zeros."""
+    digits = []
+    for _ in range(characters):
+        number, digit = divmod(number, len(_DIGITS))
+        digits.append(_DIGITS[digit])
+    return "".join(reversed(digits))
+
+
+def _check(body: str) -> str:
+    return base62(zlib.crc32(body.encode()), _CHECK_CHARACTERS)

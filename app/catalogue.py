@@ -1,0 +1,86 @@
+"""Which registers there are, where each is stored, and how a reader reaches them (D25, D26).
+
+The state of all registers is one short text, read together with the key of a request:
+`native/1/vpf,rdw/3/v` is name, generation and the tables that hold rows. A worker whose
+attached registers come from another text attaches anew.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import peewee
+from peewee import fn
+
+from app.database import Engine, SqliteEngine
+
+REGISTERS_MAX = 8
+"""SQLite attaches ten files at most; a register of each agency and two to spare (D25)."""
+
+KINDS = ("vehicles", "policies", "fines")
+
+
+class Register(peewee.Model):
+    """A register: its current generation and what it holds."""
+
+    name = peewee.CharField(30, primary_key=True)
+    generation = peewee.IntegerField()
+    kinds = peewee.CharField(3)
+    """First letters of the kinds that were ever loaded; look-ups skip the other tables."""
+    vehicles = peewee.BigIntegerField(default=0)
+    policies = peewee.BigIntegerField(default=0)
+    fines = peewee.BigIntegerField(default=0)
+    loaded_at = peewee.BigIntegerField(null=True)
+
+    class Meta:
+        table_name = "register"
+
+
+class RegisterRef(NamedTuple):
+    """One register as a reader sees it."""
+
+    name: str
+    generation: int
+    kinds: str
+
+    @property
+    def schema(self) -> str:
+        """The name its tables are qualified with: `register_NAME` (D25)."""
+        return f"register_{self.name}"
+
+    def holds(self, kind: str) -> bool:
+        """Tell whether rows of this kind (`vehicles`, ...) were ever loaded."""
+        return kind[0] in self.kinds
+
+
+def state_expression() -> peewee.Node:
+    """Return a scalar subquery for the state of all registers; null if there are none."""
+    one = Register.name.concat("/").concat(Register.generation.cast("text"))
+    one = one.concat("/").concat(Register.kinds)
+    return Register.select(fn.string_agg(one, ",").order_by(Register.name))
+
+
+@lru_cache(maxsize=8)
+def in_precedence(state: str, order: tuple[str, ...]) -> tuple[RegisterRef, ...]:
+    """Return the registers of a state, those of `order` first, the others by name (D26)."""
+    rank = {name: position for position, name in enumerate(order)}
+    refs = []
+    for entry in state.split(",") if state else ():
+        name, generation, kinds = entry.split("/")
+        refs.append(RegisterRef(name, int(generation), kinds))
+    return tuple(sorted(refs, key=lambda ref: (rank.get(ref.name, len(rank)), ref.name)))
+
+
+def register_file(database: Path, name: str, generation: int) -> Path:
+    """Return the file of a register's generation, beside the main SQLite database."""
+    return database.with_name(f"{database.stem}.register_{name}.{generation}{database.suffix}")
+
+
+def attach(engine: Engine, registers: Sequence[RegisterRef]) -> None:
+    """Let this thread's connection read exactly these registers, under their schema names."""
+    if isinstance(engine, SqliteEngine):
+        path = engine.path
+        engine.attach_only(
+            {ref.schema: register_file(path, ref.name, ref.generation) for ref in registers}
+        )

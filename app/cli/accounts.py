@@ -1,0 +1,165 @@
+"""`verifyd accounts`, `verifyd plans`, `verifyd keys` (D3, D12)."""
+
+import argparse
+from datetime import date
+from typing import Any
+
+from app import clock
+from app.accounts import administration
+from app.accounts.models import Account, ApiKey, Plan
+from app.accounts.tokens import Token
+from app.cli.output import print_item, print_items
+from app.cli.parser import Commands, add_command, add_group
+from app.cli.session import opened_database
+
+_PLAN_COLUMNS = ("name", "requests", "window_seconds", "bulk_max", "domains_max")
+_ACCOUNT_COLUMNS = ("name", "plan", "tag", "created_at")
+_KEY_COLUMNS = ("id", "account", "label", "status", "created_at", "expires_at", "revoked_at")
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the three command groups."""
+    accounts = add_group(commands, "accounts", "make and list accounts")
+    create = add_command(accounts, "create", _create_account, "make an account")
+    create.add_argument("name", metavar="NAME")
+    create.add_argument("--plan", metavar="PLAN", default=administration.DEFAULT_PLAN)
+    change = add_command(accounts, "set-plan", _set_account_plan, "move an account to a plan")
+    change.add_argument("name", metavar="NAME")
+    change.add_argument("plan", metavar="PLAN")
+    add_command(accounts, "list", _list_accounts, "list accounts")
+
+    plans = add_group(commands, "plans", "change and list plans")
+    plan = add_command(plans, "set", _set_plan, "add a plan, or change one from the next request")
+    plan.add_argument("name", metavar="NAME")
+    plan.add_argument("--requests", type=int, required=True, metavar="N", help="per window")
+    plan.add_argument("--window", type=int, required=True, metavar="SECONDS")
+    plan.add_argument("--bulk-max", type=int, required=True, metavar="N", help="at most 10,000")
+    plan.add_argument("--domains-max", type=int, required=True, metavar="N")
+    add_command(plans, "list", _list_plans, "list plans")
+
+    keys = add_group(commands, "keys", "make, list, revoke and rotate API keys")
+    key = add_command(keys, "create", _create_key, "make a key; it is shown once")
+    key.add_argument("account", metavar="ACCOUNT")
+    key.add_argument("--label", metavar="TEXT", default="")
+    key.add_argument(
+        "--expires", type=_iso_date, metavar="DATE", help="last day it works, YYYY-MM-DD (UTC)"
+    )
+    listed = add_command(keys, "list", _list_keys, "list keys, without their secrets")
+    listed.add_argument("account", metavar="ACCOUNT", nargs="?")
+    revoked = add_command(keys, "revoke", _revoke_key, "end a key from the next request")
+    revoked.add_argument("id", metavar="ID")
+    rotated = add_command(keys, "rotate", _rotate_key, "make a key in place of another")
+    rotated.add_argument("id", metavar="ID")
+    rotated.add_argument(
+        "--grace",
+        type=int,
+        metavar="SECONDS",
+        default=administration.ROTATION_GRACE_SECONDS,
+        help="how long the old key lives on; default one day",
+    )
+
+
+def _create_account(args: argparse.Namespace) -> None:
+    with opened_database() as engine:
+        print_item(args, _account(administration.create_account(engine, args.name, args.plan)))
+
+
+def _set_account_plan(args: argparse.Namespace) -> None:
+    with opened_database() as engine:
+        print_item(args, _account(administration.set_account_plan(engine, args.name, args.plan)))
+
+
+def _list_accounts(args: argparse.Namespace) -> None:
+    with opened_database() as engine:
+        accounts = [_account(account) for account in administration.list_accounts(engine)]
+    print_items(args, accounts, _ACCOUNT_COLUMNS)
+
+
+def _set_plan(args: argparse.Namespace) -> None:
+    with opened_database() as engine:
+        plan = administration.set_plan(
+            engine,
+            args.name,
+            requests=args.requests,
+            window_seconds=args.window,
+            bulk_max=args.bulk_max,
+            domains_max=args.domains_max,
+        )
+        print_item(args, _plan(plan))
+
+
+def _list_plans(args: argparse.Namespace) -> None:
+    with opened_database() as engine:
+        print_items(args, list(map(_plan, administration.list_plans(engine))), _PLAN_COLUMNS)
+
+
+def _create_key(args: argparse.Namespace) -> None:
+    expires_at = administration.end_of_day(args.expires) if args.expires else None
+    with opened_database() as engine:
+        made = administration.create_key(engine, args.account, args.label, expires_at)
+        print_item(args, _new_key(*made))
+
+
+def _list_keys(args: argparse.Namespace) -> None:
+    with opened_database() as engine:
+        keys = [_key(key) for key in administration.list_keys(engine, args.account)]
+    print_items(args, keys, _KEY_COLUMNS)
+
+
+def _revoke_key(args: argparse.Namespace) -> None:
+    with opened_database() as engine:
+        print_item(args, _key(administration.revoke_key(engine, args.id)))
+
+
+def _rotate_key(args: argparse.Namespace) -> None:
+    with opened_database() as engine:
+        key, token = administration.rotate_key(engine, args.id, args.grace)
+        old = administration.require_key(engine, args.id)
+        replaced = {"replaces": old.id, "replaced_until": _time(old.expires_at)}
+        print_item(args, _new_key(key, token) | replaced)
+
+
+def _account(account: Account) -> dict[str, Any]:
+    return {
+        "name": account.name,
+        "plan": account.plan_id,
+        "tag": account.tag,
+        "created_at": _time(account.created_at),
+    }
+
+
+def _plan(plan: Plan) -> dict[str, Any]:
+    return {column: getattr(plan, column) for column in _PLAN_COLUMNS}
+
+
+def _key(key: ApiKey) -> dict[str, Any]:
+    return {
+        "id": key.id,
+        "account": key.account.name,
+        "label": key.label,
+        "status": _key_status(key),
+        "created_at": _time(key.created_at),
+        "expires_at": _time(key.expires_at),
+        "revoked_at": _time(key.revoked_at),
+    }
+
+
+def _new_key(key: ApiKey, token: Token) -> dict[str, Any]:
+    members = _key(key)
+    return {"id": members.pop("id"), "key": token.text, **members}
+
+
+def _key_status(key: ApiKey) -> str:
+    if key.revoked_at is not None:
+        return "revoked"
+    if key.expires_at is not None and key.expires_at <= clock.now():
+        return "expired"
+    return "active"
+
+
+def _time(epoch_seconds: int | None) -> str | None:
+    return None if epoch_seconds is None else clock.iso_utc(epoch_seconds)
+
+
+def _iso_date(text: str) -> date:
+    return date.fromisoformat(text)

@@ -1,0 +1,42 @@
+"""What commands print: tables for people, one JSON document with `--json`."""
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+Item = Mapping[str, Any]
+
+
+def print_item(args: argparse.Namespace, item: Item) -> None:
+    """Print one thing: a line for each member, or a JSON object."""
+    if args.json:
+        _print_json(item)
+        return
+    width = max(len(name) for name in item)
+    for name, value in item.items():
+        print(f"{name:{width}}  {_shown(value)}")
+
+
+def print_items(args: argparse.Namespace, items: Sequence[Item], columns: Sequence[str]) -> None:
+    """Print many: a table, or a JSON array. `columns` are the members the table shows."""
+    if args.json:
+        _print_json(items)
+        return
+    rows = [[_shown(item[column]) for column in columns] for item in items]
+    widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
+    for row in [list(columns), *rows]:
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        print(line.rstrip())
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def _print_json(document: object) -> None:
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(document)).decode() + "\n")

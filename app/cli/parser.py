@@ -1,0 +1,33 @@
+"""How commands are declared: groups of subcommands, each with `--help` and `--json`."""
+
+import argparse
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+else:
+    Commands = object
+
+Run = Callable[[argparse.Namespace], None]
+
+
+def add_group(commands: Commands, name: str, summary: str) -> Commands:
+    """Add a command that has subcommands, and return the place for them."""
+    group = commands.add_parser(name, help=summary, description=summary)
+    return group.add_subparsers(required=True, metavar="COMMAND", title="commands")
+
+
+def add_command(
+    commands: Commands, name: str, run: Run, summary: str, *, prints_data: bool = True
+) -> argparse.ArgumentParser:
+    """Add a command and return its parser, for its arguments.
+
+    Args:
+        prints_data: give it `--json`, for one JSON document on stdout (DESIGN 4).
+    """
+    command = commands.add_parser(name, help=summary, description=summary)
+    command.set_defaults(run=run)
+    if prints_data:
+        command.add_argument("--json", action="store_true", help="print one JSON document")
+    return command

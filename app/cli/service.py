@@ -1,0 +1,92 @@
+"""`verifyd serve`, `check`, `migrate` and `version`."""
+
+import argparse
+import importlib.metadata
+import os
+import platform
+import sys
+from pathlib import Path
+
+import peewee
+
+from app.cli.output import print_item
+from app.cli.parser import Commands, add_command
+from app.cli.session import opened_database
+from app.config import SETTINGS, Config, ConfigError
+from app.errors import OperatorError
+from app.schema import migrate, program_schema, versions
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the four commands."""
+    add_command(commands, "serve", _serve, "serve until told to stop", prints_data=False)
+    add_command(commands, "check", _check, "report everything wrong with the settings at once")
+    add_command(commands, "migrate", _migrate, "create the database, or bring it up to date")
+    add_command(commands, "version", _version, "tell versions")
+
+
+def _serve(_args: argparse.Namespace) -> None:
+    Config.from_env()
+    # NOTE: that module is gunicorn's configuration: it reads the environment when imported.
+    from app.server import serve  # noqa: PLC0415
+
+    serve()
+
+
+def _check(args: argparse.Namespace) -> None:
+    try:
+        config = Config.from_env()
+        faults = _faults(config)
+    except ConfigError as error:
+        faults = error.faults
+    print_item(args, {"ok": not faults, "faults": faults}) if args.json else None
+    if faults:
+        raise OperatorError("\n".join(faults))
+    if not args.json:
+        print("all settings are right; the database can be used")
+
+
+def _faults(config: Config) -> list[str]:
+    """Return what is wrong beyond the settings' texts: files, rights, schema."""
+    faults = []
+    try:
+        with opened_database():
+            pass
+    except (OperatorError, peewee.PeeweeException) as error:
+        faults.append(f"{SETTINGS['database_url'].variable}: {error}")
+    existing = _nearest_existing(config.state_dir)
+    if not os.access(existing, os.W_OK | os.X_OK) or not existing.is_dir():
+        faults.append(f"{SETTINGS['state_dir'].variable}: {existing} cannot be written to")
+    if config.bind.startswith("unix:"):
+        parent = Path(config.bind.removeprefix("unix:")).parent
+        if not os.access(parent, os.W_OK | os.X_OK):
+            faults.append(f"{SETTINGS['bind'].variable}: {parent} cannot be written to")
+    return faults
+
+
+def _nearest_existing(path: Path) -> Path:
+    path = path.absolute()
+    return path if path.exists() else _nearest_existing(path.parent)
+
+
+def _migrate(args: argparse.Namespace) -> None:
+    with opened_database(create=True, check_schema=False) as engine:
+        applied = migrate(engine)
+        found = versions(engine)
+    if args.json:
+        print_item(args, {"applied": applied, "schema": found.database})
+        return
+    for script in applied:
+        print(f"applied {script}")
+    print(f"the database is at schema {found.database}")
+
+
+def _version(args: argparse.Namespace) -> None:
+    members = {
+        "version": importlib.metadata.version("verifyd"),
+        "schema": program_schema(),
+        "sqlite": ".".join(map(str, peewee.SqliteDatabase.server_version)),
+        "python": platform.python_version(),
+    }
+    print_item(args, members)
+    sys.stdout.flush()

@@ -1,0 +1,48 @@
+"""A command's way to the database: the settings, the owner's rights, a usable schema."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from app.config import Config
+from app.database import Engine, SqliteEngine, close_quietly, open_engine
+from app.errors import OperatorError
+from app.schema import versions
+
+
+@contextmanager
+def opened_database(*, create: bool = False, check_schema: bool = True) -> Iterator[Engine]:
+    """Open the database that the settings name, for one command.
+
+    Args:
+        create: make the SQLite file if it is missing; only `migrate` and `demo` may (D27).
+        check_schema: refuse a schema that this program cannot use (D29).
+
+    Raises ConfigError, or OperatorError with what to do.
+    """
+    engine = open_engine(Config.from_env().database_url, create=create)
+    if isinstance(engine, SqliteEngine):
+        _check_file(engine, create=create)
+    try:
+        if check_schema:
+            refusal = versions(engine).refusal()
+            if refusal:
+                raise OperatorError(refusal)
+        yield engine
+    finally:
+        close_quietly(engine)
+
+
+def _check_file(engine: SqliteEngine, *, create: bool) -> None:
+    if not engine.path.exists():
+        if not create:
+            raise OperatorError(f"there is no database {engine.path}: run `verifyd migrate`")
+        engine.path.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
+        return
+    owner = engine.path.stat().st_uid
+    if owner != os.geteuid():
+        # Files made beside the database by another user would lock the service out (D27).
+        raise OperatorError(
+            f"{engine.path} belongs to user {owner}, not to you ({os.geteuid()}); "
+            f"run the command as its owner: sudo -u '#{owner}' verifyd ..."
+        )

@@ -1,0 +1,27 @@
+"""The only reader of the clock: everything that needs the time asks here."""
+
+import time
+from datetime import UTC, date, datetime, timedelta, tzinfo
+
+
+def now() -> int:
+    """Return the time as whole Unix seconds, the form in which every time is stored."""
+    return int(time.time())
+
+
+def monotonic_ns() -> int:
+    """Return nanoseconds since the host booted, the same in all its processes."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+def today(zone: tzinfo) -> date:
+    """Return the calendar day it is in `zone` (D20)."""
+    return datetime.now(zone).date()
+
+
+def iso_utc(epoch_seconds: int) -> str:
+    """Return Unix seconds as `YYYY-MM-DDTHH:MM:SSZ` (D21)."""
+    return (_EPOCH + timedelta(seconds=epoch_seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

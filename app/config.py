@@ -1,0 +1,220 @@
+"""The settings: the only reader of the environment (DESIGN 4).
+
+Each setting has a default, a unit and limits; every wrong one is reported at once, by name.
+"""
+
+import ipaddress
+import os
+import re
+import zoneinfo
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, tzinfo
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from app.errors import OperatorError
+
+PREFIX = "VERIFYD_"
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+_REGISTER_NAME = re.compile(r"[a-z][a-z0-9_]{0,29}\Z")
+
+
+class ConfigError(OperatorError):
+    """One or more settings are wrong; `faults` holds a sentence for each."""
+
+    def __init__(self, faults: list[str]) -> None:
+        super().__init__("\n".join(faults))
+        self.faults = faults
+
+
+class Setting(NamedTuple):
+    """One environment variable: how it is read, and what the README says of it."""
+
+    variable: str
+    default: str
+    parse: Callable[[str], Any]
+    meaning: str
+
+
+def is_register_name(text: str) -> bool:
+    """Tell whether `text` can name a register: 1 to 30 of a-z, 0-9 and _, a letter first."""
+    return _REGISTER_NAME.match(text) is not None
+
+
+def _database_url(text: str) -> str:
+    text = re.sub(r"\Apostgres://", "postgresql://", text)
+    if re.match(r"(sqlite:///|postgresql://).", text):
+        return text
+    # SEC: the value is not repeated; it may hold a password.
+    raise ValueError("must be sqlite:///PATH or postgresql://...")
+
+
+def _bind(text: str) -> str:
+    if text.startswith("unix:"):
+        if len(text) > len("unix:") and text.startswith("unix:/"):
+            return text
+        raise ValueError("a Unix socket is written unix:/ABSOLUTE/PATH")
+    host, _, port = text.rpartition(":")
+    if not host or not port.isascii() or not port.isdigit() or not 1 <= int(port) <= 65535:
+        raise ValueError("must be ADDRESS:PORT, the port from 1 to 65535, or unix:/PATH")
+    return text
+
+
+def _integer(least: int, most: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
+            raise ValueError(f"must be a whole number from {least:,} to {most:,}")
+        return int(text)
+
+    return parse
+
+
+def _timezone(text: str) -> tzinfo:
+    if text == "UTC":
+        return UTC
+    try:
+        return zoneinfo.ZoneInfo(text)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError("must be the name of a time zone, such as Europe/London") from None
+
+
+def _networks(text: str) -> tuple[Network, ...]:
+    try:
+        return tuple(ipaddress.ip_network(part) for part in _words(text))
+    except ValueError:
+        raise ValueError("must be addresses or networks such as 10.0.0.0/8, by commas") from None
+
+
+def _switch(text: str) -> bool:
+    if text not in ("on", "off"):
+        raise ValueError("must be on or off")
+    return text == "on"
+
+
+def _register_names(text: str) -> tuple[str, ...]:
+    names = _words(text)
+    if not all(map(is_register_name, names)) or len(set(names)) < len(names):
+        raise ValueError("must be different register names, by commas")
+    return names
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _directory(text: str) -> Path | None:
+    return Path(text) if text else None
+
+
+def _default_workers() -> int:
+    return min(os.cpu_count() or 1, 16) + 1
+
+
+SETTINGS: Mapping[str, Setting] = {
+    "database_url": Setting(
+        "VERIFYD_DATABASE_URL",
+        "sqlite:///verifyd.db",
+        _database_url,
+        "where the data is: `sqlite:///PATH` (`sqlite:////PATH` if absolute) or `postgresql://...`",
+    ),
+    "bind": Setting(
+        "VERIFYD_BIND",
+        "127.0.0.1:8000",
+        _bind,
+        "where `serve` listens: `ADDRESS:PORT` or `unix:/PATH`",
+    ),
+    "workers": Setting(
+        "VERIFYD_WORKERS",
+        str(_default_workers()),
+        _integer(1, 64),
+        "worker processes, 1 to 64; by default one more than the machine has cores",
+    ),
+    "state_dir": Setting(
+        "VERIFYD_STATE_DIR",
+        "",
+        _directory,
+        "directory for rejects files; by default `state/` beside the SQLite database",
+    ),
+    "timezone": Setting(
+        "VERIFYD_TIMEZONE",
+        "UTC",
+        _timezone,
+        "whose calendar says what day it is (D20), such as `Europe/London`",
+    ),
+    "trusted_proxies": Setting(
+        "VERIFYD_TRUSTED_PROXIES",
+        "",
+        _networks,
+        "addresses or networks whose `X-Real-IP` is believed (D10), by commas; "
+        "the peer on a Unix socket always is",
+    ),
+    "access_log": Setting(
+        "VERIFYD_ACCESS_LOG", "on", _switch, "one JSON line a request on stdout: `on` or `off`"
+    ),
+    "register_order": Setting(
+        "VERIFYD_REGISTER_ORDER",
+        "native,dvsa,rdw,dvla,mid,nyc",
+        _register_names,
+        "precedence of the registers when two describe one vehicle (D26), by commas; "
+        "others follow by name",
+    ),
+    "mot_first_years": Setting(
+        "VERIFYD_MOT_FIRST_YEARS",
+        "0",
+        _integer(0, 10),
+        "years after first registration before an MOT is due (D22): 0 (off) to 10; "
+        "3 in Great Britain",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Every setting, checked. Made by `Config.from_env()`; tests make it directly."""
+
+    database_url: str
+    bind: str = "127.0.0.1:8000"
+    workers: int = 2
+    state_dir: Path = Path("state")
+    timezone: tzinfo = UTC
+    trusted_proxies: tuple[Network, ...] = ()
+    access_log: bool = True
+    register_order: tuple[str, ...] = ("native", "dvsa", "rdw", "dvla", "mid", "nyc")
+    mot_first_years: int = 0
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] | None = None) -> "Config":
+        """Read the settings from the environment.
+
+        Raises ConfigError with every wrong value and every unknown `VERIFYD_` variable.
+        """
+        environ = os.environ if environ is None else environ
+        values: dict[str, Any] = {}
+        faults = []
+        for name, setting in SETTINGS.items():
+            try:
+                values[name] = setting.parse(environ.get(setting.variable, setting.default).strip())
+            except ValueError as error:
+                faults.append(f"{setting.variable}: {error}")
+        known = {setting.variable for setting in SETTINGS.values()}
+        faults += [
+            f"{variable}: no such setting"
+            for variable in sorted(environ)
+            if variable.startswith(PREFIX) and variable not in known
+        ]
+        if faults:
+            raise ConfigError(faults)
+        values["state_dir"] = values["state_dir"] or _beside(values["database_url"])
+        return cls(**values)
+
+
+def sqlite_path(database_url: str) -> Path | None:
+    """Return the file a `sqlite:///PATH` URL names, or None for another engine."""
+    prefix = "sqlite:///"
+    return Path(database_url[len(prefix) :]) if database_url.startswith(prefix) else None
+
+
+def _beside(database_url: str) -> Path:
+    path = sqlite_path(database_url)
+    return path.parent / "state" if path else Path("state")

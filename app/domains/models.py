@@ -1,0 +1,19 @@
+"""The DNS names that accounts hold (D14 to D18)."""
+
+import peewee
+
+STATUSES = ("active", "suspended")
+
+
+class Domain(peewee.Model):
+    """One name of one account; unique within the account (D15)."""
+
+    id = peewee.FixedCharField(24, primary_key=True)
+    # NOTE: the account by number alone: areas do not import each other (DESIGN 2).
+    account = peewee.IntegerField(column_name="account_id")
+    name = peewee.CharField(253)
+    status = peewee.CharField(10)
+    created_at = peewee.BigIntegerField()
+
+    class Meta:
+        table_name = "domain"

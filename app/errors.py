@@ -1,0 +1,104 @@
+"""The error catalogue: one code, one status, one title for everything that can go wrong (D5).
+
+Nothing else in the program knows a status number of an error.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypedDict
+
+
+class Fault(TypedDict):
+    """One member of a body that is at fault: a JSON pointer and a sentence."""
+
+    pointer: str
+    detail: str
+
+
+class Kind(NamedTuple):
+    """What a code stands for: the HTTP status and the spec's error type (spec 7)."""
+
+    status: int
+    title: str
+
+
+_BAD_REQUEST = Kind(400, "Bad Request")
+_NOT_FOUND = Kind(404, "Not Found")
+_UNAVAILABLE = Kind(503, "Service Unavailable")
+
+CATALOGUE: Mapping[str, Kind] = {
+    "invalid_request": _BAD_REQUEST,
+    "invalid_parameter": _BAD_REQUEST,
+    "invalid_registration": _BAD_REQUEST,
+    "invalid_domain_name": _BAD_REQUEST,
+    "invalid_json": _BAD_REQUEST,
+    "invalid_body": _BAD_REQUEST,
+    "too_many_registrations": _BAD_REQUEST,
+    "unauthorized": Kind(401, "Unauthorized"),
+    "domain_quota_reached": Kind(403, "Forbidden"),
+    "not_found": _NOT_FOUND,
+    "vehicle_not_found": _NOT_FOUND,
+    "domain_not_found": _NOT_FOUND,
+    "method_not_allowed": Kind(405, "Method Not Allowed"),
+    "domain_already_exists": Kind(409, "Conflict"),
+    "body_too_large": Kind(413, "Content Too Large"),
+    "unsupported_media_type": Kind(415, "Unsupported Media Type"),
+    "rate_limit_exceeded": Kind(429, "Too Many Requests"),
+    "internal_error": Kind(500, "Internal Server Error"),
+    "service_unavailable": _UNAVAILABLE,
+    "database_unavailable": _UNAVAILABLE,
+    "not_ready": _UNAVAILABLE,
+}
+
+RETRY_AFTER_SECONDS = 2
+"""What a 503 tells the client to wait; a lost database is tried anew by every request."""
+
+
+class Problem(Exception):
+    """A refusal that the client is told about, as `application/problem+json` (RFC 9457).
+
+    Args:
+        code: a key of CATALOGUE; stable, for programs.
+        detail: a sentence for a person; never an internal message.
+        errors: the body members at fault.
+        headers: further response headers, such as `Retry-After`.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        detail: str,
+        *,
+        errors: Sequence[Fault] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(code, detail)
+        self.kind = CATALOGUE[code]
+        self.code = code
+        self.detail = detail
+        self.errors = tuple(errors)
+        self.headers = dict(headers or {})
+        if self.kind.status == _UNAVAILABLE.status:
+            self.headers.setdefault("Retry-After", str(RETRY_AFTER_SECONDS))
+
+    @classmethod
+    def at(cls, pointer: str, code: str, detail: str) -> "Problem":
+        """Return a refusal of one body member, named by its JSON pointer."""
+        return cls(code, detail, errors=[{"pointer": pointer, "detail": detail}])
+
+    def body(self, request_id: str) -> dict[str, object]:
+        """Return the members of the problem body (D5)."""
+        members: dict[str, object] = {
+            "type": "about:blank",
+            "title": self.kind.title,
+            "status": self.kind.status,
+            "detail": self.detail,
+            "code": self.code,
+            "request_id": request_id,
+        }
+        if self.errors:
+            members["errors"] = list(self.errors)
+        return members
+
+
+class OperatorError(Exception):
+    """A command cannot do what it was asked; the message is a sentence for the operator."""

@@ -1,0 +1,66 @@
+"""Every path needs a key, but for the open ones (D2)."""
+
+import falcon
+
+from app.accounts.authentication import Authenticator, Caller
+from app.errors import Problem
+
+OPEN_PATHS = frozenset({"/healthz", "/readyz", "/openapi.json", "/docs"})
+_OPEN_PREFIX = "/docs/"
+_CHALLENGE = {"WWW-Authenticate": "Bearer"}
+
+
+def is_open(path: str) -> bool:
+    """Tell whether a path is answered without a key."""
+    return path in OPEN_PATHS or path.startswith(_OPEN_PREFIX)
+
+
+class Authentication:
+    """Finds the account behind the presented key, before the path is looked at."""
+
+    def __init__(self, authenticator: Authenticator) -> None:
+        self._authenticator = authenticator
+
+    def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
+        """Set `req.context.caller`; on paths that are not open, refuse who has no valid key.
+
+        Raises Problem unauthorized. An absent key is told so; a malformed, unknown, expired
+        or revoked one gives the same answer each (D2).
+        """
+        if not is_open(req.path):
+            req.context.caller = self._require_caller(req)
+
+    def _require_caller(self, req: falcon.Request) -> Caller:
+        presented = presented_keys(req)
+        if not presented:
+            raise Problem(
+                "unauthorized",
+                "An API key is needed, as `Authorization: Bearer KEY` or `X-API-Key: KEY`.",
+                headers=_CHALLENGE,
+            )
+        caller = find_caller(self._authenticator, req)
+        if caller is None:
+            raise Problem("unauthorized", "The API key is not valid.", headers=_CHALLENGE)
+        return caller
+
+
+def find_caller(authenticator: Authenticator, req: falcon.Request) -> Caller | None:
+    """Return the account behind the request's key, or None if there is no single valid key."""
+    presented = presented_keys(req)
+    return authenticator.find_caller(presented.pop()) if len(presented) == 1 else None
+
+
+def presented_keys(req: falcon.Request) -> set[str]:
+    """Return the different keys of both headers; an unusable header counts as an empty key.
+
+    A header given twice reaches the application as one, joined by a comma, which no key holds.
+    """
+    keys = set()
+    authorization = req.env.get("HTTP_AUTHORIZATION")
+    if authorization is not None:
+        scheme, _, key = authorization.strip().partition(" ")
+        keys.add(key.strip() if scheme.lower() == "bearer" else "")
+    api_key = req.env.get("HTTP_X_API_KEY")
+    if api_key is not None:
+        keys.add(api_key.strip())
+    return keys

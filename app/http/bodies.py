@@ -1,0 +1,136 @@
+"""JSON in and out: bodies taken in whole, decoded strictly, encoded once (D5, D6)."""
+
+import re
+import sys
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import falcon
+import msgspec
+
+from app.errors import Problem
+
+BODY_BYTES_MAX = 1024 * 1024
+DRAINED_BYTES_MAX = 4 * 1024 * 1024
+_CHUNK_BYTES = 64 * 1024
+_LENGTH_DIGITS_MAX = 18
+_JSON = "application/json"
+
+_T = TypeVar("_T")
+# JSON none of whose escapes is a NUL or half a surrogate pair; never goes back, so it is linear.
+_CLEAN_ESCAPES = re.compile(
+    rb"(?:[^\\]++|\\[^u]|\\u(?!0000|[dD][89a-fA-F])"
+    rb"|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})*+",
+    re.DOTALL,
+)
+
+
+class BodyIntake:
+    """Reads every body before anything else happens, so that each refusal gets through (D5).
+
+    An unread body makes nginx answer 502. What is wrong with the body is kept for its turn in
+    the order of checks.
+    """
+
+    def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
+        """Take the body in, up to 1 MiB; read and throw away the rest, up to 4 MiB."""
+        req.context.body = _take_in(req)
+
+
+def _take_in(req: falcon.Request) -> bytes | Problem:
+    stream = req.env["wsgi.input"]
+    if "HTTP_TRANSFER_ENCODING" in req.env:
+        _drain(stream, DRAINED_BYTES_MAX)
+        return Problem("invalid_request", "A body must be sent with its Content-Length.")
+    length = req.env.get("CONTENT_LENGTH") or "0"
+    if not (length.isascii() and length.isdigit()):
+        return Problem("invalid_request", "Content-Length is not a number.")
+    # SEC: int() refuses texts of thousands of digits.
+    length_bytes = int(length) if len(length) <= _LENGTH_DIGITS_MAX else sys.maxsize
+    if length_bytes > BODY_BYTES_MAX:
+        _drain(stream, min(length_bytes, DRAINED_BYTES_MAX))
+        return Problem("body_too_large", f"A body holds at most {BODY_BYTES_MAX:,} bytes.")
+    body = b""
+    with suppress(OSError):  # The client went away.
+        body = stream.read(length_bytes) if length_bytes else b""
+    if len(body) < length_bytes:
+        return Problem("invalid_request", "The body ended before its Content-Length.")
+    return body
+
+
+def _drain(stream: Any, bytes_max: int) -> None:
+    # NOTE: what a server raises on a malformed chunk is its own; the answer is the same.
+    with suppress(Exception):
+        while bytes_max > 0:
+            chunk = stream.read(min(_CHUNK_BYTES, bytes_max))
+            if not chunk:
+                return
+            bytes_max -= len(chunk)
+
+
+def refuse_broken_body(req: falcon.Request) -> None:
+    """Refuse a chunked or cut-off body where no body is asked for; a whole one is ignored (D5).
+
+    Raises Problem invalid_request.
+    """
+    body: bytes | Problem = req.context.body
+    if isinstance(body, Problem) and body.code == "invalid_request":
+        raise body
+
+
+def read_json(req: falcon.Request, shape: type[_T]) -> _T:
+    """Return the request's JSON body in the shape asked for; unknown members are ignored (D6).
+
+    Raises Problem: body_too_large, unsupported_media_type, invalid_request, invalid_json, or
+    invalid_body with a pointer to the member at fault.
+    """
+    body: bytes | Problem = req.context.body
+    if isinstance(body, Problem) and body.code == "body_too_large":
+        raise body
+    _require_json_content_type(req)
+    if isinstance(body, Problem):
+        raise body
+    _require_clean_text(body)
+    try:
+        return msgspec.json.decode(body, type=shape)
+    except msgspec.ValidationError as error:
+        pointer, detail = _told(error)
+        raise Problem.at(pointer, "invalid_body", detail) from None
+    except RecursionError:
+        raise Problem("invalid_json", "The body is nested too deeply.") from None
+    except (msgspec.DecodeError, UnicodeError):
+        raise Problem("invalid_json", "The body is not JSON.") from None
+
+
+def _require_json_content_type(req: falcon.Request) -> None:
+    media_type, _, rest = (req.content_type or "").partition(";")
+    charset = rest.replace(" ", "").replace('"', "").lower()
+    if media_type.strip().lower() != _JSON or charset not in ("", "charset=utf-8"):
+        raise Problem("unsupported_media_type", f"The body must be sent as {_JSON}, in UTF-8.")
+
+
+def _require_clean_text(body: bytes) -> None:
+    """Refuse what msgspec lets pass: bad UTF-8 in unknown members, NUL, lone surrogates."""
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        raise Problem("invalid_json", "The body is not UTF-8.") from None
+    if b"\\u" in body and not _CLEAN_ESCAPES.fullmatch(body):
+        raise Problem("invalid_json", "The body holds a NUL or half a surrogate pair.")
+
+
+def _told(error: msgspec.ValidationError) -> tuple[str, str]:
+    """Return msgspec's message as a JSON pointer (`$.a[3]` is `/a/3`) and a sentence."""
+    message, _, path = str(error).partition(" - at `")
+    pointer = path.rstrip("`").removeprefix("$").replace("[", "/").replace("]", "")
+    pointer = pointer.replace(".", "/")
+    missing = re.fullmatch(r"Object missing required field `(\w+)`", message)
+    if missing:
+        return f"{pointer}/{missing[1]}", f"The member {missing[1]} is missing."
+    return pointer, f"{message}."
+
+
+def answer(resp: falcon.Response, members: object) -> None:
+    """Put JSON into a response."""
+    resp.content_type = _JSON
+    resp.data = msgspec.json.encode(members)

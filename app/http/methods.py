@@ -1,0 +1,40 @@
+"""What a known path is asked to do: its methods, and bodies where none belongs (D1, D5)."""
+
+import falcon
+
+from app.errors import Problem
+from app.http.bodies import refuse_broken_body
+
+
+class Methods:
+    """Tells which methods a path takes."""
+
+    def process_resource(
+        self, req: falcon.Request, resp: falcon.Response, resource: object, params: object
+    ) -> None:
+        """Answer OPTIONS with 204 and `Allow`; let other methods pass that the path takes.
+
+        Raises falcon.HTTPNotFound for a trailing slash, Problem method_not_allowed or, where
+        no responder looks at the body, invalid_request.
+        """
+        # NOTE: to Falcon `/api/domains/` is `/api/domains/{domain}` with an empty name (D1).
+        if req.path.endswith("/"):
+            raise falcon.HTTPNotFound
+        allowed = _allowed(resource)
+        if req.method == "OPTIONS":
+            resp.status = falcon.HTTP_204
+            resp.set_header("Allow", ", ".join(allowed))
+            resp.complete = True
+        elif req.method not in allowed:
+            raise Problem(
+                "method_not_allowed",
+                "This path does not take this method.",
+                headers={"Allow": ", ".join(allowed)},
+            )
+        elif req.method != "POST":
+            refuse_broken_body(req)
+
+
+def _allowed(resource: object) -> list[str]:
+    methods = ("GET", "HEAD", "POST")
+    return [m for m in methods if hasattr(resource, f"on_{m.lower()}")] + ["OPTIONS"]

@@ -1,0 +1,84 @@
+"""Every failure ends here and leaves as one body (D5)."""
+
+import logging
+from typing import Any
+
+import falcon
+import msgspec
+import peewee
+
+from app.database import Engine, drop_connection
+from app.errors import Problem
+
+PROBLEM_JSON = "application/problem+json"
+_log = logging.getLogger("verifyd.http")
+
+_FRAMEWORK_CODES = {
+    404: ("not_found", "There is nothing at this path."),
+    405: ("method_not_allowed", "This path does not take this method."),
+    413: ("body_too_large", "The body is too large."),
+    415: ("unsupported_media_type", "The body is of a type that is not taken."),
+    503: ("service_unavailable", "The service cannot answer just now."),
+}
+_OTHERWISE = ("invalid_request", "The request is malformed.")
+
+
+def install(app: falcon.App[Any, Any], engine: Engine) -> None:
+    """Make an application answer every exception with a problem body, whatever `Accept` says."""
+
+    def database_failed(
+        req: falcon.Request, resp: falcon.Response, error: Exception, params: Any
+    ) -> None:
+        drop_connection(engine)
+        # SEC: these messages name files and tables, never a value that was asked for.
+        _log.error("database error: %s: %s", type(error).__name__, error, extra=_extra(req))
+        _write(req, resp, Problem("database_unavailable", "The database cannot be reached."))
+
+    def programming_failed(
+        req: falcon.Request, resp: falcon.Response, error: Exception, params: Any
+    ) -> None:
+        drop_connection(engine)
+        _unexpected(req, resp, error, params)
+
+    app.add_error_handler(Exception, _unexpected)
+    app.add_error_handler(Problem, _problem)
+    app.add_error_handler(falcon.HTTPError, _framework_error)
+    app.add_error_handler((peewee.DatabaseError, peewee.InterfaceError), database_failed)
+    app.add_error_handler(
+        (peewee.ProgrammingError, peewee.DataError, peewee.IntegrityError), programming_failed
+    )
+
+
+def _problem(req: falcon.Request, resp: falcon.Response, error: Problem, params: Any) -> None:
+    _write(req, resp, error)
+
+
+def _framework_error(
+    req: falcon.Request, resp: falcon.Response, error: falcon.HTTPError, params: Any
+) -> None:
+    status = falcon.http_status_to_code(error.status)
+    if status >= 500 and status != 503:
+        _unexpected(req, resp, error, params)
+        return
+    code, detail = _FRAMEWORK_CODES.get(status, _OTHERWISE)
+    _write(req, resp, Problem(code, detail, headers=dict(error.headers or {})))
+
+
+def _unexpected(req: falcon.Request, resp: falcon.Response, error: Exception, params: Any) -> None:
+    # SEC: the stack without the message: a message can quote what was sent.
+    _log.error("unexpected %s", type(error).__name__, exc_info=error, extra=_extra(req))
+    _write(req, resp, Problem("internal_error", "The service failed; the request may be retried."))
+
+
+def _write(req: falcon.Request, resp: falcon.Response, problem: Problem) -> None:
+    resp.status = problem.kind.status
+    resp.content_type = PROBLEM_JSON
+    resp.data = msgspec.json.encode(problem.body(req.context.request_id))
+    # NOTE: whatever a responder had begun to answer is gone.
+    resp.text = resp.media = resp.stream = None
+    for name, value in problem.headers.items():
+        resp.set_header(name, value)
+
+
+def _extra(req: falcon.Request) -> dict[str, str]:
+    return {"request_id": req.context.request_id}

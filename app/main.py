@@ -1,0 +1,64 @@
+"""Wiring: the only place that knows every part."""
+
+from typing import Any
+
+import falcon
+
+from app.accounts.authentication import Authenticator
+from app.config import Config
+from app.database import open_engine
+from app.domains.repository import Domains
+from app.domains.resources import DomainCollection, DomainItem
+from app.http import problems
+from app.http.authentication import Authentication
+from app.http.bodies import BodyIntake
+from app.http.context import Request
+from app.http.envelope import Envelope, write_to_stdout
+from app.http.methods import Methods
+from app.operations.documentation import DocumentationAsset, DocumentationPage, OpenApiDocument
+from app.operations.health import Health, Readiness
+from app.routes import ENDPOINTS, Resource
+from app.vehicles.records import Records
+from app.vehicles.resources import BulkInsurance, Compliance, Insurance, VehicleReader
+
+Application = falcon.App[Any, Any]
+
+
+def create_app(config: Config | None = None) -> Application:
+    """Return the WSGI application; without a Config it reads the environment itself.
+
+    The database is opened by the first request, so that each worker has connections of its own.
+    Raises ConfigError.
+    """
+    config = config or Config.from_env()
+    engine = open_engine(config.database_url)
+    authenticator = Authenticator(engine)
+    domains = Domains(engine)
+    reader = VehicleReader(Records(engine, config.register_order), config)
+    resources: tuple[Resource, ...] = (
+        DomainCollection(domains),
+        DomainItem(domains),
+        Insurance(reader),
+        BulkInsurance(reader),
+        Compliance(reader),
+        Health(),
+        Readiness(engine, authenticator, config),
+        OpenApiDocument(),
+        DocumentationPage(),
+        DocumentationAsset(),
+    )
+    app: Application = falcon.App(
+        request_type=Request,
+        middleware=[
+            Envelope(write_to_stdout if config.access_log else None),
+            BodyIntake(),
+            Authentication(authenticator),
+            # The limiter's place: after the account is known, before the path is looked at (D5).
+            Methods(),
+        ],
+    )
+    problems.install(app, engine)
+    by_type = {type(resource): resource for resource in resources}
+    for endpoint in ENDPOINTS:
+        app.add_route(endpoint.path, by_type[endpoint.resource])
+    return app

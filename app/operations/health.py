@@ -1,0 +1,60 @@
+"""Does the process live, and can it answer: for load balancers and the operator."""
+
+import falcon
+import peewee
+
+from app.accounts.authentication import Authenticator
+from app.config import Config
+from app.database import Engine, drop_connection
+from app.errors import Problem
+from app.http.address import is_local
+from app.http.authentication import find_caller
+from app.http.bodies import answer
+from app.schema import Versions, versions
+
+
+class Health:
+    """The process lives."""
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        """GET /healthz. 200 as long as the process answers at all; asks nothing else."""
+        answer(resp, {"status": "ok"})
+
+    on_head = on_get
+
+
+class Readiness:
+    """The service can answer: its database is reachable, and of a schema it can use (D29)."""
+
+    def __init__(self, engine: Engine, authenticator: Authenticator, config: Config) -> None:
+        self._engine = engine
+        self._authenticator = authenticator
+        self._trusted_proxies = config.trusted_proxies
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        """GET /readyz. 200, or 503 `not_ready`; details for local callers and key holders (D2)."""
+        try:
+            found = versions(self._engine)
+            may_see_details = self._may_see_details(req)
+        except (peewee.DatabaseError, peewee.InterfaceError):
+            drop_connection(self._engine)
+            raise Problem("not_ready", "The database cannot be reached.") from None
+        refusal = found.refusal()
+        if refusal is not None:
+            detail = refusal if may_see_details else "The database is not of a usable schema."
+            raise Problem("not_ready", detail)
+        members: dict[str, object] = {"status": "ready"}
+        if may_see_details:
+            members["checks"] = _checks(found)
+        answer(resp, members)
+
+    on_head = on_get
+
+    def _may_see_details(self, req: falcon.Request) -> bool:
+        if is_local(req, self._trusted_proxies):
+            return True
+        return find_caller(self._authenticator, req) is not None
+
+
+def _checks(found: Versions) -> dict[str, str]:
+    return {"database": "reachable", "schema": f"{found.database}, program {found.program}"}

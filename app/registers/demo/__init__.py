@@ -1,0 +1,6 @@
+"""The demo register: about a thousand invented vehicles that look real on any day."""
+
+from app.registers.demo.cast import CAST
+from app.registers.demo.register import DemoRegister, demo_register, write_files
+
+__all__ = ["CAST", "DemoRegister", "demo_register", "write_files"]

@@ -1,0 +1,63 @@
+"""Names of columns, and how a source's columns become the values of a row."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.registers.formats.interface import FileFault
+from app.registers.rows import Row
+
+_OTHER_CHARACTERS = re.compile("[^a-z0-9]+")
+
+
+def normalised(name: str) -> str:
+    """Return the form in which names of columns are compared (formats 0.3)."""
+    return _OTHER_CHARACTERS.sub("_", name.lower()).strip("_")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column that a source is asked for."""
+
+    label: str
+    """How messages call it."""
+    names: frozenset[str]
+    """Its names, normalised."""
+    read: Callable[[str], Any]
+    """Takes the text as it stands, empty if missing; raises RowFault."""
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How one file's records become rows; made anew for each file, for its readers remember.
+
+    The first column is the registration; `finish` takes the values of all columns in order
+    and raises RowFault.
+    """
+
+    columns: tuple[Column, ...]
+    finish: Callable[[Iterable[Any]], Row]
+
+    @property
+    def reads(self) -> tuple[Callable[[str], Any], ...]:
+        """The readers of all columns, in order."""
+        return tuple(column.read for column in self.columns)
+
+    def places(self, header: Sequence[str]) -> list[int]:
+        """Return where in a record each column stands, -1 if nowhere.
+
+        Raises FileFault for a required column that is missing and any that is there twice.
+        """
+        names = [normalised(name) for name in header]
+        return [_place(column, names) for column in self.columns]
+
+
+def _place(column: Column, names: list[str]) -> int:
+    places = [place for place, name in enumerate(names) if name in column.names]
+    if len(places) > 1:
+        raise FileFault(f"The header has the column {column.label} more than once.")
+    if not places and column.required:
+        raise FileFault(f"The header has no column {column.label}.")
+    return places[0] if places else -1

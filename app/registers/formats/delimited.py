@@ -1,0 +1,194 @@
+"""Delimited text (CSV): a header, then records of as many fields."""
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+from itertools import chain
+from operator import call, itemgetter
+from typing import BinaryIO
+
+from app.registers.formats.columns import Layout, normalised
+from app.registers.formats.interface import FileFault, Report, RowFault
+from app.registers.formats.lines import LINE_BYTES_MAX, Overlong, blocks, windows_1252
+from app.registers.rows import Row
+
+_SEPARATORS = ",;\t"
+_QUOTED = re.compile('"[^"]*"')
+
+
+class Table:
+    """A delimited file being read; iterate to get its records, each a list of fields.
+
+    Blank lines are no records; ragged and malformed records are rejected (formats 0.4). Raises
+    FileFault for a quote that is never closed, which one open over the limit counts as.
+    """
+
+    def __init__(self, stream: BinaryIO, report: Report) -> None:
+        """Read the header; the separator is the one that it has the most of, outside quotes."""
+        # NOTE: this limit is the process's and on a field; a record's own limit comes first.
+        csv.field_size_limit(2 * LINE_BYTES_MAX)
+        self._report = report
+        self._in_record = False
+        self._is_utf8 = True
+        self._line = 0
+        self._text = ""
+        self._continued: list[str] = []
+        self.header: list[str] = []
+        self._numbered = enumerate(chain.from_iterable(self._lines(stream)), 1)
+        while not self._text.strip():
+            self._line, self._text = next(self._numbered, (0, "-"))
+        if not self._line:
+            raise FileFault("The file has no header.")
+        self._separator = max(_SEPARATORS, key=_QUOTED.sub("", self._text).count)
+        self._reader = csv.reader(self._quoted_lines(), delimiter=self._separator, strict=True)
+        try:
+            self.header = self._fields()
+        except csv.Error as error:
+            raise FileFault(f"The header is malformed CSV: {error}.") from error
+        self.wanted = len(self.header)
+        """PERF: fields beyond these many may come unparted, as one."""
+
+    def __iter__(self) -> Iterator[list[str]]:
+        separator, separators, wanted = self._separator, len(self.header) - 1, self.wanted
+        for line, text in self._numbered:
+            self._line, self._text = line, text
+            # PERF: nearly all lines have no quote, and split() parts them in half of csv's time.
+            if '"' in text:
+                fields = self._quoted_fields()
+                if not fields:
+                    continue
+            elif text.count(separator) == separators and (separators or text.strip()):
+                fields = text.split(separator, wanted)
+            else:
+                if text.strip():
+                    self._reject_ragged(text.count(separator) + 1)
+                continue
+            yield fields if self._is_utf8 else _decoded(fields)
+
+    def reject(self, reason: str) -> None:
+        """Report the record that was given out last."""
+        text = "\n".join([self._text, *self._continued]) if '"' in self._text else self._text
+        self._report.reject(self._line, reason, _decoded([text])[0])
+
+    def _reject_ragged(self, found: int) -> None:
+        self.reject(f"{found} fields where the header has {len(self.header)}")
+
+    def _lines(self, stream: BinaryIO) -> Iterator[list[str]]:
+        """Yield the lines of each block, without their ends."""
+        line = 1
+        for block in blocks(stream):
+            if isinstance(block, Overlong):
+                self._reject_overlong(line, block)
+                lines = [""]
+            else:
+                lines = self._text_of(block).split("\n")
+                if not lines[-1]:
+                    lines.pop()
+            yield lines
+            line += len(lines)
+
+    def _text_of(self, block: bytes) -> str:
+        try:
+            text = block.decode()
+        except UnicodeDecodeError:
+            # Which record is not UTF-8 is seen once there are records: bytes become surrogates.
+            self._is_utf8 = False
+            text = block.decode(errors="surrogateescape")
+        return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+    def _reject_overlong(self, line: int, overlong: Overlong) -> None:
+        """Reject a line over the limit, unless a quote in it is, or may be, open at its end."""
+        if self._in_record or overlong.quotes % 2:
+            raise _never_closed(self._line if self._in_record else line)
+        if not self.header:
+            raise FileFault(f"The header is longer than {LINE_BYTES_MAX} bytes.")
+        reason = f"longer than {LINE_BYTES_MAX} bytes"
+        self._report.reject(line, reason, windows_1252(overlong.start))
+
+    def _quoted_fields(self) -> list[str] | None:
+        """Return the fields of a record with quotes, or None if it is rejected."""
+        try:
+            fields = self._fields()
+        except csv.Error as error:
+            self.reject(f"malformed CSV: {error}")
+            return None
+        if len(fields) != len(self.header):
+            self._reject_ragged(len(fields))
+            return None
+        return fields
+
+    def _fields(self) -> list[str]:
+        """Part the current line, and those that a quoted line break joins to it."""
+        self._continued.clear()
+        try:
+            return next(self._reader)
+        finally:
+            self._in_record = False
+
+    def _quoted_lines(self) -> Iterator[str]:
+        """Feed the CSV reader: first the current line, then, if it asks for more, the next ones."""
+        characters = 0
+        while True:
+            if not self._in_record:
+                self._in_record = True
+                line = self._text
+                characters = len(line)
+            else:
+                number, line = next(self._numbered, (0, ""))
+                characters += len(line) + 1
+                if not number or characters > LINE_BYTES_MAX:
+                    raise _never_closed(self._line)
+                self._continued.append(line)
+            yield line + "\n"
+
+
+def header_names(head: bytes) -> frozenset[str]:
+    """Return the normalised names of the columns, none if the head is no delimited text."""
+    try:
+        return frozenset(map(normalised, Table(io.BytesIO(head), _Unheard()).header))
+    except FileFault:
+        return frozenset()
+
+
+def rows(stream: BinaryIO, layout: Layout, report: Report) -> Iterator[Row]:
+    """Read a delimited file by its header. Raises FileFault (D28)."""
+    table = Table(stream, report)
+    places = layout.places(table.header)
+    table.wanted = max(places) + 1
+    # A missing column is read from the empty field that is put at the end of each record.
+    pick, reads, finish = itemgetter(*places), layout.reads, layout.finish
+    for fields in table:
+        fields.append("")
+        try:
+            row = finish(map(call, reads, pick(fields)))
+        except RowFault as fault:
+            table.reject(str(fault))
+        else:
+            yield row
+
+
+class _Unheard:
+    """A report for those who only look at the header."""
+
+    def reject(self, line: int, reason: str, record: str) -> None:
+        pass
+
+    def skip(self, line: int, reason: str) -> None:
+        pass
+
+
+def _never_closed(line: int) -> FileFault:
+    return FileFault(
+        f"A quote opened in the record of line {line} is never closed, "
+        f"or not within {LINE_BYTES_MAX} bytes."
+    )
+
+
+def _decoded(fields: list[str]) -> list[str]:
+    """Return a record as it is if it was UTF-8, else as Windows-1252 (formats 0.5)."""
+    try:
+        "".join(fields).encode()
+    except UnicodeEncodeError:
+        return [windows_1252(field.encode(errors="surrogateescape")) for field in fields]
+    return fields

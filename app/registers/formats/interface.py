@@ -1,0 +1,82 @@
+"""What every register file format offers to the import."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import BinaryIO, Protocol
+
+from app.errors import OperatorError
+from app.registers.rows import Row
+
+HEAD_BYTES = 64 * 1024
+"""How much of a file, decompressed, a format is recognised by."""
+
+
+class Kind(StrEnum):
+    """What the rows of a file are."""
+
+    VEHICLES = "vehicles"
+    POLICIES = "policies"
+    FINES = "fines"
+
+
+class FileFault(OperatorError):
+    """A fault of a whole file: the load fails and changes nothing (formats 0.1, D28).
+
+    `reason` is a sentence for the operator; `name` is the file, empty where only the
+    caller knows it.
+    """
+
+    def __init__(self, reason: str, name: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.name = name
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.reason}" if self.name else self.reason
+
+
+class RowFault(Exception):
+    """A fault of one record; the message is the reason that the rejects file gives."""
+
+
+class Report(Protocol):
+    """Takes the records that do not become rows."""
+
+    def reject(self, line: int, reason: str, record: str) -> None:
+        """Note a record that cannot be loaded.
+
+        `line` is the physical line, from 1, on which the record begins; `record` is its text,
+        or what of it may be shown.
+        """
+
+    def skip(self, line: int, reason: str) -> None:
+        """Note a valid record that has nothing to do here."""
+
+
+class Format(Protocol):
+    """One layout of register files; instances hold no state and serve many files."""
+
+    @property
+    def name(self) -> str:
+        """What `--format` calls it, for example `native-csv`."""
+
+    @property
+    def register(self) -> str:
+        """The register its rows belong to unless the operator names another (D25)."""
+
+    @property
+    def snapshot(self) -> bool:
+        """Whether a file is the whole truth, so that `--mode replace` may load it (D28)."""
+
+    @property
+    def looked_for(self) -> str:
+        """What a file is recognised by, in words that complete "looked for ..."."""
+
+    def recognise(self, head: bytes) -> Kind | None:
+        """Return what the file holds, judged by its first `HEAD_BYTES`, or None if not ours."""
+
+    def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Row]:
+        """Read a file from its first byte; memory stays flat whatever its size.
+
+        Raises FileFault at the fault, rows before it having been given out already.
+        """

@@ -1,0 +1,74 @@
+"""Cuts a stream into blocks of whole physical lines, in bounded memory."""
+
+from collections.abc import Iterator
+from typing import BinaryIO, NamedTuple
+
+LINE_BYTES_MAX = 1024 * 1024
+"""The limit of a physical record (formats 0.6): a missing newline must not eat memory."""
+BLOCK_BYTES = 256 * 1024
+_SHOWN_BYTES = 1000
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# Windows-1252; the five bytes it leaves undefined stay C1 control characters.
+_WINDOWS_1252 = {
+    byte: bytes([byte]).decode("cp1252")
+    for byte in range(0x80, 0xA0)
+    if byte not in (0x81, 0x8D, 0x8F, 0x90, 0x9D)
+}
+
+
+class Overlong(NamedTuple):
+    """Stands for a line over the limit, which is never held in memory."""
+
+    start: bytes
+    quotes: int
+    """How many double quotes the line has."""
+
+
+def blocks(stream: BinaryIO) -> Iterator[bytes | Overlong]:
+    """Yield the stream as blocks of whole lines (LF, CRLF or CR), the last one perhaps unended.
+
+    A byte order mark at the beginning is left out; an `Overlong` takes one line's place.
+    """
+    rest = stream.read(BLOCK_BYTES).removeprefix(_BYTE_ORDER_MARK)
+    while chunk := stream.read(BLOCK_BYTES):
+        buffer = rest + chunk
+        # Only the first line can be over the limit: all others begin in the last chunk.
+        if len(buffer) > LINE_BYTES_MAX and not 0 <= _line_end(buffer) <= LINE_BYTES_MAX:
+            overlong, rest = _skip_line(stream, buffer)
+            yield overlong
+            continue
+        # A CR at the very end may be half of a CRLF.
+        cut = buffer.rfind(b"\n") + 1 or buffer.rfind(b"\r", 0, -1) + 1
+        if cut:
+            yield buffer[:cut]
+        rest = buffer[cut:]
+    if rest:
+        yield rest
+
+
+def windows_1252(record: bytes) -> str:
+    """Decode a record that is not UTF-8; never fails (formats 0.5)."""
+    return record.decode("latin-1").translate(_WINDOWS_1252)
+
+
+def _line_end(buffer: bytes) -> int:
+    """Return where the first line's LF or CR is, or -1."""
+    end = buffer.find(b"\n")
+    carriage_return = buffer.find(b"\r", 0, end if end >= 0 else len(buffer))
+    return carriage_return if carriage_return >= 0 else end
+
+
+def _skip_line(stream: BinaryIO, buffer: bytes) -> tuple[Overlong, bytes]:
+    """Read on to the end of the line that `buffer` begins with; return also what follows it."""
+    start = buffer[:_SHOWN_BYTES]
+    quotes = 0
+    while (end := _line_end(buffer)) < 0:
+        quotes += buffer.count(b'"')
+        buffer = stream.read(BLOCK_BYTES)
+        if not buffer:
+            return Overlong(start, quotes), b""
+    quotes += buffer.count(b'"', 0, end)
+    rest = buffer[end:]
+    if rest == b"\r":
+        rest += stream.read(BLOCK_BYTES)
+    return Overlong(start, quotes), rest[2 if rest.startswith(b"\r\n") else 1 :]

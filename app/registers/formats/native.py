@@ -1,0 +1,145 @@
+"""Our own register files: CSV with a header, or NDJSON (DESIGN, section 4)."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, BinaryIO
+
+from app.registers.formats import delimited, ndjson, values
+from app.registers.formats.columns import Column, Layout, normalised
+from app.registers.formats.interface import Kind, Report, RowFault
+from app.registers.rows import FineRow, PolicyRow, Row, VehicleRow
+
+_BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_TAX_STATUSES = {word: word for word in ("taxed", "exempt", "sorn", "untaxed")}
+_CAPITALS = re.compile("(?=[A-Z])")
+
+
+class NativeCsv:
+    """CSV with a header."""
+
+    name = "native-csv"
+    register = "native"
+    snapshot = True
+    looked_for = "a CSV header with the column registration"
+
+    def recognise(self, head: bytes) -> Kind | None:
+        """Judge by the names of the columns."""
+        return _kind(delimited.header_names(head))
+
+    def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Row]:
+        """Read rows by the header."""
+        return delimited.rows(stream, _LAYOUTS[kind](), report)
+
+
+class NativeNdjson:
+    """One JSON object a line, with members named as the columns of the CSV."""
+
+    name = "native-ndjson"
+    register = "native"
+    snapshot = True
+    looked_for = "one JSON object a line with the member registration"
+
+    def recognise(self, head: bytes) -> Kind | None:
+        """Judge by the names of the members of all records in the head."""
+        return _kind(ndjson.member_names(head))
+
+    def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Row]:
+        """Read a row a line."""
+        return ndjson.rows(stream, _LAYOUTS[kind](), report)
+
+
+def vehicle_layout() -> Layout:
+    """Return the columns of vehicles, in the order of VehicleRow."""
+    columns = (
+        _column("registration", lambda _: values.registration, required=True),
+        _column("make", values.text),
+        _column("model", values.text),
+        _column("year", values.year),
+        _column("color", values.text),
+        _column("insured", _boolean),
+        _column("motExpiry", values.day),
+        _column("motExempt", _boolean),
+        _column("firstRegistered", values.day),
+        _column("taxStatus", lambda label: values.known_word(label, _TAX_STATUSES)),
+        _column("taxDue", values.day),
+        _column("lastUpdated", values.moment),
+    )
+    return Layout(columns, VehicleRow._make)
+
+
+def policy_layout() -> Layout:
+    """Return the columns of policies, in the order of PolicyRow."""
+    columns = (
+        _column("registration", lambda _: values.registration, required=True),
+        _column("insurer", values.text),
+        _column("number", values.key_text, required=True),
+        _column("validFrom", lambda label: values.sure_day(label, required=True), required=True),
+        _column("validTo", lambda label: values.sure_day(label, required=True), required=True),
+        _column("type", values.text),
+        _column("cancelledOn", lambda label: values.sure_day(label, required=False)),
+        _column("lastUpdated", values.moment),
+    )
+    return Layout(columns, _policy)
+
+
+def fine_layout() -> Layout:
+    """Return the columns of fines; what is owed and settled is judged by several."""
+    columns = (
+        _column("registration", lambda _: values.registration, required=True),
+        _column("reference", values.key_text, required=True),
+        _column("issuedOn", values.day),
+        _column("amount", values.cents),
+        _column("currency", values.currency),
+        _column("settledOn", values.day),
+    )
+    return Layout(columns, _fine)
+
+
+_LAYOUTS: dict[Kind, Callable[[], Layout]] = {
+    Kind.VEHICLES: vehicle_layout,
+    Kind.POLICIES: policy_layout,
+    Kind.FINES: fine_layout,
+}
+
+
+def _kind(names: frozenset[str]) -> Kind | None:
+    if "registration" not in names:
+        return None
+    if "reference" in names:
+        return Kind.FINES
+    is_policy = "number" in names and not names.isdisjoint(_spellings("validFrom"))
+    return Kind.POLICIES if is_policy else Kind.VEHICLES
+
+
+def _column(
+    label: str, reader_for: Callable[[str], Callable[[str], Any]], *, required: bool = False
+) -> Column:
+    return Column(label, _spellings(label), reader_for(label), required)
+
+
+def _spellings(label: str) -> frozenset[str]:
+    """Return a name as the wire has it and in snake_case, both normalised."""
+    return frozenset([normalised(label), normalised(_CAPITALS.sub("_", label))])
+
+
+def _boolean(label: str) -> Callable[[str], bool | None]:
+    return values.boolean(label, _BOOLEANS)
+
+
+def _policy(read: Iterable[Any]) -> PolicyRow:
+    plate, insurer, number, valid_from, valid_to, kind, cancelled_on, updated = read
+    if valid_to < valid_from:
+        raise RowFault("validTo is before validFrom")
+    return PolicyRow(
+        plate, insurer or "", number, valid_from, valid_to, kind, cancelled_on, updated
+    )
+
+
+def _fine(read: Iterable[Any]) -> FineRow:
+    plate, reference, issued_on, cents, currency, settled_on = read
+    if cents is None:
+        if settled_on is None:
+            raise RowFault("no amount")
+        cents = 0
+    settled = settled_on is not None or cents <= 0
+    return FineRow(plate, reference, issued_on, cents, currency, settled)

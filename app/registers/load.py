@@ -1,0 +1,227 @@
+"""One load: files read, rows written, all or nothing, whatever happens in between (D28).
+
+The rows are committed in the register; only then the main database is told. A load killed
+between the two is settled by the next one, from what the register itself knows.
+"""
+
+import fcntl
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import peewee
+
+from app import clock
+from app.catalogue import register_file
+from app.database import Engine, SqliteEngine
+from app.errors import OperatorError
+from app.registers.formats import FORMATS, FileFault, Format, Kind, recognise
+from app.registers.history import History
+from app.registers.rejects import RejectLimit, RejectsFile
+from app.registers.rows import Row
+from app.registers.sorting import sorted_unique
+from app.registers.sources import Member, members
+from app.registers.writer import RegisterWriter
+from app.schema import migrate_register, opened_register
+
+DEFAULT_MAX_REJECTS = "1%"
+_FIRST_GENERATION = 1
+_ROWS_BETWEEN_PROGRESS = 4_096
+
+Progress = Callable[[Member], None]
+"""Called now and then with the member that is being read."""
+
+
+class LoadRequest(NamedTuple):
+    """What the operator asked for; what is None is found by looking at the files."""
+
+    files: Sequence[str]
+    format: str | None = None
+    kind: Kind | None = None
+    register: str | None = None
+    mode: str = "merge"
+    max_rejects: RejectLimit = RejectLimit.parse(DEFAULT_MAX_REJECTS)
+    rejects: Path | None = None
+
+
+class LoadResult(NamedTuple):
+    """How a load ended; `rows` are data records, `changed` those that made a difference."""
+
+    register: str
+    kind: str
+    mode: str
+    format: str
+    rows: int
+    loaded: int
+    changed: int
+    rejected: int
+    skipped: int
+    rejects: str | None
+    """Where the rejected records are; None if there are none."""
+
+
+class _Layout(NamedTuple):
+    format: Format
+    kind: Kind
+
+
+def load(engine: Engine, state_dir: Path, request: LoadRequest, progress: Progress) -> LoadResult:
+    """Load all files of a request into one register, as one transaction.
+
+    Raises OperatorError or peewee.PeeweeException if anything stands in the way; then the
+    register holds what it held before.
+    """
+    opened = chain.from_iterable(map(members, request.files))
+    first = next(opened)
+    layout = _layout_of(first, request)
+    register = request.register or layout.format.register
+    history = History(engine, register)
+    found = history.find_register()
+    with (
+        _alone(engine, register),
+        opened_register(engine, register, found.generation if found else _FIRST_GENERATION) as (
+            register_engine,
+            schema,
+        ),
+    ):
+        migrate_register(register_engine, schema)
+        writer_of = partial(RegisterWriter, register_engine, schema, clock.now())
+        history.settle_interrupted(writer_of)
+        load_id = history.begin(
+            kind=layout.kind,
+            mode=request.mode,
+            format_name=layout.format.name,
+            files=[Path(file).name for file in request.files],
+        )
+        rejects_path = request.rejects or state_dir / "rejects" / f"{register}-{load_id}.csv"
+        writer = writer_of(layout.kind)
+        try:
+            with RejectsFile(rejects_path, request.max_rejects) as rejects:
+                reader = _Reader(chain((first,), opened), layout, request, rejects, progress)
+                rows = sorted_unique(reader, writer.key_columns, _scratch_directory(engine))
+                rejects.require_few(reader.loaded)
+            history.announce(layout.kind)
+            with register_engine.atomic():
+                changed = writer.merge(rows)
+                writer.note_applied(load_id, reader.loaded, changed)
+        except BaseException as error:
+            with suppress(peewee.PeeweeException):
+                history.fail(load_id, str(error) or type(error).__name__)
+            raise
+        counts = {
+            "rows": reader.loaded + rejects.rejected + rejects.skipped,
+            "loaded": reader.loaded,
+            "changed": changed,
+            "rejected": rejects.rejected,
+            "skipped": rejects.skipped,
+        }
+        history.finish(load_id, layout.kind, writer.count_rows(), counts)
+    return LoadResult(
+        register=register,
+        kind=layout.kind.value,
+        mode=request.mode,
+        format=layout.format.name,
+        rejects=str(rejects_path) if rejects.rejected else None,
+        **counts,
+    )
+
+
+def _layout_of(member: Member, request: LoadRequest) -> _Layout:
+    """Return what a file is: as the operator says, else as it looks."""
+    if request.format is None:
+        try:
+            format_, kind = recognise(member.head)
+        except FileFault as fault:
+            raise FileFault(fault.reason, member.name) from None
+    else:
+        format_ = FORMATS[request.format]
+        seen = request.kind or format_.recognise(member.head)
+        if seen is None:
+            looked_for = format_.looked_for
+            raise FileFault(f"The file is no {format_.name}: looked for {looked_for}.", member.name)
+        kind = seen
+    return _Layout(format_, request.kind or kind)
+
+
+class _Reader:
+    """Reads the rows of all files of a load, and counts them."""
+
+    def __init__(
+        self,
+        opened: Iterable[Member],
+        layout: _Layout,
+        request: LoadRequest,
+        rejects: RejectsFile,
+        progress: Progress,
+    ) -> None:
+        self._opened = opened
+        self._layout = layout
+        self._request = request
+        self._rejects = rejects
+        self._progress = progress
+        self.loaded = 0
+
+    def __iter__(self) -> Iterator[Row]:
+        for member in self._opened:
+            if _layout_of(member, self._request) != self._layout:
+                raise FileFault(
+                    f"The file is not {self._layout.format.name} of {self._layout.kind} as the "
+                    "first one is; one command loads one kind into one register.",
+                    member.name,
+                )
+            self._rejects.file_name = member.name
+            try:
+                yield from self._rows_of(member)
+            except FileFault as fault:
+                raise FileFault(fault.reason, fault.name or member.name) from None
+            self._progress(member)
+
+    def _rows_of(self, member: Member) -> Iterator[Row]:
+        for row in self._layout.format.rows(member.stream, self._layout.kind, self._rejects):
+            if self.loaded % _ROWS_BETWEEN_PROGRESS == 0:
+                self._progress(member)
+            self.loaded += 1
+            yield row
+
+
+def _scratch_directory(engine: Engine) -> Path:
+    """Return where runs may wait: beside the data, since the state may be kept in memory."""
+    return engine.path.parent if isinstance(engine, SqliteEngine) else Path(tempfile.gettempdir())
+
+
+@contextmanager
+def _alone(engine: Engine, register: str) -> Iterator[None]:
+    """Hold the register's lock: one load of it at a time; the lock ends with the process."""
+    if not isinstance(engine, SqliteEngine):
+        with engine.connection_context():
+            (is_ours,) = engine.execute_sql(
+                "SELECT pg_try_advisory_lock(hashtext(%s))", (f"verifyd register {register}",)
+            ).fetchone()
+            _require_lock(is_ours, register)
+            yield
+        return
+    path = register_file(engine.path, register, 0).with_suffix(".lock")
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        _require_lock(_try_flock(descriptor), register)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _try_flock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _require_lock(is_ours: Any, register: str) -> None:
+    if not is_ours:
+        raise OperatorError(f"another load of the register {register} is running")

@@ -1,0 +1,42 @@
+"""The history of loads, in the main database; and what a register itself knows of them (D25)."""
+
+import peewee
+
+
+class RegisterLoad(peewee.Model):
+    """One load: what was asked, by whom, and how it ended. Times are Unix seconds."""
+
+    id = peewee.AutoField()
+    register = peewee.CharField(30)
+    kind = peewee.CharField(10)
+    mode = peewee.CharField(10)
+    format = peewee.CharField(30)
+    files = peewee.TextField()
+    status = peewee.CharField(10)
+    """`running`, `done` or `failed`."""
+    reason = peewee.TextField(null=True)
+    rows = peewee.BigIntegerField(default=0)
+    loaded = peewee.BigIntegerField(default=0)
+    changed = peewee.BigIntegerField(default=0)
+    rejected = peewee.BigIntegerField(default=0)
+    skipped = peewee.BigIntegerField(default=0)
+    loaded_by = peewee.CharField(100)
+    started_at = peewee.BigIntegerField()
+    finished_at = peewee.BigIntegerField(null=True)
+
+    class Meta:
+        table_name = "register_load"
+
+
+class AppliedLoad(peewee.Model):
+    """A load whose rows are in this register; committed together with them.
+
+    What a load killed between its two commits did is read from here by the next (D28).
+    """
+
+    load_id = peewee.BigIntegerField(primary_key=True)
+    loaded = peewee.BigIntegerField()
+    changed = peewee.BigIntegerField()
+
+    class Meta:
+        table_name = "applied_load"

@@ -1,0 +1,43 @@
+"""The table of endpoints, in the spec's order: path, resource, and where it is specified."""
+
+from typing import NamedTuple
+
+from app.domains.resources import DomainCollection, DomainItem
+from app.operations.documentation import DocumentationAsset, DocumentationPage, OpenApiDocument
+from app.operations.health import Health, Readiness
+from app.vehicles.resources import BulkInsurance, Compliance, Insurance
+
+Resource = (
+    DomainCollection
+    | DomainItem
+    | Insurance
+    | BulkInsurance
+    | Compliance
+    | Health
+    | Readiness
+    | OpenApiDocument
+    | DocumentationPage
+    | DocumentationAsset
+)
+
+
+class Endpoint(NamedTuple):
+    """One path template, what answers there, and the section that says how."""
+
+    path: str
+    resource: type[Resource]
+    source: str
+
+
+ENDPOINTS = (
+    Endpoint("/api/domains", DomainCollection, "spec 4, D14 to D17"),
+    Endpoint("/api/domains/{domain}", DomainItem, "spec 4, D18"),
+    Endpoint("/v1/vehicle/{registration}/insurance", Insurance, "spec 4, D19 to D21, D24"),
+    Endpoint("/v1/vehicle/bulk-insurance", BulkInsurance, "spec 4, D23"),
+    Endpoint("/v1/compliance/{registration}", Compliance, "spec 4, D22"),
+    Endpoint("/healthz", Health, "D2"),
+    Endpoint("/readyz", Readiness, "D2, D29"),
+    Endpoint("/openapi.json", OpenApiDocument, "D2"),
+    Endpoint("/docs", DocumentationPage, "D2"),
+    Endpoint("/docs/{asset}", DocumentationAsset, "D2"),
+)

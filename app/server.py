@@ -1,0 +1,150 @@
+"""gunicorn: its settings, which live here and nowhere else, and `verifyd serve` around them.
+
+`verifyd serve` embeds it; `gunicorn -c python:app.server 'app.main:create_app()'` is the same.
+The lower-case names are gunicorn's own: it reads this module as its configuration file.
+"""
+
+import logging
+import secrets
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import peewee
+from gunicorn.app.base import BaseApplication
+from gunicorn.http.errors import ParseException
+from gunicorn.util import write_nonblock
+from gunicorn.workers.sync import SyncWorker
+
+from app.config import Config
+from app.database import SqliteEngine, close_quietly, open_engine
+from app.errors import OperatorError, Problem
+from app.logs import LOGGING
+from app.main import create_app
+from app.schema import migrate, versions
+
+_config = Config.from_env()
+_log = logging.getLogger("verifyd.server")
+
+bind = _config.bind
+workers = _config.workers
+# NOTE: sync workers behind nginx are steady; the threaded ones stall under slow clients.
+worker_class = "app.server.Worker"
+timeout = 30
+graceful_timeout = 30
+# The request line and headers that fit into nginx's own limits.
+limit_request_line = 4094
+limit_request_fields = 64
+limit_request_field_size = 8190
+# SEC: "auto" takes an outdated C parser where there is one, and that accepts bare line feeds.
+http_parser = "python"
+# SEC: on by default, it lets whoever reaches a socket file steer the server.
+control_socket_disable = True
+# SEC: no peer may set SCRIPT_NAME and the like by header; the application asks only X-Real-IP.
+forwarded_allow_ips = ""
+forwarder_headers = ""
+# Heartbeats on a disk stall with the disk.
+worker_tmp_dir = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
+proc_name = "verifyd"
+logconfig_dict = LOGGING
+
+_SETTINGS = (
+    "bind",
+    "workers",
+    "worker_class",
+    "timeout",
+    "graceful_timeout",
+    "limit_request_line",
+    "limit_request_fields",
+    "limit_request_field_size",
+    "http_parser",
+    "control_socket_disable",
+    "forwarded_allow_ips",
+    "forwarder_headers",
+    "worker_tmp_dir",
+    "proc_name",
+    "logconfig_dict",
+)
+
+
+def on_starting(_server: object) -> None:
+    """Refuse to start, or migrate, before any worker is made (D29): for gunicorn by itself."""
+    try:
+        prepare_database(_config)
+    except (OperatorError, peewee.PeeweeException) as error:
+        sys.exit(str(error))
+
+
+class Worker(SyncWorker):
+    """A sync worker whose own answers have the one error body, too (D5)."""
+
+    def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
+        """Answer a request that never reached the application: 400 if malformed, else 500."""
+        # NOTE: gunicorn counts a bad header of an answer among the parse errors.
+        is_ours = type(exc).__name__.startswith("InvalidResponse")
+        if isinstance(exc, ParseException) and not is_ours:
+            problem = Problem("invalid_request", "The request is not well-formed HTTP.")
+        else:
+            problem = Problem("internal_error", "The service failed; the request may be retried.")
+        request_id = secrets.token_hex(16)
+        # SEC: the kind of fault only; its text quotes the request line.
+        _log.warning("no request: %s", type(exc).__name__, extra={"request_id": request_id})
+        body = msgspec.json.encode(problem.body(request_id))
+        head = (
+            f"HTTP/1.1 {problem.kind.status} {problem.kind.title}\r\n"
+            "Connection: close\r\n"
+            "Content-Type: application/problem+json\r\n"
+            "Cache-Control: no-store\r\n"
+            f"X-Request-ID: {request_id}\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n"
+        )
+        try:
+            write_nonblock(client, head.encode("ascii") + body)
+        except OSError:
+            self.log.debug("the client was gone before its error was told")
+
+
+class Server(BaseApplication):
+    """The service, run from within this process."""
+
+    def load_config(self) -> None:
+        """Give gunicorn the settings of this module."""
+        for name in _SETTINGS:
+            self.cfg.set(name, globals()[name])
+
+    def load(self) -> Any:
+        """Make the application, once in each worker, after the fork."""
+        return create_app(_config)
+
+
+def serve() -> None:
+    """Serve until told to stop: TERM and INT finish the requests in flight.
+
+    Raises OperatorError if the database cannot be used.
+    """
+    prepare_database(_config)
+    Server().run()
+
+
+def prepare_database(config: Config) -> None:
+    """Check that the database is there and of a schema this program may use; migrate if older.
+
+    Raises OperatorError if it is missing, empty or belongs to a newer program (D27, D29);
+    peewee.PeeweeException if it cannot be read.
+    """
+    engine = open_engine(config.database_url)
+    if isinstance(engine, SqliteEngine) and not engine.path.exists():
+        raise OperatorError(f"there is no database {engine.path}: run `verifyd migrate`")
+    try:
+        found = versions(engine)
+        if found.can_migrate and found.database:
+            for script in migrate(engine):
+                _log.info("migrated: %s", script)
+            found = versions(engine)
+        refusal = found.refusal()
+        if refusal:
+            raise OperatorError(refusal)
+    finally:
+        # NOTE: a connection must not cross the fork.
+        close_quietly(engine)

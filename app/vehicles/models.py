@@ -1,0 +1,72 @@
+"""What a register holds: the same three tables in every register's schema (D25).
+
+No personal data of holders, keepers or drivers has a column here, ever.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+import peewee
+
+TEXT_CHARACTERS_MAX = 100
+
+
+class Vehicle(peewee.Model):
+    """What a register says of one vehicle; null is unknown, never false."""
+
+    registration = peewee.CharField(12, primary_key=True)
+    make = peewee.CharField(TEXT_CHARACTERS_MAX, null=True)
+    model = peewee.CharField(TEXT_CHARACTERS_MAX, null=True)
+    year = peewee.SmallIntegerField(null=True)
+    color = peewee.CharField(TEXT_CHARACTERS_MAX, null=True)
+    insured = peewee.BooleanField(null=True)
+    mot_expiry = peewee.DateField(null=True)
+    mot_exempt = peewee.BooleanField(null=True)
+    first_registered = peewee.DateField(null=True)
+    tax_status = peewee.CharField(10, null=True)
+    tax_due = peewee.DateField(null=True)
+    updated = peewee.BigIntegerField()
+    """Unix seconds: the source's own time, else that of the load which changed the row (D21)."""
+
+    class Meta:
+        table_name = "vehicle"
+
+
+class Policy(peewee.Model):
+    """An insurance policy for one vehicle; in force on both its dates (D20)."""
+
+    registration = peewee.CharField(12)
+    insurer = peewee.CharField(TEXT_CHARACTERS_MAX)
+    number = peewee.CharField(TEXT_CHARACTERS_MAX)
+    valid_from = peewee.DateField()
+    valid_to = peewee.DateField()
+    type = peewee.CharField(TEXT_CHARACTERS_MAX, null=True)
+    cancelled_on = peewee.DateField(null=True)
+    updated = peewee.BigIntegerField()
+
+    class Meta:
+        table_name = "policy"
+        primary_key = peewee.CompositeKey("registration", "insurer", "number", "valid_from")
+
+
+class Fine(peewee.Model):
+    """A fine on one vehicle; `amount_cents` is what is owed, in hundredths of the currency."""
+
+    registration = peewee.CharField(12)
+    reference = peewee.CharField(TEXT_CHARACTERS_MAX)
+    issued_on = peewee.DateField(null=True)
+    amount_cents = peewee.BigIntegerField()
+    currency = peewee.CharField(3, null=True)
+    settled = peewee.BooleanField()
+    updated = peewee.BigIntegerField()
+
+    class Meta:
+        table_name = "fine"
+        primary_key = peewee.CompositeKey("registration", "reference")
+
+
+@lru_cache(maxsize=64)
+def in_schema(model: type[Any], schema: str) -> type[Any]:
+    """Return a register's model as it stands in a schema, such as `register_rdw`."""
+    meta = type("Meta", (), {"schema": schema, "table_name": model._meta.table_name})
+    return type(model.__name__, (model,), {"Meta": meta, "__doc__": model.__doc__})

@@ -1,0 +1,234 @@
+"""What all registers together say of a plate, merged at the moment of asking (D26).
+
+One statement over every register, built and compiled once per set of registers. Each
+register's tables are reached by key, so its cost does not depend on how much they hold.
+"""
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import or_
+from typing import Any, NamedTuple
+
+import msgspec
+import peewee
+from peewee import JOIN, Case, Tuple, fn
+
+from app.catalogue import RegisterRef, attach, in_precedence
+from app.database import Engine, Prepared, Row, SqliteEngine, greatest, parameter
+from app.vehicles.models import Fine, Policy, Vehicle, in_schema
+
+
+class PolicyFacts(NamedTuple):
+    """One policy; dates are ISO texts, an unknown insurer is the empty text."""
+
+    number: str
+    insurer: str
+    valid_from: str
+    valid_to: str
+    type: str | None
+    cancelled_on: str | None
+
+    def is_in_force(self, day: str) -> bool:
+        """Tell whether the policy covers the day, both ends included (D20)."""
+        in_dates = self.valid_from <= day <= self.valid_to
+        return in_dates and (self.cancelled_on is None or day < self.cancelled_on)
+
+
+class Record(NamedTuple):
+    """A known plate. None is unknown; dates are ISO texts."""
+
+    registration: str
+    make: str | None
+    model: str | None
+    year: int | None
+    color: str | None
+    insured_flag: bool | None
+    """What a register says that knows only yes or no; counts when no policy is known (D20)."""
+    mot_expiry: str | None
+    mot_exempt: bool | None
+    first_registered: str | None
+    tax_status: str | None
+    tax_due: str | None
+    updated: int
+    """Unix seconds: the newest change among the rows that were used (D21)."""
+    has_outstanding_fines: bool
+    policy: PolicyFacts | None
+    """In force and ending last on the day asked for, else the one with the last end (D20)."""
+
+
+class Records:
+    """Reads plates from the registers.
+
+    Args:
+        order: names of registers, the one that is believed first in front (D26).
+    """
+
+    def __init__(self, engine: Engine, order: tuple[str, ...]) -> None:
+        self._engine = engine
+        self._order = order
+        self._compiled: tuple[str, Prepared, Prepared] | None = None
+
+    def find_record(self, registers: str, registration: str, day: str) -> Record | None:
+        """Return what is known of one plate, None if no register mentions it. One statement.
+
+        Args:
+            registers: state of the registers, read with the key (D26).
+            registration: in its canonical form.
+            day: ISO date that decides which policy is answered.
+        """
+        if not registers:
+            return None
+        one, _ = self._prepared(registers)
+        row = one.row(registration=registration, day=day)
+        return _record(row, day) if row else None
+
+    def find_records(
+        self, registers: str, registrations: Sequence[str], day: str
+    ) -> dict[str, Record]:
+        """Return the known ones among many plates, by registration. One statement for all."""
+        if not registers:
+            return {}
+        _, many = self._prepared(registers)
+        # PERF: sorted plates walk each tree from left to right and find its pages still at hand.
+        plates = sorted(set(registrations))
+        on_sqlite = isinstance(self._engine, SqliteEngine)
+        rows = many.rows(plates=msgspec.json.encode(plates) if on_sqlite else plates, day=day)
+        found = (_record(row, day) for row in rows)
+        return {record.registration: record for record in found if record}
+
+    def _prepared(self, state: str) -> tuple[Prepared, Prepared]:
+        """Return the queries for this set of registers, and attach exactly these."""
+        registers = in_precedence(state, self._order)
+        attach(self._engine, registers)
+        compiled = self._compiled
+        if compiled is None or compiled[0] != state:
+            engine = self._engine
+            one = Prepared(engine, lambda: _query(engine, registers, _one_plate()))
+            many = Prepared(engine, lambda: _query(engine, registers, _many_plates(engine)))
+            self._compiled = compiled = (state, one, many)
+        return compiled[1], compiled[2]
+
+
+def _one_plate() -> peewee.Select:
+    return peewee.Select(columns=(parameter("registration").alias("registration"),))
+
+
+def _many_plates(engine: Engine) -> peewee.Select:
+    if isinstance(engine, SqliteEngine):
+        listed: Any = fn.json_each(parameter("plates")).alias("listed")
+        return peewee.Select((listed,), (listed.c.value.alias("registration"),))
+    return peewee.Select(columns=(fn.unnest(parameter("plates")).alias("registration"),))
+
+
+def _query(engine: Engine, registers: Sequence[RegisterRef], plates: peewee.Select) -> peewee.Query:
+    """Return the statement: a row for every plate, with the columns that `_record` expects."""
+    plate = plates.cte("plate", columns=("registration",))
+    vehicles = [in_schema(Vehicle, r.schema) for r in registers if r.holds("vehicles")]
+    policies = [in_schema(Policy, r.schema) for r in registers if r.holds("policies")]
+    fines = [in_schema(Fine, r.schema) for r in registers if r.holds("fines")]
+
+    source: peewee.Source = plate
+    for table in vehicles:
+        source = _left_join(source, table, table.registration == plate.c.registration)
+    for table in policies:
+        source = _left_join(source, table, _is_deciding_policy(table, plate))
+    for table in fines:
+        source = _left_join(source, table, _is_deciding_fine(table, plate))
+
+    used = [table.updated for table in vehicles + policies]
+    columns = [
+        plate.c.registration,
+        *(_first_known(vehicles, name) for name in ("make", "model", "year", "color", "insured")),
+        greatest(engine, [v.mot_expiry for v in vehicles], "0001-01-01"),
+        _any_true([v.mot_exempt for v in vehicles]),
+        _first_known(vehicles, "first_registered"),
+        _first_known(vehicles, "tax_status"),
+        _tax_due(vehicles),
+        fn.COALESCE(greatest(engine, used, -1), greatest(engine, [f.updated for f in fines], -1)),
+        _any_true([f.settled == False for f in fines]),  # noqa: E712 - an SQL expression
+    ]
+    for table in policies:
+        columns += [table.number, table.insurer, table.valid_from, table.valid_to]
+        columns += [table.type, table.cancelled_on]
+    return peewee.Select((source,), columns).with_cte(plate)
+
+
+_POLICY_COLUMNS = len(PolicyFacts._fields)
+_FIRST_POLICY_COLUMN = 13
+
+
+def _record(row: Row, day: str) -> Record | None:
+    """Make a Record of a result row: merged columns, then six for each register with policies."""
+    updated = row[11]
+    if updated is None:  # Every stored row has its time: no register mentions the plate (D24).
+        return None
+    policies = [
+        PolicyFacts(*row[at : at + _POLICY_COLUMNS])
+        for at in range(_FIRST_POLICY_COLUMN, len(row), _POLICY_COLUMNS)
+        if row[at] is not None
+    ]
+    policy = max(policies, key=lambda p: _rank(p, day)) if policies else None
+    return Record._make((*row[:12], bool(row[12]), policy))
+
+
+def _rank(policy: PolicyFacts, day: str) -> tuple[bool, str, str, str]:
+    return policy.is_in_force(day), policy.valid_to, policy.valid_from, policy.number
+
+
+def _left_join(source: peewee.Source, table: type[peewee.Model], on: Any) -> peewee.Source:
+    return peewee.Join(source, table, JOIN.LEFT_OUTER, on)
+
+
+def _is_deciding_policy(table: type[Policy], plate: peewee.CTE) -> Any:
+    """Match the register's one policy that D20 would answer with, if the register were alone."""
+    held = table.alias()
+    day = parameter("day")
+    in_force = (
+        (held.valid_from <= day)
+        & (held.valid_to >= day)
+        & (held.cancelled_on.is_null() | (held.cancelled_on > day))
+    )
+    deciding = (
+        held.select(held.insurer, held.number, held.valid_from)
+        .where(held.registration == plate.c.registration)
+        .order_by(
+            Case(None, [(in_force, 0)], 1),
+            held.valid_to.desc(),
+            held.valid_from.desc(),
+            held.number.desc(),
+        )
+        .limit(1)
+    )
+    key = Tuple(table.insurer, table.number, table.valid_from)
+    return (table.registration == plate.c.registration) & (key == deciding)
+
+
+def _is_deciding_fine(table: type[Fine], plate: peewee.CTE) -> Any:
+    """Match one fine of the register: one that is still owed, if there is any."""
+    held = table.alias()
+    deciding = (
+        held.select(held.reference)
+        .where(held.registration == plate.c.registration)
+        .order_by(held.settled, held.updated.desc())
+        .limit(1)
+    )
+    return (table.registration == plate.c.registration) & (table.reference == deciding)
+
+
+def _first_known(tables: Sequence[type[Vehicle]], column: str) -> Any:
+    """Return the column from the first register, in order of precedence, that knows it."""
+    known = [getattr(table, column) for table in tables]
+    if len(known) == 1:
+        return known[0]
+    return fn.COALESCE(*known) if known else peewee.SQL("NULL")
+
+
+def _tax_due(tables: Sequence[type[Vehicle]]) -> peewee.Node:
+    """Return the due date of the register whose tax status is answered (D26)."""
+    if not tables:
+        return peewee.SQL("NULL")
+    return Case(None, [(table.tax_status.is_null(False), table.tax_due) for table in tables])
+
+
+def _any_true(conditions: Sequence[peewee.Node]) -> peewee.Node:
+    return reduce(or_, conditions) if conditions else peewee.SQL("NULL")

@@ -1,0 +1,87 @@
+"""Holds an answer against the OpenAPI document: status, media type, body, headers."""
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
+from referencing.jsonschema import DRAFT202012
+from webtest import TestResponse
+
+_DOCUMENT_URI = "urn:openapi"
+_EVERYWHERE = {"X-Request-ID", "Cache-Control"}
+_NOT_DOCUMENTED = re.compile(r"/docs/")
+
+
+@cache
+def document() -> dict[str, Any]:
+    """Return the OpenAPI document as it is served."""
+    path = Path(__file__).parents[2] / "app" / "operations" / "openapi.json"
+    loaded: dict[str, Any] = json.loads(path.read_bytes())
+    return loaded
+
+
+def resolved(node: dict[str, Any]) -> dict[str, Any]:
+    """Follow a `$ref` within the document."""
+    while "$ref" in node:
+        target: Any = document()
+        for step in node["$ref"].removeprefix("#/").split("/"):
+            target = target[step.replace("~1", "/").replace("~0", "~")]
+        node = target
+    return node
+
+
+def find_operation(method: str, path: str) -> dict[str, Any] | None:
+    """Return the documented operation of a request; HEAD is GET's, None if there is none."""
+    path = unquote(path.partition("?")[0])
+    for template, item in document()["paths"].items():
+        pattern = re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template))
+        if re.fullmatch(pattern, path):
+            operation = item.get("get" if method == "HEAD" else method.lower())
+            return operation
+    return None
+
+
+def require_documented(method: str, path: str, response: TestResponse) -> None:
+    """Fail unless the answer is one that the document describes."""
+    for header in _EVERYWHERE:
+        assert header in response.headers, f"{method} {path}: no {header}"
+    if method == "OPTIONS" and response.status_int == 204:
+        return
+    operation = find_operation(method, path)
+    if operation is None:
+        if not _NOT_DOCUMENTED.match(path) or response.status_int >= 400:
+            _require_body(response, method, {"$ref": "#/components/schemas/Problem"})
+        return
+    answers = operation["responses"]
+    assert str(response.status_int) in answers, f"{method} {path}: {response.status} undocumented"
+    answer = resolved(answers[str(response.status_int)])
+    for header, described in answer.get("headers", {}).items():
+        if resolved(described).get("required") and not header.startswith("X-RateLimit"):
+            assert header in response.headers, f"{method} {path}: {response.status} lacks {header}"
+    media_type = response.content_type
+    assert media_type in answer["content"], f"{method} {path}: {media_type} is not documented"
+    if media_type.endswith("json"):
+        _require_body(response, method, answer["content"][media_type].get("schema", {}))
+
+
+def _require_body(response: TestResponse, method: str, schema: dict[str, Any]) -> None:
+    if method == "HEAD":
+        assert response.body == b""
+        return
+    assert response.content_type in ("application/json", "application/problem+json")
+    _validator(json.dumps(schema)).validate(json.loads(response.body))
+
+
+@cache
+def _validator(schema: str) -> Draft202012Validator:
+    resource = Resource.from_contents(document(), default_specification=DRAFT202012)
+    registry: Any = Registry().with_resource(_DOCUMENT_URI, resource)
+    absolute = json.loads(schema.replace('"#/', f'"{_DOCUMENT_URI}#/'))
+    return Draft202012Validator(
+        absolute, registry=registry, format_checker=Draft202012Validator.FORMAT_CHECKER
+    )

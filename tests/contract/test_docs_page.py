@@ -1,0 +1,166 @@
+"""The documentation page works with nothing but this service."""
+
+import gc
+import json
+import re
+import warnings
+from html.parser import HTMLParser
+from urllib.parse import urljoin
+
+import falcon
+import pytest
+import webtest
+
+from app.operations.documentation import DocumentationAsset, DocumentationPage, OpenApiDocument
+
+ASSETS = {
+    "/docs/docs.js": "text/javascript",
+    "/docs/favicon-32x32.png": "image/png",
+    "/docs/swagger-ui-bundle.js": "text/javascript",
+    "/docs/swagger-ui.css": "text/css",
+}
+
+
+class Links(HTMLParser):
+    """Collects what a page loads or links to, and the text of its inline scripts."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+        self.handlers: list[str] = []
+        self.inline_scripts: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note the addresses and event handlers of one element."""
+        self.addresses += [value or "" for name, value in attrs if name in ("src", "href")]
+        self.handlers += [name for name, _ in attrs if name.startswith("on")]
+
+    def handle_data(self, data: str) -> None:
+        """Note the text of a script."""
+        if self.lasttag == "script" and data.strip():
+            self.inline_scripts.append(data)
+
+
+@pytest.fixture(scope="module")
+def client() -> webtest.TestApp:
+    """A bare application with the three resources and nothing else."""
+    app = falcon.App()
+    app.add_route("/openapi.json", OpenApiDocument())
+    app.add_route("/docs", DocumentationPage())
+    app.add_route("/docs/{asset}", DocumentationAsset())
+    return webtest.TestApp(app)
+
+
+def test_the_document_is_served(client: webtest.TestApp) -> None:
+    """GET /openapi.json answers with the document as JSON."""
+    response = client.get("/openapi.json")
+    assert response.content_type == "application/json"
+    assert json.loads(response.body)["openapi"].startswith("3.1.")
+
+
+def test_every_address_on_the_page_is_served(client: webtest.TestApp) -> None:
+    """Whatever the page names is there, in the media type it is used as; nothing is left over."""
+    page = client.get("/docs")
+    assert page.content_type == "text/html"
+    paths = {urljoin("/docs", address) for address in Links(page.text).addresses}
+    assert paths == {*ASSETS, "/openapi.json"}
+    for path, media_type in ASSETS.items():
+        response = client.get(path)
+        assert response.content_type == media_type
+        assert response.content_length == len(response.body) > 0
+
+
+def test_the_page_shows_our_document(client: webtest.TestApp) -> None:
+    """The initialiser loads the document from beside the page, and calls nothing out."""
+    script = client.get("/docs/docs.js").text
+    address = re.search(r'url: "([^"]*)"', script)
+    assert address
+    assert urljoin("/docs", address[1]) == "/openapi.json"
+    assert "validatorUrl: null" in script
+    assert "queryConfigEnabled: false" in script
+    assert "persistAuthorization: false" in script
+
+
+@pytest.mark.parametrize("path", ["/docs", "/docs/docs.js"])
+def test_nothing_names_another_host(client: webtest.TestApp, path: str) -> None:
+    """Neither the page nor its initialiser holds the address of any host."""
+    assert not re.search(r"//[^\s]", client.get(path).text)
+
+
+def test_the_style_sheet_loads_nothing(client: webtest.TestApp) -> None:
+    """The packaged style sheet has its images within and imports no other."""
+    style = client.get("/docs/swagger-ui.css").text
+    assert set(re.findall(r"url\(\W*(\w+:?)", style)) == {"data:"}
+    assert "@import" not in style
+
+
+def test_the_page_has_no_inline_script(client: webtest.TestApp) -> None:
+    """All scripts are files, as the content security policy demands."""
+    links = Links(client.get("/docs").text)
+    assert links.inline_scripts == []
+    assert links.handlers == []
+
+
+@pytest.mark.parametrize("path", ["/docs", *ASSETS])
+def test_the_browser_is_kept_to_this_service(client: webtest.TestApp, path: str) -> None:
+    """The page and what it loads may only run and reach what this service sent."""
+    response = client.get(path)
+    policy = dict(
+        part.split(" ", 1) for part in response.headers["Content-Security-Policy"].split("; ")
+    )
+    assert policy == {
+        "default-src": "'none'",
+        "script-src": "'self'",
+        "style-src": "'self' 'unsafe-inline'",
+        "img-src": "'self' data:",
+        "connect-src": "'self'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        "frame-ancestors": "'none'",
+    }
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize("path", ["/openapi.json", "/docs", *ASSETS])
+def test_head_answers_as_get_without_a_body(client: webtest.TestApp, path: str) -> None:
+    """HEAD gives the headers of GET, the length included (D1)."""
+    head, get = client.head(path), client.get(path)
+    assert head.body == b""
+    assert dict(head.headers) == dict(get.headers)
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_no_file_is_left_open(client: webtest.TestApp, method: str) -> None:
+    """An asset's file is closed when the answer is sent, or when there is nothing to send."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ResourceWarning)
+        client.request("/docs/swagger-ui-bundle.js", method=method)
+        gc.collect()
+    assert [warning.message for warning in caught] == []
+
+
+@pytest.mark.parametrize(
+    "asset",
+    [
+        "",
+        ".",
+        "..",
+        "..%2f",
+        "..%2f..%2f__init__.py",
+        "%2e%2e%2fswagger-ui.css",
+        ".%2fswagger-ui.css",
+        "..%5cswagger-ui.css",
+        "%2fetc%2fpasswd",
+        "swagger-ui.css%00",
+        "swagger-ui.css/",
+        "SWAGGER-UI.CSS",
+        "swagger-ui.js",
+        "index.html",
+        "nothing.js",
+    ],
+)
+def test_unknown_asset_is_not_found(client: webtest.TestApp, asset: str) -> None:
+    """Only the four names the page uses are assets; files beside them are not, nor are paths."""
+    client.get(f"/docs/{asset}", status=404)
+    client.head(f"/docs/{asset}", status=404)

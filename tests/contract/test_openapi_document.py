@@ -1,0 +1,245 @@
+"""The OpenAPI document is valid, complete, and true to its own examples."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import openapi_spec_validator
+import pytest
+from jsonschema import Draft202012Validator
+
+import app.operations
+from app.errors import CATALOGUE
+
+TEXT = (Path(app.operations.__file__).parent / "openapi.json").read_text(encoding="utf-8")
+DOCUMENT: dict[str, Any] = json.loads(TEXT)
+
+Steps = tuple[str | int, ...]
+
+
+class Example(NamedTuple):
+    """A value in the document, and where the schema is that it must fit."""
+
+    name: str
+    value: object
+    schema: Steps
+
+
+def pointer(steps: Steps) -> str:
+    """Return the JSON pointer of a place in the document."""
+    escaped = (str(step).replace("~", "~0").replace("/", "~1") for step in steps)
+    return "".join(f"/{step}" for step in escaped)
+
+
+def places(node: object, steps: Steps = ()) -> Iterator[tuple[Steps, dict[str, Any]]]:
+    """Walk the document's objects; what stands inside an example or a constant is no part of it."""
+    if isinstance(node, dict):
+        yield steps, node
+        for name, member in node.items():
+            is_data = name in ("example", "value", "const", "enum", "default")
+            if not is_data or steps[-1:] == ("properties",):
+                yield from places(member, (*steps, name))
+    elif isinstance(node, list):
+        for index, member in enumerate(node):
+            yield from places(member, (*steps, index))
+
+
+def documented_examples() -> Iterator[Example]:
+    """Find the examples of bodies, parameters, headers and schemas, and schemas' defaults."""
+    for steps, node in places(DOCUMENT):
+        where = pointer(steps)
+        if "schema" in node:
+            if "example" in node:
+                yield Example(where, node["example"], (*steps, "schema"))
+            for name, example in node.get("examples", {}).items():
+                yield Example(f"{where}/{name}", example["value"], (*steps, "schema"))
+        elif isinstance(node.get("examples"), list):
+            for value in node["examples"]:
+                yield Example(where, value, steps)
+        if "default" in node and steps[-1] != "properties":
+            yield Example(f"{where}/default", node["default"], steps)
+
+
+def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """List the operations as path, method and description."""
+    for path, item in DOCUMENT["paths"].items():
+        for method, operation in item.items():
+            yield path, method, operation
+
+
+def target(reference: str) -> Any:
+    """Return what a reference points at in this document; KeyError if nothing is there."""
+    node: Any = DOCUMENT
+    for step in reference.removeprefix("#/").split("/"):
+        node = node[step]
+    return node
+
+
+def answers() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """List every answer of every operation as operation, status and response."""
+    for _, _, operation in operations():
+        for status, response in operation["responses"].items():
+            resolved = target(response["$ref"]) if "$ref" in response else response
+            yield operation["operationId"], status, resolved
+
+
+def references() -> list[str]:
+    """List the targets of all references."""
+    return [node["$ref"] for _, node in places(DOCUMENT) if isinstance(node.get("$ref"), str)]
+
+
+EXAMPLES = list(documented_examples())
+RATE_HEADERS = {"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"}
+COMMON_HEADERS = RATE_HEADERS | {"X-Request-ID", "Cache-Control"}
+HEADERS_BY_STATUS = {
+    "201": {"Location"},
+    "401": {"WWW-Authenticate"},
+    "405": {"Allow"},
+    "429": {"Retry-After"},
+    "503": {"Retry-After"},
+}
+OPEN_PATHS = {"/healthz", "/readyz", "/openapi.json", "/docs"}
+KEYED = [
+    pytest.param(operation, id=operation["operationId"])
+    for path, _, operation in operations()
+    if path not in OPEN_PATHS
+]
+ANSWERS = [
+    pytest.param(status, response, id=f"{name}-{status}") for name, status, response in answers()
+]
+
+
+def test_it_is_openapi_3_1() -> None:
+    """The document is valid OpenAPI 3.1."""
+    assert DOCUMENT["openapi"].startswith("3.1.")
+    openapi_spec_validator.validate(DOCUMENT)
+
+
+def test_it_has_the_endpoints_of_the_spec_and_the_open_ones() -> None:
+    """The documented operations are those of spec 4 and D2, and no others."""
+    assert {(method, path) for path, method, _ in operations()} == {
+        ("get", "/api/domains"),
+        ("post", "/api/domains"),
+        ("get", "/api/domains/{domain}"),
+        ("get", "/v1/vehicle/{registration}/insurance"),
+        ("post", "/v1/vehicle/bulk-insurance"),
+        ("get", "/v1/compliance/{registration}"),
+        *(("get", path) for path in OPEN_PATHS),
+    }
+
+
+def test_formats_are_really_checked() -> None:
+    """Without a checker for a format the tests of the examples would prove less than they say."""
+    used = {node["format"] for _, node in places(DOCUMENT) if isinstance(node.get("format"), str)}
+    assert used - {"uri-reference"} <= set(Draft202012Validator.FORMAT_CHECKER.checkers)
+
+
+@pytest.mark.parametrize("example", [pytest.param(e, id=e.name) for e in EXAMPLES])
+def test_example_fits_its_schema(example: Example) -> None:
+    """Every example, and every default, validates against the schema it stands beside."""
+    schema = {**DOCUMENT, "$ref": f"#{pointer(example.schema)}"}
+    checker = Draft202012Validator.FORMAT_CHECKER
+    Draft202012Validator(schema, format_checker=checker).validate(example.value)
+
+
+def test_every_body_has_an_example() -> None:
+    """Every request and every answer shows at least one example."""
+    bodies = [(steps, node) for steps, node in places(DOCUMENT) if steps[-2:-1] == ("content",)]
+    assert bodies
+    assert [steps for steps, node in bodies if not node.get("examples")] == []
+
+
+def test_every_operation_is_described() -> None:
+    """Every operation has its own id, a summary and tags the document declares."""
+    ids = [operation["operationId"] for _, _, operation in operations()]
+    tags = {tag["name"] for tag in DOCUMENT["tags"]}
+    assert len(ids) == len(set(ids))
+    for _, _, operation in operations():
+        assert operation["summary"]
+        assert operation["tags"]
+        assert set(operation["tags"]) <= tags
+
+
+def test_only_the_open_paths_need_no_key() -> None:
+    """Either form of the key opens every operation but the four of D2, which need none."""
+    assert DOCUMENT["security"] == [{"bearerKey": []}, {"headerKey": []}]
+    schemes = DOCUMENT["components"]["securitySchemes"]
+    assert (schemes["bearerKey"]["type"], schemes["bearerKey"]["scheme"]) == ("http", "bearer")
+    assert (schemes["headerKey"]["in"], schemes["headerKey"]["name"]) == ("header", "X-API-Key")
+    for path, _, operation in operations():
+        assert operation.get("security") == ([] if path in OPEN_PATHS else None)
+
+
+@pytest.mark.parametrize("operation", KEYED)
+def test_keyed_operation_documents_the_common_failures(operation: dict[str, Any]) -> None:
+    """Whatever needs a key can answer 400, 401, 405, 429, 500 and 503."""
+    assert {"400", "401", "405", "429", "500", "503"} <= set(operation["responses"])
+
+
+@pytest.mark.parametrize("operation", KEYED)
+def test_operation_with_a_body_documents_its_limits(operation: dict[str, Any]) -> None:
+    """What takes a body, and nothing else, can answer 413 and 415 (D6)."""
+    documented = {"413", "415"} & set(operation["responses"])
+    assert documented == ({"413", "415"} if "requestBody" in operation else set())
+
+
+@pytest.mark.parametrize(("status", "response"), ANSWERS)
+def test_answer_documents_its_headers(status: str, response: dict[str, Any]) -> None:
+    """Every answer carries the headers of D7, and those its status calls for."""
+    assert set(response["headers"]) == COMMON_HEADERS | HEADERS_BY_STATUS.get(status, set())
+
+
+@pytest.mark.parametrize(("status", "response"), ANSWERS)
+def test_refusal_is_a_problem_of_its_status(status: str, response: dict[str, Any]) -> None:
+    """Every error is one problem body whose examples have the status and title of their code."""
+    if status < "400":
+        assert "application/problem+json" not in response["content"]
+        return
+    assert list(response["content"]) == ["application/problem+json"]
+    for example in response["content"]["application/problem+json"]["examples"].values():
+        problem = example["value"]
+        assert str(problem["status"]) == status
+        assert (problem["status"], problem["title"]) == CATALOGUE[problem["code"]]
+
+
+def test_error_codes_are_those_of_the_catalogue() -> None:
+    """The documented codes, statuses and titles are those the program knows (D5)."""
+    problem = DOCUMENT["components"]["schemas"]["Problem"]["properties"]
+    assert problem["code"]["enum"] == list(CATALOGUE)
+    assert set(problem["status"]["enum"]) == {kind.status for kind in CATALOGUE.values()}
+    assert set(problem["title"]["enum"]) == {kind.title for kind in CATALOGUE.values()}
+
+
+def test_every_error_code_is_shown() -> None:
+    """Each code has an example, except that of paths which are not documented at all."""
+    values = [example.value for example in EXAMPLES if isinstance(example.value, dict)]
+    shown = {value["code"] for value in values if value.get("type") == "about:blank"}
+    assert set(CATALOGUE) - shown == {"not_found"}
+
+
+def test_every_reference_resolves() -> None:
+    """Every reference points into this document, at something that is there."""
+    for reference in references():
+        assert reference.startswith("#/components/")
+        assert isinstance(target(reference), dict)
+
+
+def test_no_component_is_unused() -> None:
+    """What the components hold is used somewhere."""
+    names = [name for alternative in DOCUMENT["security"] for name in alternative]
+    schemes = {f"#/components/securitySchemes/{name}" for name in names}
+    components = {
+        f"#/components/{kind}/{name}"
+        for kind, members in DOCUMENT["components"].items()
+        for name in members
+    }
+    assert components == set(references()) | schemes
+
+
+def test_nothing_is_left_of_openapi_3_0() -> None:
+    """No schema uses `nullable` or a single `example`, which JSON Schema does not know."""
+    for steps, node in places(DOCUMENT):
+        if steps[-1:] != ("properties",):
+            assert "nullable" not in node, pointer(steps)
+            assert "example" not in node or "schema" in node, pointer(steps)

@@ -1,0 +1,69 @@
+"""The schemas of the OpenAPI document are strict enough to find a wrong answer."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator, ValidationError
+
+import app.operations
+
+DOCUMENT: dict[str, Any] = json.loads(
+    (Path(app.operations.__file__).parent / "openapi.json").read_text(encoding="utf-8")
+)
+FOUND = {"registration": "AB12CDE", "insured": False, "policy": None}
+FAILED = {
+    "registration": "AB12CDE",
+    "insured": False,
+    "error": "Vehicle not found",
+    "code": "vehicle_not_found",
+}
+PROBLEM = {
+    "type": "about:blank",
+    "title": "Not Found",
+    "status": 404,
+    "detail": "Not found",
+    "code": "not_found",
+    "request_id": "0",
+}
+DOMAIN = {
+    "id": "dom_" + "a" * 20,
+    "name": "example.com",
+    "status": "active",
+    "created_at": "2026-01-05T08:30:00Z",
+}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "change"),
+    [
+        pytest.param("BulkItem", FOUND, {"vehicle": None}, id="surplus member"),
+        pytest.param("BulkItem", FOUND, {"error": "Vehicle not found"}, id="policy and error"),
+        pytest.param("BulkItem", FAILED, {"insured": True}, id="failed but insured"),
+        pytest.param("Problem", PROBLEM, {"code": "unheard_of"}, id="unknown code"),
+        pytest.param("Problem", PROBLEM, {"traceback": "..."}, id="internal message"),
+        pytest.param("Domain", DOMAIN, {"id": "dom_1"}, id="short id"),
+        pytest.param("Domain", DOMAIN, {"name": "Example.com"}, id="upper case name"),
+        pytest.param("Domain", DOMAIN, {"created_at": "2026-01-05T08:30:00+00:00"}, id="offset"),
+        pytest.param("Domain", DOMAIN, {"created_at": "2026-13-05T08:30:00Z"}, id="month 13"),
+    ],
+)
+def test_schema_refuses(schema: str, value: dict[str, Any], change: dict[str, Any]) -> None:
+    """The schemas are strict enough to tell a wrong answer from a right one."""
+    checked = Draft202012Validator(
+        {**DOCUMENT, "$ref": f"#/components/schemas/{schema}"},
+        format_checker=Draft202012Validator.FORMAT_CHECKER,
+    )
+    checked.validate(value)
+    with pytest.raises(ValidationError):
+        checked.validate({**value, **change})
+
+
+def test_answers_are_closed() -> None:
+    """An object in an answer names all its members, so that a surplus one is noticed."""
+    requests = {"NewDomain", "BulkRequest"}
+    schemas = DOCUMENT["components"]["schemas"]
+    objects = {name for name, schema in schemas.items() if schema.get("type") == "object"}
+    closed = {name for name in objects if schemas[name].get("additionalProperties") is False}
+    assert objects - closed == requests

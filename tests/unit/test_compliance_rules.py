@@ -1,0 +1,220 @@
+"""Is the vehicle road-legal on a day: four checks, and a reason for each (D22)."""
+
+import pytest
+
+from app.vehicles.compliance import TAX_STATUSES, compliance_members, judge
+from app.vehicles.records import PolicyFacts, Record
+from tests.contract.answers import document
+
+DAY = "2025-07-01"
+LEGAL = Record(
+    registration="AB12CDE",
+    make="Ford",
+    model="Focus",
+    year=2021,
+    color="Blue",
+    insured_flag=None,
+    mot_expiry="2026-01-31",
+    mot_exempt=None,
+    first_registered=None,
+    tax_status="taxed",
+    tax_due="2026-02-28",
+    updated=0,
+    has_outstanding_fines=False,
+    policy=PolicyFacts("P-1", "", "2025-01-01", "2025-12-31", None, None),
+)
+
+
+def reason(check, day=DAY, first_years=0, **different):
+    """The reason of one check, of a legal vehicle that differs in a few facts."""
+    return getattr(judge(LEGAL._replace(**different), day, first_years), check)
+
+
+def members(explain=False, **different):
+    """The compliance record of a legal vehicle that differs in a few facts."""
+    record = LEGAL._replace(**different)
+    return compliance_members(record, DAY, 0, explain=explain, checked_at=1_700_000_000)
+
+
+class TestInsurance:
+    @pytest.mark.parametrize(
+        ("expected", "facts"),
+        [
+            ("valid", {}),
+            ("expired", {"policy": LEGAL.policy._replace(valid_to="2025-06-30")}),
+            ("future", {"policy": LEGAL.policy._replace(valid_from="2025-07-02")}),
+            ("cancelled", {"policy": LEGAL.policy._replace(cancelled_on="2025-07-01")}),
+            ("flag", {"policy": None, "insured_flag": True}),
+            ("none", {"policy": None, "insured_flag": False}),
+            ("unknown", {"policy": None, "insured_flag": None}),
+        ],
+    )
+    def test_every_reason(self, expected, facts):
+        """Insurance holds if it is valid, or flagged by a register without policies."""
+        answer = members(explain=True, **facts)
+        assert answer["reasons"]["insuranceValid"] == expected
+        assert answer["checks"]["insuranceValid"] == (expected in ("valid", "flag"))
+
+
+class TestMot:
+    @pytest.mark.parametrize(
+        ("expected", "facts"),
+        [
+            ("valid", {"mot_expiry": "2025-07-02"}),
+            ("valid", {"mot_expiry": "2025-07-01"}),
+            ("expired", {"mot_expiry": "2025-06-30"}),
+            ("unknown", {"mot_expiry": None}),
+            ("unknown", {"mot_expiry": None, "mot_exempt": False}),
+            ("exempt", {"mot_expiry": None, "mot_exempt": True}),
+            ("exempt", {"mot_expiry": "2025-06-30", "mot_exempt": True}),
+            ("expired", {"mot_expiry": "2025-06-30", "mot_exempt": False}),
+        ],
+    )
+    def test_every_reason_but_not_due(self, expected, facts):
+        """A test certificate holds on its last day; an exemption holds whatever the date."""
+        answer = members(explain=True, **facts)
+        assert answer["reasons"]["motValid"] == expected
+        assert answer["checks"]["motValid"] == (expected in ("valid", "exempt"))
+
+    @pytest.mark.parametrize(
+        ("first_registered", "day", "expected"),
+        [
+            ("2022-07-01", "2025-06-30", "not_due"),
+            ("2022-07-01", "2025-07-01", "unknown"),
+            ("2022-07-02", "2025-07-01", "not_due"),
+            ("2024-02-29", "2027-02-28", "not_due"),
+            ("2024-02-29", "2027-03-01", "unknown"),
+            ("2025-08-01", "2025-07-01", "not_due"),
+            (None, "2025-07-01", "unknown"),
+        ],
+    )
+    def test_it_is_not_due_in_the_first_years(self, first_registered, day, expected):
+        """A car is free of the test until the third anniversary, the day itself excluded."""
+        facts = {"mot_expiry": None, "first_registered": first_registered}
+        assert reason("mot", day, 3, **facts) == expected
+
+    @pytest.mark.parametrize(
+        ("day", "expected"), [("2028-02-28", "not_due"), ("2028-02-29", "unknown")]
+    )
+    def test_a_leap_day_comes_again_in_the_fourth_year(self, day, expected):
+        """After four years 29 February is an anniversary like any other (Northern Ireland)."""
+        facts = {"mot_expiry": None, "first_registered": "2024-02-29"}
+        assert reason("mot", day, 4, **facts) == expected
+
+    def test_first_years_are_off_unless_asked_for(self):
+        """With 0 years a new vehicle without a test is unknown, never legal by guess."""
+        facts = {"mot_expiry": None, "first_registered": "2025-06-30"}
+        assert reason("mot", DAY, 0, **facts) == "unknown"
+
+    def test_a_lapsed_certificate_does_not_end_the_first_years(self):
+        """A car tested early, whose certificate lapsed, is still within its free years."""
+        facts = {"mot_expiry": "2025-06-30", "first_registered": "2024-06-01"}
+        assert reason("mot", DAY, 3, **facts) == "not_due"
+        assert reason("mot", "2027-06-01", 3, **facts) == "expired"
+
+    def test_a_certificate_comes_before_the_first_years(self):
+        """Valid is told rather than not due."""
+        facts = {"mot_expiry": DAY, "first_registered": "2025-06-01"}
+        assert reason("mot", DAY, 3, **facts) == "valid"
+
+    def test_not_due_counts_as_valid(self):
+        """A vehicle whose first test is not due is legal in that respect."""
+        record = LEGAL._replace(mot_expiry=None, first_registered="2025-01-01")
+        answer = compliance_members(record, DAY, 3, explain=True, checked_at=0)
+        assert answer["reasons"]["motValid"] == "not_due"
+        assert answer["compliant"] is True
+
+    @pytest.mark.parametrize("day", ["0001-01-01", "9997-12-31", "9998-06-01"])
+    def test_first_years_may_lie_beyond_the_calendar(self, day):
+        """Neither the first nor the last years of the calendar are miscounted."""
+        facts = {"mot_expiry": None, "first_registered": "9998-01-01"}
+        assert reason("mot", day, 3, **facts) == "not_due"
+
+
+class TestTax:
+    @pytest.mark.parametrize(
+        ("expected", "status", "due"),
+        [
+            ("valid", "taxed", "2025-07-02"),
+            ("valid", "taxed", "2025-07-01"),
+            ("expired", "taxed", "2025-06-30"),
+            ("valid", "taxed", None),
+            ("exempt", "exempt", None),
+            ("exempt", "exempt", "2025-07-01"),
+            ("expired", "exempt", "2025-06-30"),
+            ("sorn", "sorn", None),
+            ("sorn", "sorn", "2026-01-01"),
+            ("untaxed", "untaxed", None),
+            ("untaxed", "untaxed", "2026-01-01"),
+            ("unknown", None, None),
+            ("unknown", None, "2026-01-01"),
+            ("unknown", "refused", "2026-01-01"),
+            ("unknown", "Taxed", "2026-01-01"),
+        ],
+    )
+    def test_every_reason(self, expected, status, due):
+        """Taxed or exempt holds until the due date, that day included; other words do not."""
+        answer = members(explain=True, tax_status=status, tax_due=due)
+        assert answer["reasons"]["roadTaxPaid"] == expected
+        assert answer["checks"]["roadTaxPaid"] == (expected in ("valid", "exempt"))
+
+
+class TestFines:
+    @pytest.mark.parametrize(("owed", "expected"), [(False, "none"), (True, "outstanding")])
+    def test_every_reason(self, owed, expected):
+        """No fine that is owed, no objection; no fine on record is none owed."""
+        answer = members(explain=True, has_outstanding_fines=owed)
+        assert answer["reasons"]["noOutstandingFines"] == expected
+        assert answer["checks"]["noOutstandingFines"] is not owed
+
+    @pytest.mark.parametrize("day", ["2020-01-01", "2030-01-01"])
+    def test_the_day_makes_no_difference(self, day):
+        """Fines are always those of now, whatever day is asked about."""
+        assert reason("fines", day, has_outstanding_fines=True) == "outstanding"
+
+
+class TestRecord:
+    def test_compliant_is_all_four(self):
+        """A vehicle with nothing against it is compliant."""
+        assert members()["compliant"] is True
+        assert set(members()["checks"].values()) == {True}
+
+    @pytest.mark.parametrize(
+        ("check", "facts"),
+        [
+            ("insuranceValid", {"policy": None}),
+            ("motValid", {"mot_expiry": None}),
+            ("roadTaxPaid", {"tax_status": None}),
+            ("noOutstandingFines", {"has_outstanding_fines": True}),
+        ],
+    )
+    def test_one_failed_check_is_enough(self, check, facts):
+        """Compliant is all four: any one of them alone makes it false."""
+        answer = members(**facts)
+        assert answer["compliant"] is False
+        assert [name for name, holds in answer["checks"].items() if not holds] == [check]
+
+    def test_reasons_are_told_only_if_asked_for(self):
+        """Without explain the record has the four members of the spec, no more."""
+        assert set(members()) == {"registration", "compliant", "checks", "lastChecked"}
+        assert set(members(explain=True)) - set(members()) == {"reasons"}
+
+    def test_last_checked_is_the_time_that_was_handed_in(self):
+        """Unix seconds become an ISO 8601 time in UTC."""
+        assert members()["lastChecked"] == "2023-11-14T22:13:20Z"
+
+
+def test_tax_statuses_are_those_a_register_may_hold():
+    """What the checks know is what the native format writes."""
+    assert set(TAX_STATUSES) == {"taxed", "exempt", "sorn", "untaxed"}
+
+
+def test_every_reason_that_is_documented_was_seen_here():
+    """A reason word that nobody tests would be a reason word that nobody decided on."""
+    documented = document()["components"]["schemas"]["ComplianceReasons"]["properties"]
+    assert {check: set(node["enum"]) for check, node in documented.items()} == {
+        "insuranceValid": {"valid", "expired", "future", "cancelled", "flag", "none", "unknown"},
+        "motValid": {"valid", "expired", "exempt", "not_due", "unknown"},
+        "roadTaxPaid": {"valid", "expired", "exempt", "sorn", "untaxed", "unknown"},
+        "noOutstandingFines": {"none", "outstanding"},
+    }

@@ -1,0 +1,318 @@
+"""Delimited text, whatever its columns: records, line ends, quotes, encodings, limits."""
+
+import contextlib
+import csv
+import io
+import tracemalloc
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from app.registers.formats import FORMATS, FileFault, Kind
+from app.registers.rows import Row, VehicleRow
+
+MIB = 1024 * 1024
+
+
+class Heard:
+    """A report that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.rejects: list[tuple[int, str, str]] = []
+
+    def reject(self, line: int, reason: str, record: str) -> None:
+        self.rejects.append((line, reason, record))
+
+    def skip(self, line: int, reason: str) -> None:
+        raise AssertionError(f"line {line} skipped: {reason}")
+
+
+def read(data: bytes, kind: Kind = Kind.VEHICLES) -> tuple[list[Row], list[tuple[int, str, str]]]:
+    heard = Heard()
+    rows = list(FORMATS["native-csv"].rows(io.BytesIO(data), kind, heard))
+    return rows, heard.rejects
+
+
+def plates(data: bytes) -> list[str]:
+    rows, rejects = read(data)
+    assert not rejects
+    return [row.registration for row in rows]
+
+
+def fault(data: bytes) -> str:
+    with pytest.raises(FileFault) as caught:
+        read(data)
+    return str(caught.value)
+
+
+class Endless(io.BytesIO):
+    """A stream whose bytes are made as they are read."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        super().__init__()
+        self._pieces = pieces
+
+    def read(self, size: int | None = -1) -> bytes:
+        return next(self._pieces, b"")
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_line_ends(end: bytes) -> None:
+    """LF, CRLF and a lone CR end a record, and the last record needs none."""
+    data = end.join([b"registration,make", b"AB1,FORD", b"AB2,OPEL"])
+    assert plates(data) == ["AB1", "AB2"]
+    assert plates(data + end) == ["AB1", "AB2"]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_line_ends_across_blocks(end: bytes) -> None:
+    """Wherever the stream is cut into blocks, no record is lost, doubled or misnumbered."""
+    count = 60_000
+    lines = [b"registration,make", *(b"P%06d,FORD" % n for n in range(count)), b"??,x"]
+    rows, rejects = read(end.join(lines))
+    assert [row.registration for row in rows] == [f"P{n:06d}" for n in range(count)]
+    assert [line for line, _, _ in rejects] == [count + 2]
+
+
+@pytest.mark.parametrize("separator", [b",", b";", b"\t"])
+def test_separators(separator: bytes) -> None:
+    """The header tells which of comma, semicolon and tab parts the fields."""
+    data = separator.join([b"registration", b'"ma,ke;x;y"', b"color"]) + b"\n"
+    data += separator.join([b"AB1", b'"a,b;c"', b"RED"]) + b"\n"
+    rows, rejects = read(data)
+    assert not rejects
+    assert rows == [VehicleRow("AB1", color="RED")]
+
+
+def test_order_and_unknown_columns() -> None:
+    """The order of columns is free, unknown ones are ignored."""
+    rows, _ = read(b"x,Color,REGISTRATION,y\n1,RED,AB1,2\n")
+    assert rows == [VehicleRow("AB1", color="RED")]
+
+
+def test_blank_lines() -> None:
+    """Blank lines are no records, before the header too, but count as lines."""
+    rows, rejects = read(b"\n  \nregistration,make\n\nAB1,FORD\n   \n?,FORD\n\n")
+    assert rows == [VehicleRow("AB1", "FORD")]
+    assert [line for line, _, _ in rejects] == [7]
+
+
+def test_blank_lines_in_one_column() -> None:
+    """Where there is one column only, a blank line is still no record."""
+    assert plates(b"registration\nAB1\n\n  \nAB2\n") == ["AB1", "AB2"]
+
+
+def test_ragged_rows() -> None:
+    """A row with fewer or more fields than the header is rejected."""
+    rows, rejects = read(b'registration,make\nAB1\nAB2,F,G\n"AB3"\n"AB4",F,G\nAB5,OPEL\n')
+    assert [row.registration for row in rows] == ["AB5"]
+    assert [(line, reason) for line, reason, _ in rejects] == [
+        (2, "1 fields where the header has 2"),
+        (3, "3 fields where the header has 2"),
+        (4, "1 fields where the header has 2"),
+        (5, "3 fields where the header has 2"),
+    ]
+
+
+def test_quotes() -> None:
+    """Quoted fields hold separators and doubled quotes; a quote inside a field is a character."""
+    rows, _ = read(b'registration,make,model\nAB1,"a, b","""E"""\nAB2,5",x\n')
+    assert rows == [VehicleRow("AB1", "a, b", '"E"'), VehicleRow("AB2", '5"', "x")]
+
+
+def test_quoted_line_breaks() -> None:
+    """A record may go on over lines; it is reported by the first, with its whole text."""
+    data = b'registration,note,make\nAB1,"a\r\n\r\nb",FORD\n??,"c\nd",FORD\nAB2,,"x\ny"\n'
+    rows, rejects = read(data)
+    assert rows == [VehicleRow("AB1", "FORD")]
+    assert rejects == [
+        (5, "no registration number: '??'", '??,"c\nd",FORD'),
+        (7, "make: holds a control character", 'AB2,,"x\ny"'),
+    ]
+
+
+def test_malformed_quotes() -> None:
+    """Text after a closing quote is one reject, and reading goes on with the next line."""
+    rows, rejects = read(b'registration,make\nAB1,"F"ORD\nAB2,OPEL\n')
+    assert rows == [VehicleRow("AB2", "OPEL")]
+    assert [(line, record) for line, _, record in rejects] == [(2, 'AB1,"F"ORD')]
+
+
+def test_quote_never_closed() -> None:
+    """A quote that is still open at the end of the file fails the load, with its line."""
+    assert "line 3" in fault(b'registration,make\nAB1,FORD\nAB2,"OPEL\nAB3,BMW\n')
+    assert "line 1" in fault(b'registration,"make\nAB1,FORD\n')
+
+
+def test_quote_open_over_the_limit() -> None:
+    """A quote that is open for more than 1 MiB fails the load before it eats the memory."""
+    long_line = b'registration,make\nAB1,"' + b"x" * (2 * MIB)
+    assert "line 2" in fault(long_line)
+    assert "line 2" in fault(long_line + b"\nAB2,OPEL\n")
+    assert "line 2" in fault(b'registration,make\nAB1,"' + b"x\n" * MIB + b'"\n')
+    assert "line 2" in fault(b'registration,make\nAB1,"x\n' + b"x" * (2 * MIB) + b'"\n')
+
+
+def test_quoted_line_over_the_limit() -> None:
+    """A line over 1 MiB whose quotes are closed is one reject, as any other."""
+    rows, rejects = read(b'registration,x\nAB1,"' + b"x" * (2 * MIB) + b'"\nAB2,"x"\n')
+    assert rows == [VehicleRow("AB2")]
+    assert [line for line, _, _ in rejects] == [2]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_line_over_the_limit(end: bytes) -> None:
+    """A line over 1 MiB is one reject, one of exactly 1 MiB in a column not stored loads."""
+    fits = b"AB1," + b"x" * (MIB - 4)
+    lines = [b"registration,x", fits, fits + b"x", b"AB3,x", b"AB4," + b"y" * 5 * MIB, b"?,x"]
+    rows, rejects = read(end.join(lines))
+    assert [row.registration for row in rows] == ["AB1", "AB3"]
+    assert [(line, reason) for line, reason, _ in rejects] == [
+        (3, "longer than 1048576 bytes"),
+        (5, "longer than 1048576 bytes"),
+        (6, "no registration number: '?'"),
+    ]
+    assert all(len(record) <= 1000 for _, _, record in rejects)
+
+
+def test_header_over_the_limit() -> None:
+    """A header over the limit fails the load: the next line is not taken for it."""
+    assert "header" in fault(b"x" * (2 * MIB) + b"\nregistration,make\nAB1,FORD\n")
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        pytest.param(b"AB1," + b"x" * 1000 + b"\n", id="rows"),
+        pytest.param(b"x" * 1000, id="one line"),
+        pytest.param(b'AB1,"' + b"x" * 500 + b"\n" + b"x" * 500 + b'"\n', id="quoted rows"),
+        pytest.param(b'AB1,"' + b"x\n" * 500, id="open quotes"),
+    ],
+)
+def test_memory_stays_flat(piece: bytes) -> None:
+    """Neither many rows, nor a line or a quote without end fill the memory."""
+    stream = Endless(iter([b"registration,x\n", *([piece * 64] * 500)]))
+    tracemalloc.start()
+    try:
+        rows = FORMATS["native-csv"].rows(stream, Kind.VEHICLES, Heard())
+        with contextlib.suppress(FileFault):
+            for _ in rows:
+                pass
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 12 * MIB
+
+
+def test_many_lines_in_one_quote_are_not_read_over_and_over() -> None:
+    """A million short lines inside one quote fail as fast as one long line."""
+    with pytest.raises(FileFault):
+        read(b'registration,make\nAB1,"' + b"\n" * (3 * MIB))
+
+
+def test_byte_order_mark() -> None:
+    """A byte order mark before the header is no part of it, before a quoted name neither."""
+    assert plates(b"\xef\xbb\xbfregistration,make\nAB1,F\n") == ["AB1"]
+    assert plates(b'\xef\xbb\xbf"registration","make"\nAB1,F\n') == ["AB1"]
+
+
+def test_windows_1252() -> None:
+    """A record that is not UTF-8 is read as Windows-1252 as a whole; the others stay UTF-8."""
+    data = "registration,make,model\nAB1,CITROËN,x\n".encode()
+    data += "AB2,CITROËN,€\n".encode("cp1252")
+    data += "AB3,CITROËN,y\n".encode()
+    data += 'AB4,"CITROËN","é\n'.encode() + 'Ö"\n'.encode("cp1252")
+    data += 'AB5,"Ë","ü"\n'.encode("cp1252")
+    rows, rejects = read(data)
+    assert rows == [
+        VehicleRow("AB1", "CITROËN", "x"),
+        VehicleRow("AB2", "CITROËN", "€"),
+        VehicleRow("AB3", "CITROËN", "y"),
+        VehicleRow("AB5", "Ë", "ü"),
+    ]
+    assert rejects == [(5, "model: holds a control character", 'AB4,"CITROÃ‹N","Ã©\nÖ"')]
+
+
+def test_undefined_windows_1252() -> None:
+    """A byte that Windows-1252 leaves undefined rejects the row only where it is stored."""
+    rows, rejects = read(b"registration,make,x\nAB1,F\x81,\nAB2,F,\x81\n")
+    assert rows == [VehicleRow("AB2", "F")]
+    assert [(line, reason) for line, reason, _ in rejects] == [
+        (2, "make: holds a control character")
+    ]
+
+
+def test_header_that_is_not_utf_8() -> None:
+    """Names of columns we do not use may be in any encoding."""
+    assert plates(b"registration,caf\xe9\nAB1,\xe9\n") == ["AB1"]
+
+
+def test_control_characters() -> None:
+    """NUL rejects a row where it is stored and does no harm where it is not."""
+    rows, rejects = read(b"registration,make,x\nAB1,F\0,\nAB2,F,\0\nA\0B,F,\n")
+    assert rows == [VehicleRow("AB2", "F")]
+    assert [line for line, _, _ in rejects] == [2, 4]
+
+
+@pytest.mark.parametrize("data", [b" ", b"\n\n  \n", b"\xef\xbb\xbf\n", b" , , \nAB1,x,y\n"])
+def test_no_header(data: bytes) -> None:
+    """A header of white space only fails the load."""
+    assert "header" in fault(data)
+
+
+def test_no_key_column() -> None:
+    """A file without its key column fails the load, and the column is named."""
+    assert fault(b"make,model\nFORD,KA\n") == "The header has no column registration."
+
+
+@pytest.mark.parametrize("names", [b"make,Make", b"mot_expiry,motExpiry", b"Mot Expiry,mot-expiry"])
+def test_column_named_twice(names: bytes) -> None:
+    """A column that we use and that is named twice fails the load."""
+    assert "more than once" in fault(b"registration," + names + b"\nAB1,x,y\n")
+
+
+def test_unused_column_named_twice() -> None:
+    """A column that we do not use may be named twice."""
+    assert plates(b"registration,x,x\nAB1,y,y\n") == ["AB1"]
+
+
+@settings(max_examples=300, deadline=None)
+@example(b'registration,make\n"a\n')
+@example(b"\xff\xfer\0e\0g\0")
+@given(st.binary(max_size=300))
+def test_any_bytes(data: bytes) -> None:
+    """No bytes at all raise anything but FileFault."""
+    for start in (b"", b"registration,make,x\n", b"registration;make\r"):
+        with contextlib.suppress(FileFault):
+            read(start + data)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(alphabet='ab",;\t\r\n\x00 é', max_size=80))
+def test_any_delimited_text(text: str) -> None:
+    """No mixture of quotes, separators and line ends raises anything but FileFault."""
+    for encoding in ("utf-8", "cp1252"):
+        with contextlib.suppress(FileFault):
+            read(b"registration,make\n" + text.encode(encoding))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.from_regex(r"[A-Z0-9]{1,12}", fullmatch=True), st.text(max_size=20)),
+        min_size=1,
+    )
+)
+def test_every_record_has_one_outcome(records: list[tuple[str, str]]) -> None:
+    """What a CSV writer writes is read back, as many rows and rejects as there were records."""
+    written = io.StringIO(newline="")
+    writer = csv.writer(written, quoting=csv.QUOTE_ALL)
+    writer.writerow(["registration", "make"])
+    safe = [(p, m.encode(errors="replace").decode()) for p, m in records]
+    writer.writerows(safe)
+    rows, rejects = read(written.getvalue().encode())
+    assert len(rows) + len(rejects) == len(records)
+    if not rejects:
+        assert [row.registration for row in rows] == [plate for plate, _ in records]

@@ -1,0 +1,138 @@
+"""Whether a vehicle is insured on a day, and why (D20, D22)."""
+
+import pytest
+
+from app.vehicles.insurance import (
+    insurance_members,
+    insurance_reason,
+    is_insured,
+    policy_members,
+)
+from app.vehicles.records import PolicyFacts, Record
+
+POLICY = PolicyFacts("P-1", "Northgate", "2025-03-01", "2026-02-28", "comprehensive", None)
+
+
+def record(policy=None, flag=None):
+    """A plate of which nothing but the insurance is known."""
+    unknown = dict.fromkeys(Record._fields)
+    known = {"registration": "AB12CDE", "updated": 0, "has_outstanding_fines": False}
+    return Record(**unknown | known | {"insured_flag": flag, "policy": policy})
+
+
+def judged(policy, day, flag=None):
+    """The reason and the flag, which must agree."""
+    asked = record(policy, flag)
+    return insurance_reason(asked, day), is_insured(asked, day)
+
+
+class TestInForce:
+    @pytest.mark.parametrize(
+        ("day", "reason"),
+        [
+            ("2025-02-28", "future"),
+            ("2025-03-01", "valid"),
+            ("2025-09-15", "valid"),
+            ("2026-02-28", "valid"),
+            ("2026-03-01", "expired"),
+        ],
+    )
+    def test_both_ends_are_included(self, day, reason):
+        """A policy is in force on its first day and on its last, not a day outside."""
+        assert judged(POLICY, day) == (reason, reason == "valid")
+
+    def test_a_policy_of_one_day_is_in_force_on_that_day(self):
+        """Both dates may be the same day."""
+        policy = POLICY._replace(valid_to="2025-03-01")
+        days = ("2025-02-28", "2025-03-01", "2025-03-02")
+        assert [judged(policy, day)[1] for day in days] == [False, True, False]
+
+    @pytest.mark.parametrize(
+        ("day", "reason"),
+        [
+            ("2025-05-31", "valid"),
+            ("2025-06-01", "cancelled"),
+            ("2025-06-02", "cancelled"),
+            ("2026-02-28", "cancelled"),
+            ("2026-03-01", "expired"),
+        ],
+    )
+    def test_a_cancelled_policy_ends_before_the_day_of_cancelling(self, day, reason):
+        """The day before it was cancelled it was in force, on the day itself no more."""
+        policy = POLICY._replace(cancelled_on="2025-06-01")
+        assert judged(policy, day) == (reason, reason == "valid")
+
+    def test_cancelled_on_its_first_day_it_was_never_in_force(self):
+        """A cancellation on the first day takes all of it away."""
+        policy = POLICY._replace(cancelled_on=POLICY.valid_from)
+        assert judged(policy, "2025-03-01") == ("cancelled", False)
+
+    def test_cancelled_after_its_last_day_it_ran_to_the_end(self):
+        """A cancellation later than the end changes nothing."""
+        policy = POLICY._replace(cancelled_on="2026-03-01")
+        assert judged(policy, "2026-02-28") == ("valid", True)
+        assert judged(policy, "2026-03-01") == ("expired", False)
+
+
+class TestBeforeItBegins:
+    @pytest.mark.parametrize("cancelled_on", ["2024-12-01", "2025-02-01", "2025-03-01"])
+    def test_a_future_policy_that_will_not_begin_is_cancelled(self, cancelled_on):
+        """Who asks before the first day is told of a cancellation that leaves nothing."""
+        policy = POLICY._replace(cancelled_on=cancelled_on)
+        assert judged(policy, "2025-02-01") == ("cancelled", False)
+
+    def test_a_future_policy_that_is_cancelled_later_will_begin(self):
+        """A cancellation after the first day leaves the policy a future one."""
+        policy = POLICY._replace(cancelled_on="2025-03-02")
+        assert judged(policy, "2025-02-28") == ("future", False)
+        assert judged(policy, "2025-03-01") == ("valid", True)
+
+
+class TestFlag:
+    @pytest.mark.parametrize(
+        ("flag", "reason"), [(True, "flag"), (False, "none"), (None, "unknown")]
+    )
+    @pytest.mark.parametrize("day", ["0001-01-01", "2025-06-01", "9999-12-31"])
+    def test_it_counts_whatever_the_day_if_no_policy_is_known(self, flag, reason, day):
+        """A register that knows only yes or no decides; unknown insurance is no insurance."""
+        assert judged(None, day, flag) == (reason, flag is True)
+
+    @pytest.mark.parametrize(("stored", "reason"), [(1, "flag"), (0, "none")])
+    def test_a_database_without_booleans_says_the_same(self, stored, reason):
+        """SQLite gives 1 and 0, which are answered as true and false."""
+        assert judged(None, "2025-06-01", stored) == (reason, bool(stored))
+        assert type(judged(None, "2025-06-01", stored)[1]) is bool
+
+    @pytest.mark.parametrize("flag", [True, False, None])
+    def test_it_does_not_count_against_a_policy(self, flag):
+        """A policy is known, so the flag says nothing, neither way."""
+        assert judged(POLICY, "2025-06-01", flag) == ("valid", True)
+        assert judged(POLICY, "2026-03-01", flag) == ("expired", False)
+
+
+class TestMembers:
+    def test_policy_has_the_five_members_of_the_spec(self):
+        """When it was cancelled is not told, the spec has no such member."""
+        assert policy_members(POLICY._replace(cancelled_on="2025-06-01")) == {
+            "number": "P-1",
+            "insurer": "Northgate",
+            "validFrom": "2025-03-01",
+            "validTo": "2026-02-28",
+            "type": "comprehensive",
+        }
+
+    def test_an_unknown_insurer_is_null(self):
+        """Stored as the empty text, answered as null."""
+        members = policy_members(POLICY._replace(insurer="", type=None))
+        assert members is not None
+        assert (members["insurer"], members["type"]) == (None, None)
+
+    def test_no_policy_is_null(self):
+        """Nothing is made up for a plate without a policy."""
+        assert policy_members(None) is None
+        assert insurance_members(record(), "2025-06-01")["policy"] is None
+
+    def test_last_updated_is_the_records_time(self):
+        """Unix seconds become an ISO 8601 time in UTC (D21)."""
+        members = insurance_members(record()._replace(updated=1_700_000_000), "2025-06-01")
+        assert members["lastUpdated"] == "2023-11-14T22:13:20Z"

@@ -1,0 +1,73 @@
+"""The project's own promises: environments can be repeated, installations are complete."""
+
+import re
+from configparser import ConfigParser
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[2]
+CONFIG = ConfigParser(interpolation=None)
+CONFIG.read(ROOT / "setup.cfg", encoding="utf-8")
+
+
+def requirements(section: str, option: str) -> list[Requirement]:
+    """What setup.cfg lists there, without references to our own extras."""
+    lines = CONFIG[section][option].split("\n")
+    return [Requirement(line) for line in lines if line and not line.startswith("verifyd[")]
+
+
+RUN = requirements("options", "install_requires")
+POSTGRES = requirements("options.extras_require", "postgres")
+PINNED = requirements("options.extras_require", "pinned")
+DEV = requirements("options.extras_require", "dev")
+
+
+def needed_by(roots: list[Requirement]) -> set[str]:
+    """Names of all packages that the roots bring along, themselves included."""
+    names: set[str] = set()
+    waiting = list(roots)
+    while waiting:
+        root = waiting.pop()
+        names.add(canonicalize_name(root.name))
+        for line in distribution(root.name).requires or []:
+            further = Requirement(line)
+            applies = further.marker is None or any(
+                further.marker.evaluate({"extra": extra}) for extra in root.extras | {""}
+            )
+            if applies and canonicalize_name(further.name) not in names:
+                waiting.append(further)
+    return names
+
+
+@pytest.mark.parametrize("pin", PINNED + DEV, ids=lambda pin: pin.name)
+def test_every_pin_is_one_exact_version(pin):
+    """An environment made next year has the versions that were tested."""
+    assert re.fullmatch(r"==[\w.]+", str(pin.specifier))
+
+
+@pytest.mark.parametrize(
+    ("roots", "pins"), [(RUN, PINNED), (RUN + POSTGRES + DEV, PINNED + DEV)], ids=["pinned", "dev"]
+)
+def test_what_packages_bring_along_is_pinned_too(roots, pins):
+    """No package of an environment is left to whatever is newest."""
+    current = [root for root in roots if root.marker is None or root.marker.evaluate()]
+    assert needed_by(current) <= {canonicalize_name(pin.name) for pin in pins}
+
+
+@pytest.mark.parametrize("wanted", RUN + POSTGRES, ids=lambda wanted: wanted.name)
+def test_pins_lie_within_the_ranges_that_customers_install(wanted):
+    """What is tested is what `pip install verifyd` may choose."""
+    pins = {canonicalize_name(pin.name): pin for pin in PINNED + DEV}
+    (version,) = pins[canonicalize_name(wanted.name)].specifier
+    assert version.version in wanted.specifier
+
+
+def test_every_folder_of_modules_is_a_package():
+    """A folder without `__init__.py` would be missing from an installation."""
+    modules = (ROOT / "app").rglob("*.py")
+    folders = {path.parent for path in modules if "migrations" not in path.parts}
+    assert [folder for folder in folders if not (folder / "__init__.py").exists()] == []

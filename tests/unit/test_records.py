@@ -1,0 +1,477 @@
+"""What the registers together say of a plate: one statement against a plain merge (D20, D26)."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from app.database import Engine, close_quietly, open_engine
+from app.registers.rows import FineRow, PolicyRow, VehicleRow
+from app.schema import migrate, migrate_register, opened_register
+from app.vehicles.models import Fine, Policy, Vehicle
+from app.vehicles.records import PolicyFacts, Record, Records
+
+ORDER = ("native", "dvsa", "rdw")
+DAY = "2025-07-01"
+MODELS = {"v": Vehicle, "p": Policy, "f": Fine}
+PLATE = "AB12CDE"
+
+Rows = dict[str, list[Any]]
+
+
+class Shelf:
+    """Registers beside a main database, filled row by row without a load."""
+
+    def __init__(self, directory: Path) -> None:
+        self.engine: Engine = open_engine(f"sqlite:///{directory / 'main.db'}", create=True)
+        migrate(self.engine)
+        self._files: dict[str, Any] = {}
+        self._contexts: list[Any] = []
+        self.state = ""
+
+    def fill(self, registers: dict[str, Rows], kinds: str = "") -> None:
+        """Let the registers hold exactly these rows; `kinds` are said to be held, rows or not."""
+        self.state = ",".join(
+            f"{name}/1/{''.join(sorted(set(kinds) | {kind for kind in rows if rows[kind]}))}"
+            for name, rows in sorted(registers.items())
+        )
+        for name, rows in registers.items():
+            file = self._file(name)
+            with file.atomic():
+                for kind, model in MODELS.items():
+                    model.delete().execute(file)
+                    if rows.get(kind):
+                        model.insert_many(
+                            list(rows[kind]), fields=model._meta.sorted_fields
+                        ).execute(file)
+
+    def records(self, order: tuple[str, ...] = ORDER) -> Records:
+        """Return a reader; it attaches what the state names."""
+        return Records(self.engine, order)
+
+    def close(self) -> None:
+        close_quietly(self.engine)
+        for context in self._contexts:
+            context.__exit__(None, None, None)
+
+    def _file(self, name: str) -> Any:
+        if name not in self._files:
+            context = opened_register(self.engine, name, 1)
+            self._contexts.append(context)
+            self._files[name], schema = context.__enter__()
+            migrate_register(self._files[name], schema)
+            self._files[name].pragma("synchronous", 0)
+        return self._files[name]
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelf]:
+    """Registers that are emptied and filled anew by each test."""
+    shelf = Shelf(tmp_path_factory.mktemp("shelf"))
+    yield shelf
+    shelf.close()
+
+
+@pytest.fixture
+def found(shelf):
+    """Fill registers and look one plate up: alone and among many, which must agree."""
+
+    def look_up(registers: dict[str, Rows], day=DAY, order=ORDER, plate=PLATE) -> Record | None:
+        shelf.fill(registers)
+        records = shelf.records(order)
+        one = records.find_record(shelf.state, plate, day)
+        many = records.find_records(shelf.state, ["NONE1", plate, plate], day)
+        assert many == ({plate: one} if one else {})
+        return one
+
+    return look_up
+
+
+def vehicle(**columns: Any) -> Rows:
+    """A register that describes the plate."""
+    return {"v": [VehicleRow(**{"registration": PLATE, "updated": 100} | columns)]}
+
+
+def policy(**columns: Any) -> PolicyRow:
+    """A policy of the plate, in force all the year 2025."""
+    known = {"registration": PLATE, "insurer": "", "number": "P-1", "updated": 100}
+    dates = {"valid_from": "2025-01-01", "valid_to": "2025-12-31"}
+    return PolicyRow(**known | dates | columns)
+
+
+def fine(**columns: Any) -> FineRow:
+    """A fine of the plate that is owed."""
+    known = {"registration": PLATE, "reference": "F-1", "amount_cents": 100, "updated": 100}
+    return FineRow(**known | columns)
+
+
+class TestKnown:
+    def test_a_plate_that_no_register_mentions_is_unknown(self, found):
+        """None, so that the client is told 404 (D24)."""
+        assert found({"native": vehicle(registration="OTHER1"), "rdw": {}}) is None
+
+    def test_without_registers_nothing_is_known(self, shelf):
+        """An installation before its first load knows no plate, and asks nobody."""
+        assert shelf.records().find_record("", PLATE, DAY) is None
+        assert shelf.records().find_records("", [PLATE], DAY) == {}
+
+    def test_no_plates_are_no_records(self, shelf):
+        """An empty list is answered with nothing."""
+        shelf.fill({"native": vehicle()})
+        assert shelf.records().find_records(shelf.state, [], DAY) == {}
+
+    @pytest.mark.parametrize("plate", ["A1", "AB", "MÜAB123", "京A12345", "א٣", "0001TJ", "NULL"])
+    def test_any_plate_is_found_by_its_exact_text(self, found, plate):
+        """Short, numeric-looking and international plates are found, alone and among many."""
+        record = found({"native": vehicle(registration=plate, make="X")}, plate=plate)
+        assert record is not None
+        assert (record.registration, record.make) == (plate, "X")
+
+    def test_a_plate_known_by_nothing_but_its_key_is_known(self, found):
+        """A vehicle row of which every column is unknown still makes the plate known."""
+        record = found({"native": vehicle()})
+        assert record == Record(PLATE, *[None] * 10, 100, False, None)
+
+    def test_a_plate_can_be_known_by_a_policy_alone(self, found):
+        """A policy makes its plate known, with an empty description."""
+        record = found({"mid": {"p": [policy(updated=7)]}})
+        assert record is not None
+        assert (record.make, record.policy.number, record.updated) == (None, "P-1", 7)
+
+    @pytest.mark.parametrize("settled", [False, True])
+    def test_a_plate_can_be_known_by_a_fine_alone(self, found, settled):
+        """A fine makes its plate known, settled or not."""
+        record = found({"nyc": {"f": [fine(settled=settled, updated=9)]}})
+        assert record is not None
+        assert (record.has_outstanding_fines, record.updated) == (not settled, 9)
+
+
+class TestDescription:
+    @pytest.mark.parametrize(
+        "column", ["make", "model", "year", "color", "insured", "first_registered"]
+    )
+    def test_each_column_comes_from_the_first_register_that_knows_it(self, found, column):
+        """Precedence counts column by column: what the first leaves open the next one fills."""
+        values = {"year": (2001, 2002), "insured": (False, True)}
+        values["first_registered"] = ("2001-01-01", "2002-02-02")
+        first, second = values.get(column, ("FIRST", "SECOND"))
+        field = "insured_flag" if column == "insured" else column
+        both = found({"native": vehicle(**{column: first}), "rdw": vehicle(**{column: second})})
+        gap = found({"native": vehicle(), "rdw": vehicle(**{column: second})})
+        assert (getattr(both, field), getattr(gap, field)) == (first, second)
+
+    def test_columns_of_one_record_can_come_from_three_registers(self, found):
+        """The model of one, the colour of the next, the year of the last."""
+        record = found(
+            {
+                "native": vehicle(model="FOCUS"),
+                "dvsa": vehicle(model="ESCORT", color="Blue"),
+                "rdw": vehicle(model="FIESTA", color="ROOD", year=2001),
+            }
+        )
+        assert (record.model, record.color, record.year) == ("FOCUS", "Blue", 2001)
+
+    def test_the_order_is_a_setting(self, found):
+        """The same registers in another order give another answer."""
+        registers = {"native": vehicle(make="N"), "rdw": vehicle(make="R")}
+        assert found(registers, order=("rdw", "native")).make == "R"
+        assert found(registers, order=("native", "rdw")).make == "N"
+
+    def test_registers_that_are_not_in_the_order_come_last_by_name(self, found):
+        """A named register comes before others; the others by name, whenever they were loaded."""
+        registers = {"zeta": vehicle(make="Z"), "alpha": vehicle(make="A")}
+        assert found(registers, order=()).make == "A"
+        assert found(registers, order=("zeta",)).make == "Z"
+        assert found(registers | {"rdw": vehicle(make="R")}, order=("rdw",)).make == "R"
+
+
+class TestTax:
+    def test_status_and_due_date_come_from_one_register(self, found):
+        """The date of one register never completes the status of another."""
+        registers = {
+            "native": vehicle(tax_status="sorn"),
+            "rdw": vehicle(tax_status="taxed", tax_due="2026-01-01"),
+        }
+        record = found(registers)
+        assert (record.tax_status, record.tax_due) == ("sorn", None)
+
+    def test_a_due_date_without_a_status_is_not_used(self, found):
+        """Who does not know the status does not know the tax."""
+        registers = {
+            "native": vehicle(tax_due="2024-01-01"),
+            "rdw": vehicle(tax_status="taxed", tax_due="2026-01-01"),
+        }
+        record = found(registers)
+        assert (record.tax_status, record.tax_due) == ("taxed", "2026-01-01")
+
+
+class TestMot:
+    def test_the_latest_expiry_of_all_registers_counts(self, found):
+        """Precedence has no say: a certificate that anybody knows is a certificate."""
+        registers = {
+            "native": vehicle(mot_expiry="2025-01-31"),
+            "dvsa": vehicle(mot_expiry="2026-05-19"),
+            "rdw": vehicle(),
+        }
+        assert found(registers).mot_expiry == "2026-05-19"
+
+    @pytest.mark.parametrize(
+        ("first", "second", "exempt"),
+        [(True, False, 1), (False, True, 1), (None, True, 1), (False, False, 0)],
+    )
+    def test_it_is_exempt_if_any_register_says_so(self, found, first, second, exempt):
+        """An exemption that anybody knows holds, whoever comes first."""
+        record = found({"native": vehicle(mot_exempt=first), "rdw": vehicle(mot_exempt=second)})
+        assert record.mot_exempt == exempt
+
+    def test_unknown_stays_unknown(self, found):
+        """Nobody knows of a test: no date is made up."""
+        record = found({"native": vehicle(), "rdw": vehicle()})
+        assert (record.mot_expiry, record.mot_exempt) == (None, None)
+
+
+class TestPolicy:
+    @pytest.mark.parametrize("registers", [1, 2], ids=["one register", "two registers"])
+    @pytest.mark.parametrize(
+        ("winner", "loser"),
+        [
+            # In force and ending last, before one in force that ends earlier.
+            ({"valid_to": "2025-09-30"}, {"valid_to": "2025-08-31"}),
+            # In force, before a future one that ends later.
+            ({"valid_to": "2025-07-01"}, {"valid_from": "2025-07-02", "valid_to": "2026-07-01"}),
+            # In force, before a cancelled one that would end later.
+            ({"valid_to": "2025-09-30"}, {"cancelled_on": "2025-07-01"}),
+            # None in force: the greatest end, the future one.
+            ({"valid_from": "2025-08-01", "valid_to": "2026-07-31"}, {"valid_to": "2025-06-30"}),
+            # None in force: the greatest end, even if cancelled.
+            ({"cancelled_on": "2025-02-01"}, {"valid_to": "2025-06-30"}),
+            # The same end: the greater beginning.
+            ({"valid_from": "2025-02-01"}, {"valid_from": "2025-01-31"}),
+            # The same dates: the greater number, as text.
+            ({"number": "P-9"}, {"number": "P-10"}),
+        ],
+        ids=["end", "future", "cancelled", "later", "latest", "beginning", "number"],
+    )
+    def test_one_policy_decides(self, found, registers, winner, loser):
+        """In force and ending last, else ending last; then the later beginning, then number."""
+        loser, winner = {"number": "P-2"} | loser, {"number": "P-1"} | winner
+        shelves: dict[str, Rows] = {"native": {"p": [policy(**loser, insurer="loser")]}}
+        name = "native" if registers == 1 else "rdw"
+        shelves.setdefault(name, {"p": []})["p"].append(policy(**winner, insurer="winner"))
+        assert found(shelves).policy.insurer == "winner"
+
+    def test_the_day_asked_for_decides(self, found):
+        """Another day can bring another policy."""
+        early = policy(number="P-1", valid_to="2025-06-30")
+        late = policy(number="P-2", valid_from="2025-07-01")
+        registers: dict[str, Rows] = {"native": {"p": [early, late]}}
+        assert found(registers, day="2025-06-30").policy.number == "P-1"
+        assert found(registers, day="2025-07-01").policy.number == "P-2"
+
+    def test_before_its_cancellation_a_policy_was_in_force(self, found):
+        """The day of the cancellation is kept, so that a day before it is judged rightly."""
+        cancelled = policy(number="P-1", cancelled_on="2025-06-01", insurer="A")
+        current = policy(number="P-2", valid_to="2025-11-30", insurer="B")
+        registers: dict[str, Rows] = {"native": {"p": [cancelled, current]}}
+        assert found(registers, day="2025-05-31").policy.insurer == "A"
+        assert found(registers, day="2025-06-01").policy.insurer == "B"
+
+    def test_policies_of_all_registers_count(self, found):
+        """A policy of the last register is as good as one of the first."""
+        expired = policy(number="OLD", valid_to="2025-01-31")
+        record = found({"native": {"p": [expired]} | vehicle(), "zeta": {"p": [policy()]}})
+        assert record.policy == PolicyFacts("P-1", "", "2025-01-01", "2025-12-31", None, None)
+
+    def test_one_number_of_two_insurers_is_two_policies(self, found):
+        """Equal in everything D20 asks: the insurer's name decides, always the same way."""
+        both = [policy(insurer="B"), policy(insurer="A")]
+        assert found({"native": {"p": both}}).policy.insurer == "A"
+        assert found({"native": {"p": both[::-1]}}).policy.insurer == "A"
+
+
+class TestFines:
+    @pytest.mark.parametrize(
+        ("first", "second", "owed"),
+        [([True], [False], True), ([True, False], [], True), ([True, True], [True], False)],
+    )
+    def test_one_fine_that_is_owed_is_enough(self, found, first, second, owed):
+        """Fines of all registers count; settled ones are held but not owed."""
+        shelves = {
+            name: {"f": [fine(reference=str(i), settled=s) for i, s in enumerate(settled)]}
+            for name, settled in (("native", first), ("nyc", second))
+        }
+        assert found(shelves).has_outstanding_fines is owed
+
+
+class TestUpdated:
+    def test_it_is_the_newest_of_the_rows_used(self, found):
+        """Every register that describes the vehicle, and the policy that is answered."""
+        registers = {"native": vehicle(updated=300), "rdw": vehicle(updated=500)}
+        assert found(registers).updated == 500
+        registers["mid"] = {"p": [policy(updated=700)]}
+        assert found(registers).updated == 700
+
+    @pytest.mark.parametrize("name", ["native", "rdw"])
+    def test_a_policy_that_is_not_answered_is_not_used(self, found, name):
+        """A change of another policy is no change of the answer, whichever register holds it."""
+        other = policy(number="OLD", valid_to="2025-01-31", updated=900)
+        shelves: dict[str, Rows] = {"native": {"p": [policy(updated=200)]} | vehicle(updated=100)}
+        shelves.setdefault(name, {"p": []})["p"].append(other)
+        assert found(shelves).updated == 200
+
+    def test_a_fine_is_not_used_if_anything_else_is_known(self, found):
+        """No insurance record says a thing of fines."""
+        record = found({"native": vehicle(updated=100), "nyc": {"f": [fine(updated=900)]}})
+        assert record.updated == 100
+
+
+class TestStatements:
+    @pytest.mark.parametrize("names", [["native"], ["native", "rdw"], ["native", "rdw", "zeta"]])
+    def test_one_statement_however_many_registers(self, shelf, statements, names):
+        """A look-up is one statement, and so is one of a thousand plates."""
+        shelf.fill({name: vehicle() for name in names}, kinds="vpf")
+        records = shelf.records()
+        records.find_record(shelf.state, PLATE, DAY)
+        with statements() as one:
+            records.find_record(shelf.state, PLATE, DAY)
+        with statements() as many:
+            records.find_records(shelf.state, [f"AB{n}" for n in range(1000)], DAY)
+        assert (len(one), len(many)) == (1, 1)
+
+    def test_tables_that_hold_nothing_are_not_asked(self, shelf, statements):
+        """A register without policies and fines costs no look-up in their tables."""
+        shelf.fill({"rdw": vehicle()})
+        with statements() as seen:
+            shelf.records().find_record(shelf.state, PLATE, DAY)
+        assert '"vehicle"' in seen[-1]
+        assert '"policy"' not in seen[-1]
+        assert '"fine"' not in seen[-1]
+
+
+# A small world, so that rows meet: few plates, few days, few values of everything.
+plates = st.sampled_from(["A1", "B2", "MÜ3"])
+days = st.sampled_from(["2025-06-29", "2025-06-30", "2025-07-01", "2025-07-02", "2025-07-03"])
+times = st.integers(0, 9)
+maybe = st.none
+
+
+def rows_of(kind: type, *key: str, **columns: st.SearchStrategy[Any]) -> Any:
+    """Rows of a table, no two with the same key."""
+    rows = st.builds(kind, registration=plates, updated=times, **columns)
+    return st.lists(rows, max_size=6, unique_by=lambda r: [getattr(r, k) for k in key].__repr__())
+
+
+vehicles = rows_of(
+    VehicleRow,
+    "registration",
+    make=maybe() | st.sampled_from("MN"),
+    model=maybe() | st.sampled_from("OP"),
+    year=maybe() | st.integers(2001, 2003),
+    color=maybe() | st.sampled_from("QR"),
+    insured=maybe() | st.booleans(),
+    mot_expiry=maybe() | days,
+    mot_exempt=maybe() | st.booleans(),
+    first_registered=maybe() | days,
+    tax_status=maybe() | st.sampled_from(["taxed", "sorn"]),
+    tax_due=maybe() | days,
+)
+policies = rows_of(
+    PolicyRow,
+    *("registration", "insurer", "number", "valid_from"),
+    insurer=st.sampled_from(["", "I", "J"]),
+    number=st.sampled_from(["P9", "P10", "Ü"]),
+    valid_from=days,
+    valid_to=days,
+    type=maybe() | st.just("T"),
+    cancelled_on=maybe() | days,
+)
+fines = rows_of(
+    FineRow, "registration", "reference", reference=st.sampled_from("XYZ"), settled=st.booleans()
+)
+registers = st.dictionaries(
+    st.sampled_from(["native", "rdw", "alpha", "zeta"]),
+    st.fixed_dictionaries({"v": vehicles, "p": policies, "f": fines}),
+    min_size=1,
+    max_size=3,
+)
+
+
+def merged(registers: dict[str, Rows], order: tuple[str, ...], plate: str, day: str) -> Any:
+    """The reference: D20, D21, D24 and D26 in plain Python, over all rows one by one."""
+    named = [name for name in order if name in registers]
+    names = named + sorted(set(registers) - set(named))
+
+    def held(kind: str) -> list[Any]:
+        return [r for name in names for r in registers[name][kind] if r.registration == plate]
+
+    described, insured_by, fined = held("v"), held("p"), held("f")
+    if not described and not insured_by and not fined:
+        return None
+
+    def first(column: str) -> Any:
+        return next((v for r in described if (v := getattr(r, column)) is not None), None)
+
+    def in_force(p: PolicyRow) -> bool:
+        return p.valid_from <= day <= p.valid_to and not (p.cancelled_on and p.cancelled_on <= day)
+
+    answered = None
+    for name in names:
+        # Within a register the lesser insurer wins what D20 leaves open, among registers the first.
+        mine = [p for p in registers[name]["p"] if p.registration == plate]
+        for p in sorted(mine, key=lambda p: p.insurer):
+            rank = (in_force(p), p.valid_to, p.valid_from, p.number)
+            if answered is None or rank > answered[0]:
+                answered = (rank, p)
+    taxed = next((r for r in described if r.tax_status is not None), None)
+    used = [r.updated for r in described] + ([answered[1].updated] if answered else [])
+    return {
+        "description": [first(c) for c in ("make", "model", "year", "color", "first_registered")],
+        "insured_flag": first("insured"),
+        "mot_expiry": max((r.mot_expiry for r in described if r.mot_expiry), default=None),
+        "mot_exempt": any(r.mot_exempt for r in described),
+        "tax": (taxed.tax_status, taxed.tax_due) if taxed else (None, None),
+        "policy": answered and answered[1][1:7],
+        "owed": any(not f.settled for f in fined),
+        "updated": max(used) if used else None,
+    }
+
+
+def as_merged(record: Record | None) -> Any:
+    """A Record in the form of the reference; the time of a plate known by fines is its own test."""
+    if record is None:
+        return None
+    p = record.policy
+    known = record.policy or any(v is not None for v in record[1:11])
+    return {
+        "description": [*record[1:5], record.first_registered],
+        "insured_flag": record.insured_flag,
+        "mot_expiry": record.mot_expiry,
+        "mot_exempt": bool(record.mot_exempt),
+        "tax": (record.tax_status, record.tax_due),
+        "policy": p and (p.insurer, p.number, p.valid_from, p.valid_to, p.type, p.cancelled_on),
+        "owed": record.has_outstanding_fines,
+        "updated": record.updated if known else None,
+    }
+
+
+class TestAgainstTheReference:
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+    @given(
+        registers=registers,
+        day=days,
+        order=st.permutations(["native", "rdw", "zeta"]).map(tuple),
+        kinds=st.sampled_from(["", "vpf"]),
+    )
+    def test_one_statement_says_what_a_plain_merge_says(self, shelf, registers, day, order, kinds):
+        """Random rows in one to three registers, random days: the same records, one and many."""
+        shelf.fill(registers, kinds)
+        records = shelf.records(order)
+        asked = ["A1", "B2", "MÜ3", "C4"]
+        expected = {plate: merged(registers, order, plate, day) for plate in asked}
+        one = {plate: records.find_record(shelf.state, plate, day) for plate in asked}
+        many = records.find_records(shelf.state, asked, day)
+        assert {plate: as_merged(record) for plate, record in one.items()} == expected
+        assert many == {plate: record for plate, record in one.items() if record}

@@ -1,0 +1,163 @@
+"""The canonical form of a registration number (D19)."""
+
+import unicodedata
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from app.vehicles.registration import REGISTRATION_CHARACTERS_MAX, canonical_registration
+
+ANY_TEXT = st.text(st.characters(), max_size=20)
+# Letters that change their length or compose, and what may stand between them.
+HARD_TEXT = st.text(
+    "aZ09\u0131İßŉǰΐﬃᾳÅ㎏Ⅷ½\u1100\u1161\u11a8\u0301\u0345 -\u00a0\u2011", max_size=14
+)
+PLATES = st.text("ABCXYZ0189ÄÖÜÅÆÇÉÑØŁŠŽΩБЯ", min_size=1, max_size=12)
+
+
+class TestAccepted:
+    @pytest.mark.parametrize(
+        ("sent", "canonical"),
+        [
+            ("AB12CDE", "AB12CDE"),
+            ("ab12cde", "AB12CDE"),
+            (" ab12 cde ", "AB12CDE"),
+            ("11-zkz-3", "11ZKZ3"),
+            ("MÜ AB 123", "MÜAB123"),
+            ("mu\u0308-ab 123", "MÜAB123"),
+            ("\uff21\uff22\uff11\uff12", "AB12"),
+            ("AB\u00a012\u3000CD", "AB12CD"),
+            ("AB\u201012\u2011CD\u2013E\u2212F\uff0dG", "AB12CDEFG"),
+            ("京A12345", "京A12345"),
+            ("א٣", "א٣"),
+            ("weiß1", "WEISS1"),
+        ],
+    )
+    def test_it_is_folded(self, sent, canonical):
+        """NFKC, upper case, spaces and hyphens of every kind dropped."""
+        assert canonical_registration(sent) == canonical
+
+    @pytest.mark.parametrize("plate", ["0001TJ", "0042", "12E345", "FALSE", "NULL", "NAN", "0"])
+    def test_what_looks_like_a_value_is_a_plate(self, plate):
+        """Registrations are text from end to end: nothing is read as a number or a null."""
+        assert canonical_registration(plate) == plate
+
+    @given(PLATES)
+    def test_capital_letters_and_digits_stay_as_they_are(self, plate):
+        """What is canonical already comes back unchanged."""
+        assert canonical_registration(plate) == plate
+
+
+class TestLookAlikes:
+    @pytest.mark.parametrize(
+        ("one", "other"),
+        [
+            ("O1", "01"),
+            ("I1", "11"),
+            ("S5", "55"),
+            ("B8", "88"),
+            ("Z2", "22"),
+            ("A1", "\u0391" + "1"),
+            ("A1", "\u0410" + "1"),
+            ("MU1", "MÜ1"),
+        ],
+    )
+    def test_letters_are_never_swapped_for_look_alikes(self, one, other):
+        """Two plates that look alike are two plates."""
+        assert canonical_registration(one) != canonical_registration(other)
+
+    @given(st.text("O0I1S5B8Z2G6", min_size=1, max_size=12))
+    def test_no_look_alike_is_ever_exchanged(self, plate):
+        """A plate made of nothing but look-alikes keeps every character."""
+        assert canonical_registration(plate) == plate
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "",
+            " ",
+            "-",
+            " - \u00a0",
+            "?",
+            "AB/12",
+            "AB.12",
+            "AB_12",
+            "AB,12",
+            "AB'12",
+            "AB%2012",
+            "\x00",
+            "AB\x0012",
+            "AB\x1f12",
+            "AB\x7f12",
+            "AB\t12",
+            "AB12\n",
+            "AB12\r\n",
+            "AB\x8512",
+            "AB\u200b12",
+            "AB\u200d12",
+            "AB\u202e12",
+            "AB\ufeff12",
+            "AB\u2028" + "12",
+            "\ud800",
+            "AB\udc8012",
+            "\ufffd12",
+            "\U0001f697",
+            "AB12\u20e3",
+            "A\u0301\u0301",
+            "½1",
+        ],
+        ids=ascii,
+    )
+    def test_what_is_no_letter_or_digit_is_no_registration(self, text):
+        """Controls, NUL, surrogates, emoji, invisible and punctuation characters are refused."""
+        assert canonical_registration(text) is None
+
+    @pytest.mark.parametrize("plate", ["A" * 13, "1" * 13, "Ü" * 13, "ﬃ" * 5, "ß" * 7])
+    def test_a_canonical_form_has_at_most_twelve_characters(self, plate):
+        """The limit is on the canonical form: a ligature counts as what it stands for."""
+        assert canonical_registration(plate) is None
+
+    @pytest.mark.parametrize("plate", ["A" * 12, "Ü" * 12, "ﬃ" * 4, "ß" * 6, "u\u0308" * 12])
+    def test_twelve_characters_are_accepted(self, plate):
+        """Twelve canonical characters are a plate, however many were sent for them."""
+        assert len(canonical_registration(plate) or "") == REGISTRATION_CHARACTERS_MAX
+
+    @pytest.mark.parametrize("letter", ["A", "Ü"])
+    def test_a_long_text_is_refused_before_it_is_normalised(self, letter):
+        """A hundred characters are looked at, spaces included; one more is refused unseen."""
+        assert canonical_registration(letter + " " * 99) == letter
+        assert canonical_registration(letter + " " * 100) is None
+
+
+class TestAnyText:
+    @given(ANY_TEXT | HARD_TEXT)
+    @example("\u1100 \u1161")
+    @example("\u1100-\u1161\u11a8")
+    def test_the_canonical_form_of_a_canonical_form_is_itself(self, text):
+        """What was stored under its canonical form is found by its canonical form."""
+        plate = canonical_registration(text)
+        assert plate is None or canonical_registration(plate) == plate
+
+    @given(ANY_TEXT | HARD_TEXT)
+    def test_it_has_one_to_twelve_letters_or_digits(self, text):
+        """Whatever is sent, only letters and decimal digits come through, in upper case."""
+        plate = canonical_registration(text)
+        if plate is not None:
+            assert 1 <= len(plate) <= REGISTRATION_CHARACTERS_MAX
+            assert {unicodedata.category(c)[0] for c in plate} <= {"L", "N"}
+            assert plate == unicodedata.normalize("NFKC", plate.upper())
+
+    @given(HARD_TEXT, st.sampled_from(["NFC", "NFD", "NFKC", "NFKD"]))
+    def test_the_encoding_of_a_letter_makes_no_difference(self, text, form):
+        """Composed or decomposed, full width or not: the same plate."""
+        as_sent = unicodedata.normalize(form, text)
+        assert canonical_registration(as_sent) == canonical_registration(text)
+
+    @pytest.mark.parametrize("codes", [range(0x3000), range(0xF900, 0x10000)], ids=["0", "F9"])
+    def test_every_single_character_is_stable(self, codes):
+        """No character of an alphabet has a canonical form that is not its own canonical form."""
+        plates = {canonical_registration(chr(code)) for code in codes} - {None}
+        assert [plate for plate in plates if canonical_registration(plate) != plate] == []

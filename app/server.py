@@ -5,8 +5,11 @@ The lower-case names are gunicorn's own: it reads this module as its configurati
 """
 
 import logging
+import os
 import secrets
+import socket
 import sys
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +29,8 @@ from app.schema import migrate, versions
 
 _config = Config.from_env()
 _log = logging.getLogger("verifyd.server")
+# With one of these in the environment, systemd or a former master hands the socket over.
+_INHERITED = {"LISTEN_FDS", "GUNICORN_FD"}
 
 bind = _config.bind
 workers = _config.workers
@@ -72,6 +77,7 @@ def on_starting(_server: object) -> None:
     """Refuse to start, or migrate, before any worker is made (D29): for gunicorn by itself."""
     try:
         prepare_database(_config)
+        require_unused(bind)
     except (OperatorError, peewee.PeeweeException) as error:
         sys.exit(str(error))
 
@@ -104,6 +110,10 @@ class Worker(SyncWorker):
         except OSError:
             self.log.debug("the client was gone before its error was told")
 
+    def handle_quit(self, sig: int, frame: object) -> None:
+        """Finish the request in flight on INT and QUIT too, as gunicorn does on TERM."""
+        self.alive = False
+
 
 class Server(BaseApplication):
     """The service, run from within this process."""
@@ -121,9 +131,10 @@ class Server(BaseApplication):
 def serve() -> None:
     """Serve until told to stop: TERM and INT finish the requests in flight.
 
-    Raises OperatorError if the database cannot be used.
+    Raises OperatorError if the database cannot be used or somebody else serves already.
     """
     prepare_database(_config)
+    require_unused(bind)
     Server().run()
 
 
@@ -148,3 +159,21 @@ def prepare_database(config: Config) -> None:
     finally:
         # NOTE: a connection must not cross the fork.
         close_quietly(engine)
+
+
+def require_unused(address: str) -> None:
+    """Refuse an address at which a server answers already: gunicorn takes Unix sockets away.
+
+    Raises OperatorError.
+    """
+    if not _INHERITED.isdisjoint(os.environ):
+        return
+    if address.startswith("unix:"):
+        connection, target = socket.socket(socket.AF_UNIX), address.removeprefix("unix:")
+    else:
+        host, _, port = address.rpartition(":")
+        family = socket.AF_INET6 if host.startswith("[") else socket.AF_INET
+        connection, target = socket.socket(family), (host.strip("[]"), int(port))
+    with closing(connection), suppress(OSError):
+        connection.connect(target)
+        raise OperatorError(f"another server answers at {address}: stop it, or set VERIFYD_BIND")

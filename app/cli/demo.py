@@ -15,6 +15,7 @@ from app.accounts.administration import (
     revoke_key,
 )
 from app.accounts.models import Account
+from app.catalogue import Register
 from app.cli.output import print_item
 from app.cli.parser import Commands, add_command
 from app.cli.session import opened_database
@@ -23,6 +24,7 @@ from app.database import Engine
 from app.domains.repository import Domains
 from app.errors import OperatorError
 from app.registers.demo import CAST, write_files
+from app.registers.drop import drop_register
 from app.registers.load import LoadRequest, load
 from app.schema import migrate
 
@@ -85,6 +87,9 @@ def _ensure_account(engine: Engine) -> Account:
 
 def _load_register(engine: Engine, config: Config) -> int:
     loaded = 0
+    # What an earlier day's policies said of the future would be wrong today.
+    if Register.select().where(Register.name == _REGISTER).exists(engine):
+        drop_register(engine, _REGISTER)
     with tempfile.TemporaryDirectory() as directory:
         for path in write_files(Path(directory), clock.today(config.timezone)):
             request = LoadRequest(files=[str(path)], register=_REGISTER)

@@ -14,6 +14,7 @@ from app.cli.output import print_item, print_items
 from app.cli.parser import Commands, add_command, add_group
 from app.cli.session import opened_database
 from app.config import Config, is_register_name
+from app.registers.drop import drop_register
 from app.registers.formats import FORMATS, Kind
 from app.registers.history import list_loads
 from app.registers.load import DEFAULT_MAX_REJECTS, LoadRequest, Progress, load
@@ -53,9 +54,11 @@ def add_commands(commands: Commands) -> None:
         metavar="N|N%",
         help=f"more rejected rows abort the load; default {DEFAULT_MAX_REJECTS}%",
     )
-    group = add_group(commands, "imports", "look at past loads")
+    group = add_group(commands, "imports", "list past loads, drop registers")
     listed = add_command(group, "list", _list, "list loads, the latest first")
     listed.add_argument("--register", type=_register_name, metavar="NAME")
+    dropped = add_command(group, "drop", _drop, "remove a register and all it holds")
+    dropped.add_argument("register", type=_register_name, metavar="REGISTER")
 
 
 def _import(args: argparse.Namespace) -> None:
@@ -77,6 +80,12 @@ def _list(args: argparse.Namespace) -> None:
     with opened_database() as engine:
         loads = [_members(each) for each in list_loads(engine, args.register)]
     print_items(args, loads, _COLUMNS)
+
+
+def _drop(args: argparse.Namespace) -> None:
+    with opened_database() as engine:
+        drop_register(engine, args.register)
+    print_item(args, {"dropped": args.register})
 
 
 @contextmanager

@@ -1,16 +1,19 @@
 """The history of loads, and the catalogue's entry of each register, in the main database."""
 
 import getpass
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from app import clock
 from app.catalogue import REGISTERS_MAX, Register
 from app.database import Engine
 from app.errors import OperatorError
+from app.registers.drop import remove_register
 from app.registers.formats import Kind
 from app.registers.models import RegisterLoad
-from app.registers.writer import RegisterWriter
+from app.registers.writer import Applied
+
+FindApplied = Callable[[int], Applied | None]
 
 
 class History:
@@ -18,20 +21,27 @@ class History:
 
     def __init__(self, engine: Engine, register: str) -> None:
         self._engine = engine
-        self._register = register
+        self.register = register
 
-    def find_register(self) -> Register | None:
-        """Return the register's entry, or None if nothing was ever loaded into it."""
-        query = Register.select().where(Register.name == self._register)
-        found: Register | None = query.first(self._engine)
-        if found is None and Register.select().count(self._engine) >= REGISTERS_MAX:
-            raise OperatorError(f"there are {REGISTERS_MAX} registers already; drop one first")
-        return found
+    def ensure_register(self, load_id: int) -> int:
+        """Return the register's generation; make its entry if need be, with nothing to read yet.
+
+        The generation of a new one is the number of the load that makes it: none comes twice.
+        """
+        with self._engine.atomic():
+            found = self._find_register()
+            if found is not None:
+                return int(found.generation)
+            if Register.select().count(self._engine) >= REGISTERS_MAX:
+                raise OperatorError(f"there are {REGISTERS_MAX} registers; drop one first")
+            insert = Register.insert(name=self.register, generation=load_id, kinds="")
+            insert.execute(self._engine)
+        return load_id
 
     def begin(self, *, kind: Kind, mode: str, format_name: str, files: Sequence[str]) -> int:
         """Note that a load runs; returns its number."""
         insert = RegisterLoad.insert(
-            register=self._register,
+            register=self.register,
             kind=kind,
             mode=mode,
             format=format_name,
@@ -48,48 +58,54 @@ class History:
         A kind is announced before its rows are committed, never after: rows that nobody looks
         for would be a mixture of old and new (D28).
         """
-        query = Register.select(Register.kinds).where(Register.name == self._register)
-        kinds = query.scalar(self._engine)
-        if kinds is not None and kind[0] not in kinds:
-            update = Register.update(kinds="".join(sorted(kinds + kind[0])))
-            update.where(Register.name == self._register).execute(self._engine)
+        is_it = Register.name == self.register
+        kinds = Register.select(Register.kinds).where(is_it).scalar(self._engine)
+        if kind[0] not in kinds:
+            kinds = "".join(sorted(kinds + kind[0]))
+            Register.update(kinds=kinds).where(is_it).execute(self._engine)
 
     def finish(self, load_id: int, kind: Kind, held: int, counts: dict[str, int]) -> None:
-        """Note that a load's rows are in the register, and show the register to readers."""
+        """Note that a load's rows are in the register.
+
+        Args:
+            held: how many rows of this kind the register holds now.
+            counts: further columns of the history's line.
+        """
         now = clock.now()
         with self._engine.atomic():
             values: dict[str, Any] = {kind.value: held, "loaded_at": now}
-            if self.find_register() is None:
-                Register.insert(name=self._register, generation=1, kinds=kind[0], **values).execute(
-                    self._engine
-                )
-            else:
-                self.announce(kind)
-                is_it = Register.name == self._register
-                Register.update(**values).where(is_it).execute(self._engine)
+            update = Register.update(**values).where(Register.name == self.register)
+            update.execute(self._engine)
             self._end(load_id, status="done", finished_at=now, **counts)
 
     def fail(self, load_id: int, reason: str) -> None:
-        """Note that a load failed and changed nothing."""
+        """Note that a load failed; a register that was made for it goes again."""
         self._end(load_id, status="failed", reason=reason, finished_at=clock.now())
+        made = self._find_register()
+        if made is not None and made.loaded_at is None:
+            remove_register(self._engine, made)
 
-    def settle_interrupted(self, writer_of: Any) -> None:
-        """Find out what became of loads that were killed; needs the register's lock.
+    def settle_interrupted(self, load_id: int, find_applied: FindApplied) -> None:
+        """Find out what became of loads before this one that never ended; needs the lock.
 
         Args:
-            writer_of: returns a RegisterWriter for a kind, on the register open for writing.
+            find_applied: returns what the register knows of a load.
         """
-        interrupted = RegisterLoad.select().where(
-            (RegisterLoad.register == self._register) & (RegisterLoad.status == "running")
+        query = RegisterLoad.select().where(
+            (RegisterLoad.register == self.register)
+            & (RegisterLoad.status == "running")
+            & (RegisterLoad.id != load_id)
         )
-        for load in list(interrupted.execute(self._engine)):
-            writer: RegisterWriter = writer_of(Kind(load.kind))
-            applied = writer.find_applied(load.id)
+        for load in list(query.execute(self._engine)):
+            applied = find_applied(load.id)
             if applied is None:
-                self.fail(load.id, "interrupted")
+                self._end(load.id, status="failed", reason="interrupted")
             else:
                 counts = {"loaded": applied.loaded, "changed": applied.changed}
-                self.finish(load.id, Kind(load.kind), writer.count_rows(), counts)
+                self.finish(load.id, Kind(load.kind), applied.held, counts)
+
+    def _find_register(self) -> Any:
+        return Register.select().where(Register.name == self.register).first(self._engine)
 
     def _end(self, load_id: int, **values: object) -> None:
         RegisterLoad.update(**values).where(RegisterLoad.id == load_id).execute(self._engine)

@@ -4,33 +4,29 @@ The rows are committed in the register; only then the main database is told. A l
 between the two is settled by the next one, from what the register itself knows.
 """
 
-import fcntl
-import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import peewee
 
 from app import clock
-from app.catalogue import register_file
 from app.database import Engine, SqliteEngine
-from app.errors import OperatorError
 from app.registers.formats import FORMATS, FileFault, Format, Kind, recognise
 from app.registers.history import History
+from app.registers.lock import alone
 from app.registers.rejects import RejectLimit, RejectsFile
 from app.registers.rows import Row
 from app.registers.sorting import sorted_unique
 from app.registers.sources import Member, members
-from app.registers.writer import RegisterWriter
+from app.registers.writer import Applied, RegisterWriter, find_applied
 from app.schema import migrate_register, opened_register
 
 DEFAULT_MAX_REJECTS = "1%"
-_FIRST_GENERATION = 1
 _ROWS_BETWEEN_PROGRESS = 4_096
 
 Progress = Callable[[Member], None]
@@ -81,17 +77,7 @@ def load(engine: Engine, state_dir: Path, request: LoadRequest, progress: Progre
     layout = _layout_of(first, request)
     register = request.register or layout.format.register
     history = History(engine, register)
-    found = history.find_register()
-    with (
-        _alone(engine, register),
-        opened_register(engine, register, found.generation if found else _FIRST_GENERATION) as (
-            register_engine,
-            schema,
-        ),
-    ):
-        migrate_register(register_engine, schema)
-        writer_of = partial(RegisterWriter, register_engine, schema, clock.now())
-        history.settle_interrupted(writer_of)
+    with alone(engine, register):
         load_id = history.begin(
             kind=layout.kind,
             mode=request.mode,
@@ -99,28 +85,22 @@ def load(engine: Engine, state_dir: Path, request: LoadRequest, progress: Progre
             files=[Path(file).name for file in request.files],
         )
         rejects_path = request.rejects or state_dir / "rejects" / f"{register}-{load_id}.csv"
-        writer = writer_of(layout.kind)
+        rejects = RejectsFile(rejects_path, request.max_rejects)
+        reader = _Reader(chain((first,), opened), layout, request, rejects, progress)
         try:
-            with RejectsFile(rejects_path, request.max_rejects) as rejects:
-                reader = _Reader(chain((first,), opened), layout, request, rejects, progress)
-                rows = sorted_unique(reader, writer.key_columns, _scratch_directory(engine))
-                rejects.require_few(reader.loaded)
-            history.announce(layout.kind)
-            with register_engine.atomic():
-                changed = writer.merge(rows)
-                writer.note_applied(load_id, reader.loaded, changed)
+            applied = _fill(engine, history, load_id, reader)
         except BaseException as error:
             with suppress(peewee.PeeweeException):
                 history.fail(load_id, str(error) or type(error).__name__)
             raise
         counts = {
-            "rows": reader.loaded + rejects.rejected + rejects.skipped,
-            "loaded": reader.loaded,
-            "changed": changed,
+            "rows": applied.loaded + rejects.rejected + rejects.skipped,
+            "loaded": applied.loaded,
+            "changed": applied.changed,
             "rejected": rejects.rejected,
             "skipped": rejects.skipped,
         }
-        history.finish(load_id, layout.kind, writer.count_rows(), counts)
+        history.finish(load_id, layout.kind, applied.held, counts)
     return LoadResult(
         register=register,
         kind=layout.kind.value,
@@ -129,6 +109,24 @@ def load(engine: Engine, state_dir: Path, request: LoadRequest, progress: Progre
         rejects=str(rejects_path) if rejects.rejected else None,
         **counts,
     )
+
+
+def _fill(engine: Engine, history: History, load_id: int, reader: "_Reader") -> Applied:
+    """Read everything, then write it in one transaction of the register."""
+    generation = history.ensure_register(load_id)
+    with opened_register(engine, history.register, generation) as (register_engine, schema):
+        migrate_register(register_engine, schema)
+        history.settle_interrupted(load_id, partial(find_applied, register_engine, schema))
+        writer = RegisterWriter(register_engine, schema, clock.now(), reader.layout.kind)
+        with reader.rejects:
+            rows = sorted_unique(reader, writer.key_columns, _scratch_directory(engine))
+            reader.rejects.require_few(reader.loaded)
+        history.announce(reader.layout.kind)
+        with register_engine.atomic():
+            changed = writer.merge(rows)
+            applied = Applied(reader.loaded, changed, writer.count_rows())
+            writer.note_applied(load_id, applied)
+    return applied
 
 
 def _layout_of(member: Member, request: LoadRequest) -> _Layout:
@@ -160,21 +158,21 @@ class _Reader:
         progress: Progress,
     ) -> None:
         self._opened = opened
-        self._layout = layout
+        self.layout = layout
         self._request = request
-        self._rejects = rejects
+        self.rejects = rejects
         self._progress = progress
         self.loaded = 0
 
     def __iter__(self) -> Iterator[Row]:
         for member in self._opened:
-            if _layout_of(member, self._request) != self._layout:
+            if _layout_of(member, self._request) != self.layout:
                 raise FileFault(
-                    f"The file is not {self._layout.format.name} of {self._layout.kind} as the "
+                    f"The file is not {self.layout.format.name} of {self.layout.kind} as the "
                     "first one is; one command loads one kind into one register.",
                     member.name,
                 )
-            self._rejects.file_name = member.name
+            self.rejects.file_name = member.name
             try:
                 yield from self._rows_of(member)
             except FileFault as fault:
@@ -182,7 +180,7 @@ class _Reader:
             self._progress(member)
 
     def _rows_of(self, member: Member) -> Iterator[Row]:
-        for row in self._layout.format.rows(member.stream, self._layout.kind, self._rejects):
+        for row in self.layout.format.rows(member.stream, self.layout.kind, self.rejects):
             if self.loaded % _ROWS_BETWEEN_PROGRESS == 0:
                 self._progress(member)
             self.loaded += 1
@@ -192,36 +190,3 @@ class _Reader:
 def _scratch_directory(engine: Engine) -> Path:
     """Return where runs may wait: beside the data, since the state may be kept in memory."""
     return engine.path.parent if isinstance(engine, SqliteEngine) else Path(tempfile.gettempdir())
-
-
-@contextmanager
-def _alone(engine: Engine, register: str) -> Iterator[None]:
-    """Hold the register's lock: one load of it at a time; the lock ends with the process."""
-    if not isinstance(engine, SqliteEngine):
-        with engine.connection_context():
-            (is_ours,) = engine.execute_sql(
-                "SELECT pg_try_advisory_lock(hashtext(%s))", (f"verifyd register {register}",)
-            ).fetchone()
-            _require_lock(is_ours, register)
-            yield
-        return
-    path = register_file(engine.path, register, 0).with_suffix(".lock")
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        _require_lock(_try_flock(descriptor), register)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _try_flock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _require_lock(is_ours: Any, register: str) -> None:
-    if not is_ours:
-        raise OperatorError(f"another load of the register {register} is running")

@@ -37,6 +37,7 @@ class AppliedLoad(peewee.Model):
     load_id = peewee.BigIntegerField(primary_key=True)
     loaded = peewee.BigIntegerField()
     changed = peewee.BigIntegerField()
+    held = peewee.BigIntegerField()
 
     class Meta:
         table_name = "applied_load"

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from functools import reduce
 from itertools import islice
 from operator import or_
-from typing import Any
+from typing import Any, NamedTuple
 
 import peewee
 from peewee import EXCLUDED, Expression
@@ -23,6 +23,21 @@ TABLES: dict[Kind, type[peewee.Model]] = {
 }
 
 
+class Applied(NamedTuple):
+    """What a load did to a register, in rows; `held` is what the register holds after it."""
+
+    loaded: int
+    changed: int
+    held: int
+
+
+def find_applied(register: Engine, schema: str | None, load_id: int) -> Applied | None:
+    """Return what a register knows of a load, or None if that never committed."""
+    model = _in(schema, AppliedLoad)
+    found = model.select().where(model.load_id == load_id).first(register)
+    return Applied(found.loaded, found.changed, found.held) if found else None
+
+
 class RegisterWriter:
     """One load's hand on a register that is open for writing.
 
@@ -35,7 +50,7 @@ class RegisterWriter:
         self._register = register
         self._schema = schema
         self._loaded_at = loaded_at
-        self._table = self._model(TABLES[kind])
+        self._table = _in(schema, TABLES[kind])
 
     def merge(self, rows: Iterable[Columns]) -> int:
         """Insert rows, or replace those of the same key; return how many made a difference.
@@ -52,17 +67,10 @@ class RegisterWriter:
                 changed += cursor.rowcount
         return changed
 
-    def note_applied(self, load_id: int, loaded: int, changed: int) -> None:
+    def note_applied(self, load_id: int, applied: Applied) -> None:
         """Note in the register itself that this load is in it; within the same transaction."""
-        note = self._model(AppliedLoad).insert(load_id=load_id, loaded=loaded, changed=changed)
-        note.execute(self._register)
-
-    def find_applied(self, load_id: int) -> AppliedLoad | None:
-        """Return what the register knows of a load, or None if it never committed."""
-        model = self._model(AppliedLoad)
-        query = model.select().where(model.load_id == load_id)
-        found: AppliedLoad | None = query.first(self._register)
-        return found
+        model = _in(self._schema, AppliedLoad)
+        model.insert(load_id=load_id, **applied._asdict()).execute(self._register)
 
     @property
     def key_columns(self) -> int:
@@ -72,9 +80,6 @@ class RegisterWriter:
     def count_rows(self) -> int:
         """Return how many rows of this kind the register holds."""
         return int(self._table.select().count(self._register))
-
-    def _model(self, model: Any) -> Any:
-        return in_schema(model, self._schema) if self._schema else model
 
     def _stamped(self, row: Columns) -> Columns:
         return row if row[-1] is not None else (*row[:-1], self._loaded_at)
@@ -98,6 +103,10 @@ class RegisterWriter:
 
 def _is_distinct(left: peewee.Node, right: peewee.Node) -> Expression:
     return Expression(left, "IS DISTINCT FROM", right)
+
+
+def _in(schema: str | None, model: Any) -> Any:
+    return in_schema(model, schema) if schema else model
 
 
 def _batches(rows: Iterable[Columns]) -> Iterator[list[Columns]]:

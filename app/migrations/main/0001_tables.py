@@ -1,5 +1,7 @@
 """The main database: accounts, plans, keys, domains, and the registers with their history (D25)."""
 
+import secrets
+
 from peewee import (
     AutoField,
     BigIntegerField,
@@ -82,9 +84,7 @@ def up(migrator, db):
         mode = CharField(10)
         format = CharField(30)
         files = TextField()
-        status = CharField(
-            10, constraints=[Check("status IN ('running', 'done', 'failed')")]
-        )
+        status = CharField(10, constraints=[Check("status IN ('running', 'done', 'failed')")])
         reason = TextField(null=True)
         rows = BigIntegerField(default=0)
         loaded = BigIntegerField(default=0)
@@ -105,11 +105,5 @@ def up(migrator, db):
     ]
     Plan.insert_many(standard_plans, fields=list(Plan._meta.sorted_fields)).execute()
     Installation.insert(
-        id=1, database_id=new_database_id(), schema_version=1, oldest_program=1
+        id=1, database_id=secrets.token_hex(16), schema_version=1, oldest_program=1
     ).execute()
-
-
-def new_database_id():
-    import secrets
-
-    return secrets.token_hex(16)

@@ -74,6 +74,7 @@ def up(migrator, db):
         load_id = BigIntegerField(primary_key=True)
         loaded = BigIntegerField()
         changed = BigIntegerField()
+        held = BigIntegerField()
 
         class Meta:
             table_name = "applied_load"

@@ -54,7 +54,7 @@ class Endless(io.BytesIO):
         super().__init__()
         self._pieces = pieces
 
-    def read(self, size: int | None = -1) -> bytes:
+    def read(self, _size: int | None = -1, /) -> bytes:
         return next(self._pieces, b"")
 
 
@@ -183,17 +183,17 @@ def test_header_over_the_limit() -> None:
 
 
 @pytest.mark.parametrize(
-    "piece",
+    ("start", "piece"),
     [
-        pytest.param(b"AB1," + b"x" * 1000 + b"\n", id="rows"),
-        pytest.param(b"x" * 1000, id="one line"),
-        pytest.param(b'AB1,"' + b"x" * 500 + b"\n" + b"x" * 500 + b'"\n', id="quoted rows"),
-        pytest.param(b'AB1,"' + b"x\n" * 500, id="open quotes"),
+        pytest.param(b"", b"AB1," + b"x" * 1000 + b"\n", id="rows"),
+        pytest.param(b"", b"x" * 1000, id="one line"),
+        pytest.param(b"", b'AB1,"' + b"x" * 500 + b"\n" + b"x" * 500 + b'"\n', id="quoted rows"),
+        pytest.param(b'AB1,"', b"x\n" * 500, id="open quote"),
     ],
 )
-def test_memory_stays_flat(piece: bytes) -> None:
+def test_memory_stays_flat(start: bytes, piece: bytes) -> None:
     """Neither many rows, nor a line or a quote without end fill the memory."""
-    stream = Endless(iter([b"registration,x\n", *([piece * 64] * 500)]))
+    stream = Endless(iter([b"registration,x\n" + start, *([piece * 64] * 500)]))
     tracemalloc.start()
     try:
         rows = FORMATS["native-csv"].rows(stream, Kind.VEHICLES, Heard())
@@ -203,7 +203,7 @@ def test_memory_stays_flat(piece: bytes) -> None:
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < 12 * MIB
+    assert peak < 24 * MIB
 
 
 def test_many_lines_in_one_quote_are_not_read_over_and_over() -> None:
@@ -223,7 +223,7 @@ def test_windows_1252() -> None:
     data = "registration,make,model\nAB1,CITROËN,x\n".encode()
     data += "AB2,CITROËN,€\n".encode("cp1252")
     data += "AB3,CITROËN,y\n".encode()
-    data += 'AB4,"CITROËN","é\n'.encode() + 'Ö"\n'.encode("cp1252")
+    data += 'AB4,"é","é\n'.encode() + 'Ö"\n'.encode("cp1252")
     data += 'AB5,"Ë","ü"\n'.encode("cp1252")
     rows, rejects = read(data)
     assert rows == [
@@ -232,7 +232,7 @@ def test_windows_1252() -> None:
         VehicleRow("AB3", "CITROËN", "y"),
         VehicleRow("AB5", "Ë", "ü"),
     ]
-    assert rejects == [(5, "model: holds a control character", 'AB4,"CITROÃ‹N","Ã©\nÖ"')]
+    assert rejects == [(5, "model: holds a control character", 'AB4,"Ã©","Ã©\nÖ"')]
 
 
 def test_undefined_windows_1252() -> None:

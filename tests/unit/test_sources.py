@@ -1,0 +1,338 @@
+"""Files as the operator names them: plain, gzip, zip, standard input."""
+
+import contextlib
+import gzip
+import io
+import os
+import struct
+import threading
+import tracemalloc
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from app.registers.formats import HEAD_BYTES, FileFault
+from app.registers.sources import members
+
+DATA = b"registration,make\n" + b"".join(b"P%06d,FORD\n" % n for n in range(20_000))
+MIB = 1024 * 1024
+
+Saved = Callable[[bytes], str]
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Saved:
+    """Return what saves bytes under a name that tells nothing, and gives the path."""
+
+    def save(data: bytes) -> str:
+        path = tmp_path / "register.bin"
+        path.write_bytes(data)
+        return str(path)
+
+    return save
+
+
+def zipped(*entries: tuple[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", compression) as archive:
+        for name, data in entries:
+            archive.writestr(name, data)
+    return target.getvalue()
+
+
+def read(path: str) -> list[tuple[str, bytes]]:
+    """Return name and content of each member; the names without the path before them."""
+    return [
+        (member.name.removeprefix(path).removeprefix(": "), member.stream.read())
+        for member in members(path)
+    ]
+
+
+def fault(path: str) -> str:
+    with pytest.raises(FileFault) as caught:
+        read(path)
+    assert caught.value.name.startswith("standard input" if path == "-" else path)
+    return caught.value.reason
+
+
+def feed_standard_input(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(data)))
+
+
+def test_plain_file(saved: Saved) -> None:
+    """A plain file is one member, which still holds the head that was looked at."""
+    path = saved(DATA)
+    for member in members(path):
+        assert (member.name, member.bytes_total) == (path, len(DATA))
+        assert member.head == DATA[:HEAD_BYTES]
+        assert member.stream.read() == DATA
+        assert member.bytes_read() == len(DATA)
+
+
+def test_compression_is_seen_not_believed(tmp_path: Path) -> None:
+    """What is compressed is seen from the first bytes, whatever the file is called."""
+    (tmp_path / "a.gz").write_bytes(DATA)
+    (tmp_path / "b.csv").write_bytes(gzip.compress(DATA))
+    (tmp_path / "c.csv").write_bytes(zipped(("x.csv", DATA)))
+    assert read(str(tmp_path / "a.gz")) == [("", DATA)]
+    assert read(str(tmp_path / "b.csv")) == [("", DATA)]
+    assert read(str(tmp_path / "c.csv")) == [("x.csv", DATA)]
+
+
+def test_gzip_of_several_streams(saved: Saved) -> None:
+    """Gzip streams one after the other are one file, zeros after them are padding."""
+    parts = gzip.compress(DATA[:100]) + gzip.compress(b"") + gzip.compress(DATA[100:])
+    assert read(saved(parts)) == [("", DATA)]
+    assert read(saved(parts + bytes(512))) == [("", DATA)]
+
+
+def test_zip_members(saved: Saved) -> None:
+    """Each data member of a zip is read, gzip inside too, in the order of the archive."""
+    entries = [
+        ("data/", b""),
+        ("data/b_1.json.gz", gzip.compress(b"{}")),
+        ("__MACOSX/data/._b_1.json.gz", b"x"),
+        ("data/.hidden.csv", b"x"),
+        ("README.txt", b"x"),
+        ("terms.pdf", b"x"),
+        ("data\\a.CSV", DATA),
+        ("c.ndjson", b"{}\n"),
+        ("d.jsonl", b"{}\n"),
+        ("e.tsv", b"x"),
+    ]
+    assert read(saved(zipped(*entries))) == [
+        ("data/b_1.json.gz", b"{}"),
+        ("data\\a.CSV", DATA),
+        ("c.ndjson", b"{}\n"),
+        ("d.jsonl", b"{}\n"),
+        ("e.tsv", b"x"),
+    ]
+
+
+def test_only_member_of_a_zip(saved: Saved) -> None:
+    """A member with another ending is read if it is the only file there."""
+    entries = [("folder/", b""), ("folder/MID_P_000123.txt", DATA), ("__MACOSX/x.csv", b"x")]
+    assert read(saved(zipped(*entries))) == [("folder/MID_P_000123.txt", DATA)]
+
+
+def test_zip_without_data(saved: Saved) -> None:
+    """A zip with nothing to read is refused, and what it has is named."""
+    reason = fault(saved(zipped(("a.txt", b"x"), ("b\n.pdf", b"x"))))
+    assert "a.txt, b?.pdf" in reason
+    assert "0 files" in fault(saved(zipped()))
+    assert "0 files" in fault(saved(zipped(("folder/", b""))))
+
+
+def test_paths_in_a_zip_are_never_followed(saved: Saved, tmp_path: Path) -> None:
+    """A path that climbs out of the archive is a name, and nothing is written to disk."""
+    path = saved(zipped(("../../evil.csv", b"a"), ("/etc/evil.csv", b"b")))
+    before = sorted(tmp_path.parent.rglob("*"))
+    assert read(path) == [("../../evil.csv", b"a"), ("/etc/evil.csv", b"b")]
+    assert sorted(tmp_path.parent.rglob("*")) == before
+
+
+@pytest.mark.parametrize("path", ["no/such/file.csv", "/", "x\0y"])
+def test_what_cannot_be_opened(path: str) -> None:
+    """A missing file and a directory are faults that name the file."""
+    assert fault(path)
+
+
+def test_missing_file_says_so() -> None:
+    """The operating system's own words say what is wrong."""
+    assert fault("no/such/file.csv") == "The file cannot be read: No such file or directory."
+    assert fault("/") == "The file cannot be read: Is a directory."
+
+
+@pytest.mark.parametrize("data", [b"", gzip.compress(b""), zipped(("a.csv", b""))])
+def test_empty_file(data: bytes, saved: Saved) -> None:
+    """A file without a byte in it is a fault, compressed or not."""
+    assert fault(saved(data)) == "The file is empty."
+
+
+@pytest.mark.parametrize("kept", [1, 5, 12, 1000, -1, -4, -9])
+def test_gzip_cut_off(kept: int, saved: Saved) -> None:
+    """A gzip file that is cut off anywhere is a fault."""
+    whole = gzip.compress(os.urandom(4 * HEAD_BYTES))
+    path = saved(whole[:kept])
+    if kept == 1:
+        assert read(path) == [("", whole[:1])]
+    else:
+        assert fault(path) == "The file is cut off."
+
+
+def test_second_gzip_stream_cut_off(saved: Saved) -> None:
+    """That the first stream is whole does not make the second one so."""
+    assert "cut off" in fault(saved(gzip.compress(DATA) + gzip.compress(DATA)[:-10]))
+
+
+def test_bad_checksum(saved: Saved) -> None:
+    """A gzip file or zip member whose checksum is wrong is a fault, at its end."""
+    broken = bytearray(gzip.compress(DATA))
+    broken[-8] ^= 1
+    assert "damaged" in fault(saved(bytes(broken)))
+    broken = bytearray(zipped(("a.csv", DATA), compression=zipfile.ZIP_STORED))
+    broken[broken.index(b"P000123")] ^= 1
+    path = saved(bytes(broken))
+    assert "damaged" in fault(path)
+    with pytest.raises(FileFault) as caught:
+        read(path)
+    assert caught.value.name == f"{path}: a.csv"
+
+
+def test_broken_deflate(saved: Saved) -> None:
+    """Damage inside the compressed bytes is a fault."""
+    broken = bytearray(gzip.compress(DATA))
+    broken[20:60] = bytes(40)
+    assert fault(saved(bytes(broken)))
+
+
+def test_rubbish_after_gzip(saved: Saved) -> None:
+    """What follows a gzip stream and is no other one is not ignored."""
+    assert "damaged" in fault(saved(gzip.compress(DATA) + b"rubbish"))
+
+
+@pytest.mark.parametrize("kept", [4, 30, 200, 10_000, -1, -22, -60])
+def test_zip_cut_off(kept: int, saved: Saved) -> None:
+    """A zip that is cut off anywhere has no directory: a fault."""
+    assert fault(saved(zipped(("a.csv", DATA))[:kept]))
+
+
+def test_zip_member_cut_off(saved: Saved) -> None:
+    """A gzip member of a zip that was cut off before it was zipped is a fault."""
+    cut_off = gzip.compress(DATA)[:-10]
+    assert fault(saved(zipped(("a.csv.gz", cut_off)))) == "The file is cut off."
+
+
+def test_encrypted_zip(saved: Saved) -> None:
+    """An encrypted member is refused by that word."""
+    data = bytearray(zipped(("a.csv", DATA)))
+    for signature, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        at = data.index(signature) + offset
+        data[at : at + 2] = struct.pack("<H", 1)
+    assert fault(saved(bytes(data))) == "The member is encrypted."
+
+
+def test_unknown_zip_method(saved: Saved) -> None:
+    """A compression method that we do not know is a fault."""
+    data = bytearray(zipped(("a.csv", DATA)))
+    for signature, offset in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
+        at = data.index(signature) + offset
+        data[at : at + 2] = struct.pack("<H", 97)
+    assert "do not read" in fault(saved(bytes(data)))
+
+
+@pytest.mark.parametrize(
+    ("start", "word"),
+    [
+        (b"BZh9", "bzip2"),
+        (b"\xfd7zXZ\0", "xz"),
+        (b"\x28\xb5\x2f\xfd", "zstd"),
+        (b"7z\xbc\xaf\x27\x1c", "7-Zip"),
+    ],
+)
+def test_other_containers(start: bytes, word: str, saved: Saved) -> None:
+    """A container that we do not read is called by its name."""
+    assert word in fault(saved(start + DATA))
+
+
+def test_containers_in_containers(saved: Saved) -> None:
+    """A zip inside another container, and gzip in gzip, are refused."""
+    inner = zipped(("a.csv", DATA))
+    assert "zip" in fault(saved(gzip.compress(inner)))
+    assert "zip" in fault(saved(zipped(("a.csv", inner))))
+    assert "twice" in fault(saved(gzip.compress(gzip.compress(DATA))))
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Standard input is read plain or as gzip; its bytes are counted, its size is not known."""
+    for data in (DATA, gzip.compress(DATA)):
+        feed_standard_input(monkeypatch, data)
+        for member in members("-"):
+            assert (member.name, member.bytes_total) == ("standard input", None)
+            assert member.head == DATA[:HEAD_BYTES]
+            assert member.stream.read() == DATA
+            assert member.bytes_read() == len(data)
+
+
+def test_zip_on_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A zip on standard input is refused with a clear word."""
+    feed_standard_input(monkeypatch, zipped(("a.csv", DATA)))
+    assert "not from standard input" in fault("-")
+
+
+def test_empty_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing on standard input is a fault."""
+    feed_standard_input(monkeypatch, b"")
+    assert fault("-") == "The file is empty."
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_named_pipe(compressed: bool, tmp_path: Path) -> None:
+    """A named pipe is read as standard input is."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    data = gzip.compress(DATA) if compressed else DATA
+    writer = threading.Thread(target=path.write_bytes, args=(data,))
+    writer.start()
+    for member in members(str(path)):
+        assert member.bytes_total is None
+        assert member.stream.read() == DATA
+        assert member.bytes_read() == len(data)
+    writer.join()
+
+
+def test_progress(saved: Saved) -> None:
+    """Bytes are counted as they are in the file, and never go back from member to member."""
+    path = saved(zipped(*((f"{n}.csv", os.urandom(4 * HEAD_BYTES)) for n in range(3))))
+    size = Path(path).stat().st_size
+    seen = []
+    for member in members(path):
+        assert member.bytes_total == size
+        while member.stream.read(HEAD_BYTES):
+            seen.append(member.bytes_read())
+    assert seen == sorted(seen)
+    assert size * 0.9 < seen[-1] <= size
+    assert member.bytes_read() == size
+
+
+def test_reading_stays_flat(saved: Saved) -> None:
+    """However well a file is compressed, it is not unpacked in memory."""
+    bomb = gzip.compress(bytes(64 * MIB))
+    for path in (saved(bomb), saved(zipped(("a.csv.gz", bomb), ("b.csv", bytes(64 * MIB))))):
+        tracemalloc.start()
+        try:
+            for member in members(path):
+                while member.stream.read(HEAD_BYTES):
+                    pass
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert peak < 8 * MIB
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        gzip.compress(b"registration\nAB1\n"),
+        zipped(("a.csv", b"registration\nAB1\n"), ("b.csv.gz", gzip.compress(b"x"))),
+        zipped(("a.csv", b"registration\nAB1\n"), compression=zipfile.ZIP_LZMA),
+        zipped(("a.csv", b"registration\nAB1\n"), compression=zipfile.ZIP_BZIP2),
+    ],
+    ids=["gzip", "zip", "lzma", "bzip2"],
+)
+@settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(data=st.data())
+def test_any_damage(whole: bytes, data: st.DataObject, saved: Saved) -> None:
+    """Whatever bytes of a container are damaged, nothing but FileFault is raised."""
+    damaged = bytearray(whole)
+    for _ in range(data.draw(st.integers(1, 3))):
+        damaged[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
+    with contextlib.suppress(FileFault):
+        read(saved(bytes(damaged)))

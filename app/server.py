@@ -168,12 +168,15 @@ def require_unused(address: str) -> None:
     """
     if not _INHERITED.isdisjoint(os.environ):
         return
-    if address.startswith("unix:"):
-        connection, target = socket.socket(socket.AF_UNIX), address.removeprefix("unix:")
-    else:
-        host, _, port = address.rpartition(":")
-        family = socket.AF_INET6 if host.startswith("[") else socket.AF_INET
-        connection, target = socket.socket(family), (host.strip("[]"), int(port))
-    with closing(connection), suppress(OSError):
+    family, target = _socket_address(address)
+    with closing(socket.socket(family)) as connection, suppress(OSError):
         connection.connect(target)
         raise OperatorError(f"another server answers at {address}: stop it, or set VERIFYD_BIND")
+
+
+def _socket_address(address: str) -> tuple[socket.AddressFamily, str | tuple[str, int]]:
+    if address.startswith("unix:"):
+        return socket.AF_UNIX, address.removeprefix("unix:")
+    host, _, port = address.rpartition(":")
+    family = socket.AF_INET6 if host.startswith("[") else socket.AF_INET
+    return family, (host.strip("[]"), int(port))

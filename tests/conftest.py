@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
@@ -27,21 +27,30 @@ from tests.contract.answers import require_documented
 SAMPLES = Path(__file__).parents[2] / "shared" / "samples"
 
 
+class Template(NamedTuple):
+    """A migrated database with the accounts alice and bob, to be copied, and a key of each."""
+
+    database: Path
+    alice_key: str
+    bob_key: str
+
+
 class World:
     """An installation: its settings, its database, two accounts with a key each."""
 
-    def __init__(self, directory: Path, template: Path) -> None:
+    def __init__(self, directory: Path, template: Template) -> None:
         self.directory = directory
         self.database = directory / "verifyd.db"
-        shutil.copy(template, self.database)
+        shutil.copy(template.database, self.database)
         self.config = self.configured()
         self.engine: Engine = open_engine(self.config.database_url)
-        self.alice_key = self.key_of("alice")
-        self.bob_key = self.key_of("bob")
+        self.alice_key = template.alice_key
+        self.bob_key = template.bob_key
 
     def configured(self, **settings: Any) -> Config:
         """Return the settings, some of them different."""
-        settings = {"state_dir": self.directory / "state", "access_log": False} | settings
+        settings.setdefault("state_dir", self.directory / "state")
+        settings.setdefault("access_log", False)
         return Config(database_url=f"sqlite:///{self.database}", **settings)
 
     def key_of(self, account: str, plan: str = "standard", **options: Any) -> str:
@@ -108,17 +117,21 @@ class Client:
 
 
 @pytest.fixture(scope="session")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A migrated, empty database, made once and copied for each test."""
+def template(tmp_path_factory: pytest.TempPathFactory) -> Template:
+    """A database without data but for two accounts, made once and copied for each test."""
     path = tmp_path_factory.mktemp("template") / "verifyd.db"
     engine = open_engine(f"sqlite:///{path}", create=True)
     migrate(engine)
+    keys = []
+    for account in ("alice", "bob"):
+        create_account(engine, account)
+        keys.append(create_key(engine, account)[1].text)
     close_quietly(engine)
-    return path
+    return Template(path, *keys)
 
 
 @pytest.fixture
-def world(tmp_path: Path, template: Path) -> Iterator[World]:
+def world(tmp_path: Path, template: Template) -> Iterator[World]:
     """A fresh installation."""
     world = World(tmp_path, template)
     yield world

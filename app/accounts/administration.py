@@ -16,6 +16,7 @@ DEFAULT_PLAN = "standard"
 ROTATION_GRACE_SECONDS = 24 * 3600
 _REQUESTS_MAX = 1_000_000_000
 _WINDOW_SECONDS_MAX = 366 * 24 * 3600
+_GRACE_SECONDS_MAX = 366 * 24 * 3600
 
 
 def create_account(engine: Engine, name: str, plan: str = DEFAULT_PLAN) -> Account:
@@ -138,8 +139,8 @@ def rotate_key(
     The new key has the old one's account, label and expiry. Refused for a key that no longer
     works, so that rotating cannot bring a revoked key's access back.
     """
-    if grace_seconds < 0:
-        raise OperatorError("--grace must be 0 seconds or more")
+    if not 0 <= grace_seconds <= _GRACE_SECONDS_MAX:
+        raise OperatorError(f"--grace must be from 0 to {_GRACE_SECONDS_MAX:,} seconds")
     with engine.atomic():
         old = require_key(engine, key_id)
         now = clock.now()

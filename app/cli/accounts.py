@@ -1,6 +1,7 @@
 """`verifyd accounts`, `verifyd plans`, `verifyd keys` (D3, D12)."""
 
 import argparse
+from contextlib import suppress
 from datetime import date
 from typing import Any
 
@@ -162,4 +163,9 @@ def _time(epoch_seconds: int | None) -> str | None:
 
 
 def _iso_date(text: str) -> date:
-    return date.fromisoformat(text)
+    # NOTE: fromisoformat() alone takes 20260131 and 2026-W05-6, too.
+    with suppress(ValueError):
+        day = date.fromisoformat(text)
+        if day.isoformat() == text and day < date.max:
+            return day
+    raise argparse.ArgumentTypeError("must be a date, YYYY-MM-DD")

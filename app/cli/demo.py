@@ -66,11 +66,12 @@ def _demo(args: argparse.Namespace) -> None:
 
 def _require_no_others(engine: Engine) -> None:
     # Invented vehicles must never answer a real customer's questions.
-    others = [account.name for account in list_accounts(engine) if account.name != _ACCOUNT]
-    if others:
+    names = [account.name for account in list_accounts(engine)]
+    registers = Register.select(Register.name).where(Register.name != _REGISTER)
+    if names not in ([], [_ACCOUNT]) or registers.exists(engine):
         raise OperatorError(
-            "this database has real accounts; the demo goes into a database of its own: "
-            "set VERIFYD_DATABASE_URL to another file"
+            "this database has real accounts or registers; the demo goes into a database of its "
+            "own: set VERIFYD_DATABASE_URL to another file"
         )
 
 

@@ -126,4 +126,8 @@ def _register_name(text: str) -> str:
 
 
 def _reject_limit(text: str) -> RejectLimit:
-    return RejectLimit.parse(text)
+    try:
+        return RejectLimit.parse(text)
+    except ValueError:
+        # NOTE: argparse shows the message of this exception only.
+        raise argparse.ArgumentTypeError("must be N or N%, from 0 to 100%") from None

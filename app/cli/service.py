@@ -12,7 +12,7 @@ import peewee
 from app.cli.output import print_item
 from app.cli.parser import Commands, add_command
 from app.cli.session import opened_database
-from app.config import SETTINGS, Config, ConfigError
+from app.config import SETTINGS, Config, ConfigError, sqlite_path
 from app.errors import OperatorError
 from app.schema import migrate, program_schema, versions
 
@@ -26,7 +26,8 @@ def add_commands(commands: Commands) -> None:
 
 
 def _serve(_args: argparse.Namespace) -> None:
-    Config.from_env()
+    with opened_database(check_schema=False):
+        pass  # The settings are right, the file is there, and it is ours (D27).
     # NOTE: that module is gunicorn's configuration: it reads the environment when imported.
     from app.server import serve  # noqa: PLC0415
 
@@ -39,11 +40,12 @@ def _check(args: argparse.Namespace) -> None:
         faults = _faults(config)
     except ConfigError as error:
         faults = error.faults
-    print_item(args, {"ok": not faults, "faults": faults}) if args.json else None
+    if args.json:
+        print_item(args, {"ok": not faults, "faults": faults})
+    elif not faults:
+        print("all settings are right; the database can be used")
     if faults:
         raise OperatorError("\n".join(faults))
-    if not args.json:
-        print("all settings are right; the database can be used")
 
 
 def _faults(config: Config) -> list[str]:
@@ -54,14 +56,25 @@ def _faults(config: Config) -> list[str]:
             pass
     except (OperatorError, peewee.PeeweeException) as error:
         faults.append(f"{SETTINGS['database_url'].variable}: {error}")
-    existing = _nearest_existing(config.state_dir)
-    if not os.access(existing, os.W_OK | os.X_OK) or not existing.is_dir():
-        faults.append(f"{SETTINGS['state_dir'].variable}: {existing} cannot be written to")
+    database = sqlite_path(config.database_url)
+    if database and database.exists():
+        written = {"database_url": [database, database.absolute().parent]}
+    else:
+        written = {}
+    written["state_dir"] = [_nearest_existing(config.state_dir)]
     if config.bind.startswith("unix:"):
-        parent = Path(config.bind.removeprefix("unix:")).parent
-        if not os.access(parent, os.W_OK | os.X_OK):
-            faults.append(f"{SETTINGS['bind'].variable}: {parent} cannot be written to")
+        written["bind"] = [Path(config.bind.removeprefix("unix:")).parent]
+    for name, paths in written.items():
+        variable = SETTINGS[name].variable
+        faults += [f"{variable}: {path} cannot be written to" for path in paths if not _may(path)]
     return faults
+
+
+def _may(path: Path) -> bool:
+    """Tell whether we may write to a file, or make files in a directory."""
+    if path.is_file():
+        return os.access(path, os.W_OK)
+    return path.is_dir() and os.access(path, os.W_OK | os.X_OK)
 
 
 def _nearest_existing(path: Path) -> Path:
@@ -83,10 +96,17 @@ def _migrate(args: argparse.Namespace) -> None:
 
 def _version(args: argparse.Namespace) -> None:
     members = {
-        "version": importlib.metadata.version("verifyd"),
+        "version": _program_version(),
         "schema": program_schema(),
         "sqlite": ".".join(map(str, peewee.SqliteDatabase.server_version)),
         "python": platform.python_version(),
     }
     print_item(args, members)
     sys.stdout.flush()
+
+
+def _program_version() -> str:
+    try:
+        return importlib.metadata.version("verifyd")
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"

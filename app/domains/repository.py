@@ -4,8 +4,6 @@ import secrets
 import string
 from typing import Any
 
-import peewee
-
 from app import clock
 from app.database import Engine, PostgresEngine, Prepared, parameter
 from app.domains.models import Domain
@@ -60,14 +58,11 @@ class Domains:
         """
         domain_id = "dom_" + "".join(secrets.choice(_ID_DIGITS) for _ in range(_ID_CHARACTERS))
         values: dict[str, Any] = {"name": name, "status": "active", "created_at": clock.now()}
-        try:
-            with self._engine.atomic():
-                self._take_turn(account_id)
-                self._require_room(account_id, name, domains_max)
-                insert = Domain.insert(id=domain_id, account=account_id, **values)
-                insert.execute(self._engine)
-        except peewee.IntegrityError:
-            raise _already_exists(name) from None
+        with self._engine.atomic():
+            self._take_turn(account_id)
+            self._require_room(account_id, name, domains_max)
+            insert = Domain.insert(id=domain_id, account=account_id, **values)
+            insert.execute(self._engine)
         return _members(domain_id, **values)
 
     def set_status(self, account_id: int, name: str, status: str) -> Members:
@@ -80,7 +75,7 @@ class Domains:
         return domain
 
     def _take_turn(self, account_id: int) -> None:
-        """Let an account's creations run one by one: two at once would both find room."""
+        """Let an account's creations run one by one: two at once would both find room (D15)."""
         # NOTE: SQLite needs none of it; its write transactions run one by one (D27).
         if isinstance(self._engine, PostgresEngine):
             numbers = (_CREATION_LOCK, account_id)
@@ -88,16 +83,12 @@ class Domains:
 
     def _require_room(self, account_id: int, name: str, domains_max: int) -> None:
         if self.find_domain(account_id, name):
-            raise _already_exists(name)
+            raise Problem("domain_already_exists", f"The account already has the domain {name}.")
         held = Domain.select().where(Domain.account == account_id).count(self._engine)
         if held >= domains_max:
             raise Problem(
                 "domain_quota_reached", f"The account's plan allows {domains_max:,} domains."
             )
-
-
-def _already_exists(name: str) -> Problem:
-    return Problem("domain_already_exists", f"The account already has the domain {name}.")
 
 
 def _members(id: str, name: str, status: str, created_at: int) -> Members:

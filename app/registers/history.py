@@ -1,6 +1,7 @@
 """The history of loads, and the catalogue's entry of each register, in the main database."""
 
 import getpass
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -47,7 +48,7 @@ class History:
             format=format_name,
             files="\n".join(files),
             status="running",
-            loaded_by=getpass.getuser(),
+            loaded_by=_user(),
             started_at=clock.now(),
         )
         return int(insert.execute(self._engine))
@@ -109,6 +110,13 @@ class History:
 
     def _end(self, load_id: int, **values: object) -> None:
         RegisterLoad.update(**values).where(RegisterLoad.id == load_id).execute(self._engine)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # A container may run as a user that has no name.
+        return f"user {os.geteuid()}"
 
 
 def list_loads(engine: Engine, register: str | None = None) -> list[RegisterLoad]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 from app.errors import OperatorError
 
 _RECORD_CHARACTERS_MAX = 2_000
+_HEADER = ("file", "line", "reason", "record")
 
 
 class RejectLimit(NamedTuple):
@@ -82,11 +83,18 @@ class RejectsFile:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         # SEC: rejected records are register data; only the operator may read them.
         descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        if self.path.is_file():
+            os.fchmod(descriptor, 0o600)
         self._file = open(descriptor, "w", encoding="utf-8", errors="replace", newline="")  # noqa: SIM115
         self._writer = csv.writer(self._file)
-        self._writer.writerow(("file", "line", "reason", "record"))
+        self._writer.writerow(_HEADER)
 
     def __enter__(self) -> Self:
+        """Take the file's name; raises OperatorError where something else would be lost."""
+        if self.path.is_file() and self.path.stat().st_size:
+            with open(self.path, "rb") as file:
+                if not file.read(64).startswith(",".join(_HEADER).encode()):
+                    raise OperatorError(f"{self.path} is there and holds no rejects; name another")
         return self
 
     def __exit__(

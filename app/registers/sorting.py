@@ -8,6 +8,7 @@ import heapq
 import marshal
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from itertools import chain, islice
 from operator import itemgetter
 from pathlib import Path
@@ -33,13 +34,15 @@ def sorted_unique(
     """
     key_of = itemgetter(slice(key_columns))
     iterator = iter(rows)
-    runs: list[Iterator[Columns]] = []
-    while run := _next_run(iterator, key_of, run_rows):
-        ahead = list(islice(iterator, 1))
-        if not ahead and not runs:
-            return iter(run)
-        iterator = chain(ahead, iterator)
-        runs.append(_read_back(_written(run, directory)))
+    with ExitStack() as files:
+        runs: list[Iterator[Columns]] = []
+        while run := _next_run(iterator, key_of, run_rows):
+            ahead = list(islice(iterator, 1))
+            if not ahead and not runs:
+                return iter(run)
+            iterator = chain(ahead, iterator)
+            runs.append(_read_back(files.enter_context(_written(run, directory))))
+        files.pop_all()  # From here on each is closed when it has been read.
     # The merge is stable: of equal keys the one of the later run comes last.
     return _last_of_each(heapq.merge(*runs, key=key_of), key_of)
 

@@ -27,6 +27,7 @@ class PolicyFacts(NamedTuple):
     valid_to: str
     type: str | None
     cancelled_on: str | None
+    updated: int
 
     def is_in_force(self, day: str) -> bool:
         """Tell whether the policy covers the day, both ends included (D20)."""
@@ -92,7 +93,9 @@ class Records:
         # PERF: sorted plates walk each tree from left to right and find its pages still at hand.
         plates = sorted(set(registrations))
         on_sqlite = isinstance(self._engine, SqliteEngine)
-        rows = many.rows(plates=msgspec.json.encode(plates) if on_sqlite else plates, day=day)
+        # NOTE: as text; SQLite might take a blob for JSON in its own binary form.
+        listed = msgspec.json.encode(plates).decode() if on_sqlite else plates
+        rows = many.rows(plates=listed, day=day)
         found = (_record(row, day) for row in rows)
         return {record.registration: record for record in found if record}
 
@@ -117,7 +120,9 @@ def _many_plates(engine: Engine) -> peewee.Select:
     if isinstance(engine, SqliteEngine):
         listed: Any = fn.json_each(parameter("plates")).alias("listed")
         return peewee.Select((listed,), (listed.c.value.alias("registration"),))
-    return peewee.Select(columns=(fn.unnest(parameter("plates")).alias("registration"),))
+    return peewee.Select(
+        columns=(fn.unnest(parameter("plates").cast("text[]")).alias("registration"),)
+    )
 
 
 def _query(engine: Engine, registers: Sequence[RegisterRef], plates: peewee.Select) -> peewee.Query:
@@ -132,47 +137,56 @@ def _query(engine: Engine, registers: Sequence[RegisterRef], plates: peewee.Sele
         source = _left_join(source, table, table.registration == plate.c.registration)
     for table in policies:
         source = _left_join(source, table, _is_deciding_policy(table, plate))
-    for table in fines:
-        source = _left_join(source, table, _is_deciding_fine(table, plate))
 
-    used = [table.updated for table in vehicles + policies]
+    described = greatest(engine, [v.updated for v in vehicles], "-1")
+    fined = greatest(engine, [_newest_change(f, plate) for f in fines], "-1")
     columns = [
         plate.c.registration,
         *(_first_known(vehicles, name) for name in ("make", "model", "year", "color", "insured")),
-        greatest(engine, [v.mot_expiry for v in vehicles], "0001-01-01"),
+        greatest(engine, [v.mot_expiry for v in vehicles], "'0001-01-01'"),
         _any_true([v.mot_exempt for v in vehicles]),
         _first_known(vehicles, "first_registered"),
         _first_known(vehicles, "tax_status"),
         _tax_due(vehicles),
-        fn.COALESCE(greatest(engine, used, -1), greatest(engine, [f.updated for f in fines], -1)),
-        _any_true([f.settled == False for f in fines]),  # noqa: E712 - an SQL expression
+        described,
+        # PERF: nobody needs to know when a vehicle was fined that is known otherwise.
+        Case(None, [(described.is_null(), fined)]),
+        _any_true([_has_outstanding(f, plate) for f in fines]),
     ]
     for table in policies:
         columns += [table.number, table.insurer, table.valid_from, table.valid_to]
-        columns += [table.type, table.cancelled_on]
+        columns += [table.type, table.cancelled_on, table.updated]
     return peewee.Select((source,), columns).with_cte(plate)
 
 
 _POLICY_COLUMNS = len(PolicyFacts._fields)
-_FIRST_POLICY_COLUMN = 13
+_FIRST_POLICY_COLUMN = 14
 
 
 def _record(row: Row, day: str) -> Record | None:
-    """Make a Record of a result row: merged columns, then six for each register with policies."""
-    updated = row[11]
-    if updated is None:  # Every stored row has its time: no register mentions the plate (D24).
-        return None
+    """Make a Record of a result row: merged columns, then those of each register's policy."""
     policies = [
-        PolicyFacts(*row[at : at + _POLICY_COLUMNS])
+        PolicyFacts._make(row[at : at + _POLICY_COLUMNS])
         for at in range(_FIRST_POLICY_COLUMN, len(row), _POLICY_COLUMNS)
         if row[at] is not None
     ]
-    policy = max(policies, key=lambda p: _rank(p, day)) if policies else None
-    return Record._make((*row[:12], bool(row[12]), policy))
+    policy = _deciding(policies, day) if policies else None
+    *merged, described, fined, has_outstanding_fines = row[:_FIRST_POLICY_COLUMN]
+    updated = described
+    if policy is not None and (described is None or policy.updated > described):
+        updated = policy.updated
+    if updated is None:
+        updated = fined
+    if updated is None:  # Every stored row has its time: no register mentions the plate (D24).
+        return None
+    return Record._make((*merged, updated, bool(has_outstanding_fines), policy))
 
 
-def _rank(policy: PolicyFacts, day: str) -> tuple[bool, str, str, str]:
-    return policy.is_in_force(day), policy.valid_to, policy.valid_from, policy.number
+def _deciding(policies: Sequence[PolicyFacts], day: str) -> PolicyFacts:
+    """Return the policy that D20 answers with; of equals the first."""
+    if len(policies) == 1:
+        return policies[0]
+    return max(policies, key=lambda p: (p.is_in_force(day), p.valid_to, p.valid_from, p.number))
 
 
 def _left_join(source: peewee.Source, table: type[peewee.Model], on: Any) -> peewee.Source:
@@ -192,10 +206,11 @@ def _is_deciding_policy(table: type[Policy], plate: peewee.CTE) -> Any:
         held.select(held.insurer, held.number, held.valid_from)
         .where(held.registration == plate.c.registration)
         .order_by(
-            Case(None, [(in_force, 0)], 1),
+            in_force.desc(),
             held.valid_to.desc(),
             held.valid_from.desc(),
             held.number.desc(),
+            held.insurer,
         )
         .limit(1)
     )
@@ -203,16 +218,13 @@ def _is_deciding_policy(table: type[Policy], plate: peewee.CTE) -> Any:
     return (table.registration == plate.c.registration) & (key == deciding)
 
 
-def _is_deciding_fine(table: type[Fine], plate: peewee.CTE) -> Any:
-    """Match one fine of the register: one that is still owed, if there is any."""
-    held = table.alias()
-    deciding = (
-        held.select(held.reference)
-        .where(held.registration == plate.c.registration)
-        .order_by(held.settled, held.updated.desc())
-        .limit(1)
-    )
-    return (table.registration == plate.c.registration) & (table.reference == deciding)
+def _newest_change(table: type[Fine], plate: peewee.CTE) -> Any:
+    return table.select(fn.MAX(table.updated)).where(table.registration == plate.c.registration)
+
+
+def _has_outstanding(table: type[Fine], plate: peewee.CTE) -> Any:
+    owed = table.select(peewee.SQL("1"))
+    return fn.EXISTS(owed.where((table.registration == plate.c.registration) & ~table.settled))
 
 
 def _first_known(tables: Sequence[type[Vehicle]], column: str) -> Any:

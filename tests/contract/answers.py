@@ -41,7 +41,9 @@ def find_operation(method: str, path: str) -> dict[str, Any] | None:
     for template, item in document()["paths"].items():
         pattern = re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template))
         if re.fullmatch(pattern, path):
-            operation = item.get("get" if method == "HEAD" else method.lower())
+            operation: dict[str, Any] | None = item.get(
+                "get" if method == "HEAD" else method.lower()
+            )
             return operation
     return None
 

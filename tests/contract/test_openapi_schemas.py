@@ -33,6 +33,14 @@ DOMAIN = {
     "status": "active",
     "created_at": "2026-01-05T08:30:00Z",
 }
+LAST_PAGE = {"domains": [DOMAIN], "next": None}
+INSURANCE = {
+    "registration": "AB12CDE",
+    "insured": False,
+    "policy": None,
+    "vehicle": {"make": None, "model": None, "year": None, "color": None},
+    "lastUpdated": "2026-01-05T08:30:00Z",
+}
 
 
 @pytest.mark.parametrize(
@@ -47,6 +55,10 @@ DOMAIN = {
         pytest.param("Domain", DOMAIN, {"name": "Example.com"}, id="upper case name"),
         pytest.param("Domain", DOMAIN, {"created_at": "2026-01-05T08:30:00+00:00"}, id="offset"),
         pytest.param("Domain", DOMAIN, {"created_at": "2026-13-05T08:30:00Z"}, id="month 13"),
+        pytest.param("DomainList", LAST_PAGE, {"next": ""}, id="no name to go on with"),
+        pytest.param("DomainList", LAST_PAGE, {"next": "Example.com"}, id="upper case next"),
+        pytest.param("DomainList", LAST_PAGE, {"total": 1}, id="surplus member of a list"),
+        pytest.param("InsuranceRecord", INSURANCE, {"lastUpdated": None}, id="no time"),
     ],
 )
 def test_schema_refuses(schema: str, value: dict[str, Any], change: dict[str, Any]) -> None:
@@ -58,6 +70,13 @@ def test_schema_refuses(schema: str, value: dict[str, Any], change: dict[str, An
     checked.validate(value)
     with pytest.raises(ValidationError):
         checked.validate({**value, **change})
+
+
+@pytest.mark.parametrize("more", [{}, {"next": None}, {"next": "example.com"}])
+def test_a_list_of_domains_may_be_a_page(more: dict[str, Any]) -> None:
+    """`next` is absent without `limit`; with it, it is a name or, at the end, null (D17)."""
+    schema = {**DOCUMENT, "$ref": "#/components/schemas/DomainList"}
+    Draft202012Validator(schema).validate({"domains": [DOMAIN], **more})
 
 
 def test_answers_are_closed() -> None:

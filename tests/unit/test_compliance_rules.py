@@ -1,5 +1,7 @@
 """Is the vehicle road-legal on a day: four checks, and a reason for each (D22)."""
 
+from typing import Any
+
 import pytest
 
 from app.vehicles.compliance import TAX_STATUSES, compliance_members, judge
@@ -7,6 +9,7 @@ from app.vehicles.records import PolicyFacts, Record
 from tests.contract.answers import document
 
 DAY = "2025-07-01"
+POLICY = PolicyFacts("P-1", "", "2025-01-01", "2025-12-31", None, None, 0)
 LEGAL = Record(
     registration="AB12CDE",
     make="Ford",
@@ -21,7 +24,7 @@ LEGAL = Record(
     tax_due="2026-02-28",
     updated=0,
     has_outstanding_fines=False,
-    policy=PolicyFacts("P-1", "", "2025-01-01", "2025-12-31", None, None),
+    policy=POLICY,
 )
 
 
@@ -41,9 +44,9 @@ class TestInsurance:
         ("expected", "facts"),
         [
             ("valid", {}),
-            ("expired", {"policy": LEGAL.policy._replace(valid_to="2025-06-30")}),
-            ("future", {"policy": LEGAL.policy._replace(valid_from="2025-07-02")}),
-            ("cancelled", {"policy": LEGAL.policy._replace(cancelled_on="2025-07-01")}),
+            ("expired", {"policy": POLICY._replace(valid_to="2025-06-30")}),
+            ("future", {"policy": POLICY._replace(valid_from="2025-07-02")}),
+            ("cancelled", {"policy": POLICY._replace(cancelled_on="2025-07-01")}),
             ("flag", {"policy": None, "insured_flag": True}),
             ("none", {"policy": None, "insured_flag": False}),
             ("unknown", {"policy": None, "insured_flag": None}),
@@ -120,7 +123,7 @@ class TestMot:
     def test_not_due_counts_as_valid(self):
         """A vehicle whose first test is not due is legal in that respect."""
         record = LEGAL._replace(mot_expiry=None, first_registered="2025-01-01")
-        answer = compliance_members(record, DAY, 3, explain=True, checked_at=0)
+        answer: Any = compliance_members(record, DAY, 3, explain=True, checked_at=0)
         assert answer["reasons"]["motValid"] == "not_due"
         assert answer["compliant"] is True
 

@@ -1,5 +1,7 @@
 """Whether a vehicle is insured on a day, and why (D20, D22)."""
 
+from typing import Any
+
 import pytest
 
 from app.vehicles.insurance import (
@@ -10,12 +12,12 @@ from app.vehicles.insurance import (
 )
 from app.vehicles.records import PolicyFacts, Record
 
-POLICY = PolicyFacts("P-1", "Northgate", "2025-03-01", "2026-02-28", "comprehensive", None)
+POLICY = PolicyFacts("P-1", "Northgate", "2025-03-01", "2026-02-28", "comprehensive", None, 0)
 
 
 def record(policy=None, flag=None):
     """A plate of which nothing but the insurance is known."""
-    unknown = dict.fromkeys(Record._fields)
+    unknown: dict[str, Any] = dict.fromkeys(Record._fields)
     known = {"registration": "AB12CDE", "updated": 0, "has_outstanding_fines": False}
     return Record(**unknown | known | {"insured_flag": flag, "policy": policy})
 

@@ -1,0 +1,271 @@
+"""API keys on every path (spec 5, D2, D3)."""
+
+import pytest
+
+from app import clock
+from app.accounts.administration import create_key, list_keys, revoke_key, rotate_key
+from app.accounts.models import ApiKey
+from app.accounts.tokens import new_token, parse_token
+
+DOMAINS = "/api/domains"
+KEYED = [
+    ("GET", "/api/domains"),
+    ("POST", "/api/domains"),
+    ("GET", "/api/domains/a.example"),
+    ("GET", "/v1/vehicle/AB12CDE/insurance"),
+    ("POST", "/v1/vehicle/bulk-insurance"),
+    ("GET", "/v1/compliance/AB12CDE"),
+    ("GET", "/"),
+    ("GET", "/nothing/here"),
+    ("GET", "/metrics"),
+    ("GET", "/healthz/"),
+    ("GET", "/docs2"),
+    ("GET", "/DOCS"),
+    ("DELETE", "/api/domains"),
+    ("OPTIONS", "/api/domains"),
+    ("HEAD", "/api/domains"),
+]
+OPEN = ["/healthz", "/readyz", "/openapi.json", "/docs", "/docs/docs.js", "/docs/nothing"]
+
+
+def is_refused(response):
+    """Tell whether a response is the refusal of a missing or invalid key."""
+    challenge = response.headers.get("WWW-Authenticate")
+    return (response.status_int, challenge) == (401, "Bearer")
+
+
+def bearer(key):
+    return {"Authorization": f"Bearer {key}"}
+
+
+def parts(key):
+    """Return the parts of a key that is one."""
+    token = parse_token(key)
+    assert token
+    return token
+
+
+def mistyped(key):
+    """Return a key with one letter of its secret exchanged for another."""
+    return key[:30] + ("a" if key[30] != "a" else "b") + key[31:]
+
+
+@pytest.mark.parametrize(("method", "path"), KEYED)
+def test_spec_5_1_all_requests_require_a_key(stranger, method, path):
+    """Without a key every path but the open ones gets 401, those that are not there too."""
+    response = stranger.request(method, path)
+    assert is_refused(response)
+    assert method == "HEAD" or response.json["code"] == "unauthorized"
+
+
+@pytest.mark.parametrize("path", OPEN)
+def test_open_paths_need_no_key(stranger, path):
+    """Health and documentation are answered to anybody, and a bad key does no harm (D2)."""
+    assert stranger.get(path).status_int in (200, 404)
+    assert stranger.get(path, headers=bearer("nonsense")).status_int in (200, 404)
+
+
+class Test200:
+    @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "bEaReR"])
+    def test_spec_5_2_key_is_sent_as_authorization_bearer(self, stranger, world, scheme):
+        """`Authorization: Bearer KEY` opens the account, the scheme in any case."""
+        headers = {"Authorization": f"{scheme} {world.alice_key}"}
+        assert stranger.get(DOMAINS, headers=headers).status_int == 200
+
+    def test_spec_5_3_key_in_x_api_key_is_accepted_too(self, stranger, world):
+        """`X-API-Key: KEY` opens the account as well."""
+        assert stranger.get(DOMAINS, headers={"X-API-Key": world.alice_key}).status_int == 200
+
+    def test_both_headers_may_carry_the_same_key(self, alice, world):
+        """The same key twice is one key."""
+        assert alice.get(DOMAINS, headers={"X-API-Key": world.alice_key}).status_int == 200
+
+    @pytest.mark.parametrize("value", ["Bearer  KEY", "Bearer KEY ", " Bearer KEY"])
+    def test_spaces_around_a_key_do_not_matter(self, stranger, world, value):
+        """More than one space between scheme and key is let pass."""
+        headers = {"Authorization": value.replace("KEY", world.alice_key)}
+        assert stranger.get(DOMAINS, headers=headers).status_int == 200
+
+    def test_a_key_opens_its_own_account(self, alice, bob):
+        """What one account creates, the key of another does not see (D4)."""
+        alice.post(DOMAINS, {"name": "a.example"})
+        assert bob.get(DOMAINS).json == {"domains": []}
+        assert len(alice.get(DOMAINS).json["domains"]) == 1
+
+    def test_all_keys_of_an_account_open_it(self, alice, stranger, world):
+        """An account may have many keys, which see the same."""
+        alice.post(DOMAINS, {"name": "a.example"})
+        other = create_key(world.engine, "alice", "second")[1].text
+        assert stranger.get(DOMAINS, headers=bearer(other)).json == alice.get(DOMAINS).json
+
+    def test_a_rotated_key_lives_on_for_its_grace(self, alice, stranger, world):
+        """Rotating gives a second key; the first works until the grace is over (D3)."""
+        old = parts(world.alice_key)
+        new = rotate_key(world.engine, old.key_id, grace_seconds=60)[1].text
+        assert alice.get(DOMAINS).status_int == 200
+        assert stranger.get(DOMAINS, headers=bearer(new)).status_int == 200
+        ApiKey.update(expires_at=clock.now()).where(ApiKey.id == old.key_id).execute(world.engine)
+        assert is_refused(alice.get(DOMAINS))
+        assert stranger.get(DOMAINS, headers=bearer(new)).status_int == 200
+
+    def test_a_key_works_until_it_expires(self, stranger, world):
+        """An expiry in the future changes nothing yet."""
+        key = create_key(world.engine, "alice", expires_at=clock.now() + 3_600)[1].text
+        assert stranger.get(DOMAINS, headers=bearer(key)).status_int == 200
+
+    def test_a_key_that_is_made_counts_from_the_next_request(self, stranger, alice, world):
+        """Nothing of keys is remembered between requests, not even that one was unknown."""
+        alice.get(DOMAINS)
+        key = world.key_of("carol")
+        assert stranger.get(DOMAINS, headers=bearer(key)).status_int == 200
+
+
+class Test401:
+    @pytest.mark.parametrize(
+        "headers",
+        [
+            {"Authorization": ""},
+            {"Authorization": "Bearer"},
+            {"Authorization": "Bearer "},
+            {"Authorization": "KEY"},
+            {"Authorization": "Basic KEY"},
+            {"Authorization": "Token KEY"},
+            {"Authorization": "BearerKEY"},
+            {"Authorization": "Bearer\tKEY"},
+            {"Authorization": "Bearer: KEY"},
+            {"Authorization": "Bearer KEY KEY"},
+            {"Authorization": "Bearer KEY,Bearer KEY"},
+            {"Authorization": "Bearer KEY, Bearer KEY"},
+            {"Authorization": 'Bearer "KEY"'},
+            {"Authorization": "Bearer Bearer KEY"},
+            {"X-API-Key": ""},
+            {"X-API-Key": "Bearer KEY"},
+            {"X-API-Key": "KEY,KEY"},
+            {"X-API-Key": "KEY, KEY"},
+            {"Authorization": "Basic KEY", "X-API-Key": "KEY"},
+            {"Authorization": "", "X-API-Key": "KEY"},
+            {"Authorization": "Bearer KEY", "X-API-Key": ""},
+            {"Authorization": "Bearer KEY", "X-API-Key": "OTHER"},
+            {"Authorization": "Bearer KEY", "X-API-Key": "nonsense"},
+            {"Authorization": "Bearer nonsense", "X-API-Key": "KEY"},
+            {"Proxy-Authorization": "Bearer KEY"},
+            {"Cookie": "api_key=KEY"},
+        ],
+    )
+    def test_spec_5_4_missing_or_invalid_key_yields_401(self, stranger, world, headers):
+        """A key in another form, twice, or two that differ, is no key (D2)."""
+        sent = {
+            name: value.replace("KEY", world.alice_key).replace("OTHER", world.bob_key)
+            for name, value in headers.items()
+        }
+        assert is_refused(stranger.get(DOMAINS, headers=sent))
+
+    def test_a_key_in_the_address_is_no_key(self, stranger, world):
+        """A key in the query would end up in logs, so it does not count."""
+        query = f"?api_key={world.alice_key}&access_token={world.alice_key}"
+        assert is_refused(stranger.get(DOMAINS + query))
+
+    @pytest.mark.parametrize(
+        "spoil",
+        [
+            lambda key: "nonsense",
+            lambda key: "\u00fc" * 64,
+            lambda key: key[:-1],
+            lambda key: key + "0",
+            lambda key: key.swapcase(),
+            lambda key: key.replace("vfd_", "vfx_"),
+            lambda key: "x" * 100_000,
+            mistyped,
+        ],
+    )
+    def test_a_malformed_key_is_refused_before_any_look_up(
+        self, stranger, world, statements, spoil
+    ):
+        """A typing error costs the database nothing (D3)."""
+        with statements() as seen:
+            assert is_refused(stranger.get(DOMAINS, headers={"X-API-Key": spoil(world.alice_key)}))
+        assert seen == []
+
+    def test_an_unknown_key_is_refused(self, stranger):
+        """A well-formed key that was never made opens nothing."""
+        assert is_refused(stranger.get(DOMAINS, headers=bearer(new_token("abcdef").text)))
+
+    def test_the_secret_must_be_the_keys_own(self, stranger, world):
+        """The id of one key with the secret of another opens nothing."""
+        alice, bob = parts(world.alice_key), parts(world.bob_key)
+        forged = alice._replace(secret=bob.secret).text
+        assert is_refused(stranger.get(DOMAINS, headers=bearer(forged)))
+
+    def test_the_tag_must_be_the_accounts_own(self, stranger, world):
+        """A key under another account's tag opens nothing: nginx sorts by it (D13)."""
+        alice, bob = parts(world.alice_key), parts(world.bob_key)
+        forged = alice._replace(account_tag=bob.account_tag).text
+        assert is_refused(stranger.get(DOMAINS, headers=bearer(forged)))
+
+    def test_spec_5_6_a_key_is_issued_and_revoked_by_the_operator(self, alice, stranger, world):
+        """A revoked key ends with the next request; the account's other keys live on."""
+        second = create_key(world.engine, "alice")[1].text
+        assert alice.get(DOMAINS).status_int == 200
+        revoke_key(world.engine, parts(world.alice_key).key_id)
+        assert is_refused(alice.get(DOMAINS))
+        assert stranger.get(DOMAINS, headers=bearer(second)).status_int == 200
+
+    def test_an_expired_key_is_refused(self, alice, world):
+        """A key ends with the second it expires in."""
+        ApiKey.update(expires_at=clock.now()).execute(world.engine)
+        assert is_refused(alice.get(DOMAINS))
+
+    def test_all_invalid_keys_are_refused_alike(self, stranger, world):
+        """A malformed, an unknown, an expired and a revoked key cannot be told apart (D2)."""
+        keys = [create_key(world.engine, "alice")[1] for _ in range(2)]
+        ApiKey.update(expires_at=1).where(ApiKey.id == keys[0].key_id).execute(world.engine)
+        revoke_key(world.engine, keys[1].key_id)
+        texts = ["", "nonsense", new_token("abcdef").text, *(key.text for key in keys)]
+        answers = [
+            stranger.get(DOMAINS, headers={**bearer(text), "X-Request-ID": "same"})
+            for text in texts
+        ]
+        assert all(is_refused(answer) for answer in answers)
+        assert len({answer.body for answer in answers}) == 1
+        assert len({str(sorted(answer.headers.items())) for answer in answers}) == 1
+
+    def test_an_absent_key_is_told_how_to_send_one(self, stranger):
+        """Only who sends no key at all is told what is missing."""
+        detail = stranger.get(DOMAINS).json["detail"]
+        assert "Authorization: Bearer" in detail
+        assert "X-API-Key" in detail
+
+    def test_a_refused_creation_stores_nothing(self, stranger, alice):
+        """Without a key nothing is written."""
+        assert is_refused(stranger.post(DOMAINS, {"name": "a.example"}))
+        assert alice.get(DOMAINS).json == {"domains": []}
+
+
+class Test503:
+    def test_keys_cannot_be_checked_without_a_database(self, world, caplog):
+        """A database that is away is told as such; a valid key is not called invalid."""
+        client = world.client(world.alice_key)
+        world.database.unlink()
+        assert client.get("/nothing/here").json["code"] == "database_unavailable"
+
+
+def test_spec_5_5_keys_are_kept_secret(alice, stranger, world, caplog, capfd):
+    """A key is in no answer, no log and no file; only the hash of its secret is stored."""
+    client = world.client(world.alice_key, access_log=True)
+    secret = parts(world.alice_key).secret
+    answers = [client.get(path).text for path in (DOMAINS, "/nothing", "/readyz")]
+    answers.append(stranger.get(DOMAINS, headers={"X-API-Key": mistyped(world.alice_key)}).text)
+    world.database.unlink()
+    answers.append(world.client(world.alice_key).get(DOMAINS).text)
+    assert secret not in "".join(answers)
+    assert secret not in caplog.text + "".join(capfd.readouterr())
+    files = [path for path in world.directory.rglob("*") if path.is_file()]
+    assert all(secret.encode() not in path.read_bytes() for path in files)
+
+
+def test_a_stored_key_is_a_hash(world):
+    """What is stored of a key is its id, its account and 256 bits of SHA-256 (D3)."""
+    for key in list_keys(world.engine):
+        assert len(key.secret_hash) == 64
+        assert world.alice_key not in str(key.__data__)
+    assert parts(world.alice_key).secret.encode() not in world.database.read_bytes()

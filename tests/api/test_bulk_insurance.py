@@ -1,0 +1,422 @@
+"""POST /v1/vehicle/bulk-insurance (spec 4, D23)."""
+
+from zoneinfo import ZoneInfo
+
+import msgspec
+import pytest
+
+from app import clock
+from app.accounts.administration import set_plan
+from tests.contract.malformed import NESTED_TOO_DEEPLY, no_objects, not_json
+
+ADDRESS = "/v1/vehicle/bulk-insurance"
+DAY = "2025-07-01"
+NOT_JSON = not_json('"registrations": ["AB12CDE"]')
+NO_OBJECTS = no_objects('"registrations": ["AB12CDE"]')
+BAD_REGISTRATIONS = {
+    "null": None,
+    "text": "AB12CDE",
+    "number": 1,
+    "true": True,
+    "object": {"0": "AB12CDE"},
+}
+BAD_ELEMENTS = {
+    "null": None,
+    "integer": 1,
+    "fraction": 1.5,
+    "true": True,
+    "array": ["AB12CDE"],
+    "object": {"registration": "AB12CDE"},
+}
+BAD_PLATES = {
+    "empty": "",
+    "blank": "  ",
+    "hyphen": "-",
+    "thirteen characters": "ABCDEFGHIJKLM",
+    "far too long": "A" * 5_000,
+    "punctuation": "AB12/CDE",
+    "percent encoding": "AB12%20CDE",
+    "emoji": "\U0001f697",
+    "line feed": "AB12CDE\n",
+    "invisible": "AB12\u200bCDE",
+    "markup": "<script>",
+    "quote": "A'\"1",
+    "backslash": "A\\1",
+}
+BAD_DAYS = {
+    "empty": "",
+    "blank": " ",
+    "word": "today",
+    "no such day": "2025-02-29",
+    "compact": "20250701",
+    "with a time": "2025-07-01T00:00:00Z",
+    "trailing line feed": "2025-07-01\n",
+    "Arabic digits": "٢٠٢٥-07-01",
+    "number": 20250701,
+    "true": True,
+    "array": [DAY],
+    "object": {},
+}
+
+
+@pytest.fixture
+def fleet(world):
+    """Insured (AB12CDE), lapsed (XY34ZZZ), flagged (0001TJ), and never insured (MÜAB123)."""
+    plates = ("AB12CDE", "XY34ZZZ", "MÜ AB 123")
+    rows = [{"registration": plate, "make": "Ford"} for plate in plates]
+    world.load([*rows, {"registration": "0001TJ", "insured": True}])
+    policy = {"insurer": "Northgate", "type": "comprehensive", "validFrom": "2025-01-01"}
+    world.load(
+        [
+            {"registration": "AB12CDE", "number": "P-1", "validTo": "2025-12-31", **policy},
+            {"registration": "XY34ZZZ", "number": "P-2", "validTo": "2025-06-30", **policy},
+        ]
+    )
+
+
+def bulk(client, *registrations, as_of=DAY):
+    """The envelope for these registrations."""
+    response = client.post(ADDRESS, {"registrations": registrations, "asOf": as_of})
+    assert response.status_int == 200
+    return response.json
+
+
+def item(client, registration):
+    """The one item for a registration."""
+    (only,) = bulk(client, registration)["results"]
+    return only
+
+
+def refusal(client, document):
+    """Status, code and the pointers to what is at fault."""
+    response = client.post(ADDRESS, document)
+    pointers = [error["pointer"] for error in response.json.get("errors", [])]
+    return response.status_int, response.json["code"], *pointers
+
+
+class Test200:
+    def test_spec_4_bulk_vehicle_verification(self, alice, fleet):
+        """The registrations of the body are answered with the envelope."""
+        response = alice.post(ADDRESS, {"registrations": ["AB12CDE"], "asOf": DAY})
+        assert response.status_int == 200
+        assert response.content_type == "application/json"
+        assert set(response.json) == {"results", "processed", "successful", "failed"}
+
+    def test_spec_4_rule_1_each_registration_yields_one_item(self, alice, fleet):
+        """As many items as registrations, in the order sent, duplicates repeated."""
+        sent = ["XY34ZZZ", "AB12CDE", "NONE1", "XY34ZZZ", "?", "NONE1", "?"]
+        results = bulk(alice, *sent)["results"]
+        assert [result["registration"] for result in results] == sent
+        assert results[0] == results[3]
+
+    def test_spec_4_rule_2_a_registration_not_found_yields_an_item(self, alice, fleet):
+        """The request as a whole is answered; failed counts such items."""
+        envelope = bulk(alice, "AB12CDE", "NONE1")
+        assert envelope["results"][1] == {
+            "registration": "NONE1",
+            "insured": False,
+            "error": "Vehicle not found",
+            "code": "vehicle_not_found",
+        }
+        assert envelope["failed"] == 1
+
+    def test_spec_2_bulk_item_registration_is_the_one_it_refers_to(self, alice, fleet):
+        """In canonical form, so that two notations of a plate can be told to be one."""
+        results = bulk(alice, "ab12 cde", "AB-12-CDE", "mu\u0308ab123")["results"]
+        assert [r["registration"] for r in results] == ["AB12CDE", "AB12CDE", "MÜAB123"]
+
+    @pytest.mark.parametrize(
+        ("plate", "insured"),
+        [("AB12CDE", True), ("XY34ZZZ", False), ("0001TJ", True), ("MÜAB123", False)],
+    )
+    def test_spec_2_bulk_item_insured_is_a_boolean(self, alice, fleet, plate, insured):
+        """The flag, computed as in the single look-up."""
+        assert item(alice, plate)["insured"] is insured
+
+    def test_spec_2_bulk_item_policy_is_the_policy_object(self, alice, fleet):
+        """The same shape, and the same content, as the single look-up's policy."""
+        alone = alice.get(f"/v1/vehicle/XY34ZZZ/insurance?asOf={DAY}").json["policy"]
+        assert item(alice, "XY34ZZZ")["policy"] == alone
+        assert alone["number"] == "P-2"
+
+    @pytest.mark.parametrize("plate", ["0001TJ", "MÜAB123"])
+    def test_spec_2_bulk_item_policy_is_present_for_a_success(self, alice, fleet, plate):
+        """Null if none is known, but there; and no error."""
+        assert set(item(alice, plate)) == {"registration", "insured", "policy"}
+        assert item(alice, plate)["policy"] is None
+
+    @pytest.mark.parametrize(
+        ("plate", "error"), [("NONE1", "Vehicle not found"), ("?", "Invalid registration number")]
+    )
+    def test_spec_2_bulk_item_error_is_a_short_text(self, alice, fleet, plate, error):
+        """Present for a failed item, which has no policy."""
+        failed = item(alice, plate)
+        assert failed["error"] == error
+        assert set(failed) == {"registration", "insured", "error", "code"}
+
+    def test_spec_2_bulk_results_is_an_array(self, alice, fleet):
+        """One item per submitted registration, even of one."""
+        assert type(bulk(alice, "AB12CDE")["results"]) is list
+
+    def test_spec_2_bulk_processed_is_the_number_of_registrations(self, alice, fleet):
+        """Duplicates count."""
+        assert bulk(alice, "AB12CDE", "AB12CDE", "?")["processed"] == 3
+
+    def test_spec_2_bulk_successful_is_the_number_without_error(self, alice, fleet):
+        """Known but uninsured counts as successful."""
+        assert bulk(alice, "AB12CDE", "XY34ZZZ", "NONE1")["successful"] == 2
+
+    def test_spec_2_bulk_failed_is_the_number_with_error(self, alice, fleet):
+        """Unknown and malformed ones alike."""
+        assert bulk(alice, "AB12CDE", "NONE1", "?")["failed"] == 2
+
+    @pytest.mark.parametrize(
+        "plates", [["AB12CDE"], ["NONE1"], ["?", "?"], ["AB12CDE", "NONE1", "?", "XY34ZZZ"]]
+    )
+    def test_spec_2_bulk_processed_is_successful_plus_failed(self, alice, fleet, plates):
+        """The rule of the envelope."""
+        envelope = bulk(alice, *plates)
+        assert envelope["processed"] == envelope["successful"] + envelope["failed"] == len(plates)
+
+    @pytest.mark.parametrize("sent", BAD_PLATES.values(), ids=BAD_PLATES)
+    def test_a_malformed_plate_is_echoed_as_sent(self, alice, fleet, sent):
+        """It fails alone, and comes back exactly, so that the client knows which it was."""
+        assert item(alice, sent) == {
+            "registration": sent,
+            "insured": False,
+            "error": "Invalid registration number",
+            "code": "invalid_registration",
+        }
+
+    @pytest.mark.parametrize("plate", ["A1", "AB", "ABC", "7", "ABCDEFGHIJKL"])
+    def test_plates_of_every_length_are_found(self, alice, world, plate):
+        """One to twelve characters, alone in their list."""
+        world.load([{"registration": plate, "make": "Ford"}])
+        assert bulk(alice, plate)["successful"] == 1
+
+    def test_before_the_first_load_nothing_is_found(self, alice):
+        """An installation without registers answers with failed items."""
+        assert item(alice, "AB12CDE")["code"] == "vehicle_not_found"
+
+    @pytest.mark.parametrize("rows", ["policy", "fine"])
+    def test_a_plate_known_by_a_policy_or_a_fine_is_found(self, alice, world, rows):
+        """Known is known, as in the single look-up (D24)."""
+        dates = {"validFrom": "2025-01-01", "validTo": "2025-12-31"}
+        policy = {"registration": "AB12CDE", "number": "P-1", **dates}
+        fine = {"registration": "AB12CDE", "reference": "F-1", "amount": "1"}
+        world.load([policy if rows == "policy" else fine])
+        assert item(alice, "AB12CDE")["insured"] is (rows == "policy")
+
+    def test_registers_are_merged(self, alice, world, fleet):
+        """A policy of another register is found as well (D26)."""
+        dates = {"validFrom": "2025-07-01", "validTo": "2026-06-30"}
+        row = {"registration": "XY34ZZZ", "number": "P-3", **dates}
+        world.load([row], register="mid")
+        assert item(alice, "XY34ZZZ")["policy"]["number"] == "P-3"
+
+    def test_unknown_members_are_ignored(self, alice, fleet):
+        """What is not asked for does no harm (D6)."""
+        sent = {"registrations": ["AB12CDE"], "asOf": DAY, "explain": 1, "x": [{}, None]}
+        assert alice.post(ADDRESS, sent).json == bulk(alice, "AB12CDE")
+
+    @pytest.mark.parametrize(
+        "content_type",
+        ["application/json", "application/json; charset=utf-8", 'Application/JSON;charset="UTF-8"'],
+    )
+    def test_json_may_name_its_charset(self, alice, fleet, content_type):
+        """The media type is compared without regard to case; UTF-8 may be said."""
+        sent = {"registrations": ["MÜAB123"]}
+        response = alice.post(ADDRESS, sent, headers={"Content-Type": content_type})
+        assert response.json["successful"] == 1
+
+    def test_escaped_characters_are_the_same_plate(self, alice, fleet):
+        """JSON may write a letter as an escape; what comes is the letter."""
+        body = rb'{"registrations": ["M\u00dcAB123", "\u0041B12CDE", "\ud83d\ude97"]}'
+        results = alice.post(ADDRESS, body).json["results"]
+        sent = ["MÜAB123", "AB12CDE", "\U0001f697"]
+        assert [result["registration"] for result in results] == sent
+
+
+class TestDay:
+    @pytest.mark.parametrize(("day", "insured"), [("2025-06-30", True), ("2025-07-01", False)])
+    def test_as_of_is_a_member_of_the_body(self, alice, fleet, day, insured):
+        """All items are judged by that day (D20)."""
+        assert bulk(alice, "XY34ZZZ", as_of=day)["results"][0]["insured"] is insured
+
+    def test_today_depends_on_the_time_zone(self, world):
+        """Without asOf, or with null, it is today in VERIFYD_TIMEZONE: 26 hours apart here."""
+        ahead, behind = ZoneInfo("Pacific/Kiritimati"), ZoneInfo("Etc/GMT+12")
+        dates = {"validFrom": str(clock.today(ahead)), "validTo": "9999-12-31"}
+        world.load([{"registration": "AB12CDE", "number": "P-1", **dates}])
+        for zone, insured in ((ahead, True), (behind, False)):
+            client = world.client(world.alice_key, timezone=zone)
+            for sent in ({}, {"asOf": None}):
+                response = client.post(ADDRESS, {"registrations": ["AB12CDE"], **sent})
+                assert response.json["results"][0]["insured"] is insured
+
+    @pytest.mark.parametrize("day", ["0001-01-01", "9999-12-31"])
+    def test_the_calendar_is_taken_whole(self, alice, fleet, day):
+        """The first and the last day of the calendar can be asked about."""
+        assert bulk(alice, "AB12CDE", as_of=day)["results"][0]["insured"] is False
+
+
+class TestMany:
+    @pytest.mark.parametrize("registers", [["native"], ["native", "rdw", "zeta"]])
+    def test_two_statements_for_a_thousand(self, world, alice, statements, registers):
+        """One query for the key, one for all vehicles, however many registers hold them."""
+        plates = [f"AB{number}" for number in range(1_000)]
+        for register in registers:
+            rows = [{"registration": plate, "make": "Ford"} for plate in plates[::2]]
+            world.load(rows, register=register)
+        bulk(alice, *plates)
+        with statements() as seen:
+            envelope = bulk(alice, *plates)
+        assert (envelope["successful"], envelope["failed"]) == (500, 500)
+        assert len(seen) == 2
+        assert '"api_key"' in seen[0]
+        assert all(f'"register_{name}"' in seen[1] for name in registers)
+
+    @pytest.mark.parametrize(
+        ("plan", "most", "named"),
+        [("free", 100, "100"), ("standard", 1_000, "1,000"), ("enterprise", 10_000, "10,000")],
+    )
+    def test_one_more_than_the_plan_allows_is_too_many(self, world, plan, most, named):
+        """Refused as a whole, the maximum named; the maximum itself is taken (D12)."""
+        client = world.client(world.key_of("carol", plan))
+        assert bulk(client, *["AB12CDE"] * most)["processed"] == most
+        response = client.post(ADDRESS, {"registrations": ["AB12CDE"] * (most + 1)})
+        assert (response.status_int, response.json["code"]) == (400, "too_many_registrations")
+        assert f" {named} " in response.json["detail"]
+        assert response.json["errors"][0]["pointer"] == "/registrations"
+
+    def test_a_changed_plan_counts_from_the_next_request(self, alice, world):
+        """The operator's new maximum is read with the key."""
+        assert bulk(alice, "AB1", "AB2")["processed"] == 2
+        limits = {"requests": 600, "window_seconds": 60, "domains_max": 1_000}
+        set_plan(world.engine, "standard", bulk_max=1, **limits)
+        response = alice.post(ADDRESS, {"registrations": ["AB1", "AB2"]})
+        assert response.json["code"] == "too_many_registrations"
+
+    def test_malformed_and_repeated_ones_count(self, world):
+        """The maximum is on what was sent, whatever it is."""
+        client = world.client(world.key_of("carol", "free"))
+        sent = {"registrations": ["?"] * 101}
+        assert refusal(client, sent)[1] == "too_many_registrations"
+
+
+class Test400:
+    @pytest.mark.parametrize("body", NOT_JSON.values(), ids=NOT_JSON)
+    def test_spec_7_bad_request_malformed_json(self, alice, body):
+        """A body that is not JSON in UTF-8, wholly, is refused (D6)."""
+        assert refusal(alice, body) == (400, "invalid_json")
+
+    @pytest.mark.parametrize("body", NO_OBJECTS.values(), ids=NO_OBJECTS)
+    def test_spec_7_bad_request_no_object(self, alice, body):
+        """JSON that is no object is at fault as a whole."""
+        assert refusal(alice, body) == (400, "invalid_body", "")
+
+    @pytest.mark.parametrize("sent", [{}, {"asOf": DAY}, {"Registrations": []}, {"": 1}])
+    def test_spec_7_bad_request_registrations_missing(self, alice, sent):
+        """The member that is missing is named."""
+        assert refusal(alice, sent) == (400, "invalid_body", "/registrations")
+
+    @pytest.mark.parametrize("value", BAD_REGISTRATIONS.values(), ids=BAD_REGISTRATIONS)
+    def test_spec_7_bad_request_registrations_no_array(self, alice, value):
+        """The member must be an array."""
+        sent = {"registrations": value}
+        assert refusal(alice, sent) == (400, "invalid_body", "/registrations")
+
+    def test_spec_7_bad_request_registrations_empty(self, alice):
+        """Asking for nothing is a mistake of the client."""
+        assert refusal(alice, {"registrations": []}) == (400, "invalid_body", "/registrations")
+
+    @pytest.mark.parametrize("value", BAD_ELEMENTS.values(), ids=BAD_ELEMENTS)
+    @pytest.mark.parametrize("place", [0, 2])
+    def test_spec_7_bad_request_element_no_string(self, alice, value, place):
+        """The element that is no string is pointed at."""
+        elements = ["AB12CDE"] * 3
+        sent = {"registrations": [*elements[:place], value, *elements[place:]]}
+        assert refusal(alice, sent) == (400, "invalid_body", f"/registrations/{place}")
+
+    @pytest.mark.parametrize("value", BAD_DAYS.values(), ids=BAD_DAYS)
+    def test_spec_7_bad_request_as_of(self, alice, value):
+        """What is no day is refused, and pointed at."""
+        sent = {"registrations": ["AB12CDE"], "asOf": value}
+        assert refusal(alice, sent) == (400, "invalid_body", "/asOf")
+
+    @pytest.mark.parametrize(
+        "elements",
+        [
+            rb'"AB12\u0000"',
+            b'"AB12\x00"',
+            rb'"\ud800"',
+            b'"\xed\xa0\x80"',
+            b'"\xff"',
+            b"NaN",
+            b"-Infinity",
+            b"[" + NESTED_TOO_DEEPLY + b"]",
+            b'"A1" "B2"',
+            b'"A1",,"B2"',
+            b"'A1'",
+        ],
+        ids=lambda elements: ascii(elements[:12]),
+    )
+    def test_elements_themselves_must_be_json(self, alice, elements):
+        """NUL, lone surrogates, bad UTF-8, no numbers, nesting: 400, never 500."""
+        status, code, *_ = refusal(alice, b'{"registrations": [%b]}' % elements)
+        assert status == 400
+        assert code in ("invalid_json", "invalid_body")
+
+    @pytest.mark.parametrize("number", [b"1e999", b"-0", b"9" * 5_000, b"1." + b"0" * 5_000])
+    def test_numbers_of_any_size_are_no_registrations(self, alice, number):
+        """A number that no machine holds is refused like any other."""
+        status, code, *_ = refusal(alice, b'{"registrations": ["A1", %b]}' % number)
+        assert status == 400
+        assert code in ("invalid_json", "invalid_body")
+
+    def test_the_refusal_does_not_repeat_what_was_sent(self, alice):
+        """Neither names nor values of the body come back."""
+        sent = {"registrations": [{"<script>": "<script>"}], "<script>": 1}
+        assert b"script" not in alice.post(ADDRESS, sent).body
+
+
+class Test401:
+    def test_spec_5_rule_4_without_a_key(self, stranger, fleet):
+        """The key comes before the body, whatever is wrong with it."""
+        for body in (b'{"registrations": ["AB12CDE"]}', b"{", b"x" * 2_000_000):
+            response = stranger.post(ADDRESS, body)
+            assert (response.status_int, response.json["code"]) == (401, "unauthorized")
+
+
+class Test405:
+    @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE"])
+    def test_it_can_only_be_posted_to(self, alice, method):
+        """A list of plates belongs in a body, not in a log of addresses."""
+        response = alice.request(method, ADDRESS)
+        assert response.status_int == 405
+        assert set(response.headers["Allow"].split(", ")) == {"POST", "OPTIONS"}
+
+
+class Test413:
+    def test_a_body_of_one_mebibyte_is_the_limit(self, alice, fleet):
+        """1 MiB is taken, a byte more is refused (D6)."""
+        body = msgspec.json.encode({"registrations": ["AB12CDE"]}).ljust(1024 * 1024)
+        assert alice.post(ADDRESS, body).status_int == 200
+        assert refusal(alice, body + b" ") == (413, "body_too_large")
+
+
+class Test415:
+    @pytest.mark.parametrize(
+        "content_type",
+        [
+            "",
+            "text/plain",
+            "application/x-www-form-urlencoded",
+            "application/json; charset=latin-1",
+        ],
+    )
+    def test_only_json_is_taken(self, alice, content_type):
+        """Another media type is refused, however much the body looks like JSON."""
+        body = b'{"registrations": ["AB12CDE"]}'
+        response = alice.request("POST", ADDRESS, body=body, headers={"Content-Type": content_type})
+        assert (response.status_int, response.json["code"]) == (415, "unsupported_media_type")

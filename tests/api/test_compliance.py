@@ -1,0 +1,311 @@
+"""GET /v1/compliance/{registration} (spec 4, D22)."""
+
+import re
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from app import clock
+from tests.api.test_insurance import BAD_DAYS, IMPOSSIBLE
+
+DAY = "2025-07-01"
+ADDRESS = f"/v1/compliance/AB12CDE?asOf={DAY}"
+VEHICLE = {
+    "registration": "AB12CDE",
+    "make": "Ford",
+    "motExpiry": "2026-01-31",
+    "taxStatus": "taxed",
+    "taxDue": "2026-02-28",
+}
+POLICY = {
+    "registration": "AB12CDE",
+    "number": "POL-1",
+    "validFrom": "2025-01-01",
+    "validTo": "2025-12-31",
+}
+FINE = {"reference": "F-1", "registration": "AB12CDE", "amount": "65.00", "currency": "GBP"}
+CHECKS = ("insuranceValid", "motValid", "roadTaxPaid", "noOutstandingFines")
+BAD_FLAGS = {
+    "blank": "explain=",
+    "bare name": "explain",
+    "one": "explain=1",
+    "capitals": "explain=TRUE",
+    "yes": "explain=yes",
+    "trailing space": "explain=true%20",
+    "bad UTF-8": "explain=%FF",
+    "far too long": "explain=" + "true" * 1_000,
+    "given twice": "explain=true&explain=true",
+    "both": "explain=true&explain=false",
+}
+
+
+@pytest.fixture
+def legal(world):
+    """AB12CDE, in order in every respect on DAY."""
+    world.load([VEHICLE])
+    world.load([POLICY])
+
+
+def compliance(client, query=f"?asOf={DAY}", plate="AB12CDE"):
+    """The answer's body, if the plate is known."""
+    response = client.get(f"/v1/compliance/{plate}{query}")
+    assert response.status_int == 200
+    return response.json
+
+
+def reasons(client, day=DAY):
+    """Why each check came out as it did, in the order of the checks."""
+    explained = compliance(client, f"?asOf={day}&explain=true")["reasons"]
+    return [explained[check] for check in CHECKS]
+
+
+class Test200:
+    def test_spec_4_compliance_check(self, alice, legal):
+        """Below the base address the operation answers with the compliance record."""
+        response = alice.get(ADDRESS)
+        assert response.status_int == 200
+        assert response.content_type == "application/json"
+        assert set(response.json) == {"registration", "compliant", "checks", "lastChecked"}
+
+    def test_spec_2_compliance_registration_is_the_one_checked(self, alice, legal):
+        """The registration checked, in its canonical form."""
+        assert compliance(alice, plate="ab12-cde")["registration"] == "AB12CDE"
+
+    @pytest.mark.parametrize(("day", "expected"), [("2025-12-31", True), ("2026-01-01", False)])
+    def test_spec_2_compliance_compliant_is_a_boolean(self, alice, legal, day, expected):
+        """The overall result: all four checks."""
+        assert compliance(alice, f"?asOf={day}")["compliant"] is expected
+
+    def test_spec_2_compliance_checks_are_four_booleans(self, alice, legal):
+        """Four members, each true or false."""
+        assert compliance(alice)["checks"] == dict.fromkeys(CHECKS, True)
+
+    def test_spec_2_compliance_last_checked_is_a_utc_timestamp(self, alice, legal):
+        """ISO 8601, in UTC, whole seconds."""
+        form = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+        assert re.fullmatch(form, compliance(alice)["lastChecked"])
+
+    def test_last_checked_is_the_time_of_the_request(self, alice, legal):
+        """Not the day asked about, and not the time of a load (D21)."""
+        before = clock.iso_utc(clock.now())
+        checked = compliance(alice)["lastChecked"]
+        assert before <= checked <= clock.iso_utc(clock.now())
+
+    def test_unknown_is_false_but_for_fines(self, alice, world):
+        """Unknown insurance, MOT and tax are false; no fine on record is true."""
+        world.load([{"registration": "AB12CDE", "make": "Ford"}])
+        assert list(compliance(alice)["checks"].values()) == [False, False, False, True]
+        assert reasons(alice) == ["unknown", "unknown", "unknown", "none"]
+
+    @pytest.mark.parametrize("rows", [[POLICY], [FINE]], ids=["policy", "fine"])
+    def test_a_plate_known_by_a_policy_or_a_fine_is_known(self, alice, world, rows):
+        """200, with what the rest is unknown for (D24)."""
+        world.load(rows)
+        assert compliance(alice)["compliant"] is False
+
+    @pytest.mark.parametrize("plate", ["M%C3%9CAB123", "m%C3%BC%20ab-123", "MU%CC%88AB123"])
+    def test_a_plate_is_found_in_any_notation(self, alice, world, plate):
+        """Case, spaces, hyphens and composition make no difference (D19)."""
+        world.load([{"registration": "MÜ AB 123", "make": "BMW"}])
+        assert compliance(alice, plate=plate)["registration"] == "MÜAB123"
+
+    def test_head_is_get_without_a_body(self, alice, legal):
+        """HEAD works wherever GET does (D1)."""
+        response = alice.request("HEAD", ADDRESS)
+        assert (response.status_int, response.body) == (200, b"")
+
+    def test_two_statements_however_many_registers(self, alice, world, legal, statements):
+        """One query for the key and one for the vehicle, fines included."""
+        world.load([VEHICLE], register="rdw")
+        world.load([FINE], register="nyc")
+        compliance(alice)
+        with statements() as seen:
+            compliance(alice, f"?asOf={DAY}&explain=true")
+        assert len(seen) == 2
+
+
+class TestMerging:
+    def test_the_four_checks_can_come_from_four_registers(self, alice, world):
+        """Insurance, MOT, tax and fines of different agencies make one record (D26)."""
+        world.load([POLICY], register="mid")
+        world.load([{"registration": "AB12CDE", "motExpiry": "2026-05-19"}], register="dvsa")
+        tax = {"taxStatus": "taxed", "taxDue": "2026-05-01"}
+        world.load([{"registration": "AB12CDE", **tax}], register="dvla")
+        assert compliance(alice)["compliant"] is True
+        world.load([FINE], register="nyc")
+        assert list(compliance(alice)["checks"].values()) == [True, True, True, False]
+
+    def test_precedence_is_a_setting(self, world):
+        """VERIFYD_REGISTER_ORDER decides whose tax status is believed."""
+        world.load([VEHICLE | {"taxStatus": "sorn", "taxDue": None}], register="dvla")
+        world.load([VEHICLE], register="rdw")
+        for order, expected in ((("dvla", "rdw"), "sorn"), (("rdw", "dvla"), "valid")):
+            client = world.client(world.alice_key, register_order=order)
+            assert reasons(client)[2] == expected
+
+
+class TestExplain:
+    def test_true_adds_the_reasons(self, alice, legal):
+        """A reason for each check, beside the same record."""
+        explained = compliance(alice, f"?asOf={DAY}&explain=true")
+        assert explained.pop("reasons") == dict(
+            zip(CHECKS, ("valid", "valid", "valid", "none"), strict=True)
+        )
+        assert explained | {"lastChecked": ""} == compliance(alice) | {"lastChecked": ""}
+
+    def test_false_adds_nothing(self, alice, legal):
+        """Saying no is like saying nothing."""
+        assert "reasons" not in compliance(alice, f"?asOf={DAY}&explain=false")
+
+    @pytest.mark.parametrize(
+        ("day", "expected"),
+        [
+            ("2024-12-31", ["future", "valid", "valid", "none"]),
+            ("2025-12-31", ["valid", "valid", "valid", "none"]),
+            ("2026-01-31", ["expired", "valid", "valid", "none"]),
+            ("2026-02-01", ["expired", "expired", "valid", "none"]),
+            ("2026-03-01", ["expired", "expired", "expired", "none"]),
+        ],
+    )
+    def test_another_day_has_other_reasons(self, alice, legal, day, expected):
+        """Another day is judged by what the registers hold now."""
+        assert reasons(alice, day) == expected
+
+    @pytest.mark.parametrize(
+        ("facts", "check", "expected"),
+        [
+            ({"insured": True}, 0, "flag"),
+            ({"insured": False}, 0, "none"),
+            ({"motExempt": True}, 1, "exempt"),
+            ({"taxStatus": "exempt"}, 2, "exempt"),
+            ({"taxStatus": "sorn"}, 2, "sorn"),
+            ({"taxStatus": "untaxed"}, 2, "untaxed"),
+            ({"taxStatus": "who knows"}, 2, "unknown"),
+        ],
+    )
+    def test_a_register_s_word_becomes_a_reason(self, alice, world, facts, check, expected):
+        """What was loaded comes out as the reason of its check."""
+        world.load([{"registration": "AB12CDE", "make": "Ford", **facts}])
+        assert reasons(alice)[check] == expected
+
+    def test_a_cancelled_policy_is_told(self, alice, world):
+        """Cancelled on the day: not in force that day."""
+        world.load([POLICY | {"cancelledOn": DAY}])
+        assert reasons(alice, "2025-06-30")[0] == "valid"
+        assert reasons(alice)[0] == "cancelled"
+
+
+class TestFines:
+    @pytest.mark.parametrize(
+        ("facts", "expected"),
+        [
+            ({}, "outstanding"),
+            ({"amount": "0.01"}, "outstanding"),
+            ({"amount": "0"}, "none"),
+            ({"settledOn": "2025-01-01"}, "none"),
+        ],
+    )
+    def test_only_what_is_owed_counts(self, alice, legal, world, facts, expected):
+        """A fine that was settled, or of which nothing is owed, is no objection."""
+        world.load([FINE | facts])
+        assert reasons(alice)[3] == expected
+
+    @pytest.mark.parametrize("day", ["2020-01-01", "2030-01-01"])
+    def test_they_are_always_those_of_now(self, alice, world, day):
+        """Whatever day is asked about (D22)."""
+        world.load([FINE | {"issuedOn": "2025-05-01"}])
+        assert reasons(alice, day)[3] == "outstanding"
+
+
+class TestSettings:
+    @pytest.mark.parametrize(
+        ("years", "day", "expected"),
+        [
+            (0, "2025-06-30", "unknown"),
+            (3, "2025-06-30", "not_due"),
+            (3, "2025-07-01", "unknown"),
+            (4, "2025-07-01", "not_due"),
+        ],
+    )
+    def test_first_mot_is_due_after_the_first_years(self, world, years, day, expected):
+        """VERIFYD_MOT_FIRST_YEARS after first registration, off by default."""
+        world.load([{"registration": "AB12CDE", "firstRegistered": "2022-07-01"}])
+        client = world.client(world.alice_key, mot_first_years=years)
+        assert reasons(client, day)[1] == expected
+
+    def test_today_depends_on_the_time_zone(self, world):
+        """Without asOf the day is today in VERIFYD_TIMEZONE: these two are 26 hours apart."""
+        ahead, behind = ZoneInfo("Pacific/Kiritimati"), ZoneInfo("Etc/GMT+12")
+        begins = str(clock.today(ahead))
+        world.load([POLICY | {"validFrom": begins, "validTo": "9999-12-31"}])
+        for zone, expected in ((ahead, "valid"), (behind, "future")):
+            client = world.client(world.alice_key, timezone=zone)
+            assert compliance(client, "?explain=true")["reasons"]["insuranceValid"] == expected
+
+
+class Test400:
+    @pytest.mark.parametrize("plate", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
+    def test_spec_7_bad_request_registration(self, alice, plate):
+        """What cannot be a registration is refused as malformed (D19)."""
+        response = alice.get(f"/v1/compliance/{plate}")
+        assert (response.status_int, response.json["code"]) == (400, "invalid_registration")
+        assert response.json["title"] == "Bad Request"
+
+    @pytest.mark.parametrize("query", BAD_DAYS.values(), ids=BAD_DAYS)
+    def test_spec_7_bad_request_as_of(self, alice, query):
+        """A day that is none, or two days, are refused; the parameter is named."""
+        response = alice.get(f"/v1/compliance/AB12CDE?{query}")
+        assert (response.status_int, response.json["code"]) == (400, "invalid_parameter")
+        assert "asOf" in response.json["detail"]
+
+    @pytest.mark.parametrize("query", BAD_FLAGS.values(), ids=BAD_FLAGS)
+    def test_spec_7_bad_request_explain(self, alice, query):
+        """Only true and false are taken, once."""
+        response = alice.get(f"/v1/compliance/AB12CDE?{query}")
+        assert (response.status_int, response.json["code"]) == (400, "invalid_parameter")
+        assert "explain" in response.json["detail"]
+
+
+class Test401:
+    @pytest.mark.parametrize("path", [ADDRESS, "/v1/compliance/%00?explain=x"])
+    def test_spec_5_rule_4_without_a_key(self, stranger, legal, path):
+        """Nobody learns anything without a key."""
+        response = stranger.get(path)
+        assert (response.status_int, response.json["code"]) == (401, "unauthorized")
+
+
+class Test404:
+    def test_spec_7_not_found_vehicle(self, alice, legal):
+        """A plate that no register mentions is not found, never called compliant."""
+        response = alice.get("/v1/compliance/ZZ99ZZZ")
+        assert (response.status_int, response.json["code"]) == (404, "vehicle_not_found")
+        assert response.json["title"] == "Not Found"
+        assert response.json["detail"] == "Vehicle not found"
+
+    def test_before_the_first_load_nothing_is_found(self, alice):
+        """An installation without registers answers, with 404."""
+        assert alice.get(ADDRESS).json["code"] == "vehicle_not_found"
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "/v1/compliance/AB12CDE/",
+            "/v1/compliance",
+            "/v1/compliance/AB12%2FCDE",
+            "/v1/vehicle/AB12CDE/compliance",
+            "/compliance/AB12CDE",
+        ],
+    )
+    def test_another_path_is_another_path(self, alice, path):
+        """A trailing slash, an encoded slash, no version: nothing is there (D1)."""
+        response = alice.get(path)
+        assert (response.status_int, response.json["code"]) == (404, "not_found")
+
+
+class Test405:
+    @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+    def test_it_can_only_be_read(self, alice, method):
+        """The methods that are taken are named."""
+        response = alice.request(method, ADDRESS)
+        assert (response.status_int, response.json["code"]) == (405, "method_not_allowed")
+        assert set(response.headers["Allow"].split(", ")) == {"GET", "HEAD", "OPTIONS"}

@@ -1,0 +1,399 @@
+"""POST /api/domains (spec 4, D14, D15)."""
+
+import re
+import threading
+from collections import Counter
+
+import falcon.testing
+import pytest
+
+from app.accounts.administration import set_account_plan, set_plan
+from app.domains.models import Domain
+from app.http.bodies import BODY_BYTES_MAX
+from app.main import create_app
+from tests.conftest import Client
+from tests.contract.malformed import NESTED_TOO_DEEPLY, no_objects, not_json
+
+PATH = "/api/domains"
+KNOWN = '"name": "a.example"'
+NOT_JSON = not_json(KNOWN)
+NO_OBJECTS = no_objects(KNOWN)
+NO_NAMES = {
+    "empty": "",
+    "blank": " ",
+    "one label": "localhost",
+    "wildcard": "*.example",
+    "wildcard alone": "*",
+    "address": "192.0.2.1",
+    "wide digits": "\uff11\uff19\uff12.0.2.1",
+    "IPv6 address": "2001:db8::1",
+    "bracketed address": "[::1]",
+    "scheme": "https://a.example",
+    "port": "a.example:443",
+    "path": "a.example/x",
+    "user": "me@a.example",
+    "space before": " a.example",
+    "space behind": "a.example ",
+    "line feed": "a.example\n",
+    "tab": "a\t.example",
+    "underscore": "a_b.example",
+    "hyphen first": "-a.example",
+    "hyphen last": "a-.example",
+    "empty label": "a..example",
+    "dot first": ".a.example",
+    "dot alone": ".",
+    "two final dots": "a.example..",
+    "numeric last label": "a.123",
+    "label too long": "a" * 64 + ".example",
+    "A-label too long": "\u00fc" * 60 + ".example",
+    "name too long": ".".join(["a" * 49] * 5) + ".exam",
+    "far too long": "a." * 100_000 + "example",
+    "emoji": "\U0001f600.example",
+    "joiner": "a\u200db.example",
+    "replacement character": "\ufffd.example",
+    "mixed directions": "a\u05d0.example",
+    "A-label of nothing": "xn--.example",
+    "A-label that IDNA would not make": "xn--a.example",
+    "SQL": "a'; DROP TABLE domain; --.example",
+    "percent encoding": "a%2Eexample",
+}
+
+
+def stored(world):
+    """Names in the database, of whatever account."""
+    return sorted(Domain.select(Domain.name).tuples().execute(world.engine))
+
+
+def refused(response, status, code, pointer=None):
+    """Tell whether a response is this refusal, and points at the member at fault."""
+    pointers = [fault["pointer"] for fault in response.json.get("errors", [])]
+    expected = (status, code, [] if pointer is None else [pointer])
+    return (response.status_int, response.json["code"], pointers) == expected
+
+
+@pytest.fixture
+def post(alice):
+    """Sends raw bytes as JSON, or as whatever else is asked for."""
+
+    def send(body, content_type="application/json", **options):
+        headers = {} if content_type is None else {"Content-Type": content_type}
+        return alice.request("POST", PATH, body=body, headers=headers, **options)
+
+    return send
+
+
+class Test201:
+    def test_spec_4_create_domain(self, alice, bob):
+        """Creating answers 201 with the whole domain and where it is; it is the account's alone."""
+        response = alice.post(PATH, {"name": "a.example"})
+        assert response.status_int == 201
+        assert response.headers["Location"] == "/api/domains/a.example"
+        assert set(response.json) == {"id", "name", "status", "created_at"}
+        assert (response.json["name"], response.json["status"]) == ("a.example", "active")
+        assert alice.get(response.headers["Location"]).json == response.json
+        assert bob.get(PATH).json == {"domains": []}
+
+    @pytest.mark.parametrize(
+        ("sent", "canonical"),
+        [
+            ("A.EXAMPLE.", "a.example"),
+            ("München.Example", "xn--mnchen-3ya.example"),
+            ("XN--MNCHEN-3YA.example", "xn--mnchen-3ya.example"),
+            ("faß.example", "xn--fa-hia.example"),
+            ("例え。テスト", "xn--r8jz45g.xn--zckzah"),
+            ("a" * 63 + ".example", "a" * 63 + ".example"),
+            (".".join(["a" * 49] * 5) + ".xyz", ".".join(["a" * 49] * 5) + ".xyz"),
+            ("1.2.3.4a", "1.2.3.4a"),
+        ],
+    )
+    def test_a_name_is_stored_in_its_canonical_form(self, alice, world, sent, canonical):
+        """Lower case A-labels without a final dot are stored, answered and pointed at (D14)."""
+        response = alice.post(PATH, {"name": sent})
+        assert response.json["name"] == canonical
+        assert response.headers["Location"] == f"/api/domains/{canonical}"
+        assert stored(world) == [(canonical,)]
+
+    def test_two_accounts_may_hold_the_same_name(self, alice, bob):
+        """Names are unique within an account, so nobody learns what others hold (D15)."""
+        mine, others = (client.post(PATH, {"name": "a.example"}) for client in (alice, bob))
+        assert (mine.status_int, others.status_int) == (201, 201)
+        assert mine.json["id"] != others.json["id"]
+
+    def test_unknown_members_are_ignored_and_never_stored(self, alice, world):
+        """A client cannot set what is not its to set (D6)."""
+        sent = {"name": "a.example", "id": "dom_x", "status": "suspended", "account": 2, "x": {}}
+        response = alice.post(PATH, sent)
+        assert response.status_int == 201
+        assert response.json["status"] == "active"
+        assert re.fullmatch(r"dom_[0-9A-Za-z]{20}", response.json["id"])
+        assert b"dom_x" not in world.database.read_bytes()
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            b'{"n\\u0061me": "\\u0061.example"}',
+            b' {\r\n\t"name" : "a.example" } \n',
+            b'{"name": "b.example", "name": "a.example"}',
+            b'{"name": "a.example", "x": 1e999, "y": "\\ud83d\\ude00"}',
+            b'{"name": "a.example", "x": "\\\\u0000 \\\\ud800"}',
+            b'{"name": "a.example", "x": ' + b"9" * 10_000 + b"}",
+            b'{"name": "a.example", "x": ' + b"[" * 100 + b"]" * 100 + b"}",
+            '{"name": "a.example", "x": "\u00fc\U0001f600"}'.encode(),
+        ],
+    )
+    def test_any_spelling_of_json_is_taken(self, post, body):
+        """Escapes, white space, repeated members and odd unknown ones are JSON too."""
+        response = post(body)
+        assert (response.status_int, response.json["name"]) == (201, "a.example")
+
+    @pytest.mark.parametrize(
+        "content_type",
+        [
+            "application/json",
+            "Application/JSON",
+            "application/json;charset=utf-8",
+            'application/json ; charset="UTF-8"',
+            "application/json;",
+        ],
+    )
+    def test_json_may_name_its_charset(self, post, content_type):
+        """UTF-8 may be named, in any notation."""
+        assert post(b'{"name": "a.example"}', content_type).status_int == 201
+
+    def test_a_body_of_exactly_1_mib_is_taken(self, post):
+        """The limit itself is allowed."""
+        body = b'{"name": "a.example"}'.ljust(BODY_BYTES_MAX)
+        assert len(body) == 1024 * 1024
+        assert post(body).status_int == 201
+
+    def test_only_the_bytes_of_content_length_are_read(self, world):
+        """What follows the body belongs to the next request, not to this one."""
+        client = falcon.testing.TestClient(create_app(world.config))
+        body = b'{"name": "a.example"}'
+        answer = client.simulate_post(
+            PATH,
+            body=body + b"GET / HTTP/1.1",
+            headers={"X-API-Key": world.alice_key, "Content-Type": "application/json"},
+            extras={"CONTENT_LENGTH": str(len(body))},
+        )
+        assert answer.status_code == 201
+
+    def test_four_statements_answer(self, alice, statements):
+        """The key; then in one transaction whether it is there, whether there is room, and it."""
+        with statements() as seen:
+            alice.post(PATH, {"name": "a.example"})
+        verbs = [sql.partition(" ")[0] for sql in seen]
+        assert verbs == ["SELECT", "SELECT", "SELECT", "INSERT"], seen
+        assert 'FROM "api_key"' in seen[0]
+
+
+class Test400:
+    @pytest.mark.parametrize("fault", NOT_JSON)
+    def test_what_is_not_json_is_refused(self, post, world, fault):
+        """Bodies that are not JSON in UTF-8 get 400, and nothing is stored (D6)."""
+        assert refused(post(NOT_JSON[fault]), 400, "invalid_json")
+        assert stored(world) == []
+
+    @pytest.mark.parametrize("kind", NO_OBJECTS)
+    def test_what_is_no_object_is_refused(self, post, world, kind):
+        """JSON that is not an object is at fault as a whole."""
+        assert refused(post(NO_OBJECTS[kind]), 400, "invalid_body", "")
+        assert stored(world) == []
+
+    @pytest.mark.parametrize(
+        "members",
+        [
+            b"",
+            b'"Name": "a.example"',
+            b'"name": null',
+            b'"name": 1',
+            b'"name": 1e999',
+            b'"name": true',
+            b'"name": ["a.example"]',
+            b'"name": {"name": "a.example"}',
+            b'"name": ' + b"9" * 5_000,
+            b'"name": ' + NESTED_TOO_DEEPLY,
+        ],
+    )
+    def test_the_name_must_be_a_text(self, post, world, members):
+        """A missing name, and one of another type, is pointed at."""
+        assert refused(post(b"{" + members + b"}"), 400, "invalid_body", "/name")
+        assert stored(world) == []
+
+    @pytest.mark.parametrize(
+        "text", [b"NaN", b'"a\\u0000.example"', b'"\\ud800.example"', b'"\xff.example"']
+    )
+    def test_the_name_itself_must_be_json(self, post, world, text):
+        """What no unknown member may hold, the name may not either."""
+        assert refused(post(b'{"name": ' + text + b"}"), 400, "invalid_json")
+        assert stored(world) == []
+
+    @pytest.mark.parametrize("name", NO_NAMES.values(), ids=NO_NAMES)
+    def test_what_is_no_domain_name_is_refused(self, alice, world, name):
+        """Only names that DNS could hold are taken (D14), and the member is pointed at."""
+        assert refused(alice.post(PATH, {"name": name}), 400, "invalid_domain_name", "/name")
+        assert stored(world) == []
+
+    def test_a_refusal_does_not_repeat_what_was_sent(self, alice):
+        """Neither the name nor any other text of the body comes back."""
+        sent = {"name": "<script>alert(1)</script>", "x": "<script>"}
+        assert "script" not in alice.post(PATH, sent).text
+
+    def test_a_chunked_body_is_refused(self, post, world):
+        """A body without a length is refused rather than taken for an empty one (D5)."""
+        response = post(NOT_JSON["truncated"], environ={"HTTP_TRANSFER_ENCODING": "chunked"})
+        assert refused(response, 400, "invalid_request")
+        assert stored(world) == []
+
+    def test_a_body_that_ends_early_is_refused(self, world):
+        """A body shorter than its Content-Length was cut off, even if it is JSON as it is."""
+        client = falcon.testing.TestClient(create_app(world.config))
+        answer = client.simulate_post(
+            PATH,
+            body=b'{"name": "a.example"}',
+            headers={"X-API-Key": world.alice_key, "Content-Type": "application/json"},
+            extras={"CONTENT_LENGTH": "22"},
+        )
+        assert (answer.status_code, answer.json["code"]) == (400, "invalid_request")
+        assert stored(world) == []
+
+
+class Test403:
+    @pytest.fixture
+    def carol(self, world):
+        """A client whose account may hold two domains."""
+        set_plan(world.engine, "tiny", requests=600, window_seconds=60, bulk_max=1, domains_max=2)
+        return world.client(world.key_of("carol", "tiny"))
+
+    def test_the_quota_is_the_plans(self, carol, alice, world):
+        """One domain more than the plan allows gets 403; other accounts are not touched."""
+        alice.post(PATH, {"name": "alice.example"})
+        statuses = [carol.post(PATH, {"name": f"{n}.example"}).status_int for n in range(3)]
+        assert statuses == [201, 201, 403]
+        response = carol.post(PATH, {"name": "c.example"})
+        assert refused(response, 403, "domain_quota_reached")
+        assert response.json["title"] == "Forbidden"
+        assert "2 domains" in response.json["detail"]
+        assert stored(world) == [("0.example",), ("1.example",), ("alice.example",)]
+
+    def test_a_changed_plan_counts_from_the_next_request(self, carol, world):
+        """An operator lifts the quota without a restart (D12)."""
+        statuses = [carol.post(PATH, {"name": f"{n}.example"}).status_int for n in range(3)]
+        set_account_plan(world.engine, "carol", "free")
+        statuses.append(carol.post(PATH, {"name": "2.example"}).status_int)
+        assert statuses == [201, 201, 403, 201]
+
+    def test_a_plan_may_allow_no_domains(self, world):
+        """A quota of nought is a quota."""
+        set_plan(world.engine, "none", requests=600, window_seconds=60, bulk_max=1, domains_max=0)
+        dave = world.client(world.key_of("dave", "none"))
+        assert refused(dave.post(PATH, {"name": "a.example"}), 403, "domain_quota_reached")
+
+    def test_simultaneous_creations_never_exceed_the_quota(self, carol, world):
+        """Of many creations at once as many succeed as there is room for."""
+        statuses = at_once(world, carol.headers, [f"{n}.example" for n in range(8)])
+        assert statuses == {201: 2, 403: 6}
+        assert len(stored(world)) == 2
+
+
+class Test409:
+    @pytest.mark.parametrize("again", ["bücher.example", "XN--BCHER-KVA.EXAMPLE."])
+    def test_a_name_is_there_once(self, alice, world, again):
+        """The same name in any form gets 409, and the first domain stays as it is."""
+        first = alice.post(PATH, {"name": "bücher.example"}).json
+        assert refused(alice.post(PATH, {"name": again}), 409, "domain_already_exists")
+        assert alice.get(PATH).json == {"domains": [first]}
+        assert len(stored(world)) == 1
+
+    def test_it_comes_before_the_quota(self, alice, world):
+        """Who repeats a creation at a full quota is told that it succeeded before."""
+        set_plan(world.engine, "one", requests=600, window_seconds=60, bulk_max=1, domains_max=1)
+        alice.post(PATH, {"name": "a.example"})
+        set_account_plan(world.engine, "alice", "one")
+        assert refused(alice.post(PATH, {"name": "a.example"}), 409, "domain_already_exists")
+        assert refused(alice.post(PATH, {"name": "b.example"}), 403, "domain_quota_reached")
+
+    def test_simultaneous_creations_make_one(self, alice, world):
+        """Of many creations of one name at once exactly one succeeds (D15)."""
+        assert at_once(world, alice.headers, ["a.example"] * 8) == {201: 1, 409: 7}
+        assert stored(world) == [("a.example",)]
+
+
+def at_once(world, headers, names):
+    """Create all names at the same time through one application; returns statuses, counted."""
+    app = create_app(world.config)
+    start = threading.Barrier(len(names))
+    statuses = []
+
+    def create(name):
+        client = Client(app, None)
+        client.headers = headers
+        start.wait()
+        statuses.append(client.post(PATH, {"name": name}).status_int)
+
+    threads = [threading.Thread(target=create, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return Counter(statuses)
+
+
+class Test413:
+    def test_one_byte_over_1_mib_is_too_much(self, post, world):
+        """A body over the limit is refused, whatever it holds and however it is declared."""
+        body = b'{"name": "a.example"}'.ljust(BODY_BYTES_MAX + 1)
+        for content_type in ("application/json", "text/plain", None):
+            assert refused(post(body, content_type), 413, "body_too_large")
+        assert stored(world) == []
+
+    @pytest.mark.parametrize("digits", ["1048577", "99999999999", "9" * 4_000])
+    def test_a_declared_length_is_enough(self, world, digits):
+        """A body is refused for the length it declares, whatever number that is."""
+        client = falcon.testing.TestClient(create_app(world.config))
+        answer = client.simulate_post(
+            PATH, headers={"X-API-Key": world.alice_key}, extras={"CONTENT_LENGTH": digits}
+        )
+        assert (answer.status_code, answer.json["code"]) == (413, "body_too_large")
+
+
+class Test415:
+    @pytest.mark.parametrize(
+        "content_type",
+        [
+            None,
+            "",
+            "text/plain",
+            "text/json",
+            "application/x-www-form-urlencoded",
+            "multipart/form-data; boundary=x",
+            "application/json-patch+json",
+            "application/vnd.api+json",
+            "application/json; charset=iso-8859-1",
+            "application/json; charset=utf-16",
+            "application/json; charset=",
+            "application/json; version=2",
+            "application/json, application/json",
+            "application",
+            "*/*",
+            "\u00fc",
+        ],
+    )
+    def test_only_json_in_utf_8_is_taken(self, post, world, content_type):
+        """A missing or other content type, or another charset, gets 415 before the body is read."""
+        for body in (b'{"name": "a.example"}', b"{"):
+            assert refused(post(body, content_type), 415, "unsupported_media_type")
+        assert stored(world) == []
+
+
+class Test503:
+    def test_a_database_that_stays_locked_is_told(self, world, monkeypatch, caplog):
+        """When somebody else writes for too long the creation is refused, not half done (D27)."""
+        monkeypatch.setattr("app.database.BUSY_TIMEOUT_SECONDS", 0.01)
+        client = world.client(world.alice_key)
+        with world.engine.atomic():
+            response = client.post(PATH, {"name": "a.example"})
+        assert refused(response, 503, "database_unavailable")
+        assert int(response.headers["Retry-After"]) >= 1
+        assert stored(world) == []
+        assert client.post(PATH, {"name": "a.example"}).status_int == 201

@@ -1,0 +1,292 @@
+"""What holds on every path: methods, order of checks, request id, headers, log (D1, D5, D7)."""
+
+import json
+import re
+
+import pytest
+
+from app.accounts.administration import set_plan
+
+KNOWN = {
+    "/api/domains": "GET, HEAD, POST, OPTIONS",
+    "/api/domains/a.example": "GET, HEAD, OPTIONS",
+    "/v1/vehicle/AB12CDE/insurance": "GET, HEAD, OPTIONS",
+    "/v1/vehicle/bulk-insurance": "POST, OPTIONS",
+    "/v1/compliance/AB12CDE": "GET, HEAD, OPTIONS",
+    "/healthz": "GET, HEAD, OPTIONS",
+    "/readyz": "GET, HEAD, OPTIONS",
+    "/openapi.json": "GET, HEAD, OPTIONS",
+    "/docs": "GET, HEAD, OPTIONS",
+    "/docs/docs.js": "GET, HEAD, OPTIONS",
+}
+UNKNOWN = [
+    "/",
+    "/api",
+    "/api/",
+    "/api/domains/",
+    "/api//domains",
+    "/API/domains",
+    "/api/Domains",
+    "/api/domains/a.example/",
+    "/api/domains;x=1",
+    "/api/domains/a.example/records",
+    "/api/../api/domains",
+    "/v1",
+    "/v1/api/domains",
+    "/v2/compliance/AB12CDE",
+    "/v1/compliance",
+    "/v1/compliance/",
+    "/v1/compliance/AB12CDE/",
+    "/v1/vehicle/AB12CDE",
+    "/v1/vehicle/AB12CDE/insurance/",
+    "/v1/vehicle/bulk-insurance/",
+    "/vehicle/AB12CDE/insurance",
+    "/healthz/",
+    "/docs/",
+    "/docs/../openapi.json",
+    "/docs/%2E%2E/openapi.json",
+    "/docs/swagger-ui.css/",
+    "/favicon.ico",
+    "/%00",
+    "/%FF",
+    "/%E2%82",
+    "/" + "x" * 10_000,
+]
+METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "TRACE", "CONNECT"]
+UNUSUAL = ["PROPFIND", "BREW", "get", "Post", "GET,POST", "X"]
+TOO_LARGE = b"x" * (1024 * 1024 + 1)
+
+unusual_methods = pytest.mark.filterwarnings("ignore:Unknown REQUEST_METHOD")
+
+
+class TestMethods:
+    @pytest.mark.parametrize("path", KNOWN)
+    def test_options_names_the_methods(self, alice, path):
+        """OPTIONS answers 204 with `Allow` and no body."""
+        response = alice.request("OPTIONS", path)
+        assert (response.status_int, response.body) == (204, b"")
+        assert response.headers["Allow"] == KNOWN[path]
+
+    @unusual_methods
+    @pytest.mark.parametrize("path", KNOWN)
+    def test_other_methods_get_405(self, alice, path):
+        """A method that the path does not take gets 405 with the same `Allow`, whatever it is."""
+        for method in set(METHODS + UNUSUAL) - set(KNOWN[path].split(", ")):
+            response = alice.request(method, path)
+            assert response.status_int == 405, method
+            assert method == "HEAD" or response.json["code"] == "method_not_allowed"
+            assert response.headers["Allow"] == KNOWN[path]
+
+    @pytest.mark.parametrize("path", KNOWN)
+    def test_the_methods_that_are_named_are_taken(self, alice, path):
+        """No method of `Allow` gets 405."""
+        for method in KNOWN[path].split(", "):
+            assert alice.request(method, path).status_int != 405, method
+
+    @pytest.mark.parametrize("path", [path for path in KNOWN if "GET" in KNOWN[path]])
+    def test_head_works_wherever_get_does(self, alice, path):
+        """HEAD has the status and the headers of GET, and no body (D1)."""
+        request_id = {"X-Request-ID": "same"}
+        get = alice.get(path, headers=request_id)
+        head = alice.request("HEAD", path, headers=request_id)
+        assert head.status == get.status
+        assert dict(head.headers) == dict(get.headers)
+
+    def test_a_method_override_is_not_heard(self, alice):
+        """The method is the request's own; headers and parameters cannot change it."""
+        headers = {"X-HTTP-Method-Override": "POST", "X-Method": "POST"}
+        response = alice.get("/api/domains?_method=POST", headers=headers)
+        assert (response.status_int, response.json) == (200, {"domains": []})
+
+
+class TestUnknownPaths:
+    @unusual_methods
+    @pytest.mark.parametrize("path", UNKNOWN, ids=lambda path: path[:40])
+    def test_an_unknown_path_gets_404(self, alice, path):
+        """What is not routed is not there, by any method; a trailing slash is another path."""
+        for method in ("GET", "HEAD", "POST", "DELETE", "OPTIONS", "BREW"):
+            response = alice.request(method, path)
+            assert response.status_int == 404, method
+            assert response.content_type == "application/problem+json"
+            assert method == "HEAD" or response.json["code"] == "not_found"
+
+    def test_an_asset_that_is_not_there_gets_404(self, alice):
+        """Behind /docs/ only the files that the page loads are served."""
+        for asset in ("nothing.js", "..%5Copenapi.json", "index.html", "%00"):
+            response = alice.get(f"/docs/{asset}")
+            assert (response.status_int, response.json["code"]) == (404, "not_found")
+
+    @pytest.mark.parametrize("path", UNKNOWN, ids=lambda path: path[:40])
+    def test_without_a_key_it_gets_401(self, stranger, path):
+        """Who has no key does not learn which paths there are, but for the open documentation."""
+        expected = 404 if path.startswith("/docs/") else 401
+        assert stranger.get(path).status_int == expected
+
+
+class TestOrderOfChecks:
+    """D5: body taken in, open path, key, path and method, body, plan's limits."""
+
+    @pytest.mark.parametrize(
+        ("method", "path"),
+        [("GET", "/nothing"), ("DELETE", "/api/domains"), ("POST", "/api/domains")],
+    )
+    def test_the_key_comes_first(self, stranger, method, path):
+        """Whatever else is wrong, who has no key is told just that."""
+        assert stranger.request(method, path, body=TOO_LARGE).status_int == 401
+
+    @pytest.mark.parametrize("chunked", [{}, {"HTTP_TRANSFER_ENCODING": "chunked"}])
+    def test_the_path_comes_before_the_body(self, alice, chunked):
+        """A path that is not there is told whatever the body."""
+        response = alice.request("POST", "/nothing", body=TOO_LARGE, environ=chunked)
+        assert response.status_int == 404
+
+    @pytest.mark.parametrize("chunked", [{}, {"HTTP_TRANSFER_ENCODING": "chunked"}])
+    def test_the_method_comes_before_the_body(self, alice, chunked):
+        """A method that the path does not take is told whatever the body."""
+        response = alice.request("DELETE", "/api/domains", body=TOO_LARGE, environ=chunked)
+        assert response.status_int == 405
+
+    @pytest.mark.parametrize("path", ["/api/domains", "/v1/vehicle/bulk-insurance"])
+    def test_the_size_comes_before_the_type(self, alice, path):
+        """A body that is too large is told so, of whatever type it is."""
+        response = alice.request("POST", path, body=TOO_LARGE)
+        assert response.status_int == 413
+
+    @pytest.mark.parametrize("path", ["/api/domains", "/v1/vehicle/bulk-insurance"])
+    def test_the_type_comes_before_the_content(self, alice, path):
+        """A body of another type is not looked into."""
+        response = alice.request("POST", path, body=b"{", headers={"Content-Type": "text/json"})
+        assert response.status_int == 415
+
+    def test_the_type_comes_before_a_missing_length(self, alice):
+        """A chunked body of another type is told about its type."""
+        headers, chunked = {"Content-Type": "text/json"}, {"HTTP_TRANSFER_ENCODING": "chunked"}
+        response = alice.request("POST", "/api/domains", headers=headers, environ=chunked)
+        assert response.status_int == 415
+
+    def test_the_content_comes_before_the_plans_limits(self, world):
+        """A body that is wrong is told so, even if the account's quota is used up."""
+        set_plan(world.engine, "none", requests=600, window_seconds=60, bulk_max=1, domains_max=0)
+        carol = world.client(world.key_of("carol", "none"))
+        sent = [{"name": 1}, {"name": "x"}, {"name": "a.example"}]
+        statuses = [carol.post("/api/domains", body).status_int for body in sent]
+        assert statuses == [400, 400, 403]
+
+    @pytest.mark.parametrize("path", [path for path in KNOWN if "GET" in KNOWN[path]])
+    def test_a_chunked_body_is_refused_everywhere(self, alice, path):
+        """A chunked body that reaches the application gets 400 on every path that is there."""
+        response = alice.get(path, environ={"HTTP_TRANSFER_ENCODING": "chunked"})
+        assert (response.status_int, response.json["code"]) == (400, "invalid_request")
+
+
+class TestRequestId:
+    @pytest.mark.parametrize("given", ["a", "7f3b9c0d", "A-Z_0.9", "x" * 64])
+    def test_a_well_formed_request_id_is_kept(self, alice, given):
+        """The id that the proxy gave comes back, in the body of an error too (D7)."""
+        response = alice.get("/nothing", headers={"X-Request-ID": given})
+        assert response.headers["X-Request-ID"] == response.json["request_id"] == given
+
+    @pytest.mark.parametrize(
+        "given", ["", " ", "x" * 65, "a b", "a,b", "a;b", "\u00fc", '"', "<x>", "a/b", "{}"]
+    )
+    def test_another_is_replaced(self, alice, given):
+        """What is not an id does not get into the answer or the log; one is made instead."""
+        response = alice.get("/nothing", headers={"X-Request-ID": given})
+        made = response.headers["X-Request-ID"]
+        assert re.fullmatch(r"[0-9a-f]{32}", made)
+        assert response.json["request_id"] == made
+
+    def test_each_request_gets_its_own(self, alice):
+        """No id is given twice."""
+        ids = {alice.get("/healthz").headers["X-Request-ID"] for _ in range(20)}
+        assert len(ids) == 20
+
+
+class TestHeaders:
+    @pytest.mark.parametrize("path", [*KNOWN, "/nothing"])
+    def test_no_answer_may_be_stored(self, alice, stranger, path):
+        """Every answer, the refusals too, has an id and forbids caching (D7)."""
+        for method in ("GET", "HEAD", "OPTIONS", "POST"):
+            for client in (alice, stranger):
+                response = client.request(method, path)
+                assert response.headers.getall("Cache-Control") == ["no-store"]
+                assert len(response.headers.getall("X-Request-ID")) == 1
+
+    @pytest.mark.parametrize("path", [*KNOWN, "/nothing"])
+    def test_nothing_tells_what_the_service_is_made_of(self, alice, path):
+        """No header names a product or a version, and none sets a cookie."""
+        headers = alice.get(path).headers
+        assert {"server", "x-powered-by", "set-cookie", "via"}.isdisjoint(map(str.lower, headers))
+
+
+class TestAccessLog:
+    @pytest.fixture
+    def lines(self, world, capfd):
+        """Returns the lines that requests made by a client leave on stdout."""
+
+        def run(*requests, key=world.alice_key):
+            client = world.client(key, access_log=True)
+            for method, path in requests:
+                client.request(method, path)
+            return [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+
+        return run
+
+    def test_each_request_leaves_one_line(self, lines):
+        """Method, route and status of every request are logged, refused ones too."""
+        seen = lines(("GET", "/api/domains"), ("PUT", "/healthz"), ("HEAD", "/nothing"))
+        assert [(line["method"], line["route"], line["status"]) for line in seen] == [
+            ("GET", "/api/domains", 200),
+            ("PUT", "/healthz", 405),
+            ("HEAD", None, 404),
+        ]
+
+    def test_a_line_names_the_key_by_its_id(self, lines, world):
+        """The public part of the key is logged, and nothing for a stranger."""
+        assert lines(("GET", "/api/domains"))[0]["key"] == world.alice_key[10:18]
+        assert lines(("GET", "/api/domains"), key=None)[0]["key"] is None
+
+    def test_a_line_holds_no_path(self, lines):
+        """What was asked for is nobody's business: the route's template is logged."""
+        seen = lines(
+            ("GET", "/api/domains/private.example?after=private"),
+            ("GET", "/v1/vehicle/PR1VATE/insurance?private"),
+            ("GET", "/private"),
+        )
+        assert len(seen) == 3
+        assert not re.search("private|pr1vate", json.dumps(seen), re.IGNORECASE)
+
+    def test_the_log_can_be_switched_off(self, world, capfd):
+        """With VERIFYD_ACCESS_LOG=off nothing is written to stdout."""
+        world.client(world.alice_key, access_log=False).get("/api/domains")
+        assert capfd.readouterr().out == ""
+
+
+def test_spec_7_400_bad_request(alice):
+    """Invalid parameters and malformed data get 400."""
+    for response in (alice.get("/api/domains?limit=x"), alice.post("/api/domains", b"{")):
+        assert (response.status_int, response.json["title"]) == (400, "Bad Request")
+
+
+def test_spec_7_401_unauthorized(stranger):
+    """A missing key gets 401."""
+    response = stranger.get("/api/domains")
+    assert (response.status_int, response.json["title"]) == (401, "Unauthorized")
+
+
+def test_spec_7_404_not_found(alice):
+    """A domain that the account does not have gets 404."""
+    response = alice.get("/api/domains/a.example")
+    assert (response.status_int, response.json["title"]) == (404, "Not Found")
+
+
+def test_spec_7_500_internal_server_error(alice, world, caplog):
+    """A fault of the service gets 500 and says nothing of what went wrong."""
+    alice.post("/api/domains", {"name": "a.example"})
+    world.engine.execute_sql("UPDATE domain SET created_at = 'broken'")
+    response = alice.get("/api/domains/a.example")
+    assert (response.status_int, response.json["title"]) == (500, "Internal Server Error")
+    assert "broken" not in response.text + caplog.text
+    assert response.headers["X-Request-ID"] in [
+        getattr(record, "request_id", None) for record in caplog.records
+    ]

@@ -1,0 +1,145 @@
+"""GET /api/domains/{domain} (spec 4, D18)."""
+
+import pytest
+
+from app.domains.repository import Domains
+
+IMPOSSIBLE = {
+    "one label": "localhost",
+    "wildcard": "*.example",
+    "address": "192.0.2.1",
+    "IPv6 address": "%5B::1%5D",
+    "scheme": "https:%5C%5Ca.example",
+    "NUL": "a%00.example",
+    "bad UTF-8": "%FF%FE.example",
+    "half a surrogate pair": "%ED%A0%80.example",
+    "space": "a%20b.example",
+    "line feed": "a.example%0A",
+    "percent sign": "a%25.example",
+    "semicolon": "a.example;x=1",
+    "quote": "a'%22.example",
+    "SQL": "a.example'%20OR%201=1--",
+    "two final dots": "a.example..",
+    "dots": "..",
+    "escaped dots": "%2E%2E",
+    "right-to-left override": "%E2%80%AEa.example",
+    "label too long": "a" * 64 + ".example",
+    "far too long": "a." * 2_000 + "example",
+    "A-label of nothing": "xn--.example",
+}
+
+
+@pytest.fixture
+def created(alice, bob):
+    """A domain of alice, as it was answered on creation; bob holds another."""
+    bob.post("/api/domains", {"name": "bob.example"})
+    return alice.post("/api/domains", {"name": "bücher.example"}).json
+
+
+class Test200:
+    def test_spec_4_get_domain(self, alice, created):
+        """The details of a domain are the four members it was created with."""
+        response = alice.get("/api/domains/xn--bcher-kva.example")
+        assert response.status_int == 200
+        assert response.json == created
+        assert set(created) == {"id", "name", "status", "created_at"}
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "XN--BCHER-KVA.EXAMPLE",
+            "xn--bcher-kva.example.",
+            "b%C3%BCcher.example",
+            "B%C3%9CCHER.Example.",
+            "bu%CC%88cher.example",
+            "b%C3%BCcher%E3%80%82example",
+            "%78n--bcher-kva%2Eexample",
+        ],
+    )
+    def test_a_name_is_found_in_any_form(self, alice, created, name):
+        """Case, a final dot, international letters and percent encoding make no difference."""
+        assert alice.get(f"/api/domains/{name}").json == created
+
+    def test_a_suspended_domain_says_so(self, alice, created, world):
+        """What the operator set is seen at once (D16)."""
+        Domains(world.engine).set_status(1, created["name"], "suspended")
+        response = alice.get(f"/api/domains/{created['name']}")
+        assert response.json == {**created, "status": "suspended"}
+
+    def test_the_same_name_in_two_accounts_is_two_domains(self, alice, bob, created):
+        """Each account sees its own domain of a name (D15)."""
+        other = bob.post("/api/domains", {"name": created["name"]}).json
+        assert other["id"] != created["id"]
+        assert alice.get(f"/api/domains/{created['name']}").json == created
+        assert bob.get(f"/api/domains/{created['name']}").json == other
+
+    def test_query_parameters_are_ignored(self, alice, created):
+        """The operation takes no parameters, so none can be wrong."""
+        response = alice.get(f"/api/domains/{created['name']}?limit=0&limit=x&%FF")
+        assert response.json == created
+
+    def test_head_is_get_without_a_body(self, alice, created):
+        """HEAD answers with the headers of GET, its length included (D1)."""
+        path = f"/api/domains/{created['name']}"
+        get, head = alice.get(path), alice.request("HEAD", path)
+        assert head.status_int == 200
+        assert head.headers["Content-Length"] == get.headers["Content-Length"]
+
+    def test_two_statements_answer(self, alice, created, statements):
+        """The key and the domain are one look-up each."""
+        with statements() as seen:
+            alice.get(f"/api/domains/{created['name']}")
+        assert len(seen) == 2, seen
+        assert 'FROM "api_key"' in seen[0]
+        assert 'FROM "domain"' in seen[1]
+
+
+class Test404:
+    def test_anothers_domain_answers_like_none(self, alice, created):
+        """Another account's domain cannot be told from one that does not exist, byte by byte."""
+        request_id = {"X-Request-ID": "the-same"}
+        anothers = alice.get("/api/domains/bob.example", headers=request_id)
+        nobodys = alice.get("/api/domains/nil.example", headers=request_id)
+        assert (anothers.status_int, anothers.json["code"]) == (404, "domain_not_found")
+        assert anothers.body == nobodys.body
+        assert dict(anothers.headers) == dict(nobodys.headers)
+
+    def test_anothers_domain_costs_what_none_costs(self, alice, created, statements):
+        """The same statements run for another's domain as for one that does not exist."""
+        with statements() as for_anothers:
+            alice.get("/api/domains/bob.example")
+        with statements() as for_nobodys:
+            alice.get("/api/domains/nil.example")
+        assert for_anothers == for_nobodys
+
+    @pytest.mark.parametrize("name", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
+    def test_an_impossible_name_is_not_found(self, alice, created, name):
+        """What cannot be a domain name does not exist either, and no name is echoed."""
+        response = alice.get(f"/api/domains/{name}")
+        assert (response.status_int, response.json["code"]) == (404, "domain_not_found")
+        assert response.json["detail"] == "The account has no such domain."
+
+    @pytest.mark.parametrize("rest", ["/", "%2F", "%2Fexample", "/records", "//"])
+    def test_a_longer_path_is_another_path(self, alice, created, rest):
+        """A slash behind the name, encoded or not, asks for something that is not there (D1)."""
+        response = alice.get(f"/api/domains/{created['name']}{rest}")
+        assert (response.status_int, response.json["code"]) == (404, "not_found")
+
+
+class Test405:
+    @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+    def test_a_domain_can_only_be_read(self, alice, created, method):
+        """Nothing here changes a domain, and the answer names what can be done."""
+        response = alice.request(method, f"/api/domains/{created['name']}")
+        assert (response.status_int, response.json["code"]) == (405, "method_not_allowed")
+        assert response.headers["Allow"] == "GET, HEAD, OPTIONS"
+        assert alice.get(f"/api/domains/{created['name']}").json == created
+
+
+class Test503:
+    def test_a_lost_database_is_told_with_retry_after(self, world, caplog):
+        """Without its database the service says so; it does not say that the domain is gone."""
+        client = world.client(world.alice_key)
+        world.database.unlink()
+        response = client.get("/api/domains/a.example")
+        assert (response.status_int, response.json["code"]) == (503, "database_unavailable")

@@ -1,0 +1,147 @@
+"""GET /healthz and GET /readyz (D2, D29)."""
+
+import ipaddress
+
+import pytest
+
+from app.accounts.tokens import Token
+
+DETAILED = {
+    "status": "ready",
+    "checks": {"database": "reachable", "schema": "1, program 1"},
+}
+BRIEF = {"status": "ready"}
+LOCAL = ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1", ""]
+UNKNOWN_KEY = Token("abcdef", "nothere1", "x" * 43).text
+FORWARDED = ["X-Real-IP", "X-Forwarded-For", "Forwarded"]
+
+
+def at_schema(world, schema_version, oldest_program):
+    """Make the database one of another program."""
+    world.engine.execute_sql(
+        "UPDATE installation SET schema_version = ?, oldest_program = ?",
+        (schema_version, oldest_program),
+    )
+
+
+class TestHealthz:
+    def test_a_process_that_answers_is_healthy(self, stranger):
+        """200 needs no key and says no more than that."""
+        response = stranger.get("/healthz")
+        assert (response.status_int, response.json) == (200, {"status": "ok"})
+
+    def test_nothing_is_asked(self, alice, statements):
+        """No statement runs, not even for a key that is presented."""
+        with statements() as seen:
+            alice.get("/healthz")
+        assert seen == []
+
+    def test_a_lost_database_does_not_matter(self, world):
+        """A process without its database lives: restarting it would not help."""
+        world.database.unlink()
+        assert world.client(None).get("/healthz").status_int == 200
+
+
+class TestReadyz200:
+    def test_a_stranger_learns_that_it_is_ready_and_no_more(self, stranger):
+        """From another machine and without a key the answer has no details."""
+        response = stranger.get("/readyz")
+        assert (response.status_int, response.json) == (200, BRIEF)
+
+    @pytest.mark.parametrize("peer", LOCAL)
+    def test_a_local_peer_sees_details(self, stranger, peer):
+        """A loopback or Unix-socket peer sees the checks without a key."""
+        assert stranger.get("/readyz", environ={"REMOTE_ADDR": peer}).json == DETAILED
+
+    @pytest.mark.parametrize("peer", ["127.0.0.1", ""])
+    @pytest.mark.parametrize("header", FORWARDED)
+    def test_a_local_proxy_does_not_make_its_client_local(self, stranger, peer, header):
+        """What a local peer passes on for another, even for loopback, gets no details."""
+        response = stranger.get(
+            "/readyz", headers={header: "127.0.0.1"}, environ={"REMOTE_ADDR": peer}
+        )
+        assert response.json == BRIEF
+
+    def test_a_far_peer_cannot_claim_to_be_local(self, world):
+        """Neither a stranger nor a trusted proxy becomes local by what it says."""
+        proxies = (ipaddress.ip_network("192.0.2.0/24"),)
+        for settings in ({}, {"trusted_proxies": proxies}):
+            response = world.client(None, **settings).get(
+                "/readyz", headers={"X-Real-IP": "127.0.0.1"}
+            )
+            assert response.json == BRIEF
+
+    @pytest.mark.parametrize("headers", [{}, {"X-Real-IP": "198.51.100.7"}])
+    def test_a_valid_key_shows_details(self, alice, headers):
+        """Any account's key shows the checks, from wherever it comes."""
+        assert alice.get("/readyz", headers=headers).json == DETAILED
+
+    @pytest.mark.parametrize("key", ["", "nonsense", UNKNOWN_KEY])
+    def test_an_invalid_key_is_no_key(self, stranger, key):
+        """On an open path a bad key is not refused; it shows no details."""
+        response = stranger.get("/readyz", headers={"X-API-Key": key})
+        assert (response.status_int, response.json) == (200, BRIEF)
+
+    def test_two_different_keys_are_no_key(self, alice, world):
+        """Two valid keys that differ show no details either (D2)."""
+        assert alice.get("/readyz", headers={"X-API-Key": world.bob_key}).json == BRIEF
+
+    def test_head_is_get_without_a_body(self, stranger):
+        """HEAD tells a load balancer the same."""
+        assert stranger.request("HEAD", "/readyz").status_int == 200
+
+    def test_a_newer_database_that_still_takes_this_program_is_ready(self, stranger, world):
+        """During an upgrade the old program serves on: M <= P <= N (D29)."""
+        at_schema(world, 2, 1)
+        assert stranger.get("/readyz").status_int == 200
+
+
+class TestReadyz503:
+    def test_a_lost_database_makes_it_unready(self, world):
+        """Without a database there is nothing to serve, and it says when to ask again."""
+        world.database.unlink()
+        response = world.client(world.alice_key).get("/readyz")
+        assert (response.status_int, response.json["code"]) == (503, "not_ready")
+        assert int(response.headers["Retry-After"]) >= 1
+        assert str(world.directory) not in response.text
+
+    def test_a_database_that_comes_back_makes_it_ready(self, world):
+        """No restart is needed."""
+        client = world.client(None)
+        away = world.database.rename(world.directory / "away")
+        assert client.get("/readyz").status_int == 503
+        away.rename(world.database)
+        assert client.get("/readyz").status_int == 200
+
+    @pytest.mark.parametrize(("schema", "oldest"), [(0, 0), (3, 2)])
+    def test_a_schema_of_another_program_makes_it_unready(self, stranger, world, schema, oldest):
+        """A database that is too old or too new is not served from (D29)."""
+        at_schema(world, schema, oldest)
+        response = stranger.get("/readyz")
+        assert (response.status_int, response.json["code"]) == (503, "not_ready")
+        assert "schema" in response.json["detail"]
+        assert "verifyd" not in response.json["detail"]
+
+    def test_details_say_what_to_do(self, stranger, alice, world):
+        """The operator, or who has a key, is told how to mend it."""
+        at_schema(world, 3, 2)
+        for response in (
+            stranger.get("/readyz", environ={"REMOTE_ADDR": "127.0.0.1"}),
+            alice.get("/readyz"),
+        ):
+            assert "upgrade verifyd" in response.json["detail"]
+
+    def test_an_empty_database_is_not_ready(self, world):
+        """A file without our tables is told apart from one that cannot be reached."""
+        world.database.write_bytes(b"")
+        client = world.client(None)
+        response = client.get("/readyz", environ={"REMOTE_ADDR": "127.0.0.1"})
+        assert (response.status_int, response.json["code"]) == (503, "not_ready")
+        assert "verifyd migrate" in response.json["detail"]
+        assert "schema" in client.get("/readyz").json["detail"]
+
+    def test_head_tells_it_too(self, world):
+        """HEAD has the status of GET."""
+        world.database.unlink()
+        response = world.client(None).request("HEAD", "/readyz")
+        assert (response.status_int, response.body) == (503, b"")

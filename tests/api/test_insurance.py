@@ -1,0 +1,364 @@
+"""GET /v1/vehicle/{registration}/insurance (spec 4, D19 to D21, D24)."""
+
+import re
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from app import clock
+
+DAY = "2025-07-01"
+ADDRESS = f"/v1/vehicle/AB12CDE/insurance?asOf={DAY}"
+VEHICLE = {
+    "registration": "AB12CDE",
+    "make": "Ford",
+    "model": "Focus",
+    "year": 2021,
+    "color": "Blue",
+    "lastUpdated": "2025-06-01T10:00:00Z",
+}
+POLICY = {
+    "registration": "AB12CDE",
+    "number": "POL-1",
+    "insurer": "Northgate Mutual",
+    "validFrom": "2025-01-01",
+    "validTo": "2025-12-31",
+    "type": "comprehensive",
+    "lastUpdated": "2025-06-02T11:00:00Z",
+}
+IMPOSSIBLE = {
+    "blank": "%20",
+    "hyphen": "-",
+    "thirteen characters": "ABCDEFGHIJKLM",
+    "thirteen letters from twelve": "%C3%9FABCDEFGHIJK",
+    "far too long": "A" * 4_000,
+    "NUL": "AB12%00CDE",
+    "only NUL": "%00",
+    "line feed": "AB12CDE%0A",
+    "tab": "AB12%09CDE",
+    "bad UTF-8": "%FF%FE",
+    "truncated UTF-8": "AB%C3",
+    "half a surrogate pair": "%ED%A0%80",
+    "emoji": "%F0%9F%9A%97",
+    "zero-width space": "AB12%E2%80%8BCDE",
+    "right-to-left override": "%E2%80%AEAB12",
+    "fraction": "%C2%BD",
+    "question mark": "%3F",
+    "percent sign": "AB12%25",
+    "encoded twice": "AB12%2520CDE",
+    "backslash": "AB%5C12",
+    "dots": "...",
+    "wildcard": "*",
+    "SQL": "A'%20OR%201=1--",
+    "markup": "%3Cb%3E",
+}
+BAD_DAYS = {
+    "blank": "asOf=",
+    "bare name": "asOf",
+    "word": "asOf=today",
+    "no such day": "asOf=2025-02-29",
+    "no such month": "asOf=2025-13-01",
+    "year zero": "asOf=0000-01-01",
+    "short month": "asOf=2025-7-01",
+    "compact": "asOf=20250701",
+    "week": "asOf=2025-W27-2",
+    "other order": "asOf=01-07-2025",
+    "with a time": "asOf=2025-07-01T00:00:00Z",
+    "trailing space": "asOf=2025-07-01%20",
+    "trailing line feed": "asOf=2025-07-01%0A",
+    "Arabic digits": "asOf=%D9%A2%D9%A0%D9%A2%D9%A5-07-01",
+    "bad UTF-8": "asOf=%FF",
+    "NUL": "asOf=%00",
+    "far too long": "asOf=2025-07-01" + "0" * 3_000,
+    "given twice": "asOf=2025-07-01&asOf=2025-07-01",
+}
+
+
+@pytest.fixture
+def insured(world):
+    """AB12CDE, described and insured throughout the year 2025."""
+    world.load([VEHICLE])
+    world.load([POLICY])
+
+
+def insurance(client, query=f"?asOf={DAY}", plate="AB12CDE"):
+    """The answer's body, if the plate is known."""
+    response = client.get(f"/v1/vehicle/{plate}/insurance{query}")
+    assert response.status_int == 200
+    return response.json
+
+
+class Test200:
+    def test_spec_4_vehicle_insurance_verification(self, alice, insured):
+        """Below the base address the operation answers with the insurance record."""
+        response = alice.get(ADDRESS)
+        assert response.status_int == 200
+        assert response.content_type == "application/json"
+        assert response.json == {
+            "registration": "AB12CDE",
+            "insured": True,
+            "policy": {
+                "number": "POL-1",
+                "insurer": "Northgate Mutual",
+                "validFrom": "2025-01-01",
+                "validTo": "2025-12-31",
+                "type": "comprehensive",
+            },
+            "vehicle": {"make": "Ford", "model": "Focus", "year": 2021, "color": "Blue"},
+            "lastUpdated": "2025-06-02T11:00:00Z",
+        }
+
+    def test_spec_2_insurance_registration_is_the_one_queried(self, alice, insured):
+        """The registration number queried, in its canonical form."""
+        assert insurance(alice, plate="ab12%20cde")["registration"] == "AB12CDE"
+
+    @pytest.mark.parametrize(("day", "expected"), [("2025-12-31", True), ("2026-01-01", False)])
+    def test_spec_2_insurance_insured_is_a_boolean(self, alice, insured, day, expected):
+        """True or false, whether the vehicle is insured on the day."""
+        assert insurance(alice, f"?asOf={day}")["insured"] is expected
+
+    def test_spec_2_insurance_policy_is_an_object(self, alice, insured):
+        """The policy's five members, and no others."""
+        policy = insurance(alice)["policy"]
+        assert set(policy) == {"number", "insurer", "validFrom", "validTo", "type"}
+
+    def test_spec_2_insurance_vehicle_is_an_object(self, alice, insured):
+        """The vehicle's four members, and no others."""
+        assert set(insurance(alice)["vehicle"]) == {"make", "model", "year", "color"}
+
+    def test_spec_2_insurance_last_updated_is_a_utc_timestamp(self, alice, insured):
+        """ISO 8601, in UTC, whole seconds."""
+        form = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+        assert re.fullmatch(form, insurance(alice)["lastUpdated"])
+
+    def test_spec_2_policy_number_is_a_string(self, alice, insured):
+        """The number as the register has it."""
+        assert insurance(alice)["policy"]["number"] == "POL-1"
+
+    def test_spec_2_policy_insurer_is_a_string(self, alice, insured):
+        """The insurer's name."""
+        assert insurance(alice)["policy"]["insurer"] == "Northgate Mutual"
+
+    def test_spec_2_policy_valid_from_is_a_date(self, alice, insured):
+        """The first day, as YYYY-MM-DD."""
+        assert insurance(alice)["policy"]["validFrom"] == "2025-01-01"
+
+    def test_spec_2_policy_valid_to_is_a_date(self, alice, insured):
+        """The last day, as YYYY-MM-DD."""
+        assert insurance(alice)["policy"]["validTo"] == "2025-12-31"
+
+    def test_spec_2_policy_type_is_a_string(self, alice, insured):
+        """The type in the register's own words."""
+        assert insurance(alice)["policy"]["type"] == "comprehensive"
+
+    def test_spec_2_vehicle_make_is_a_string(self, alice, insured):
+        """The make."""
+        assert insurance(alice)["vehicle"]["make"] == "Ford"
+
+    def test_spec_2_vehicle_model_is_a_string(self, alice, insured):
+        """The model."""
+        assert insurance(alice)["vehicle"]["model"] == "Focus"
+
+    def test_spec_2_vehicle_year_is_an_integer(self, alice, insured):
+        """The year is a number, never a text."""
+        year = insurance(alice)["vehicle"]["year"]
+        assert (type(year), year) == (int, 2021)
+
+    def test_spec_2_vehicle_color_is_a_string(self, alice, insured):
+        """The colour."""
+        assert insurance(alice)["vehicle"]["color"] == "Blue"
+
+    def test_known_but_uninsured_is_no_error(self, alice, world):
+        """A vehicle without insurance is answered, with false and no policy (D20)."""
+        world.load([VEHICLE])
+        answer = insurance(alice)
+        assert (answer["insured"], answer["policy"]) == (False, None)
+
+    def test_a_flag_counts_if_no_policy_is_known(self, alice, world):
+        """A register that knows only yes or no decides, whatever the day."""
+        world.load([VEHICLE | {"insured": True}])
+        answer = insurance(alice, "?asOf=1999-01-01")
+        assert (answer["insured"], answer["policy"]) == (True, None)
+
+    def test_what_nobody_knows_is_null(self, alice, world):
+        """A plate known only through a policy is known, with an empty description (D24)."""
+        world.load([POLICY | {"insurer": None, "type": None}])
+        answer = insurance(alice)
+        assert answer["vehicle"] == dict.fromkeys(("make", "model", "year", "color"))
+        assert (answer["policy"]["insurer"], answer["policy"]["type"]) == (None, None)
+
+    def test_a_plate_known_by_a_fine_is_known(self, alice, world):
+        """A fine makes its plate known (D24)."""
+        world.load([{"reference": "F-1", "registration": "AB12CDE", "amount": "5"}])
+        answer = insurance(alice)
+        assert (answer["insured"], answer["policy"]) == (False, None)
+        assert answer["vehicle"] == dict.fromkeys(("make", "model", "year", "color"))
+
+    @pytest.mark.parametrize(
+        "sent",
+        [
+            "M%C3%9CAB123",
+            "m%C3%BC-ab%20123",
+            "M%C3%9C%20AB%20123",
+            "MU%CC%88AB123",
+            "%EF%BC%AD%C3%9C%EF%BC%A1%EF%BC%A2%EF%BC%91%EF%BC%92%EF%BC%93",
+            "M%C3%9C%C2%A0AB%E2%80%91123",
+        ],
+    )
+    def test_a_plate_is_found_in_any_notation(self, alice, world, sent):
+        """Case, spaces, hyphens, width and composition make no difference (D19)."""
+        world.load([{"registration": "MÜ AB 123", "make": "BMW"}])
+        assert insurance(alice, plate=sent)["registration"] == "MÜAB123"
+
+    def test_unknown_parameters_are_ignored(self, alice, insured):
+        """A parameter that means nothing here does no harm."""
+        assert insurance(alice, f"?asOf={DAY}&explain=maybe&x=1&x=2") == insurance(alice)
+
+    def test_head_is_get_without_a_body(self, alice, insured):
+        """HEAD works wherever GET does (D1)."""
+        head, get = alice.request("HEAD", ADDRESS), alice.get(ADDRESS)
+        assert (head.status_int, head.body) == (200, b"")
+        assert head.headers["Content-Length"] == get.headers["Content-Length"]
+
+    def test_two_statements_however_many_registers(self, alice, world, insured, statements):
+        """One query for the key and one for the vehicle; attaching is done once a worker."""
+        for register in ("rdw", "zeta"):
+            world.load([VEHICLE], register=register)
+            world.load([POLICY], register=register)
+        insurance(alice)
+        with statements() as seen:
+            insurance(alice)
+        assert len(seen) == 2
+        assert '"api_key"' in seen[0]
+        assert all(f'"register_{name}"' in seen[1] for name in ("native", "rdw", "zeta"))
+
+
+class TestLastUpdated:
+    def test_it_is_the_newest_of_the_rows_used(self, alice, world, insured):
+        """The source's own time, of the vehicle or of the policy that is answered (D21)."""
+        assert insurance(alice)["lastUpdated"] == "2025-06-02T11:00:00Z"
+        world.load([VEHICLE | {"lastUpdated": "2025-06-03T01:00:00+02:00"}])
+        assert insurance(alice)["lastUpdated"] == "2025-06-02T23:00:00Z"
+
+    def test_without_a_source_time_it_is_that_of_the_load(self, alice, world, monkeypatch):
+        """The load that changed the row counts; one that brings it again unchanged does not."""
+        row = {"registration": "AB12CDE", "make": "Ford"}
+        for loaded_at, make in ((1_000_000_000, "Ford"), (1_100_000_000, "Ford")):
+            monkeypatch.setattr(clock, "now", lambda at=loaded_at: at)
+            world.load([row | {"make": make}])
+        assert insurance(alice)["lastUpdated"] == "2001-09-09T01:46:40Z"
+        monkeypatch.setattr(clock, "now", lambda: 1_200_000_000)
+        world.load([row | {"make": "Opel"}])
+        assert insurance(alice)["lastUpdated"] == "2008-01-10T21:20:00Z"
+
+    def test_it_is_never_the_time_of_the_request(self, alice, insured):
+        """Asking changes nothing: two answers are the same, byte for byte."""
+        assert alice.get(ADDRESS).body == alice.get(ADDRESS).body
+
+
+class TestToday:
+    # The days there and here are never the same: the zones are 26 hours apart.
+    AHEAD, BEHIND = ZoneInfo("Pacific/Kiritimati"), ZoneInfo("Etc/GMT+12")
+
+    def test_it_depends_on_the_time_zone(self, world):
+        """Without asOf the day is today in VERIFYD_TIMEZONE (D20)."""
+        world.load([POLICY | {"validFrom": str(clock.today(self.AHEAD)), "validTo": "9999-12-31"}])
+        ahead = world.client(world.alice_key, timezone=self.AHEAD)
+        behind = world.client(world.alice_key, timezone=self.BEHIND)
+        assert insurance(ahead, "")["insured"] is True
+        assert insurance(behind, "")["insured"] is False
+
+    def test_as_of_asks_for_another_day(self, world):
+        """With asOf the zone makes no difference."""
+        world.load([POLICY])
+        behind = world.client(world.alice_key, timezone=self.BEHIND)
+        days = ("2024-12-31", "2025-01-01", "2025-12-31", "2026-01-01")
+        answers = [insurance(behind, f"?asOf={day}")["insured"] for day in days]
+        assert answers == [False, True, True, False]
+
+    @pytest.mark.parametrize("day", ["0001-01-01", "9999-12-31"])
+    def test_the_calendar_is_taken_whole(self, alice, insured, day):
+        """The first and the last day of the calendar can be asked about."""
+        assert insurance(alice, f"?asOf={day}")["insured"] is False
+
+
+class Test400:
+    @pytest.mark.parametrize("plate", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
+    def test_spec_7_bad_request_registration(self, alice, plate):
+        """What cannot be a registration is refused as malformed (D19)."""
+        response = alice.get(f"/v1/vehicle/{plate}/insurance")
+        assert (response.status_int, response.json["code"]) == (400, "invalid_registration")
+        assert response.json["title"] == "Bad Request"
+
+    @pytest.mark.parametrize("query", BAD_DAYS.values(), ids=BAD_DAYS)
+    def test_spec_7_bad_request_as_of(self, alice, query):
+        """A day that is none, or two days, are refused; the parameter is named."""
+        response = alice.get(f"/v1/vehicle/AB12CDE/insurance?{query}")
+        assert (response.status_int, response.json["code"]) == (400, "invalid_parameter")
+        assert "asOf" in response.json["detail"]
+
+    def test_an_unknown_plate_does_not_hide_a_bad_parameter(self, alice):
+        """The request is judged before the registers are asked."""
+        response = alice.get("/v1/vehicle/NONE1/insurance?asOf=x")
+        assert response.json["code"] == "invalid_parameter"
+
+    def test_the_refusal_does_not_repeat_what_was_sent(self, alice):
+        """A hostile plate is not echoed."""
+        response = alice.get("/v1/vehicle/%3Cscript%3E/insurance")
+        assert b"script" not in response.body
+
+
+class Test401:
+    @pytest.mark.parametrize("path", [ADDRESS, "/v1/vehicle/%00/insurance?asOf=x"])
+    def test_spec_5_rule_4_without_a_key(self, stranger, insured, path):
+        """Nobody learns anything without a key, not even that a request is malformed."""
+        response = stranger.get(path)
+        assert (response.status_int, response.json["code"]) == (401, "unauthorized")
+
+    def test_spec_5_rule_3_either_header_opens(self, world, stranger, insured):
+        """The key is taken from X-API-Key as well."""
+        response = stranger.get(ADDRESS, headers={"X-API-Key": world.alice_key})
+        assert response.status_int == 200
+
+
+class Test404:
+    def test_spec_7_not_found_vehicle(self, alice, insured):
+        """A plate that no register mentions is not found."""
+        response = alice.get("/v1/vehicle/ZZ99ZZZ/insurance")
+        assert (response.status_int, response.json["code"]) == (404, "vehicle_not_found")
+        assert response.json["title"] == "Not Found"
+        assert response.json["detail"] == "Vehicle not found"
+
+    def test_before_the_first_load_nothing_is_found(self, alice):
+        """An installation without registers answers, with 404."""
+        assert alice.get(ADDRESS).json["code"] == "vehicle_not_found"
+
+    @pytest.mark.parametrize("plate", ["A812CDE", "AB1ZCDE", "%D0%90B12CDE", "AB12CD", "AB12CDEE"])
+    def test_look_alikes_are_other_plates(self, alice, insured, plate):
+        """Letters are never swapped, and no part of a plate finds the whole (D19)."""
+        assert alice.get(f"/v1/vehicle/{plate}/insurance").status_int == 404
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "/v1/vehicle/AB12CDE/insurance/",
+            "/v1/vehicle/AB12CDE",
+            "/v1/vehicle/AB12%2FCDE/insurance",
+            "/v1/vehicle/%2F/insurance",
+            "/vehicle/AB12CDE/insurance",
+            "/V1/vehicle/AB12CDE/insurance",
+        ],
+    )
+    def test_another_path_is_another_path(self, alice, path):
+        """A trailing slash, an encoded slash, another version: nothing is there (D1)."""
+        response = alice.get(path)
+        assert (response.status_int, response.json["code"]) == (404, "not_found")
+
+
+class Test405:
+    @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+    def test_it_can_only_be_read(self, alice, method):
+        """The methods that are taken are named."""
+        response = alice.request(method, ADDRESS)
+        assert (response.status_int, response.json["code"]) == (405, "method_not_allowed")
+        assert set(response.headers["Allow"].split(", ")) == {"GET", "HEAD", "OPTIONS"}

@@ -1,0 +1,102 @@
+"""Routes, resources and the OpenAPI document hold together."""
+
+import re
+
+import falcon.inspect
+import pytest
+
+from app.http.authentication import is_open
+from app.main import create_app
+from app.routes import ENDPOINTS
+from tests.contract.answers import document, find_operation
+
+UNDOCUMENTED = "/docs/{asset}"
+RESPONDERS = [
+    pytest.param(endpoint, method, id=f"{method} {endpoint.path}")
+    for endpoint in ENDPOINTS
+    for method in ("GET", "POST", "PUT", "PATCH", "DELETE")
+    if hasattr(endpoint.resource, f"on_{method.lower()}")
+]
+EVERY = [pytest.param(endpoint, id=endpoint.path) for endpoint in ENDPOINTS]
+
+
+def methods_of(resource):
+    """Return the methods that a resource has responders for, HEAD aside."""
+    names = {name.removeprefix("on_").upper() for name in vars(resource) if name.startswith("on_")}
+    return names - {"HEAD"}
+
+
+def test_each_path_is_routed_once():
+    """No path has two resources, and no resource two paths."""
+    assert len({endpoint.path for endpoint in ENDPOINTS}) == len(ENDPOINTS)
+    assert len({endpoint.resource for endpoint in ENDPOINTS}) == len(ENDPOINTS)
+
+
+def test_every_route_is_documented_and_the_other_way_round():
+    """Paths and methods of the table are those of the document, but for the page's assets."""
+    routed = {
+        (endpoint.path, method)
+        for endpoint in ENDPOINTS
+        for method in methods_of(endpoint.resource)
+        if endpoint.path != UNDOCUMENTED
+    }
+    documented = {
+        (path, method.upper()) for path, item in document()["paths"].items() for method in item
+    }
+    assert routed == documented
+
+
+def test_spec_4_the_operations_come_in_the_specs_order():
+    """The table of endpoints can be read beside spec 4."""
+    assert [endpoint.path for endpoint in ENDPOINTS[:5]] == [
+        "/api/domains",
+        "/api/domains/{domain}",
+        "/v1/vehicle/{registration}/insurance",
+        "/v1/vehicle/bulk-insurance",
+        "/v1/compliance/{registration}",
+    ]
+
+
+@pytest.mark.parametrize(("endpoint", "method"), RESPONDERS)
+def test_a_responders_docstring_begins_with_its_route(endpoint, method):
+    """Who reads a responder sees what it answers."""
+    responder = getattr(endpoint.resource, f"on_{method.lower()}")
+    assert responder.__doc__.startswith(f"{method} {endpoint.path}.")
+
+
+@pytest.mark.parametrize("endpoint", EVERY)
+def test_head_is_answered_wherever_get_is(endpoint):
+    """HEAD has the responder of GET (D1)."""
+    resource = endpoint.resource
+    assert getattr(resource, "on_head", None) is getattr(resource, "on_get", None)
+
+
+@pytest.mark.parametrize("endpoint", EVERY)
+def test_a_responder_takes_what_its_path_names(endpoint):
+    """Each `{name}` in a path is an argument of its responders."""
+    named = set(re.findall(r"\{(\w+)\}", endpoint.path))
+    for method in methods_of(endpoint.resource):
+        code = getattr(endpoint.resource, f"on_{method.lower()}").__code__
+        assert set(code.co_varnames[3 : code.co_argcount]) == named
+
+
+@pytest.mark.parametrize("endpoint", EVERY)
+def test_an_endpoint_says_where_it_is_specified(endpoint):
+    """Each cites sections of the spec or numbered decisions."""
+    assert re.fullmatch(r"(spec \d, )?D\d+( to D\d+)?(, D\d+)*", endpoint.source)
+
+
+@pytest.mark.parametrize("endpoint", EVERY)
+def test_the_open_paths_are_documented_as_open(endpoint):
+    """The document demands a key exactly where the service does (D2)."""
+    operation = find_operation("GET", endpoint.path) or find_operation("POST", endpoint.path)
+    if endpoint.path != UNDOCUMENTED:
+        assert operation
+        assert is_open(endpoint.path) == (operation.get("security") == [])
+
+
+def test_the_table_is_what_is_served(world):
+    """Every path of the table is routed to its resource, and nothing besides."""
+    routes = falcon.inspect.inspect_routes(create_app(world.config))
+    served = {route.path: route.class_name for route in routes}
+    assert served == {endpoint.path: endpoint.resource.__name__ for endpoint in ENDPOINTS}

@@ -1,0 +1,233 @@
+"""What an operator does with accounts, plans and keys (D3, D12)."""
+
+from datetime import date
+
+import pytest
+
+from app import clock
+from app.accounts.administration import (
+    create_account,
+    create_key,
+    end_of_day,
+    list_accounts,
+    list_keys,
+    list_plans,
+    require_account,
+    require_key,
+    revoke_key,
+    rotate_key,
+    set_account_plan,
+    set_plan,
+)
+from app.accounts.authentication import Authenticator
+from app.accounts.models import ApiKey
+from app.errors import OperatorError
+
+LIMITS = {"requests": 10, "window_seconds": 60, "bulk_max": 5, "domains_max": 3}
+
+
+@pytest.fixture
+def engine(world):
+    """The database of an installation with the accounts alice and bob."""
+    return world.engine
+
+
+@pytest.fixture
+def find_caller(engine):
+    """Tells whom a key stands for."""
+    return Authenticator(engine).find_caller
+
+
+class TestAccounts:
+    def test_an_account_is_on_the_standard_plan_unless_told(self, engine):
+        """`standard` is the default (D12)."""
+        assert create_account(engine, "carol").plan_id == "standard"
+        assert create_account(engine, "dave", "free").plan_id == "free"
+
+    def test_accounts_are_listed_by_name(self, engine):
+        """The order is that of the names."""
+        create_account(engine, "aaron")
+        assert [account.name for account in list_accounts(engine)] == ["aaron", "alice", "bob"]
+
+    def test_each_account_has_a_tag_of_its_own(self, engine):
+        """Six characters of base62, the public part of its keys."""
+        tags = {account.tag for account in list_accounts(engine)}
+        assert len(tags) == 2
+        assert all(len(tag) == 6 and tag.isalnum() for tag in tags)
+
+    def test_a_name_is_taken_once(self, engine):
+        """A second account of a name is refused; spaces around it do not make another."""
+        with pytest.raises(OperatorError, match="already an account named alice"):
+            create_account(engine, " alice ")
+        assert len(list_accounts(engine)) == 2
+
+    @pytest.mark.parametrize("name", ["", " ", "x" * 101, "a\nb", "a\x00b", "a\x1b[31m"])
+    def test_a_name_is_short_printable_text(self, engine, name):
+        """Nothing else gets into listings and logs."""
+        with pytest.raises(OperatorError, match="1 to 100 printable characters"):
+            create_account(engine, name)
+
+    def test_an_unknown_plan_is_refused_with_those_there_are(self, engine):
+        """The refusal names what could have been meant, and nothing is stored."""
+        with pytest.raises(OperatorError, match="free, standard, enterprise"):
+            create_account(engine, "carol", "gold")
+        with pytest.raises(OperatorError, match="no plan named gold"):
+            set_account_plan(engine, "alice", "gold")
+        assert len(list_accounts(engine)) == 2
+        assert require_account(engine, "alice").plan_id == "standard"
+
+    def test_an_unknown_account_is_refused(self, engine):
+        """No command makes an account by mistake."""
+        for action in (require_account, create_key, list_keys):
+            with pytest.raises(OperatorError, match="no account named carol"):
+                action(engine, "carol")
+
+    def test_a_changed_plan_is_the_callers_plan(self, engine, world, find_caller):
+        """The next request of the account is under the new plan; others keep theirs."""
+        assert find_caller(world.alice_key).bulk_max == 1_000
+        set_account_plan(engine, "alice", "enterprise")
+        assert find_caller(world.alice_key).bulk_max == 10_000
+        assert find_caller(world.bob_key).bulk_max == 1_000
+
+
+class TestPlans:
+    def test_the_three_plans_of_the_design_are_there(self, engine):
+        """`free`, `standard` and `enterprise` with the numbers of D12."""
+        assert [tuple(plan.__data__.values()) for plan in list_plans(engine)] == [
+            ("free", 60, 60, 100, 100),
+            ("standard", 600, 60, 1_000, 1_000),
+            ("enterprise", 6_000, 60, 10_000, 10_000),
+        ]
+
+    def test_a_plan_can_be_added_and_changed(self, engine):
+        """The same name again changes the plan in place."""
+        set_plan(engine, "tiny", **LIMITS)
+        changed = set_plan(engine, "tiny", **{**LIMITS, "bulk_max": 7})
+        assert (changed.requests, changed.bulk_max) == (10, 7)
+        assert len(list_plans(engine)) == 4
+
+    @pytest.mark.parametrize(
+        "limit",
+        [
+            {"requests": 0},
+            {"requests": 10**9 + 1},
+            {"window_seconds": 0},
+            {"window_seconds": 366 * 86_400 + 1},
+            {"bulk_max": 0},
+            {"bulk_max": 10_001},
+            {"domains_max": -1},
+            {"domains_max": 1_000_001},
+        ],
+    )
+    def test_numbers_out_of_range_are_refused_by_name(self, engine, limit):
+        """Each number has limits, which the refusal names; nothing is stored."""
+        option = next(iter(limit)).replace("window_seconds", "window").replace("_", "-")
+        with pytest.raises(OperatorError, match=f"--{option} must be from"):
+            set_plan(engine, "tiny", **{**LIMITS, **limit})
+        assert len(list_plans(engine)) == 3
+
+
+class TestKeys:
+    def test_a_key_has_label_account_and_time(self, engine):
+        """A key is stored with what tells it from others."""
+        before = clock.now()
+        key, token = create_key(engine, "alice", " build server ")
+        assert (key.id, key.label, key.account.name) == (token.key_id, "build server", "alice")
+        assert before <= key.created_at <= clock.now()
+        assert (key.expires_at, key.revoked_at) == (None, None)
+
+    def test_keys_are_listed_for_an_account_or_all(self, engine):
+        """Each key brings its account."""
+        create_key(engine, "alice", "second")
+        assert [key.account.name for key in list_keys(engine, "alice")] == ["alice", "alice"]
+        assert {key.account.name for key in list_keys(engine)} == {"alice", "bob"}
+
+    def test_a_key_must_expire_in_the_future(self, engine):
+        """A key that is dead when made is a mistake."""
+        for moment in (clock.now(), 0, -1):
+            with pytest.raises(OperatorError, match="in the future"):
+                create_key(engine, "alice", expires_at=moment)
+
+    def test_a_key_that_is_not_there_is_refused(self, engine):
+        """A mistyped id is told, and no key is touched."""
+        for action in (require_key, revoke_key, rotate_key):
+            with pytest.raises(OperatorError, match="no key nothere1"):
+                action(engine, "nothere1")
+
+    def test_an_expiry_date_includes_its_day(self):
+        """A key that expires on a date ends with the midnight after it, in UTC."""
+        assert clock.iso_utc(end_of_day(date(2026, 2, 28))) == "2026-03-01T00:00:00Z"
+
+    def test_a_revoked_key_is_over_at_once(self, engine, world, find_caller):
+        """Revoking ends that key and no other."""
+        key_id = find_caller(world.alice_key).key_id
+        other = create_key(engine, "alice")[1].text
+        assert revoke_key(engine, key_id).revoked_at is not None
+        assert find_caller(world.alice_key) is None
+        assert find_caller(other) is not None
+        assert find_caller(world.bob_key) is not None
+
+    def test_revoking_again_changes_nothing(self, engine, world, find_caller):
+        """The time of the first revocation stays."""
+        key_id = find_caller(world.alice_key).key_id
+        ApiKey.update(revoked_at=5).where(ApiKey.id == key_id).execute(engine)
+        assert revoke_key(engine, key_id).revoked_at == 5
+
+
+class TestRotation:
+    @pytest.fixture
+    def old(self, engine):
+        """A labelled key of alice that expires in an hour."""
+        return create_key(engine, "alice", "server", expires_at=clock.now() + 3_600)[0]
+
+    def test_the_new_key_takes_over_account_label_and_expiry(self, engine, old):
+        """Nothing but id and secret is new."""
+        new, _ = rotate_key(engine, old.id)
+        assert new.id != old.id
+        assert new.secret_hash != old.secret_hash
+        for member in ("account_id", "label", "expires_at"):
+            assert getattr(new, member) == getattr(old, member)
+
+    def test_the_old_key_ends_after_its_grace(self, engine, old):
+        """The grace counts from now."""
+        before = clock.now()
+        rotate_key(engine, old.id, grace_seconds=60)
+        ends_at = require_key(engine, old.id).expires_at or 0
+        assert before + 60 <= ends_at <= clock.now() + 60
+
+    def test_the_grace_is_a_day_unless_told(self, engine, world, find_caller):
+        """A key without expiry lives on for 24 hours; the new one has none either."""
+        key_id = find_caller(world.alice_key).key_id
+        new, _ = rotate_key(engine, key_id)
+        assert new.expires_at is None
+        ends_at = require_key(engine, key_id).expires_at or 0
+        assert abs(ends_at - clock.now() - 86_400) <= 2
+
+    def test_the_grace_never_lengthens_a_keys_life(self, engine, old):
+        """A key that expires before the grace is over expires then."""
+        rotate_key(engine, old.id, grace_seconds=86_400)
+        assert require_key(engine, old.id).expires_at == old.expires_at
+
+    def test_without_grace_the_old_key_ends_at_once(self, engine, world, find_caller):
+        """A grace of nought is for keys that leaked."""
+        new = rotate_key(engine, find_caller(world.alice_key).key_id, grace_seconds=0)[1]
+        assert find_caller(world.alice_key) is None
+        assert find_caller(new.text) is not None
+
+    def test_a_key_that_no_longer_works_cannot_be_rotated(self, engine, old):
+        """Rotating must not bring a revoked or expired key's access back."""
+        ApiKey.update(expires_at=clock.now()).where(ApiKey.id == old.id).execute(engine)
+        with pytest.raises(OperatorError, match="no longer works"):
+            rotate_key(engine, old.id)
+        ApiKey.update(expires_at=None).where(ApiKey.id == old.id).execute(engine)
+        revoke_key(engine, old.id)
+        with pytest.raises(OperatorError, match="no longer works"):
+            rotate_key(engine, old.id)
+        assert len(list_keys(engine, "alice")) == 2
+
+    @pytest.mark.parametrize("grace_seconds", [-1, 366 * 86_400 + 1])
+    def test_a_grace_out_of_range_is_refused(self, engine, old, grace_seconds):
+        """Nothing is rotated into the past, nor for ever."""
+        with pytest.raises(OperatorError, match="--grace must be from 0 to"):
+            rotate_key(engine, old.id, grace_seconds=grace_seconds)
+        assert require_key(engine, old.id).expires_at == old.expires_at

@@ -1,0 +1,268 @@
+"""Bodies are taken in whole and decoded strictly (D5, D6)."""
+
+import io
+import json
+import time
+from contextlib import suppress
+
+import falcon.testing
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.errors import Problem
+from app.http.bodies import BODY_BYTES_MAX, DRAINED_BYTES_MAX, BodyIntake, answer, read_json
+from app.http.context import Request
+from tests.contract.malformed import no_objects, not_json
+
+KNOWN = '"name": "a", "names": ["x"]'
+NOT_JSON = not_json(KNOWN)
+NO_OBJECTS = no_objects(KNOWN)
+
+
+class Shape(msgspec.Struct):
+    """What the bodies of these tests should be."""
+
+    name: str
+    names: list[str] = []
+
+
+def taken_in(stream, **environ):
+    """Return what is kept of a body: its bytes, or the refusal."""
+    environ = {**falcon.testing.create_environ(method="POST"), **environ, "wsgi.input": stream}
+    request = Request(environ)
+    BodyIntake().process_request(request, falcon.Response())
+    return request.context.body
+
+
+def read(body, content_type="application/json"):
+    """Read a body as the shape."""
+    headers = {"Content-Type": content_type}
+    environ = falcon.testing.create_environ(method="POST", body=body, headers=headers)
+    request = Request(environ)
+    BodyIntake().process_request(request, falcon.Response())
+    return read_json(request, Shape)
+
+
+def refusal(body):
+    """Return the refusal of a body."""
+    with pytest.raises(Problem) as caught:
+        read(body)
+    return caught.value
+
+
+class GoneClient(io.BytesIO):
+    """A body whose sender hangs up."""
+
+    def read(self, *_):
+        raise ConnectionResetError
+
+
+class BadChunk(io.BytesIO):
+    """A body in which a server's parser finds a fault of its own kind after a while."""
+
+    def read(self, size=-1):
+        part = super().read(size)
+        if not part:
+            raise ValueError("bad chunk")
+        return part
+
+
+class TestIntake:
+    @pytest.mark.parametrize("length", [0, 1, BODY_BYTES_MAX])
+    def test_a_body_is_read_as_long_as_it_says(self, length):
+        """What follows the body stays unread."""
+        stream = io.BytesIO(b"x" * length + b"next")
+        assert taken_in(stream, CONTENT_LENGTH=str(length)) == b"x" * length
+        assert stream.read() == b"next"
+
+    @pytest.mark.parametrize("environ", [{}, {"CONTENT_LENGTH": ""}])
+    def test_no_length_is_no_body(self, environ):
+        """Nothing is read that was not announced."""
+        assert taken_in(io.BytesIO(b"x"), **environ) == b""
+
+    def test_a_large_body_is_thrown_away(self):
+        """A body over 1 MiB is refused, and read to its end so that the answer gets through."""
+        stream = io.BytesIO(b"x" * (BODY_BYTES_MAX + 1) + b"next")
+        body = taken_in(stream, CONTENT_LENGTH=str(BODY_BYTES_MAX + 1))
+        assert body.code == "body_too_large"
+        assert stream.read() == b"next"
+
+    def test_throwing_away_has_a_limit(self):
+        """Of a body over 4 MiB no more than that is read."""
+        stream = io.BytesIO(b"x" * (DRAINED_BYTES_MAX + 10))
+        taken_in(stream, CONTENT_LENGTH=str(DRAINED_BYTES_MAX + 10))
+        assert stream.tell() == DRAINED_BYTES_MAX == 4 * 1024 * 1024
+
+    @pytest.mark.parametrize("digits", ["9" * 18, "9" * 19, "9" * 10_000])
+    def test_a_length_of_any_size_is_understood(self, digits):
+        """A number that no machine can count to is too large, not a failure."""
+        assert taken_in(io.BytesIO(), CONTENT_LENGTH=digits).code == "body_too_large"
+
+    @pytest.mark.parametrize("length", ["-1", "+1", "1.0", "0x1", "1,1", "x", " ", "\u0661"])
+    def test_a_length_must_be_a_number(self, length):
+        """Anything but digits is refused."""
+        assert taken_in(io.BytesIO(b"x"), CONTENT_LENGTH=length).code == "invalid_request"
+
+    @pytest.mark.parametrize("stream", [io.BytesIO(b"abc"), GoneClient()])
+    def test_a_body_cut_off_is_refused(self, stream):
+        """A body that ends early, or whose sender hangs up, was not sent whole."""
+        assert taken_in(stream, CONTENT_LENGTH="4").code == "invalid_request"
+
+    @pytest.mark.parametrize("kind", [io.BytesIO, GoneClient, BadChunk])
+    def test_a_chunked_body_is_refused(self, kind):
+        """A body without a length is thrown away and refused, malformed chunks or not."""
+        stream = kind(b"x" * 100_000)
+        body = taken_in(stream, HTTP_TRANSFER_ENCODING="chunked")
+        assert body.code == "invalid_request"
+        assert kind is GoneClient or stream.tell() == 100_000
+
+    def test_an_endless_chunked_body_is_not_read_forever(self):
+        """No more than 4 MiB of a chunked body are thrown away."""
+        stream = io.BytesIO(b"x" * (DRAINED_BYTES_MAX + 10))
+        taken_in(stream, HTTP_TRANSFER_ENCODING="chunked")
+        assert stream.tell() == DRAINED_BYTES_MAX
+
+
+class TestJson:
+    def test_a_body_becomes_the_shape(self):
+        """Known members are read, unknown ones ignored."""
+        shape = read('{"x": {"name": 1}, "name": "ä", "names": ["b"]}'.encode())
+        assert (shape.name, shape.names) == ("ä", ["b"])
+
+    @pytest.mark.parametrize("fault", NOT_JSON)
+    def test_what_is_not_json_is_refused(self, fault):
+        """Every kind of text that is not JSON, and what msgspec lets pass (DESIGN 5)."""
+        assert refusal(NOT_JSON[fault]).code == "invalid_json"
+
+    @pytest.mark.parametrize("kind", NO_OBJECTS)
+    def test_what_is_no_object_is_refused(self, kind):
+        """JSON of another kind is at fault at its root."""
+        problem = refusal(NO_OBJECTS[kind])
+        assert (problem.code, problem.errors[0]["pointer"]) == ("invalid_body", "")
+
+    @pytest.mark.parametrize(
+        ("body", "pointer", "detail"),
+        [
+            (b"{}", "/name", "The member name is missing."),
+            (b'{"name": 1}', "/name", "Expected `str`, got `int`."),
+            (b'{"name": "a", "names": "x"}', "/names", "Expected `array`, got `str`."),
+            (b'{"name": "a", "names": ["x", null]}', "/names/1", "Expected `str`, got `null`."),
+        ],
+    )
+    def test_the_member_at_fault_is_pointed_at(self, body, pointer, detail):
+        """A JSON pointer (RFC 6901) and a sentence tell what is wrong where."""
+        problem = refusal(body)
+        assert problem.code == "invalid_body"
+        assert problem.errors == ({"pointer": pointer, "detail": detail},)
+
+    @pytest.mark.parametrize(
+        "text",
+        ["\\\\u0000", "\\\\\\\\ud800", "\\ud83d\\ude00", "\\uD83D\\uDE00", "\\u0001", "\\\\"],
+    )
+    def test_harmless_escapes_are_let_pass(self, text):
+        """An escaped backslash before `u0000` is no NUL; a pair of surrogates is a character."""
+        body = f'{{"name": "a{text}b", "x": "{text}"}}'.encode()
+        assert read(body).name == json.loads(body)["name"]
+
+    def test_escapes_are_checked_in_linear_time(self):
+        """A body full of backslashes takes no longer to check than any other."""
+        bodies = [
+            b'"' + part * (500_000 // len(part)) for part in (b"\\", b"\\\\u0000", b"\\u00e4")
+        ]
+        started = time.perf_counter()
+        for body in bodies:
+            refusal(body)
+        assert time.perf_counter() - started < 2
+
+    @pytest.mark.parametrize(
+        ("content_type", "is_taken"),
+        [
+            ("application/json", True),
+            ("APPLICATION/JSON; CHARSET=UTF-8", True),
+            ('application/json;charset="utf-8"', True),
+            ("application/json; charset=utf-16", False),
+            ("application/json; charset=utf-8; x=1", False),
+            ("application/jsonx", False),
+            ("text/json", False),
+            ("", False),
+        ],
+    )
+    def test_the_content_type_is_json_in_utf_8(self, content_type, is_taken):
+        """Another type, charset or parameter is refused before the body is looked at."""
+        if is_taken:
+            assert read(b'{"name": "a"}', content_type).name == "a"
+        else:
+            with pytest.raises(Problem) as caught:
+                read(b"{", content_type)
+            assert caught.value.code == "unsupported_media_type"
+
+    def test_an_answer_is_compact_json(self):
+        """Answers are UTF-8 without blanks."""
+        response = falcon.Response()
+        answer(response, {"name": "ä", "next": None})
+        assert response.data == '{"name":"ä","next":null}'.encode()
+        assert response.content_type == "application/json"
+
+
+clean_texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
+numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+values = st.recursive(
+    st.none() | st.booleans() | numbers | clean_texts,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(clean_texts, inner, max_size=4),
+    max_leaves=10,
+)
+unclean = st.sampled_from(["\0", "\ud800", "\udfff", "\udc00\ud800", "\udc00\udc00"])
+pieces = [b"\\", b'"', b"\\u0000", b"\\ud83d", b"\\ude00", b"\\ud800", b"\xff", b"\xc3\xa4", b"\\u"]
+pieces += [b"\0", b"{", b"}", b"[", b"]", b",", b"NaN", b"-", b"0", b"1e9", b"/**/", b"\n", b"\x01"]
+
+
+def strictly(body):
+    """Return what the standard library makes of a body; ValueError if it is no clean JSON."""
+
+    def refuse(constant):
+        raise ValueError(constant)
+
+    document = json.loads(body.decode(), parse_constant=refuse)
+    text = json.dumps(document, ensure_ascii=False)
+    text.encode()  # raises UnicodeEncodeError, a ValueError, for half a surrogate pair
+    if "\\u0000" in text.replace("\\\\", ""):
+        raise ValueError("NUL")
+    return document
+
+
+@given(clean_texts, st.dictionaries(clean_texts, values, max_size=4), st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_all_clean_json_is_taken(name, others, is_ascii):
+    """Whatever else a JSON object holds, escaped or not, its known members are read."""
+    others = {key: value for key, value in others.items() if key not in ("name", "names")}
+    body = json.dumps({**others, "name": name}, ensure_ascii=is_ascii).encode()
+    assert read(body).name == name
+
+
+@given(clean_texts, unclean, clean_texts, st.sampled_from(["name", "x"]))
+@settings(max_examples=200, deadline=None)
+def test_no_unclean_text_is_taken(before, fault, after, member):
+    """A NUL or half a surrogate pair is refused wherever it stands."""
+    body = json.dumps({"name": "a", member: before + fault + after}).encode()
+    assert refusal(body).code == "invalid_json"
+
+
+@given(st.lists(st.tuples(st.integers(0, 60), st.sampled_from(pieces)), min_size=1, max_size=4))
+@settings(max_examples=1_000, deadline=None)
+def test_a_damaged_body_is_refused_or_still_json(damages):
+    """Whatever is taken, the standard library takes as well and reads the same."""
+    body = b'{"name": "a\\u00e4\\ud83d\\ude00", "x": {"y": ["\\\\u0000", 1.5e3, null]}}'
+    for place, piece in damages:
+        body = body[:place] + piece + body[place:]
+    with suppress(Problem):
+        name = read(body).name
+        assert strictly(body)["name"] == name
+
+
+@given(st.binary(max_size=200))
+@settings(max_examples=300, deadline=None)
+def test_any_bytes_are_answered(body):
+    """No body whatever fails in another way than by a refusal."""
+    assert refusal(body).kind.status == 400

@@ -1,0 +1,197 @@
+"""Registers come, change and go; every worker follows with its next request (D25, D26)."""
+
+import pytest
+
+from app.catalogue import (
+    REGISTERS_MAX,
+    Register,
+    RegisterRef,
+    in_precedence,
+    register_file,
+)
+from app.schema import migrate_register, opened_register
+from app.vehicles.models import Vehicle
+
+PLATE = "AB12CDE"
+ADDRESS = f"/v1/vehicle/{PLATE}/insurance"
+
+
+def make_of(client):
+    """What the service says the plate is; the status if it does not."""
+    answer = client.get(ADDRESS)
+    return answer.json["vehicle"]["make"] if answer.status_int == 200 else answer.status_int
+
+
+def describe(world, make, register="native"):
+    world.load([{"registration": PLATE, "make": make}], register=register)
+
+
+def build_generation(world, generation, make, register="native"):
+    """Put the next generation of a register beside the one in use."""
+    with opened_register(world.engine, register, generation) as (engine, schema):
+        migrate_register(engine, schema)
+        Vehicle.insert(registration=PLATE, make=make, updated=0).execute(engine)
+
+
+def file_of(world, register="native", generation=1):
+    return register_file(world.database, register, generation)
+
+
+class TestState:
+    @pytest.mark.parametrize(
+        ("state", "order", "names"),
+        [
+            ("", ("native",), []),
+            ("native/1/v", (), ["native"]),
+            ("mid/1/p,native/1/v,rdw/3/v", ("native", "rdw"), ["native", "rdw", "mid"]),
+            ("alpha/1/v,native/1/v,zeta/1/v", ("zeta", "native"), ["zeta", "native", "alpha"]),
+            ("alpha/1/v,beta/1/v", ("dvsa", "beta"), ["beta", "alpha"]),
+        ],
+    )
+    def test_registers_are_read_in_order_of_precedence(self, state, order, names):
+        """Those of the setting first, the others by name; who was never loaded is passed over."""
+        assert [ref.name for ref in in_precedence(state, order)] == names
+
+    def test_a_register_says_what_it_holds(self):
+        """Generation and kinds come with the name."""
+        (ref,) = in_precedence("rdw/12/fv", ())
+        assert ref == RegisterRef("rdw", 12, "fv")
+        assert ref.schema == "register_rdw"
+        assert [ref.holds(kind) for kind in ("vehicles", "policies", "fines")] == [1, 0, 1]
+
+    def test_each_generation_has_a_file_of_its_own(self, tmp_path):
+        """Beside the main database, named after register and generation (D25)."""
+        path = register_file(tmp_path / "verifyd.db", "rdw", 3)
+        assert path == tmp_path / "verifyd.register_rdw.3.db"
+
+
+class TestFollowing:
+    def test_the_first_register_counts_from_the_next_request(self, world, alice):
+        """An application that runs before anything was loaded finds what is loaded then."""
+        assert make_of(alice) == 404
+        describe(world, "Ford")
+        assert make_of(alice) == "Ford"
+
+    def test_a_further_register_counts_from_the_next_request(self, world, alice):
+        """A register that comes before the others in precedence takes over at once."""
+        describe(world, "Opel", register="rdw")
+        assert make_of(alice) == "Opel"
+        describe(world, "Ford", register="native")
+        assert make_of(alice) == "Ford"
+
+    def test_a_first_policy_counts_from_the_next_request(self, world, alice):
+        """A kind that the register did not hold before is looked for at once."""
+        describe(world, "Ford")
+        assert alice.get(ADDRESS).json["policy"] is None
+        dates = {"validFrom": "2025-01-01", "validTo": "2025-12-31"}
+        world.load([{"registration": PLATE, "number": "P-1", **dates}])
+        assert alice.get(ADDRESS).json["policy"]["number"] == "P-1"
+
+    def test_changed_rows_count_from_the_next_request(self, world, alice):
+        """A merge into the same generation needs no attaching."""
+        describe(world, "Ford")
+        assert make_of(alice) == "Ford"
+        describe(world, "Opel")
+        assert make_of(alice) == "Opel"
+
+    def test_a_new_generation_counts_from_the_next_request(self, world, alice):
+        """One small commit in the main database moves every reader over."""
+        describe(world, "Ford")
+        assert make_of(alice) == "Ford"
+        build_generation(world, 2, "Opel")
+        assert make_of(alice) == "Ford"
+        Register.update(generation=2).execute(world.engine)
+        assert make_of(alice) == "Opel"
+        Register.update(generation=1).execute(world.engine)
+        assert make_of(alice) == "Ford"
+
+    def test_the_old_generation_can_be_deleted(self, world, alice):
+        """Nobody reads it once the main database points elsewhere."""
+        describe(world, "Ford")
+        assert make_of(alice) == "Ford"
+        build_generation(world, 2, "Opel")
+        Register.update(generation=2).execute(world.engine)
+        file_of(world).unlink()
+        assert make_of(alice) == "Opel"
+
+    def test_a_dropped_register_is_forgotten_at_once(self, world, alice):
+        """Its vehicles are unknown from the next request, those of others stay."""
+        describe(world, "Ford", register="native")
+        describe(world, "Opel", register="rdw")
+        assert make_of(alice) == "Ford"
+        Register.delete().where(Register.name == "native").execute(world.engine)
+        assert make_of(alice) == "Opel"
+        Register.delete().execute(world.engine)
+        assert make_of(alice) == 404
+
+    def test_nothing_is_attached_twice(self, world, alice, statements):
+        """Registers are attached when they change, not with every request."""
+        describe(world, "Ford")
+        make_of(alice)
+        with statements() as seen:
+            make_of(alice)
+        assert not [sql for sql in seen if "ATTACH" in sql]
+
+    def test_eight_registers_are_read_at_once(self, world, alice):
+        """As many registers as there may be answer together."""
+        names = [f"agency{number}" for number in range(REGISTERS_MAX)]
+        for name in names:
+            world.load([{"registration": f"{name}X", "make": name}], register=name)
+        describe(world, "Last", register=names[-1])
+        sent = {"registrations": [f"{name}x" for name in names]}
+        answer = alice.post("/v1/vehicle/bulk-insurance", sent)
+        assert (answer.json["successful"], answer.json["failed"]) == (REGISTERS_MAX, 0)
+        assert make_of(alice) == "Last"
+
+
+class TestMissingFile:
+    @pytest.fixture
+    def lost(self, world):
+        """A register whose file is gone."""
+        describe(world, "Ford")
+        file_of(world).rename(world.directory / "lost")
+        return world.directory / "lost"
+
+    @pytest.mark.parametrize("path", [ADDRESS, f"/v1/compliance/{PLATE}"])
+    def test_vehicles_are_unavailable(self, lost, alice, path):
+        """503 with Retry-After: an answer without the register could be a wrong one."""
+        answer = alice.get(path)
+        assert (answer.status_int, answer.json["code"]) == (503, "database_unavailable")
+        assert int(answer.headers["Retry-After"]) >= 1
+
+    def test_bulk_is_unavailable_as_a_whole(self, lost, alice):
+        """No item is called not found because a file is missing."""
+        answer = alice.post("/v1/vehicle/bulk-insurance", {"registrations": [PLATE]})
+        assert (answer.status_int, answer.json["code"]) == (503, "database_unavailable")
+
+    def test_domains_go_on(self, lost, alice):
+        """Domains need no register: they are listed and created, before and after the failure."""
+        for name in ("a.example.com", "b.example.com"):
+            assert alice.get(ADDRESS).status_int == 503
+            assert alice.post("/api/domains", {"name": name}).status_int == 201
+        assert len(alice.get("/api/domains").json["domains"]) == 2
+
+    def test_it_heals_when_the_file_is_back(self, lost, world, alice):
+        """No restart: the next request after the file is back is answered."""
+        assert make_of(alice) == 503
+        lost.rename(file_of(world))
+        assert make_of(alice) == "Ford"
+
+    def test_a_lost_register_beside_a_sound_one_fails_too(self, lost, world, alice):
+        """Half of what is known is not passed off as all of it; dropping the register helps."""
+        describe(world, "Opel", register="rdw")
+        assert make_of(alice) == 503
+        Register.delete().where(Register.name == "native").execute(world.engine)
+        assert make_of(alice) == "Opel"
+
+    def test_a_file_is_never_made_by_reading(self, lost, world, alice):
+        """A missing register stays missing: it must not become an empty one."""
+        assert make_of(alice) == 503
+        assert not file_of(world).exists()
+
+    def test_a_damaged_file_is_unavailable(self, world, alice):
+        """A file that is no database is answered like one that is missing."""
+        describe(world, "Ford")
+        file_of(world).write_bytes(b"not a database" * 1000)
+        assert make_of(alice) == 503
+        assert alice.get("/api/domains").status_int == 200

@@ -1,0 +1,180 @@
+"""The settings: typed, limited, and refused by name (DESIGN 4)."""
+
+import ipaddress
+import re
+import zoneinfo
+from dataclasses import fields
+from datetime import UTC
+from pathlib import Path
+
+import pytest
+
+from app.config import PREFIX, SETTINGS, Config, ConfigError, is_register_name, sqlite_path
+
+
+def read(**environ):
+    """Read settings, named without their prefix and in lower case."""
+    return Config.from_env({f"{PREFIX}{name.upper()}": value for name, value in environ.items()})
+
+
+def faults(**environ):
+    """Return what is wrong with settings."""
+    with pytest.raises(ConfigError) as caught:
+        read(**environ)
+    return caught.value.faults
+
+
+def test_every_setting_has_a_default():
+    """An empty environment is enough to start with."""
+    config = read()
+    assert config.database_url == "sqlite:///verifyd.db"
+    assert config.bind == "127.0.0.1:8000"
+    assert 2 <= config.workers <= 17
+    assert config.state_dir == Path("state")
+    assert config.timezone is UTC
+    assert config.trusted_proxies == ()
+    assert config.access_log is True
+    assert config.register_order == ("native", "dvsa", "rdw", "dvla", "mid", "nyc")
+    assert config.mot_first_years == 0
+
+
+def test_settings_and_fields_are_the_same():
+    """Each setting is a field of Config, and the other way round."""
+    assert set(SETTINGS) == {field.name for field in fields(Config)}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_setting_is_named_like_its_field(name):
+    """A variable is its field in upper case behind the prefix, and says what it is."""
+    setting = SETTINGS[name]
+    assert setting.variable == f"{PREFIX}{name.upper()}"
+    assert setting.meaning
+    assert not setting.meaning.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("database_url", "sqlite:////var/lib/verifyd/a.db", "sqlite:////var/lib/verifyd/a.db"),
+        ("database_url", " sqlite:///a.db ", "sqlite:///a.db"),
+        ("database_url", "postgresql://u:p@h/d", "postgresql://u:p@h/d"),
+        ("database_url", "postgres://u:p@h/d", "postgresql://u:p@h/d"),
+        ("bind", "0.0.0.0:80", "0.0.0.0:80"),
+        ("bind", "[::1]:65535", "[::1]:65535"),
+        ("bind", "unix:/run/verifyd.sock", "unix:/run/verifyd.sock"),
+        ("workers", "1", 1),
+        ("workers", "64", 64),
+        ("state_dir", "/run/verifyd", Path("/run/verifyd")),
+        ("timezone", "UTC", UTC),
+        ("timezone", "Europe/London", zoneinfo.ZoneInfo("Europe/London")),
+        ("trusted_proxies", "10.0.0.1", (ipaddress.ip_network("10.0.0.1/32"),)),
+        (
+            "trusted_proxies",
+            " 10.0.0.0/8 , fd00::/8, ",
+            (ipaddress.ip_network("10.0.0.0/8"), ipaddress.ip_network("fd00::/8")),
+        ),
+        ("access_log", "off", False),
+        ("register_order", "rdw, native", ("rdw", "native")),
+        ("register_order", "", ()),
+        ("mot_first_years", "10", 10),
+    ],
+)
+def test_a_value_is_read(name, text, value):
+    """Values have types; space around them does not matter."""
+    assert getattr(read(**{name: text}), name) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        *(("database_url", text) for text in ("", "verifyd.db", "sqlite:", "sqlite:///")),
+        *(("database_url", text) for text in ("sqlite://a.db", "mysql://h/d", "postgresql:d")),
+        *(("bind", text) for text in ("", "8000", ":8000", "h:", "h:0", "h:65536", "h:x", "h:-1")),
+        *(("bind", text) for text in ("unix:", "unix:a.sock", "h:\u0661")),
+        *(("workers", text) for text in ("", "0", "65", "-1", "1.5", "two", "\u0661")),
+        *(("timezone", text) for text in ("", "Mars/Phobos", "../etc/passwd", "/etc/passwd")),
+        *(("timezone", text) for text in ("Europe", "+01:00", "a\0b")),
+        *(("trusted_proxies", text) for text in ("x", "10.0.0.1/8", "10.0.0.0/33", "a.example")),
+        *(("access_log", text) for text in ("", "true", "ON", "1")),
+        *(("register_order", text) for text in ("a,a", "A", "1a", "a-b", "a b", "x" * 31)),
+        *(("mot_first_years", text) for text in ("", "-1", "11", "three")),
+    ],
+)
+def test_a_bad_value_is_refused_by_name(name, text):
+    """What cannot be meant stops the start, with the variable's name and what it should be."""
+    (fault,) = faults(**{name: text})
+    assert fault.startswith(f"{SETTINGS[name].variable}: ")
+    assert re.search(r"must be|is written", fault)
+
+
+def test_all_faults_are_told_at_once():
+    """Who mends one setting does not find the next fault only afterwards."""
+    told = faults(workers="0", bind="x", no_such="1")
+    assert [fault.split(":")[0] for fault in told] == [
+        "VERIFYD_BIND",
+        "VERIFYD_WORKERS",
+        "VERIFYD_NO_SUCH",
+    ]
+
+
+@pytest.mark.parametrize("name", ["VERIFYD_", "VERIFYD_WORKER", "VERIFYD_workers"])
+def test_an_unknown_variable_is_refused(name):
+    """A mistyped setting does not silently stay at its default."""
+    with pytest.raises(ConfigError, match=f"{name}: no such setting"):
+        Config.from_env({name: "1"})
+
+
+def test_other_variables_are_nobodys_business():
+    """Only names with the prefix are looked at."""
+    assert Config.from_env({"PATH": "x", "verifyd_workers": "x"}) == Config.from_env({})
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mysql://u:secret@h/d",
+        "postgres:/u:secret@h/d",
+        "postgresql//u:secret@h",
+        "http://u:secret\u2100@h/d",
+        "ftp://u:secret@[h/d",
+    ],
+)
+def test_a_password_is_never_repeated(url):
+    """What is wrong with a database's URL is told without the URL."""
+    assert "secret" not in "".join(faults(database_url=url))
+
+
+def test_any_password_is_let_through():
+    """Whether the driver can use a URL is for the driver to say."""
+    url = "postgresql://u:p\u2100[ss@h/d"
+    assert read(database_url=url).database_url == url
+
+
+@pytest.mark.parametrize(
+    ("url", "state_dir"),
+    [
+        ("sqlite:///a.db", "state"),
+        ("sqlite:///data/a.db", "data/state"),
+        ("sqlite:////var/lib/a.db", "/var/lib/state"),
+        ("postgresql://h/d", "state"),
+    ],
+)
+def test_the_state_directory_is_beside_the_database(url, state_dir):
+    """Without a setting of its own it lies where the SQLite file does."""
+    assert read(database_url=url).state_dir == Path(state_dir)
+
+
+def test_the_path_of_a_sqlite_url():
+    """Three slashes and a path; another engine has none."""
+    assert sqlite_path("sqlite:///a.db") == Path("a.db")
+    assert sqlite_path("sqlite:////a.db") == Path("/a.db")
+    assert sqlite_path("postgresql://h/d") is None
+
+
+@pytest.mark.parametrize("name", ["a", "native", "a1_b", "x" * 30])
+def test_register_names(name):
+    """1 to 30 of a-z, 0-9 and _, a letter first, for it becomes a schema's name."""
+    assert is_register_name(name)
+    assert not is_register_name(name.upper())
+    assert not is_register_name(f"{name}\n")
+    assert not is_register_name(f"1{name}")

@@ -1,0 +1,165 @@
+"""Query parameters: each at most once, each checked."""
+
+from contextlib import suppress
+
+import falcon.testing
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.errors import Problem
+from app.http.context import Request
+from app.http.parameters import (
+    choice_parameter,
+    date_parameter,
+    flag_parameter,
+    integer_parameter,
+    is_iso_date,
+    text_parameter,
+)
+
+READERS = {
+    "text": text_parameter,
+    "date": date_parameter,
+    "integer": lambda req, name: integer_parameter(req, name, 1, 1_000),
+    "choice": lambda req, name: choice_parameter(req, name, ("red", "green")),
+    "flag": flag_parameter,
+}
+
+
+def request(query):
+    return Request({**falcon.testing.create_environ(), "QUERY_STRING": query})
+
+
+def refusal(read, query):
+    """Return the refusal of the parameter `p` in a query."""
+    with pytest.raises(Problem) as caught:
+        read(request(query), "p")
+    return caught.value
+
+
+@pytest.mark.parametrize("kind", READERS)
+@pytest.mark.parametrize("query", ["", "q=1", "P=1", "p2=1"])
+def test_an_absent_parameter_is_none(kind, query):
+    """What is not there has no value; a flag is off."""
+    assert READERS[kind](request(query), "p") == (False if kind == "flag" else None)
+
+
+@pytest.mark.parametrize("kind", READERS)
+@pytest.mark.parametrize("query", ["p=1&p=1", "p=1&q=2&p=3", "p=&p=", "p&p"])
+def test_a_parameter_given_twice_is_refused(kind, query):
+    """Nobody can tell which of two values is meant, even of two equal ones."""
+    problem = refusal(READERS[kind], query)
+    assert problem.code == "invalid_parameter"
+    assert problem.detail == "The parameter p is given more than once."
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("p=a", "a"),
+        ("p=", ""),
+        ("p", ""),
+        ("p=a+b", "a b"),
+        ("p=a%20b", "a b"),
+        ("p=a,b", "a,b"),
+        ("p=%C3%BC", "ü"),
+        ("p=%FF", "\ufffd"),
+        ("p=a%26b", "a&b"),
+        ("p=a=b", "a=b"),
+    ],
+)
+def test_a_text_is_decoded(query, text):
+    """Percent encoding and plus signs are undone; a comma makes no list."""
+    assert text_parameter(request(query), "p") == text
+
+
+@pytest.mark.parametrize(
+    ("query", "number"), [("p=1", 1), ("p=1000", 1_000), ("p=007", 7), ("p=%31", 1)]
+)
+def test_an_integer_within_its_limits_is_taken(query, number):
+    """Both limits are included."""
+    assert integer_parameter(request(query), "p", 1, 1_000) == number
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["", "0", "1001", "00001", "-1", "%2B1", "+1", "1+", "1.0", "1e2", "0x1", "1_0", "%C2%B2", "x"],
+)
+def test_another_integer_is_refused(value):
+    """Only digits count, no more of them than the greatest number has."""
+    problem = refusal(READERS["integer"], f"p={value}")
+    assert problem.code == "invalid_parameter"
+    assert problem.detail == "The parameter p must be a whole number from 1 to 1,000."
+
+
+def test_an_integer_of_any_length_is_refused_quickly():
+    """Thousands of digits are no number, and no failure."""
+    assert refusal(READERS["integer"], "p=" + "9" * 100_000).code == "invalid_parameter"
+
+
+@pytest.mark.parametrize("text", ["2026-01-01", "2024-02-29", "0001-01-01", "9999-12-31"])
+def test_a_date_of_the_calendar_is_taken(text):
+    """A date comes back as the text it is."""
+    assert date_parameter(request(f"p={text}"), "p") == text
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "2026-02-29",
+        "2026-13-01",
+        "2026-00-10",
+        "0000-01-01",
+        "2026-1-1",
+        "20260101",
+        "2026-W01-1",
+        "2026-001",
+        "26-01-01",
+        "2026/01/01",
+        "2026-01-01T00:00:00Z",
+        "2026-01-01+",
+        "2026-01-01%0A",
+        "%D9%A2026-01-01",
+        "-2026-01-01",
+        "today",
+    ],
+)
+def test_another_date_is_refused(value):
+    """Only YYYY-MM-DD counts, of a day that there was or will be."""
+    problem = refusal(date_parameter, f"p={value}")
+    assert problem.code == "invalid_parameter"
+    assert problem.detail == "The parameter p must be a date, YYYY-MM-DD."
+
+
+@given(st.dates())
+def test_every_date_is_an_iso_date(day):
+    """All days of the calendar are taken, and no text around them."""
+    assert is_iso_date(day.isoformat())
+    assert not is_iso_date(f"{day.isoformat()} ")
+
+
+@pytest.mark.parametrize("value", ["", "Red", "red ", "red,green", "blue"])
+def test_a_choice_is_one_of_its_words(value):
+    """The words are named in the refusal."""
+    assert choice_parameter(request("p=red"), "p", ("red", "green")) == "red"
+    problem = refusal(READERS["choice"], f"p={value}")
+    assert problem.detail == "The parameter p must be red or green."
+
+
+@pytest.mark.parametrize("value", ["", "1", "0", "yes", "True", "FALSE", "on"])
+def test_a_flag_is_true_or_false(value):
+    """No other word is taken for either."""
+    assert flag_parameter(request("p=true"), "p") is True
+    assert flag_parameter(request("p=false"), "p") is False
+    assert refusal(flag_parameter, f"p={value}").code == "invalid_parameter"
+
+
+@given(st.text(st.characters(max_codepoint=127), max_size=60))
+@settings(max_examples=300, deadline=None)
+def test_any_query_is_answered(query):
+    """No query fails in another way than by a refusal."""
+    for read in READERS.values():
+        with suppress(Problem):
+            read(request(query), "p")

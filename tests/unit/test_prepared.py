@@ -1,0 +1,128 @@
+"""A prepared query is built and compiled once; afterwards values are bound, never written in."""
+
+import peewee
+import pytest
+
+from app.accounts.models import Plan
+from app.database import Prepared, SqliteEngine, greatest, parameter
+
+HOSTILE = "x' OR '1'='1"
+
+
+@pytest.fixture
+def engine(world):
+    """The main database of a fresh installation, which has three plans."""
+    return world.engine
+
+
+@pytest.fixture
+def built():
+    """The queries that were built."""
+    return []
+
+
+@pytest.fixture
+def plan(engine, built):
+    """A prepared query for one plan."""
+
+    def build():
+        built.append(Plan.select(Plan.name, Plan.requests).where(Plan.name == parameter("name")))
+        return built[-1]
+
+    return Prepared(engine, build)
+
+
+def test_it_is_built_on_first_use_and_never_again(plan, built):
+    """Building costs many times what running costs, so it is done once."""
+    assert built == []
+    for name in ("free", "standard", "free", "none"):
+        plan.rows(name=name)
+    assert len(built) == 1
+
+
+def test_every_run_has_the_same_statement(plan, statements):
+    """The text stays the same whatever the values, so that the driver's cache knows it."""
+    with statements() as seen:
+        for name in ("free", "enterprise", HOSTILE):
+            plan.rows(name=name)
+    assert len(seen) == 3
+    assert len(set(seen)) == 1
+
+
+def test_values_are_bound_not_interpolated(plan, statements):
+    """A value with a quote is a value: it finds nothing, and stands nowhere in the statement."""
+    with statements() as seen:
+        assert plan.rows(name=HOSTILE) == []
+    assert HOSTILE not in seen[0]
+    assert "free" not in seen[0]
+
+
+def test_each_run_has_its_own_values(plan):
+    """No value of one run is left over for the next."""
+    assert plan.rows(name="free") == [("free", 60)]
+    assert plan.rows(name="standard") == [("standard", 600)]
+    assert plan.rows(name="free") == [("free", 60)]
+
+
+def test_row_is_the_first_or_none(plan):
+    """One row, or None if there is none."""
+    assert plan.row(name="free") == ("free", 60)
+    assert plan.row(name="none") is None
+
+
+def test_constants_of_the_query_stay(engine):
+    """Values that the query was built with are bound along with those of the run, in place."""
+    between = (Plan.requests > 60) & (Plan.name != parameter("name")) & (Plan.requests < 6_000)
+    query = Prepared(engine, lambda: Plan.select(Plan.name).where(between))
+    assert query.rows(name="free") == [("standard",)]
+    assert query.rows(name="standard") == []
+
+
+def test_one_parameter_can_stand_in_many_places(engine):
+    """A value named twice is handed over once."""
+    twice = (Plan.name == parameter("name")) | (Plan.name.concat("!") == parameter("name"))
+    query = Prepared(engine, lambda: Plan.select(Plan.name).where(twice))
+    assert query.rows(name="free") == [("free",)]
+    assert query.rows(name="free!") == [("free",)]
+
+
+def test_a_missing_value_is_an_error_of_the_program(plan):
+    """Nothing stands in for a value that was forgotten."""
+    with pytest.raises(KeyError):
+        plan.rows()
+
+
+def test_a_failure_is_one_of_peewee_s(engine):
+    """What the driver raises arrives as Peewee's, which is answered with 503."""
+    query = Prepared(engine, lambda: peewee.Table("nowhere").select(peewee.SQL("1")))
+    with pytest.raises(peewee.OperationalError):
+        query.rows()
+
+
+def test_a_failure_while_reading_is_one_of_peewee_s_too(engine):
+    """A row that cannot be computed fails after the first step, and is no different."""
+    rows = peewee.SQL("json(value) FROM (SELECT '1' AS value UNION ALL SELECT '{')")
+    query = Prepared(engine, lambda: peewee.Select(columns=[rows]))
+    with pytest.raises(peewee.OperationalError):
+        query.rows()
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([], None),
+        ([5], 5),
+        ([None], None),
+        ([3, 9, 5], 9),
+        ([None, 2], 2),
+        ([2, None], 2),
+        ([None, None], None),
+        ([0, None], 0),
+    ],
+)
+def test_the_greatest_passes_over_nulls(engine, values, expected):
+    """The greatest of the known values; null only if none is known."""
+    assert isinstance(engine, SqliteEngine)
+    columns = [peewee.SQL("NULL") if v is None else peewee.Value(v) for v in values]
+    query = Prepared(engine, lambda: peewee.Select(columns=[greatest(engine, columns, "-1")]))
+    assert query.row() == (expected,)

@@ -63,12 +63,17 @@ def state_expression() -> peewee.Node:
 
 @lru_cache(maxsize=8)
 def in_precedence(state: str, order: tuple[str, ...]) -> tuple[RegisterRef, ...]:
-    """Return the registers of a state, those of `order` first, the others by name (D26)."""
+    """Return the registers of a state, those of `order` first, the others by name (D26).
+
+    A register that nothing was loaded into yet is left out: its first load may still be
+    reading, or was killed, and its file need not be there.
+    """
     rank = {name: position for position, name in enumerate(order)}
     refs = []
     for entry in state.split(",") if state else ():
         name, generation, kinds = entry.split("/")
-        refs.append(RegisterRef(name, int(generation), kinds))
+        if kinds:
+            refs.append(RegisterRef(name, int(generation), kinds))
     return tuple(sorted(refs, key=lambda ref: (rank.get(ref.name, len(rank)), ref.name)))
 
 

@@ -61,14 +61,14 @@ class SqliteEngine(peewee.SqliteDatabase):
         with the process (D27). PERF: 2 to 5 us a statement.
         """
         # NOTE: Peewee's own in_transaction() is false already when it commits.
-        is_idle = not self.is_closed() and not self._state.conn.in_transaction
+        is_idle = not self.is_closed() and not self.connection().in_transaction
         if is_idle and self._inode() != self._registers.inode:
             self.close()
         return super().cursor(named_cursor)
 
     def rollback(self) -> None:
         """Roll back, unless SQLite did so by itself, as on a full disk: why must not be lost."""
-        if not self.is_closed() and self._state.conn.in_transaction:
+        if not self.is_closed() and self.connection().in_transaction:
             super().rollback()
 
     def _inode(self) -> tuple[int, int] | None:

@@ -10,6 +10,7 @@ import secrets
 import socket
 import sys
 from contextlib import closing, suppress
+from logging.config import dictConfig
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,8 @@ def serve() -> None:
 
     Raises OperatorError if the database cannot be used or somebody else serves already.
     """
+    # NOTE: gunicorn does so as well, but only after the database was migrated.
+    dictConfig(LOGGING)
     prepare_database(_config)
     require_unused(bind)
     Server().run()

@@ -137,7 +137,8 @@ def rotate_key(
     """Make a key in place of another, which lives on for the grace period (D3).
 
     The new key has the old one's account, label and expiry. Refused for a key that no longer
-    works, so that rotating cannot bring a revoked key's access back.
+    works, so that rotating cannot bring a revoked key's access back, and for one that was
+    rotated before.
     """
     if not 0 <= grace_seconds <= _GRACE_SECONDS_MAX:
         raise OperatorError(f"--grace must be from 0 to {_GRACE_SECONDS_MAX:,} seconds")
@@ -146,9 +147,13 @@ def rotate_key(
         now = clock.now()
         if old.revoked_at is not None or (old.expires_at is not None and old.expires_at <= now):
             raise OperatorError(f"key {key_id} no longer works; make a new one")
+        if old.replaced_by is not None:
+            raise OperatorError(f"key {key_id} was rotated before; rotate {old.replaced_by}")
         ends_at = min(now + grace_seconds, old.expires_at or now + grace_seconds)
-        ApiKey.update(expires_at=ends_at).where(ApiKey.id == key_id).execute(engine)
-        return _insert_key(engine, old.account, label=old.label, expires_at=old.expires_at)
+        key, token = _insert_key(engine, old.account, label=old.label, expires_at=old.expires_at)
+        update = ApiKey.update(expires_at=ends_at, replaced_by=key.id)
+        update.where(ApiKey.id == key_id).execute(engine)
+        return key, token
 
 
 def require_key(engine: Engine, key_id: str) -> ApiKey:

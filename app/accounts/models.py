@@ -46,6 +46,8 @@ class ApiKey(peewee.Model):
     created_at = peewee.BigIntegerField()
     expires_at = peewee.BigIntegerField(null=True)
     revoked_at = peewee.BigIntegerField(null=True)
+    replaced_by = peewee.FixedCharField(8, null=True)
+    """The key that a rotation made in its place."""
 
     class Meta:
         table_name = "api_key"

@@ -142,6 +142,7 @@ def _key(key: ApiKey) -> dict[str, Any]:
         "created_at": _time(key.created_at),
         "expires_at": _time(key.expires_at),
         "revoked_at": _time(key.revoked_at),
+        "replaced_by": key.replaced_by,
     }
 
 

@@ -58,23 +58,19 @@ def _faults(config: Config) -> list[str]:
         faults.append(f"{SETTINGS['database_url'].variable}: {error}")
     database = sqlite_path(config.database_url)
     if database and database.exists():
-        written = {"database_url": [database, database.absolute().parent]}
-    else:
-        written = {}
-    written["state_dir"] = [_nearest_existing(config.state_dir)]
+        if not os.access(database, os.W_OK):
+            faults.append(f"{SETTINGS['database_url'].variable}: {database} cannot be written to")
+        faults += _unwritable("database_url", database.absolute().parent)
+    faults += _unwritable("state_dir", _nearest_existing(config.state_dir))
     if config.bind.startswith("unix:"):
-        written["bind"] = [Path(config.bind.removeprefix("unix:")).parent]
-    for name, paths in written.items():
-        variable = SETTINGS[name].variable
-        faults += [f"{variable}: {path} cannot be written to" for path in paths if not _may(path)]
+        faults += _unwritable("bind", Path(config.bind.removeprefix("unix:")).parent)
     return faults
 
 
-def _may(path: Path) -> bool:
-    """Tell whether we may write to a file, or make files in a directory."""
-    if path.is_file():
-        return os.access(path, os.W_OK)
-    return path.is_dir() and os.access(path, os.W_OK | os.X_OK)
+def _unwritable(name: str, folder: Path) -> list[str]:
+    if folder.is_dir() and os.access(folder, os.W_OK | os.X_OK):
+        return []
+    return [f"{SETTINGS[name].variable}: {folder} cannot be written to"]
 
 
 def _nearest_existing(path: Path) -> Path:

@@ -73,9 +73,8 @@ def _unexpected(req: falcon.Request, resp: falcon.Response, error: Exception, pa
 def _write(req: falcon.Request, resp: falcon.Response, problem: Problem) -> None:
     resp.status = problem.kind.status
     resp.content_type = PROBLEM_JSON
+    # NOTE: whatever a responder had begun to answer is gone: Falcon takes it back.
     resp.data = msgspec.json.encode(problem.body(req.context.request_id))
-    # NOTE: whatever a responder had begun to answer is gone.
-    resp.text = resp.media = resp.stream = None
     for name, value in problem.headers.items():
         resp.set_header(name, value)
 

@@ -33,13 +33,17 @@ class Readiness:
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         """GET /readyz. 200, or 503 `not_ready`; details for local callers and key holders (D2)."""
+        is_local_caller = is_local(req, self._trusted_proxies)
         try:
             found = versions(self._engine)
-            may_see_details = self._may_see_details(req)
+            refusal = found.refusal()
+            # An empty database has no keys to ask for.
+            may_see_details = is_local_caller or (
+                found.database > 0 and find_caller(self._authenticator, req) is not None
+            )
         except (peewee.DatabaseError, peewee.InterfaceError):
             drop_connection(self._engine)
             raise Problem("not_ready", "The database cannot be reached.") from None
-        refusal = found.refusal()
         if refusal is not None:
             detail = refusal if may_see_details else "The database is not of a usable schema."
             raise Problem("not_ready", detail)
@@ -49,11 +53,6 @@ class Readiness:
         answer(resp, members)
 
     on_head = on_get
-
-    def _may_see_details(self, req: falcon.Request) -> bool:
-        if is_local(req, self._trusted_proxies):
-            return True
-        return find_caller(self._authenticator, req) is not None
 
 
 def _checks(found: Versions) -> dict[str, str]:

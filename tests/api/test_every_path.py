@@ -3,9 +3,11 @@
 import json
 import re
 
+import falcon.testing
 import pytest
 
 from app.accounts.administration import set_plan
+from app.main import create_app
 
 KNOWN = {
     "/api/domains": "GET, HEAD, POST, OPTIONS",
@@ -133,6 +135,15 @@ class TestOrderOfChecks:
     def test_the_key_comes_first(self, stranger, method, path):
         """Whatever else is wrong, who has no key is told just that."""
         assert stranger.request(method, path, body=TOO_LARGE).status_int == 401
+
+    @pytest.mark.parametrize("path", ["/api/domains", "/nothing", "/healthz"])
+    def test_the_body_is_taken_in_before_any_refusal(self, world, path):
+        """A body that nobody asked for is read as well, so that the refusal gets through."""
+        environ = falcon.testing.create_environ(path, method="POST", body=TOO_LARGE)
+        start_response = falcon.testing.StartResponseMock()
+        create_app(world.configured())(environ, start_response)
+        assert str(start_response.status)[:3] in ("401", "405")
+        assert environ["wsgi.input"].read() == b""
 
     @pytest.mark.parametrize("chunked", [{}, {"HTTP_TRANSFER_ENCODING": "chunked"}])
     def test_the_path_comes_before_the_body(self, alice, chunked):

@@ -225,6 +225,13 @@ class TestRotation:
             rotate_key(engine, old.id)
         assert len(list_keys(engine, "alice")) == 2
 
+    def test_a_key_is_rotated_once(self, engine, old):
+        """A second rotation would make a key that ends with the first one's grace."""
+        new, _ = rotate_key(engine, old.id)
+        with pytest.raises(OperatorError, match=f"rotate {new.id}"):
+            rotate_key(engine, old.id)
+        assert rotate_key(engine, new.id)[0].expires_at == old.expires_at
+
     @pytest.mark.parametrize("grace_seconds", [-1, 366 * 86_400 + 1])
     def test_a_grace_out_of_range_is_refused(self, engine, old, grace_seconds):
         """Nothing is rotated into the past, nor for ever."""

@@ -55,6 +55,7 @@ def up(migrator, db):
         created_at = BigIntegerField()
         expires_at = BigIntegerField(null=True)
         revoked_at = BigIntegerField(null=True)
+        replaced_by = FixedCharField(8, null=True)
 
     class Domain(Table):
         id = FixedCharField(24, primary_key=True)

@@ -6,11 +6,12 @@ from typing import Any
 
 from app import clock
 from app.database import Engine, PostgresEngine, Prepared, parameter
-from app.domains.models import Domain
+from app.domains.models import STATUSES, Domain
 from app.errors import OperatorError, Problem
 
 _ID_DIGITS = string.digits + string.ascii_letters
 _ID_CHARACTERS = 20
+_NO_LIMIT = 2**31 - 1
 _CREATION_LOCK = 0x766665  # any number of our own; Postgres locks by numbers
 _COLUMNS = (Domain.id, Domain.name, Domain.status, Domain.created_at)
 Members = dict[str, object]
@@ -21,6 +22,19 @@ class Domains:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._list = Prepared(
+            engine,
+            lambda: (
+                Domain.select(*_COLUMNS)
+                .where(
+                    (Domain.account == parameter("account"))
+                    & (Domain.name > parameter("after"))
+                    & Domain.status.in_([parameter("first_status"), parameter("second_status")])
+                )
+                .order_by(Domain.name)
+                .limit(parameter("limit"))
+            ),
+        )
         self._find = Prepared(
             engine,
             lambda: Domain.select(*_COLUMNS).where(
@@ -37,12 +51,15 @@ class Domains:
         limit: int | None = None,
     ) -> list[Members]:
         """Return the account's domains by name, at most `limit` of those behind `after`."""
-        query = Domain.select(*_COLUMNS).where(Domain.account == account_id)
-        if status is not None:
-            query = query.where(Domain.status == status)
-        if after is not None:
-            query = query.where(Domain.name > after)
-        rows = query.order_by(Domain.name).limit(limit).tuples().execute(self._engine)
+        first, second = (status, status) if status else STATUSES
+        # Every name is behind the empty text.
+        rows = self._list.rows(
+            account=account_id,
+            after=after or "",
+            first_status=first,
+            second_status=second,
+            limit=_NO_LIMIT if limit is None else limit,
+        )
         return [_members(*row) for row in rows]
 
     def find_domain(self, account_id: int, name: str) -> Members | None:

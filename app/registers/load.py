@@ -5,8 +5,8 @@ between the two is settled by the next one, from what the register itself knows.
 """
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -72,7 +72,22 @@ def load(engine: Engine, state_dir: Path, request: LoadRequest, progress: Progre
     Raises OperatorError or peewee.PeeweeException if anything stands in the way; then the
     register holds what it held before.
     """
-    opened = chain.from_iterable(map(members, request.files))
+    with closing(_opened(request.files)) as opened:
+        return _load(engine, state_dir, request, progress, opened)
+
+
+def _opened(files: Sequence[str]) -> Generator[Member]:
+    for file in files:
+        yield from members(file)
+
+
+def _load(
+    engine: Engine,
+    state_dir: Path,
+    request: LoadRequest,
+    progress: Progress,
+    opened: Iterator[Member],
+) -> LoadResult:
     first = next(opened)
     layout = _layout_of(first, request)
     register = request.register or layout.format.register

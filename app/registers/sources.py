@@ -11,7 +11,7 @@ import struct
 import sys
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
@@ -61,7 +61,7 @@ class Member:
     """How many bytes of that file, compressed as it is, have been read."""
 
 
-def members(path: str) -> Iterator[Member]:
+def members(path: str) -> Generator[Member]:
     """Yield what a file holds; each is to be read before the next one is asked for.
 
     Raises FileFault, with the file's name, for what is missing, empty, cut off, damaged,

@@ -46,6 +46,7 @@ class TestState:
             ("mid/1/p,native/1/v,rdw/3/v", ("native", "rdw"), ["native", "rdw", "mid"]),
             ("alpha/1/v,native/1/v,zeta/1/v", ("zeta", "native"), ["zeta", "native", "alpha"]),
             ("alpha/1/v,beta/1/v", ("dvsa", "beta"), ["beta", "alpha"]),
+            ("alpha/1/,beta/1/v", (), ["beta"]),
         ],
     )
     def test_registers_are_read_in_order_of_precedence(self, state, order, names):
@@ -123,6 +124,13 @@ class TestFollowing:
         assert make_of(alice) == "Opel"
         Register.delete().execute(world.engine)
         assert make_of(alice) == 404
+
+    def test_a_register_without_rows_is_not_looked_for(self, world, alice):
+        """A first load has made the entry, but reads yet, or was killed: there is no file."""
+        Register.insert(name="rdw", generation=7, kinds="").execute(world.engine)
+        assert make_of(alice) == 404
+        describe(world, "Ford")
+        assert make_of(alice) == "Ford"
 
     def test_nothing_is_attached_twice(self, world, alice, statements):
         """Registers are attached when they change, not with every request."""

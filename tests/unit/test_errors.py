@@ -33,6 +33,7 @@ class Failing:
     def on_get(self, req, resp):
         resp.status = falcon.HTTP_201
         resp.text = "begun"
+        resp.stream = iter([b"begun"])
         raise self._failure
 
 

@@ -108,6 +108,8 @@ class TestRefused:
             "AB12\u20e3",
             "A\u0301\u0301",
             "½1",
+            "A\u1369",
+            "A\u09f4",
         ],
         ids=ascii,
     )

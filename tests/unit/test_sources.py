@@ -47,10 +47,11 @@ def zipped(*entries: tuple[str, bytes], compression: int = zipfile.ZIP_DEFLATED)
 
 def read(path: str) -> list[tuple[str, bytes]]:
     """Return name and content of each member; the names without the path before them."""
-    return [
-        (member.name.removeprefix(path).removeprefix(": "), member.stream.read())
-        for member in members(path)
-    ]
+    with contextlib.closing(members(path)) as opened:
+        return [
+            (member.name.removeprefix(path).removeprefix(": "), member.stream.read())
+            for member in opened
+        ]
 
 
 def fault(path: str) -> str:

@@ -1,0 +1,51 @@
+"""Servers for the tests of real processes, each with a database of its own."""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import World
+from tests.system.processes import Service, free_port
+
+Serve = Callable[..., Service]
+
+
+@pytest.fixture
+def serve(world: World) -> Iterator[Serve]:
+    """`serve(**settings)` starts a server on the world's database and waits until it is ready.
+
+    It sends with alice's key. All of them are ended with the test.
+    """
+    with ExitStack() as running:
+
+        def start(*, wait: bool = True, **options: Any) -> Service:
+            all_options: dict[str, Any] = {
+                "bind": f"127.0.0.1:{free_port()}",
+                "database_url": world.config.database_url,
+                "state_dir": world.config.state_dir,
+                "workers": 2,
+            } | options
+            service = running.enter_context(Service(world.directory, **all_options))
+            service.key = world.alice_key
+            return service.wait_ready() if wait else service
+
+        yield start
+
+
+@pytest.fixture
+def served(serve: Serve) -> Service:
+    """A server that is ready."""
+    return serve()
+
+
+@pytest.fixture
+def socket_directory() -> Iterator[Path]:
+    """A directory whose path is short enough for Unix sockets."""
+    path = Path(tempfile.mkdtemp(prefix="vfd-"))
+    yield path
+    shutil.rmtree(path)

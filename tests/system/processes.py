@@ -1,0 +1,215 @@
+"""Real processes: the service as an operator starts it, and HTTP as a client speaks it.
+
+Servers listen on loopback or on a Unix socket, and are ended by their process id.
+"""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from email.message import Message
+from itertools import count
+from pathlib import Path
+from typing import Any, NamedTuple, Self, TypeVar
+
+ROOT = Path(__file__).parents[2]
+SERVE = (sys.executable, "-m", "app", "serve")
+GUNICORN = (sys.executable, "-m", "gunicorn", "-c", "python:app.server", "app.main:create_app()")
+_DEADLINE_SECONDS = 30
+_PAUSE_SECONDS = 0.01
+_NUMBERS = count(1)
+
+_T = TypeVar("_T")
+
+
+def until(condition: Callable[[], _T], what: str, seconds: float = _DEADLINE_SECONDS) -> _T:
+    """Return what a condition gives as soon as that is true; fail at the deadline."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {seconds} s in vain for {what}")
+        time.sleep(_PAUSE_SECONDS)
+    return found
+
+
+def free_port() -> int:
+    """Return a port of the loopback interface that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def environment(*, root: Path = ROOT, **settings: object) -> dict[str, str]:
+    """Return an environment for the program: this one's, with these settings and no others.
+
+    Args:
+        root: where the program is.
+    """
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("VERIFYD_")}
+    given = {f"VERIFYD_{name.upper()}": str(value) for name, value in settings.items()}
+    return kept | given | {"PYTHONPATH": str(root)}
+
+
+def run_command(
+    *words: object, before: Sequence[str] = (), **settings: Any
+) -> subprocess.CompletedProcess[str]:
+    """Run `verifyd WORDS` to its end, behind the words of another command that runs it."""
+    return subprocess.run(
+        [*before, sys.executable, "-m", "app", *map(str, words)],
+        env=environment(**settings),
+        capture_output=True,
+        text=True,
+        timeout=_DEADLINE_SECONDS,
+        check=False,
+    )
+
+
+class Answer(NamedTuple):
+    """One HTTP answer, read to its end."""
+
+    status: int
+    headers: Message
+    body: bytes
+
+    def json(self) -> Any:
+        """Return the body, which must be JSON."""
+        return json.loads(self.body)
+
+    @property
+    def media_type(self) -> str:
+        """What the body says it is."""
+        return self.headers.get_content_type()
+
+
+def connected(bind: str) -> socket.socket:
+    """Return a connection to `ADDRESS:PORT` or `unix:/PATH`."""
+    if bind.startswith("unix:"):
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(_DEADLINE_SECONDS)
+        try:
+            connection.connect(bind.removeprefix("unix:"))
+        except OSError:
+            connection.close()
+            raise
+        return connection
+    host, _, port = bind.rpartition(":")
+    return socket.create_connection((host, int(port)), timeout=_DEADLINE_SECONDS)
+
+
+def send(
+    bind: str,
+    method: str,
+    path: str,
+    *,
+    body: bytes | str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Answer:
+    """Send one request on a connection of its own."""
+    connection = http.client.HTTPConnection("localhost")
+    connection.sock = connected(bind)
+    try:
+        connection.request(method, path, body=body, headers=dict(headers or {}))
+        return read_answer(connection.sock, method)
+    finally:
+        connection.close()
+
+
+def read_answer(connection: socket.socket, method: str = "GET") -> Answer:
+    """Read the answer to a request that was sent by hand."""
+    response = http.client.HTTPResponse(connection, method=method)
+    with response:
+        response.begin()
+        body = response.read()
+    return Answer(response.status, response.headers, body)
+
+
+class Service:
+    """A running server; `with` ends it.
+
+    Args:
+        bind: where it is told to listen.
+        settings: the `VERIFYD_` variables, without prefix, in lower case.
+    """
+
+    def __init__(
+        self, directory: Path, bind: str, command: Sequence[str] = SERVE, **settings: Any
+    ) -> None:
+        self.bind = bind
+        self.key = ""
+        number = next(_NUMBERS)
+        self._outputs = {
+            name: directory / f"serve-{number}.{name}" for name in ("stdout", "stderr")
+        }
+        with (
+            open(self._outputs["stdout"], "wb") as stdout,
+            open(self._outputs["stderr"], "wb") as stderr,
+        ):
+            self.process = subprocess.Popen(
+                command,
+                env=environment(bind=bind, **settings),
+                cwd=directory,
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                start_new_session=True,
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        # PERF: a graceful stop takes half a second; a test that is about it has ended it by now.
+        workers = self.workers() if self.process.poll() is None else []
+        self.process.kill()
+        self.process.wait()
+        for pid in workers:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def wait_ready(self) -> Self:
+        """Wait until /readyz answers 200."""
+        until(self._is_ready, "the service to be ready")
+        return self
+
+    def _is_ready(self) -> bool:
+        ended = self.process.poll()
+        if ended is not None:
+            raise AssertionError(f"the service ended with {ended}: {self.output('stderr')}")
+        try:
+            return send(self.bind, "GET", "/readyz").status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+
+    def workers(self) -> list[int]:
+        """Return the process ids of the workers."""
+        pid = self.process.pid
+        return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+    def output(self, name: str) -> str:
+        """Return what was written so far to `stdout` or `stderr`."""
+        return self._outputs[name].read_text()
+
+    def lines(self, name: str) -> list[dict[str, Any]]:
+        """Return the JSON lines written so far to `stdout` or `stderr`."""
+        return [json.loads(line) for line in self.output(name).splitlines()]
+
+    def get(self, path: str, **headers: str) -> Answer:
+        """Send a GET with the service's key."""
+        return send(self.bind, "GET", path, headers=self._headers(headers))
+
+    def post(self, path: str, document: object, **headers: str) -> Answer:
+        """Send a document as JSON, with the service's key."""
+        headers = {"Content-Type": "application/json", **headers}
+        return send(
+            self.bind, "POST", path, body=json.dumps(document), headers=self._headers(headers)
+        )
+
+    def _headers(self, further: Mapping[str, str]) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.key}", **further}

@@ -1,0 +1,244 @@
+"""A database that is missing, broken, locked or of another age: refused, or 503 until mended."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.database import close_quietly
+from app.schema import Installation, program_schema
+from tests.system.processes import GUNICORN, ROOT, SERVE, Answer, run_command, send
+
+LOCKED = """
+import sys
+from pysqlite3 import dbapi2
+connection = dbapi2.connect(sys.argv[1], isolation_level=None)
+connection.execute("BEGIN EXCLUSIVE")
+print("locked", flush=True)
+sys.stdin.read()
+"""
+NEXT_MIGRATION = """
+def up(migrator, db):
+    db.execute_sql("CREATE TABLE further (id INTEGER PRIMARY KEY)")
+    db.execute_sql("UPDATE installation SET schema_version = 2, oldest_program = 1")
+    {then}
+"""
+COMMANDS = pytest.mark.parametrize("command", [SERVE, GUNICORN], ids=["serve", "gunicorn"])
+
+
+def refusal(serve, **options) -> str:
+    """Start a server that must refuse to, and return its reason."""
+    service = serve(wait=False, **options)
+    assert service.process.wait(20) == 1
+    told = service.output("stderr")
+    assert "Traceback" not in told
+    return told
+
+
+def require_unavailable(answer: Answer) -> None:
+    """Fail unless an answer is 503 with the one error body, and tells when to come again."""
+    assert (answer.status, answer.media_type) == (503, "application/problem+json")
+    assert answer.json()["code"] in ("database_unavailable", "not_ready")
+    assert int(answer.headers["Retry-After"]) >= 1
+
+
+def every_answer(service) -> list[Answer]:
+    """What all kinds of requests are answered, each by several workers."""
+    return [
+        answer
+        for _ in range(4)
+        for answer in (
+            service.get("/api/domains"),
+            service.get("/v1/vehicle/AB12CDE/insurance"),
+            service.post("/v1/vehicle/bulk-insurance", {"registrations": ["AB12CDE"]}),
+            service.post("/api/domains", {"name": "example.com"}),
+            send(service.bind, "GET", "/readyz"),
+        )
+    ]
+
+
+def set_aside(world) -> Path:
+    """Move the database away, with what belongs to it."""
+    aside = world.directory / "aside"
+    aside.mkdir(exist_ok=True)
+    for path in world.directory.glob("verifyd.db*"):
+        shutil.move(path, aside)
+    return aside
+
+
+def put_back(world) -> None:
+    """Move the database back, as a copy: another file of the same content."""
+    for name in (world.directory / "aside").iterdir():
+        shutil.copy(name, world.directory)
+
+
+@COMMANDS
+def test_a_missing_database_is_not_created(serve, world, command):
+    """A mistyped URL must not become an empty service (D27)."""
+    path = world.directory / "none.db"
+    told = refusal(serve, command=command, database_url=f"sqlite:///{path}")
+    assert f"there is no database {path}: run `verifyd migrate`" in told
+    assert not path.exists()
+
+
+@COMMANDS
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [(b"", "the database is empty: run `verifyd migrate`"), (b"text\n" * 999, "not a database")],
+    ids=["empty", "text"],
+)
+def test_a_file_that_is_no_database_is_refused(serve, world, command, content, told):
+    """Nothing is made of it, and it stays as it is."""
+    path = world.directory / "other.db"
+    path.write_bytes(content)
+    assert told in refusal(serve, command=command, database_url=f"sqlite:///{path}")
+    assert path.read_bytes() == content
+
+
+@COMMANDS
+def test_a_newer_database_is_refused(serve, world, command):
+    """The refusal tells which program it needs (D29)."""
+    Installation.update(schema_version=9, oldest_program=8).execute(world.engine)
+    close_quietly(world.engine)
+    assert "needs a program of schema 8 or newer" in refusal(serve, command=command)
+
+
+@pytest.fixture
+def next_program(tmp_path):
+    """`next_program(then)` makes a copy of the program that brings one more migration."""
+
+    def make(then: str = "") -> dict[str, object]:
+        shutil.copytree(ROOT / "app", tmp_path / "next" / "app")
+        scripts = tmp_path / "next" / "app" / "migrations" / "main"
+        (scripts / "0002_further.py").write_text(NEXT_MIGRATION.format(then=then))
+        return {"root": tmp_path / "next"}
+
+    return make
+
+
+def test_an_older_database_is_migrated_at_the_start(serve, world, next_program):
+    """The next program brings it up to date by itself; the old one may come back (D29, D39)."""
+    service = serve(workers=1, **next_program())
+    assert service.post("/api/domains", {"name": "example.com"}).status == 201
+    messages = [line["message"] for line in service.lines("stderr")]
+    assert "migrated: 0002_further" in messages
+    row = Installation.select().get(world.engine)
+    assert (row.schema_version, row.oldest_program, program_schema()) == (2, 1, 1)
+    assert serve(workers=1).get("/api/domains/example.com").status == 200
+
+
+def test_a_migration_that_fails_changes_nothing(serve, world, next_program):
+    """The start fails with a reason; the old program serves on as before."""
+    told = refusal(serve, **next_program("db.execute_sql('SELECT * FROM nowhere')"))
+    assert "no such table: nowhere" in told
+    assert Installation.select().get(world.engine).schema_version == 1
+    assert "further" not in world.engine.get_tables()
+    assert serve(workers=1).get("/api/domains").status == 200
+
+
+def test_a_database_that_is_gone_is_asked_for_by_every_request(serve, world):
+    """503 while it is away, never 500 and never an answer from a deleted file; then as before."""
+    service = serve()
+    assert service.get("/api/domains").status == 200
+    set_aside(world)
+    for answer in every_answer(service):
+        require_unavailable(answer)
+    assert send(service.bind, "GET", "/healthz").status == 200
+    assert not world.database.exists()
+    put_back(world)
+    statuses = [answer.status for answer in every_answer(service)]
+    assert statuses[:5] == [200, 404, 200, 201, 200]
+    assert statuses[5:] == [200, 404, 200, 409, 200] * 3
+
+
+def test_what_is_written_after_a_restore_is_in_the_restored_file(serve, world):
+    """A replaced file is noticed: an acknowledged domain is in the new one (D27)."""
+    service = serve()
+    assert service.get("/api/domains").status == 200
+    set_aside(world)
+    put_back(world)
+    assert service.post("/api/domains", {"name": "example.com"}).status == 201
+    settings = {"database_url": world.config.database_url}
+    assert "example.com" in run_command("domains", "list", "alice", **settings).stdout
+
+
+def test_a_database_that_became_garbage_is_no_500(serve, world):
+    """503 while it is broken; as before when a good one is put in its place."""
+    service = serve()
+    assert service.get("/api/domains").status == 200
+    set_aside(world)
+    world.database.write_bytes(b"garbage" * 1_000)
+    for answer in every_answer(service):
+        require_unavailable(answer)
+    world.database.unlink()
+    put_back(world)
+    assert [answer.status for answer in every_answer(service)][:5] == [200, 404, 200, 201, 200]
+
+
+def test_a_register_that_is_gone_is_no_500(serve, world):
+    """Look-ups are 503 while its file is away, domains go on; with the file all is as before."""
+    world.load([{"registration": "AB12CDE", "make": "FORD"}])
+    (register,) = world.directory.glob("*.register_native.*.db")
+    aside = register.rename(world.directory / "aside.db")
+    service = serve(workers=1)
+    require_unavailable(service.get("/v1/vehicle/AB12CDE/insurance"))
+    assert service.get("/api/domains").status == 200
+    aside.rename(register)
+    assert service.get("/v1/vehicle/AB12CDE/insurance").status == 200
+
+
+def test_a_database_locked_by_another_program_is_waited_for(serve, world):
+    """Reads go on; a write waits 5 s, is 503, and succeeds when the lock is gone (D27)."""
+    service = serve(workers=1)
+    words = [sys.executable, "-c", LOCKED, str(world.database)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as locker:
+        assert locker.stdout
+        assert locker.stdin
+        assert locker.stdout.readline() == b"locked\n"
+        assert service.get("/api/domains").status == 200
+        assert send(service.bind, "GET", "/readyz").status == 200
+        require_unavailable(service.post("/api/domains", {"name": "example.com"}))
+        locker.stdin.close()
+    assert service.post("/api/domains", {"name": "example.com"}).status == 201
+
+
+@pytest.fixture
+def held_to_rights():
+    """What must be put before a command for it to be held to the rights of files, as root."""
+    if os.geteuid() != 0:
+        return ()
+    setpriv = shutil.which("setpriv")
+    if setpriv is None:
+        pytest.skip("root needs setpriv to be held to the rights of files")
+    dropped = "-dac_override,-dac_read_search"
+    return (setpriv, f"--inh-caps={dropped}", f"--bounding-set={dropped}")
+
+
+def test_a_file_that_may_only_be_read_is_read(serve, world, held_to_rights):
+    """Look-ups go on; what would write is 503, and `check` tells why."""
+    close_quietly(world.engine)
+    world.database.chmod(0o440)
+    service = serve(workers=1, command=(*held_to_rights, *SERVE))
+    assert service.get("/api/domains").status == 200
+    require_unavailable(service.post("/api/domains", {"name": "example.com"}))
+    settings = {"database_url": world.config.database_url, "state_dir": world.directory}
+    ended = run_command("check", before=held_to_rights, **settings)
+    assert ended.returncode == 1
+    assert f"VERIFYD_DATABASE_URL: {world.database} cannot be written to" in ended.stderr
+
+
+def test_a_folder_that_may_only_be_read_is_refused(serve, world, held_to_rights, tmp_path):
+    """SQLite keeps files beside the database: the start fails with a reason, and so does check."""
+    close_quietly(world.engine)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    shutil.copy(world.database, folder)
+    folder.chmod(0o550)
+    settings = {"database_url": f"sqlite:///{folder / 'verifyd.db'}", "state_dir": tmp_path}
+    assert "database" in refusal(serve, command=(*held_to_rights, *SERVE), **settings)
+    ended = run_command("check", before=held_to_rights, **settings)
+    assert f"{folder} cannot be written to" in ended.stderr
+    folder.chmod(0o750)

@@ -1,0 +1,72 @@
+"""Sample files in the RDW's layout, loaded by the command line and asked for over HTTP."""
+
+import json
+
+import pytest
+
+from tests.conftest import SAMPLES
+from tests.system.processes import run_command
+
+pytestmark = pytest.mark.skipif(
+    not SAMPLES.exists(), reason="the sample register files are not beside this repository"
+)
+AS_OF = "2025-07-01"
+# Plates of which no other sample file tells anything.
+PLATES = ["QA08CE"]
+# Plates of which the RDW's JSON, loaded later, tells the same.
+PLATES += ["11ZKZ3", "0001TJ", "VXJ99N"]
+
+
+@pytest.fixture(scope="module")
+def expected():
+    """What the samples' makers say comes of them."""
+    return json.loads((SAMPLES / "expected.json").read_bytes())
+
+
+def csv_files(expected) -> list[dict]:
+    """The RDW's CSV files in the order in which they are loaded."""
+    return [each for each in expected["files"] if each["what"].startswith(("RDW CSV", "the same"))]
+
+
+@pytest.fixture
+def loaded(serve, world, expected):
+    """A service; its registers are loaded while it runs."""
+    service = serve()
+    service.results = []
+    for each in csv_files(expected):
+        ended = run_command(
+            *("import", SAMPLES.parents[1] / each["path"], "--max-rejects", "100%", "--json"),
+            database_url=world.config.database_url,
+        )
+        assert (ended.returncode, ended.stderr) == (0, "")
+        service.results.append(json.loads(ended.stdout))
+    return service
+
+
+def test_the_samples_load_and_answer_as_expected(loaded, expected):
+    """Counts of all three files, and every plate that depends on them alone."""
+    told = csv_files(expected)
+    assert len(told) == 3
+    for result, each in zip(loaded.results, told, strict=True):
+        assert {name: result[name] for name in ("rows", "loaded", "rejected", "skipped")} == {
+            name: each[name] for name in ("rows", "loaded", "rejected", "skipped")
+        }
+    wanted = {each["registration"]: each for each in expected["plates"]}
+    for plate in PLATES:
+        require_as_wanted(loaded, plate, wanted[plate])
+
+
+def require_as_wanted(service, plate: str, wanted: dict) -> None:
+    """Fail unless both look-ups of a plate answer what is expected of it."""
+    insurance = service.get(f"/v1/vehicle/{plate}/insurance?asOf={AS_OF}").json()
+    assert insurance["insured"] is wanted["insured"], plate
+    assert insurance["policy"] is None, plate
+    assert folded(insurance["vehicle"]) == folded(wanted["vehicle"]), plate
+    compliance = service.get(f"/v1/compliance/{plate}?asOf={AS_OF}").json()
+    assert compliance["checks"] == wanted["checks"], plate
+    assert compliance["compliant"] is wanted["compliant"], plate
+
+
+def folded(vehicle: dict) -> dict:
+    """A vehicle's description; case does not count."""
+    return {k: v.upper() if isinstance(v, str) else v for k, v in vehicle.items()}

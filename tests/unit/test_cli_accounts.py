@@ -1,0 +1,63 @@
+"""`verifyd accounts`: who may ask (D4)."""
+
+import re
+
+import pytest
+
+
+def test_create_tells_the_account(cli):
+    """The document names account, plan, public tag and time."""
+    made = cli.json("accounts", "create", "acme", "--plan", "free")
+    assert list(made) == ["name", "plan", "tag", "created_at"]
+    assert (made["name"], made["plan"]) == ("acme", "free")
+    assert re.fullmatch(r"[0-9A-Za-z]{6}", made["tag"])
+
+
+def test_the_plan_is_standard_unless_told(cli):
+    """An account without `--plan` is on `standard` (D12)."""
+    assert cli.json("accounts", "create", "acme")["plan"] == "standard"
+
+
+def test_a_name_is_taken_once(cli):
+    """A second account of one name is refused, and the first stays as it is."""
+    made = cli.json("accounts", "create", "acme", "--plan", "free")
+    assert "already an account named acme" in cli.refusal("accounts", "create", "acme")
+    assert cli.json("accounts", "list") == [made]
+
+
+def test_an_unknown_plan_is_refused(cli):
+    """The refusal names the plans there are, and no account is made."""
+    refusal = cli.refusal("accounts", "create", "acme", "--plan", "gold")
+    assert refusal == "there is no plan named gold; there are free, standard, enterprise\n"
+    assert cli.json("accounts", "list") == []
+
+
+@pytest.mark.parametrize("name", ["", "  ", "x" * 101, "a\nb", "a\x1b[31m"])
+def test_a_name_that_cannot_be_shown_is_refused(cli, name):
+    """Names are 1 to 100 printable characters."""
+    assert "1 to 100 printable characters" in cli.refusal("accounts", "create", name)
+
+
+def test_accounts_are_listed_by_name(cli):
+    """People get a table, programs an array, both in the order of names."""
+    for name in ("zebra", "acme"):
+        cli.run("accounts", "create", name)
+    assert [account["name"] for account in cli.json("accounts", "list")] == ["acme", "zebra"]
+    header, *rows = cli.run("accounts", "list").stdout.splitlines()
+    assert header.split() == ["name", "plan", "tag", "created_at"]
+    assert [row.split()[0] for row in rows] == ["acme", "zebra"]
+
+
+def test_an_account_moves_to_another_plan(cli):
+    """`set-plan` answers with the account as it is now."""
+    cli.run("accounts", "create", "acme")
+    assert cli.json("accounts", "set-plan", "acme", "enterprise")["plan"] == "enterprise"
+    assert cli.json("accounts", "list")[0]["plan"] == "enterprise"
+
+
+@pytest.mark.parametrize(("name", "plan"), [("nobody", "free"), ("acme", "gold")])
+def test_set_plan_needs_an_account_and_a_plan(cli, name, plan):
+    """What is not there is named, and nothing changes."""
+    cli.run("accounts", "create", "acme")
+    assert "there is no" in cli.refusal("accounts", "set-plan", name, plan)
+    assert cli.json("accounts", "list")[0]["plan"] == "standard"

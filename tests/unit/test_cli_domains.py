@@ -1,0 +1,55 @@
+"""`verifyd domains`: what the operator may do with accounts' domains (D16)."""
+
+import pytest
+
+from app.accounts.administration import require_account
+from app.database import close_quietly, open_engine
+from app.domains.repository import Domains
+
+
+@pytest.fixture
+def acme(cli):
+    """The command line on a database with two accounts; one has a domain."""
+    for name in ("acme", "other"):
+        cli.run("accounts", "create", name)
+    engine = open_engine(f"sqlite:///{cli.database}")
+    account = require_account(engine, "acme")
+    Domains(engine).create_domain(account.id, "example.com", 10)
+    close_quietly(engine)
+    return cli
+
+
+def test_an_accounts_domains_are_listed(acme):
+    """The array has the spec's four members for each domain of this account only."""
+    (domain,) = acme.json("domains", "list", "acme")
+    assert set(domain) == {"id", "name", "status", "created_at"}
+    assert (domain["name"], domain["status"]) == ("example.com", "active")
+    assert acme.json("domains", "list", "other") == []
+
+
+def test_a_domain_is_suspended_and_set_back(acme):
+    """Both answer with the domain as it is now; doing it twice changes nothing."""
+    for _ in range(2):
+        assert acme.json("domains", "suspend", "acme", "example.com")["status"] == "suspended"
+    assert acme.json("domains", "list", "acme")[0]["status"] == "suspended"
+    assert acme.json("domains", "activate", "acme", "example.com")["status"] == "active"
+
+
+def test_the_name_is_taken_in_any_spelling(acme):
+    """Upper case and a trailing dot name the same domain (D14)."""
+    assert acme.json("domains", "suspend", "acme", "EXAMPLE.com.")["name"] == "example.com"
+
+
+@pytest.mark.parametrize(
+    ("account", "name", "told"),
+    [
+        ("nobody", "example.com", "there is no account named nobody"),
+        ("other", "example.com", "the account has no domain example.com"),
+        ("acme", "example.org", "the account has no domain example.org"),
+        ("acme", "not a name", "not a name is not a domain name"),
+    ],
+)
+def test_what_is_not_there_is_refused(acme, account, name, told):
+    """The refusal names what is missing, and no other account's domain changes."""
+    assert acme.refusal("domains", "suspend", account, name) == f"{told}\n"
+    assert acme.json("domains", "list", "acme")[0]["status"] == "active"

@@ -1,0 +1,136 @@
+"""`verifyd import`: files into a register, all or nothing (D28)."""
+
+import csv
+import io
+
+import pytest
+
+HEADER = "registration,make"
+NINE_GOOD_ONE_BAD = (HEADER, *(f"AB{n}CDE,FORD" for n in range(10, 19)), ",NO PLATE")
+
+
+def test_a_load_tells_what_it_did(cli):
+    """The document counts records, rows, changes, rejects and skips over all files."""
+    file = cli.file("vehicles.csv", HEADER, "AB12CDE,FORD", "AB13CDE,SEAT")
+    assert cli.json("import", file) == {
+        "register": "native",
+        "kind": "vehicles",
+        "mode": "merge",
+        "format": "native-csv",
+        "rows": 2,
+        "loaded": 2,
+        "changed": 2,
+        "rejected": 0,
+        "skipped": 0,
+        "rejects": None,
+    }
+
+
+def test_several_files_are_one_load(cli):
+    """Counts are over all files, and the history has one line."""
+    files = [cli.file(f"{n}.csv", HEADER, f"AB1{n}CDE,FORD") for n in range(3)]
+    assert cli.json("import", *files)["loaded"] == 3
+    (line,) = cli.json("imports", "list")
+    assert line["files"] == ["0.csv", "1.csv", "2.csv"]
+
+
+def test_the_register_can_be_named(cli):
+    """`--register` keeps what one agency says apart from what another says (D25)."""
+    file = cli.file("vehicles.csv", HEADER, "AB12CDE,FORD")
+    assert cli.json("import", file, "--register", "fleet")["register"] == "fleet"
+
+
+@pytest.mark.parametrize("name", ["", "Fleet", "1fleet", "a-b", "../x", "x" * 31])
+def test_a_register_is_named_by_a_plain_word(cli, name):
+    """The name becomes part of a file's name: anything else is a usage error."""
+    told = cli.misuse("import", "x.csv", "--register", name)
+    assert "1 to 30 of a-z, 0-9 and _, a letter first" in told
+
+
+@pytest.mark.parametrize("limit", ["x", "-1", "101%", "nan%", "1.5", "%", ""])
+def test_a_reject_limit_is_a_number_or_a_percentage(cli, limit):
+    """Anything else is a usage error that says what is taken."""
+    told = cli.misuse("import", "x.csv", f"--max-rejects={limit}")
+    assert "must be N or N%, from 0 to 100%" in told
+
+
+@pytest.mark.parametrize(
+    ("limit", "status"), [("1", 0), ("0", 1), ("10%", 0), ("9.9%", 1), ("0%", 1), ("100%", 0)]
+)
+def test_the_reject_limit_is_kept(cli, limit, status):
+    """One reject of ten records is 10 %: more than the limit abandons the whole load."""
+    file = cli.file("vehicles.csv", *NINE_GOOD_ONE_BAD)
+    assert cli.run("import", file, "--max-rejects", limit).status == status
+    (line,) = cli.json("imports", "list")
+    assert (line["status"], line["loaded"]) == (("done", 9) if status == 0 else ("failed", 0))
+
+
+def test_one_in_a_hundred_may_be_rejected_unless_told(cli):
+    """The default is 1 %: it lets 1 of 100 pass, and not 1 of 99 (D28)."""
+    good = [f"AB{n}CDE,FORD" for n in range(100, 199)]
+    file = cli.file("some.csv", HEADER, *good, ",NO PLATE")
+    assert cli.json("import", file)["rejected"] == 1
+    refusal = cli.refusal("import", cli.file("less.csv", HEADER, *good[1:], ",NO PLATE"))
+    assert "1 of 99 records were rejected, more than 1%; nothing was loaded; see" in refusal
+
+
+def test_rejects_go_where_they_are_told(cli):
+    """`--rejects FILE` gets file, line, reason and record, for the operator's eyes only."""
+    file, rejects = cli.file("vehicles.csv", *NINE_GOOD_ONE_BAD), cli.directory / "out.csv"
+    made = cli.json("import", file, "--rejects", rejects, "--max-rejects", "1")
+    assert made["rejects"] == str(rejects)
+    assert list(csv.reader(io.StringIO(rejects.read_text()))) == [
+        ["file", "line", "reason", "record"],
+        [str(file), "11", "no registration", ",NO PLATE"],
+    ]
+    assert rejects.stat().st_mode & 0o777 == 0o600
+
+
+def test_rejects_go_into_the_state_directory_unless_told(cli):
+    """The default is `rejects/` below it, named after register and load (D37)."""
+    file = cli.file("vehicles.csv", *NINE_GOOD_ONE_BAD)
+    made = cli.json("import", file, "--max-rejects", "100%")
+    assert made["rejects"] == str(cli.directory / "state" / "rejects" / "native-1.csv")
+
+
+@pytest.mark.parametrize("name", ["vehicles.csv", "verifyd.db"])
+def test_rejects_never_replace_another_file(cli, name):
+    """A mistyped `--rejects` must not cost the input or the database."""
+    file = cli.file("vehicles.csv", *NINE_GOOD_ONE_BAD)
+    held = file.read_bytes()
+    refusal = cli.refusal("import", file, "--rejects", cli.directory / name, "--max-rejects", "9")
+    assert "holds no rejects; name another" in refusal
+    assert file.read_bytes() == held
+    assert cli.run("accounts", "list").status == 0
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (None, "The file cannot be read: No such file or directory."),
+        ((), "The file is empty."),
+        (("name;colour", "x;y"), "The file fits no format. Looked for: "),
+    ],
+)
+def test_a_file_of_no_use_is_refused_by_name(cli, lines, told):
+    """The refusal names the file and what is wrong with it, and no register is made."""
+    path = cli.directory / "some.csv" if lines is None else cli.file("some.csv", *lines)
+    assert cli.refusal("import", path).startswith(f"{path}: {told}")
+    assert cli.json("imports", "list") == []
+    assert list(cli.directory.glob("*register*.db*")) == []
+
+
+def test_the_format_can_be_forced(cli):
+    """`--format` of another layout is refused with what was looked for."""
+    file = cli.file("vehicles.csv", HEADER, "AB12CDE,FORD")
+    assert "The file is no rdw-csv: looked for" in cli.refusal(
+        "import", file, "--format", "rdw-csv"
+    )
+    assert "invalid choice: 'excel'" in cli.misuse("import", file, "--format", "excel")
+
+
+def test_people_get_a_line_for_each_member(cli):
+    """Without `--json` the counts are a table, and there is no progress bar in a pipe."""
+    ended = cli.run("import", cli.file("vehicles.csv", HEADER, "AB12CDE,FORD"))
+    assert (ended.status, ended.stderr) == (0, "")
+    assert "loaded    1\n" in ended.stdout

@@ -1,0 +1,90 @@
+"""`verifyd imports`: what was loaded, and registers that go."""
+
+import getpass
+
+import pytest
+
+HEADER = "registration,make"
+
+
+def load(cli, *, register: str = "native", make: str = "FORD"):
+    """Load one vehicle into a register."""
+    file = cli.file("vehicles.csv", HEADER, f"AB12CDE,{make}")
+    return cli.json("import", file, "--register", register)
+
+
+def test_a_load_is_remembered(cli):
+    """A line tells who loaded what when, and how it ended."""
+    load(cli)
+    (line,) = cli.json("imports", "list")
+    assert line | {"started_at": "", "finished_at": ""} == {
+        "id": 1,
+        "register": "native",
+        "kind": "vehicles",
+        "status": "done",
+        "rows": 1,
+        "loaded": 1,
+        "changed": 1,
+        "rejected": 0,
+        "skipped": 0,
+        "started_at": "",
+        "loaded_by": getpass.getuser(),
+        "reason": None,
+        "mode": "merge",
+        "format": "native-csv",
+        "files": ["vehicles.csv"],
+        "finished_at": "",
+    }
+    assert line["started_at"] <= line["finished_at"]
+
+
+def test_loads_are_listed_the_latest_first(cli):
+    """The list is of all registers, or of the one that is named."""
+    for register in ("native", "fleet"):
+        load(cli, register=register)
+    assert [line["register"] for line in cli.json("imports", "list")] == ["fleet", "native"]
+    (line,) = cli.json("imports", "list", "--register", "native")
+    assert line["id"] == 1
+
+
+def test_the_list_is_empty_at_first(cli):
+    """No loads are an empty array and a table without rows."""
+    assert cli.json("imports", "list") == []
+    assert len(cli.run("imports", "list").stdout.splitlines()) == 1
+
+
+def test_a_failed_load_tells_its_reason(cli):
+    """The line of a load that failed has the sentence that the operator was shown."""
+    good, bad = cli.file("a.csv", HEADER, "AB12CDE,X"), cli.file("b.csv", HEADER, 'AB13CDE,"X')
+    refusal = cli.refusal("import", good, bad)
+    (line,) = cli.json("imports", "list")
+    assert (line["status"], line["reason"]) == ("failed", refusal.strip())
+    assert line["finished_at"] is not None
+
+
+def test_a_load_by_a_user_without_a_name_is_remembered(cli, monkeypatch):
+    """In a container the user may be a number only."""
+
+    def nameless() -> str:
+        raise KeyError("getpwuid(): uid not found: 12345")
+
+    monkeypatch.setattr("getpass.getuser", nameless)
+    load(cli)
+    assert cli.json("imports", "list")[0]["loaded_by"].startswith("user ")
+
+
+def test_a_register_is_dropped(cli):
+    """Its files go, its history stays, and the name can be used again."""
+    load(cli, register="fleet")
+    assert cli.json("imports", "drop", "fleet") == {"dropped": "fleet"}
+    assert list(cli.directory.glob("*register_fleet*.db*")) == []
+    assert len(cli.json("imports", "list")) == 1
+    assert load(cli, register="fleet")["changed"] == 1
+
+
+@pytest.mark.parametrize("register", ["fleet", "nativ"])
+def test_an_unknown_register_is_not_dropped(cli, register):
+    """The refusal names it, and the others stay."""
+    load(cli)
+    assert f"there is no register {register}" in cli.refusal("imports", "drop", register)
+    assert load(cli)["changed"] == 0

@@ -1,0 +1,174 @@
+"""`verifyd keys`: shown once, ended at will (D3, D41)."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from app import clock
+from app.accounts.authentication import Authenticator
+from app.accounts.tokens import parse_token
+from app.database import close_quietly, open_engine
+
+DAY_SECONDS = 86_400
+
+
+@pytest.fixture
+def acme(cli):
+    """The command line on a database with an account."""
+    cli.run("accounts", "create", "acme")
+    return cli
+
+
+def works(cli, key: str) -> bool:
+    """Whether the service would take a key now."""
+    engine = open_engine(f"sqlite:///{cli.database}")
+    try:
+        return Authenticator(engine).find_caller(key) is not None
+    finally:
+        close_quietly(engine)
+
+
+def seconds(time: str) -> int:
+    """The Unix seconds of a printed time."""
+    return int(datetime.strptime(time, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC).timestamp())
+
+
+def test_create_shows_the_key(acme):
+    """The document has id and key first, and the key works."""
+    made = acme.json("keys", "create", "acme", "--label", "production")
+    assert list(made)[:2] == ["id", "key"]
+    assert (made["account"], made["label"], made["status"]) == ("acme", "production", "active")
+    assert works(acme, made["key"])
+
+
+def test_a_key_is_stored_nowhere(acme):
+    """Neither the key nor its secret is in any file of the installation, nor shown again."""
+    made = acme.json("keys", "create", "acme")
+    token = parse_token(made["key"])
+    assert token
+    secret = token.secret
+    files = [path for path in acme.directory.rglob("*") if path.is_file()]
+    assert acme.database in files
+    assert [path for path in files if secret.encode() in path.read_bytes()] == []
+    for words in (("keys", "list"), ("keys", "revoke", made["id"]), ("keys", "list", "--json")):
+        assert secret not in acme.run(*words).stdout
+
+
+def test_a_key_needs_an_account(acme):
+    """The account's name is repeated, and no key is made."""
+    assert acme.refusal("keys", "create", "nobody") == "there is no account named nobody\n"
+    assert acme.json("keys", "list") == []
+
+
+def test_expires_includes_the_day(acme):
+    """`--expires DATE` ends the key when that day is over in UTC (D41)."""
+    made = acme.json("keys", "create", "acme", "--expires", "2999-12-31")
+    assert made["expires_at"] == "3000-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    "text", ["tomorrow", "20300131", "2030-W05-4", "2030-02-30", "2030-1-31", "9999-12-31"]
+)
+def test_expires_takes_one_form_of_date(acme, text):
+    """Anything but YYYY-MM-DD is a usage error that says so, and no key is made."""
+    told = acme.misuse("keys", "create", "acme", "--expires", text)
+    assert "argument --expires: must be a date, YYYY-MM-DD" in told
+    assert acme.json("keys", "list") == []
+
+
+def test_an_expiry_in_the_past_is_refused(acme):
+    """A key that never worked is of no use."""
+    refusal = acme.refusal("keys", "create", "acme", "--expires", "2020-01-31")
+    assert refusal == "a key must expire in the future\n"
+
+
+def test_a_key_ends_with_its_last_day(acme, monkeypatch):
+    """It works until the last second of that day, and not one longer."""
+    made = acme.json("keys", "create", "acme", "--expires", "2999-12-31")
+    ends_at = seconds(made["expires_at"])
+    monkeypatch.setattr(clock, "now", lambda: ends_at - 1)
+    assert works(acme, made["key"])
+    monkeypatch.setattr(clock, "now", lambda: ends_at)
+    assert not works(acme, made["key"])
+    assert acme.json("keys", "list")[0]["status"] == "expired"
+
+
+@pytest.mark.parametrize("label", ["x" * 101, "a\tb"])
+def test_a_label_that_cannot_be_shown_is_refused(acme, label):
+    """Labels are at most 100 printable characters."""
+    assert "printable characters" in acme.refusal("keys", "create", "acme", "--label", label)
+
+
+def test_keys_are_listed_with_their_state(acme):
+    """The list names every key of an account, or of all, the oldest first."""
+    acme.run("accounts", "create", "other")
+    first, other = (acme.json("keys", "create", name) for name in ("acme", "other"))
+    acme.run("keys", "revoke", first["id"])
+    assert {key["id"]: key["status"] for key in acme.json("keys", "list")} == {
+        first["id"]: "revoked",
+        other["id"]: "active",
+    }
+    assert [key["id"] for key in acme.json("keys", "list", "other")] == [other["id"]]
+    assert "there is no account" in acme.refusal("keys", "list", "nobody")
+
+
+def test_a_revoked_key_ends_for_good(acme, monkeypatch):
+    """Revoking tells when; revoking again keeps that time."""
+    made = acme.json("keys", "create", "acme")
+    revoked = acme.json("keys", "revoke", made["id"])
+    assert revoked["status"] == "revoked"
+    assert not works(acme, made["key"])
+    monkeypatch.setattr(clock, "now", lambda: seconds(revoked["revoked_at"]) + 100)
+    assert acme.json("keys", "revoke", made["id"]) == revoked
+
+
+@pytest.mark.parametrize("command", ["revoke", "rotate"])
+def test_an_unknown_key_is_refused(acme, command):
+    """A mistyped id must not look like success."""
+    assert acme.refusal("keys", command, "nosuchid") == "there is no key nosuchid\n"
+
+
+def test_a_rotated_key_lives_on_for_a_day(acme, monkeypatch):
+    """Both keys work through the grace period; then only the new one (D3)."""
+    old = acme.json("keys", "create", "acme", "--label", "production")
+    new = acme.json("keys", "rotate", old["id"])
+    assert (new["replaces"], new["label"]) == (old["id"], "production")
+    assert new["key"] != old["key"]
+    ends_at = seconds(new["replaced_until"])
+    assert ends_at - seconds(new["created_at"]) == DAY_SECONDS
+    assert works(acme, old["key"])
+    monkeypatch.setattr(clock, "now", lambda: ends_at)
+    assert (works(acme, old["key"]), works(acme, new["key"])) == (False, True)
+
+
+def test_a_rotation_without_grace_ends_the_old_key_at_once(acme):
+    """`--grace 0` is for a key that leaked."""
+    old = acme.json("keys", "create", "acme")
+    new = acme.json("keys", "rotate", old["id"], "--grace", 0)
+    assert (works(acme, old["key"]), works(acme, new["key"])) == (False, True)
+
+
+def test_a_rotation_prolongs_nothing(acme):
+    """The successor has the old key's expiry, and grace does not reach beyond it (D41)."""
+    last_day = datetime.fromtimestamp(clock.now(), UTC).date().isoformat()
+    old = acme.json("keys", "create", "acme", "--expires", last_day)
+    new = acme.json("keys", "rotate", old["id"], "--grace", 30 * DAY_SECONDS)
+    assert new["expires_at"] == new["replaced_until"] == old["expires_at"]
+
+
+@pytest.mark.parametrize("grace", [-1, 366 * DAY_SECONDS + 1, 10**18])
+def test_grace_has_limits(acme, grace):
+    """From none to a year; otherwise nothing is rotated."""
+    made = acme.json("keys", "create", "acme")
+    assert "--grace must be from 0 to" in acme.refusal(
+        "keys", "rotate", made["id"], f"--grace={grace}"
+    )
+    assert len(acme.json("keys", "list")) == 1
+
+
+def test_a_key_that_no_longer_works_is_not_rotated(acme):
+    """Rotating must not bring a revoked key's access back (D41)."""
+    made = acme.json("keys", "create", "acme")
+    acme.run("keys", "revoke", made["id"])
+    assert "no longer works" in acme.refusal("keys", "rotate", made["id"])
+    assert len(acme.json("keys", "list")) == 1

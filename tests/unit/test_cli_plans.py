@@ -1,0 +1,72 @@
+"""`verifyd plans`: what accounts may do (D12)."""
+
+import pytest
+
+LIMITS = {"--requests": 5, "--window": 60, "--bulk-max": 10, "--domains-max": 3}
+
+
+def options(**changed: object) -> list[object]:
+    """The four limits as options, some of them different."""
+    limits = LIMITS | {f"--{name.replace('_', '-')}": value for name, value in changed.items()}
+    return [word for option in limits.items() for word in option]
+
+
+def test_three_plans_are_there_from_the_start(cli):
+    """`free`, `standard` and `enterprise`, the smallest first."""
+    plans = cli.json("plans", "list")
+    assert [tuple(plan.values()) for plan in plans] == [
+        ("free", 60, 60, 100, 100),
+        ("standard", 600, 60, 1_000, 1_000),
+        ("enterprise", 6_000, 60, 10_000, 10_000),
+    ]
+
+
+def test_a_plan_is_added(cli):
+    """The document has the members of the limits."""
+    assert cli.json("plans", "set", "trial", *options()) == {
+        "name": "trial",
+        "requests": 5,
+        "window_seconds": 60,
+        "bulk_max": 10,
+        "domains_max": 3,
+    }
+    assert next(plan["name"] for plan in cli.json("plans", "list")) == "trial"
+
+
+def test_a_plan_is_changed(cli):
+    """A plan of that name gets the new limits; the others stay."""
+    assert cli.json("plans", "set", "free", *options(requests=7))["requests"] == 7
+    assert len(cli.json("plans", "list")) == 3
+
+
+@pytest.mark.parametrize(
+    ("limit", "value"),
+    [
+        ("requests", 0),
+        ("requests", 1_000_000_001),
+        ("window", 0),
+        ("window", 31_622_401),
+        ("bulk_max", 0),
+        ("bulk_max", 10_001),
+        ("domains_max", -1),
+        ("domains_max", 1_000_001),
+    ],
+)
+def test_a_limit_out_of_range_is_refused(cli, limit, value):
+    """The refusal names the option and its range, and the plan stays as it was."""
+    refusal = cli.refusal("plans", "set", "free", *options(**{limit: value}))
+    assert f"--{limit.replace('_', '-')} must be from" in refusal
+    assert cli.json("plans", "list")[0]["requests"] == 60
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_every_limit_is_needed(cli, limit):
+    """A plan is set as a whole: a forgotten option is a usage error."""
+    words = options()
+    at = words.index(limit)
+    assert f"required: {limit}" in cli.misuse("plans", "set", "x", *words[:at], *words[at + 2 :])
+
+
+def test_a_limit_is_a_whole_number(cli):
+    """Anything else is a usage error."""
+    assert "invalid int value: 'many'" in cli.misuse("plans", "set", "x", *options(requests="many"))

@@ -1,0 +1,207 @@
+"""`verifyd check`, `migrate` and `version`, and what all commands have in common."""
+
+import argparse
+import json
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from app.cli import build_parser
+from app.database import close_quietly, open_engine
+from app.schema import Installation, program_schema
+
+NEED_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+
+
+def commands(parser: argparse.ArgumentParser, *words: str) -> Iterator[tuple[str, ...]]:
+    """Every command of a parser, as the words that call it."""
+    groups = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+    if not groups:
+        yield words
+    for group in groups:
+        for name, command in group.choices.items():
+            yield from commands(command, *words, name)
+
+
+COMMANDS = list(commands(build_parser()))
+
+
+def set_versions(cli, *, schema: int, oldest: int) -> None:
+    """Write into the database what a program of another schema would."""
+    engine = open_engine(f"sqlite:///{cli.database}")
+    Installation.update(schema_version=schema, oldest_program=oldest).execute(engine)
+    close_quietly(engine)
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_command_explains_itself(bare_cli, words):
+    """`--help` of every command ends with 0 and touches nothing."""
+    ended = bare_cli.run(*words, "--help")
+    assert (ended.status, ended.stderr) == (0, "")
+    assert f"usage: verifyd {' '.join(words)} " in ended.stdout
+    assert not bare_cli.database.exists()
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("nonsense",), ("keys",), ("keys", "create"), ("serve", "x")]
+)
+def test_what_is_no_command_is_a_usage_error(cli, words):
+    """What is not understood ends with 2 and tells how it is used."""
+    assert "usage: verifyd" in cli.misuse(*words)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "serve",
+        "check",
+        "accounts list",
+        "plans list",
+        "keys list",
+        "accounts create acme",
+        "keys create acme",
+        "keys revoke x",
+        "keys rotate x",
+        "import x.csv",
+        "domains list acme",
+        "domains suspend acme example.com",
+        "imports list",
+        "imports drop native",
+    ],
+)
+def test_no_command_but_migrate_and_demo_creates_a_database(bare_cli, words):
+    """A mistyped URL must not become an empty service (D27)."""
+    assert "there is no database" in bare_cli.refusal(*words.split())
+    assert list(bare_cli.directory.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", [("check",), ("accounts", "list"), ("migrate",)])
+def test_all_wrong_settings_are_told_at_once(cli, monkeypatch, words):
+    """Every wrong value and every unknown variable is named, a line each, in one run."""
+    monkeypatch.setenv("VERIFYD_WORKERS", "many")
+    monkeypatch.setenv("VERIFYD_BIND", "nowhere")
+    monkeypatch.setenv("VERIFYD_COLOUR", "blue")
+    lines = cli.refusal(*words).splitlines()
+    assert [line.partition(":")[0] for line in lines] == [
+        "VERIFYD_BIND",
+        "VERIFYD_WORKERS",
+        "VERIFYD_COLOUR",
+    ]
+
+
+def test_a_wrong_url_is_not_repeated(cli, monkeypatch):
+    """A database URL may hold a password: what is wrong with it is told without it."""
+    monkeypatch.setenv("VERIFYD_DATABASE_URL", "postgres:/verifyd:hunter2@db/verifyd")
+    ended = cli.run("check")
+    assert "VERIFYD_DATABASE_URL: must be" in ended.stderr
+    assert "hunter2" not in ended.stderr
+
+
+def test_check_tells_that_all_is_well(cli):
+    """`check` ends with 0 and one sentence."""
+    ended = cli.run("check")
+    assert (ended.status, ended.stderr) == (0, "")
+    assert "all settings are right" in ended.stdout
+
+
+def test_check_prints_one_document(cli, monkeypatch):
+    """With `--json` the faults are members of a document, and the exit status still tells."""
+    assert cli.json("check") == {"ok": True, "faults": []}
+    monkeypatch.setenv("VERIFYD_COLOUR", "blue")
+    ended = cli.run("check", "--json")
+    assert ended.status == 1
+    assert json.loads(ended.stdout) == {"ok": False, "faults": ["VERIFYD_COLOUR: no such setting"]}
+
+
+def test_check_looks_at_more_than_texts(bare_cli, monkeypatch):
+    """A missing database, state and socket directories of no use: all three are told at once."""
+    (bare_cli.directory / "file").write_text("")
+    monkeypatch.setenv("VERIFYD_STATE_DIR", str(bare_cli.directory / "file"))
+    monkeypatch.setenv("VERIFYD_BIND", f"unix:{bare_cli.directory}/none/socket")
+    faults = bare_cli.refusal("check").splitlines()
+    assert [fault.partition(":")[0] for fault in faults] == [
+        "VERIFYD_DATABASE_URL",
+        "VERIFYD_STATE_DIR",
+        "VERIFYD_BIND",
+    ]
+
+
+@pytest.mark.parametrize("content", [b"", b"this is no database\n" * 100])
+def test_a_file_that_is_no_database_is_refused(bare_cli, content):
+    """An empty file and another program's file stay as they are."""
+    bare_cli.database.write_bytes(content)
+    for words in (("check",), ("accounts", "list")):
+        assert "database" in bare_cli.refusal(*words)
+    assert bare_cli.database.read_bytes() == content
+
+
+def test_migrate_creates_a_database_once(bare_cli):
+    """The first run applies all scripts, the second none."""
+    first, second = bare_cli.json("migrate"), bare_cli.json("migrate")
+    assert first == {"applied": ["0001_tables"], "schema": program_schema()}
+    assert second == {"applied": [], "schema": program_schema()}
+
+
+def test_migrate_makes_the_folder_too(bare_cli, monkeypatch):
+    """The database's folder is made, for nobody but the owner and the group."""
+    path = bare_cli.directory / "new" / "verifyd.db"
+    monkeypatch.setenv("VERIFYD_DATABASE_URL", f"sqlite:///{path}")
+    assert bare_cli.run("migrate").status == 0
+    assert path.stat().st_mode & 0o137 == 0
+    assert path.parent.stat().st_mode & 0o027 == 0
+
+
+def test_migrate_leaves_data_alone(cli):
+    """Running it again loses nothing."""
+    cli.run("accounts", "create", "acme")
+    assert cli.run("migrate").status == 0
+    assert [account["name"] for account in cli.json("accounts", "list")] == ["acme"]
+
+
+@pytest.mark.parametrize("words", [("migrate",), ("check",), ("accounts", "list")])
+def test_a_newer_database_is_refused(cli, words):
+    """A database that needs a newer program is left alone, and which one it needs is told (D29)."""
+    set_versions(cli, schema=9, oldest=8)
+    refusal = cli.refusal(*words)
+    assert "schema 9 and needs a program of schema 8" in refusal
+    assert "upgrade verifyd" in refusal
+
+
+def test_a_newer_database_that_allows_this_program_is_used(cli):
+    """After an upgrade that only expanded, the old program may come back (D29)."""
+    set_versions(cli, schema=9, oldest=program_schema())
+    assert cli.run("check").status == 0
+    assert cli.json("migrate") == {"applied": [], "schema": 9}
+
+
+@NEED_ROOT
+@pytest.mark.parametrize("words", [w for w in COMMANDS if len(w) == 1 or w[-1] == "list"])
+def test_another_user_than_the_owner_is_refused(cli, words):
+    """Files made by another user beside the database would lock the service out (D27)."""
+    if words == ("version",):
+        pytest.skip("it does not open the database")
+    os.chown(cli.database, 12_345, -1)
+    before = cli.database.read_bytes()
+    refusal = cli.refusal(*words, *{"import": ["x"], "domains": ["x"]}.get(words[0], []))
+    assert "sudo -u '#12345' verifyd" in refusal
+    assert cli.database.read_bytes() == before
+    assert [path.name for path in cli.directory.iterdir()] == [cli.database.name]
+
+
+def test_version_needs_no_database(bare_cli):
+    """`version` tells program, schema, SQLite and Python."""
+    told = bare_cli.json("version")
+    assert list(told) == ["version", "schema", "sqlite", "python"]
+    assert told["schema"] == program_schema()
+
+
+def test_a_reader_that_has_seen_enough_is_no_error_message(cli, monkeypatch):
+    """Output into a closed pipe ends quietly, with 1."""
+    read_end, write_end = os.pipe()
+    with open(write_end, "w") as pipe:
+        os.close(read_end)
+        monkeypatch.setattr("sys.stdout", pipe)
+        pipe.write("too late")
+        ended = cli.run("accounts", "list")
+    assert (ended.status, ended.stderr) == (1, "")

@@ -1,0 +1,306 @@
+"""A load: all files of one command, all or nothing, whatever happens in between (D28)."""
+
+import gzip
+import io
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from app import clock
+from app.catalogue import REGISTERS_MAX, Register
+from app.database import close_quietly, open_engine
+from app.domains.repository import Domains
+from app.errors import OperatorError
+from app.registers import load as load_module
+from app.registers import writer as writer_module
+from app.registers.formats import Kind
+from app.registers.history import History, list_loads
+from app.registers.load import LoadRequest
+from app.registers.sorting import sorted_unique
+from app.schema import opened_register
+from app.vehicles.models import Fine, Policy, Vehicle
+
+FIRST, SECOND = 1_900_000_000, 1_900_086_400
+CAR: dict[str, Any] = {"registration": "AB12CDE", "make": "FORD", "year": 2012}
+OTHER: dict[str, Any] = {"registration": "AB13CDE", "make": "SEAT", "year": 2013}
+POLICY = {
+    "registration": "AB12CDE",
+    "number": "P-1",
+    "validFrom": "2026-01-01",
+    "validTo": "2099-12-31",
+}
+FINE = {"registration": "AB12CDE", "reference": "F-1", "amount": "65.00"}
+
+
+def held(world, model: Any = Vehicle, register: str = "native") -> list[tuple[Any, ...]]:
+    """All rows of a register, in the order of their keys."""
+    found = Register.select().where(Register.name == register).get(world.engine)
+    with opened_register(world.engine, register, found.generation) as (engine, _):
+        key = model._meta.get_primary_keys()
+        return list(model.select().order_by(*key).tuples().execute(engine))
+
+
+def times(world, register: str = "native") -> dict[str, int]:
+    """When each vehicle of a register last changed."""
+    return {row[0]: row[-1] for row in held(world, register=register)}
+
+
+def files(world, **contents: str | bytes):
+    """Files of these contents, named as the arguments."""
+    paths = []
+    for name, content in contents.items():
+        path = world.directory / f"{name}.csv"
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        paths.append(path)
+    return paths
+
+
+@pytest.fixture
+def at(monkeypatch):
+    """`at(SECONDS)` sets the clock."""
+    return lambda seconds: monkeypatch.setattr(clock, "now", lambda: seconds)
+
+
+class TestMerge:
+    def test_the_same_file_twice_changes_nothing(self, world, at):
+        """Rows that come again unchanged are no change and keep their time (D21)."""
+        for time, changed in ((FIRST, 2), (SECOND, 0)):
+            at(time)
+            result = world.load([CAR, OTHER])
+            assert (result.loaded, result.changed) == (2, changed)
+        assert times(world) == {"AB12CDE": FIRST, "AB13CDE": FIRST}
+
+    def test_a_changed_row_gets_the_time_of_its_load(self, world, at):
+        """Its neighbours keep theirs."""
+        at(FIRST)
+        world.load([CAR, OTHER])
+        at(SECOND)
+        assert world.load([CAR | {"make": "SEAT"}, OTHER]).changed == 1
+        assert times(world) == {"AB12CDE": SECOND, "AB13CDE": FIRST}
+
+    @pytest.mark.parametrize("member", ["make", "model", "color", "insured", "motExpiry", "year"])
+    def test_a_value_that_is_gone_is_a_change(self, world, at, member):
+        """A row says all its source knows: what it no longer says is unknown (formats 0.11)."""
+        values = {"insured": True, "motExpiry": "2027-01-31", "year": 2012}
+        at(FIRST)
+        world.load([CAR | {member: values.get(member, "X")}])
+        at(SECOND)
+        without = {name: value for name, value in CAR.items() if name != member}
+        assert world.load([without]).changed == 1
+        assert times(world) == {"AB12CDE": SECOND}
+
+    def test_a_sources_own_time_counts(self, world, at):
+        """Where the register gives a time, that is the row's, and a newer one is a change."""
+        at(SECOND)
+        for day, changed in ((1, 1), (1, 0), (2, 1)):
+            row = CAR | {"lastUpdated": f"2026-02-0{day}T00:00:00Z"}
+            assert world.load([row]).changed == changed
+        assert times(world) == {"AB12CDE": 1_769_990_400}
+
+    def test_a_row_keeps_its_sources_time_when_it_comes_without(self, world, at):
+        """An unchanged row without a time does not look newer than it is."""
+        at(FIRST)
+        world.load([CAR | {"lastUpdated": "2026-02-02T00:00:00Z"}])
+        at(SECOND)
+        assert world.load([CAR]).changed == 0
+        assert times(world) == {"AB12CDE": 1_769_990_400}
+
+    def test_rows_that_are_not_in_the_file_stay(self, world):
+        """To merge is to add and to replace, never to remove."""
+        world.load([CAR])
+        world.load([OTHER])
+        assert [row[0] for row in held(world)] == ["AB12CDE", "AB13CDE"]
+
+    @pytest.mark.parametrize("run_rows", [1, 2, 100])
+    def test_the_later_row_of_a_plate_counts(self, world, monkeypatch, run_rows):
+        """Also where the earlier one waits on disk; the plate is one row and one change."""
+        sort = partial(sorted_unique, run_rows=run_rows)
+        monkeypatch.setattr(load_module, "sorted_unique", sort)
+        result = world.load([CAR | {"make": "SEAT"}, OTHER, CAR])
+        assert (result.loaded, result.changed) == (3, 2)
+        assert [row[:2] for row in held(world)] == [("AB12CDE", "FORD"), ("AB13CDE", "SEAT")]
+
+    def test_a_key_that_goes_back_and_forth_within_a_file_is_no_change(self, world, at):
+        """Only the last row of a plate is held against what the register has."""
+        at(FIRST)
+        world.load([CAR])
+        at(SECOND)
+        assert world.load([CAR | {"make": "SEAT"}, CAR]).changed == 0
+        assert times(world) == {"AB12CDE": FIRST}
+
+
+class TestKinds:
+    def test_one_register_holds_three_kinds(self, world):
+        """Vehicles, policies and fines are loaded one after the other, and counted each."""
+        for row in (CAR, POLICY, FINE):
+            world.load([row])
+        assert [len(held(world, model)) for model in (Vehicle, Policy, Fine)] == [1, 1, 1]
+        register = Register.select().get(world.engine)
+        assert (register.vehicles, register.policies, register.fines) == (1, 1, 1)
+        assert register.kinds == "fpv"
+
+    def test_a_kind_is_announced_before_its_rows_are_there(self, world, monkeypatch):
+        """Readers look for rows of a kind from before they are committed, never after (D28)."""
+        world.load([CAR])
+        seen = []
+        merge = writer_module.RegisterWriter.merge
+
+        def watched(self, rows):
+            seen.append(Register.select(Register.kinds).scalar(world.engine))
+            return merge(self, rows)
+
+        monkeypatch.setattr(writer_module.RegisterWriter, "merge", watched)
+        world.load([FINE])
+        assert seen == ["fv"]
+
+    def test_policies_of_one_plate_are_told_apart(self, world):
+        """Insurer, number and first day make the key; an unknown insurer is one, too."""
+        rows = [POLICY, POLICY | {"insurer": "A"}, POLICY | {"validFrom": "2026-02-01"}, POLICY]
+        assert world.load(rows).changed == 3
+
+    def test_one_command_loads_one_kind(self, world):
+        """Vehicles and fines in one command are refused by the file's name; nothing changes."""
+        paths = files(
+            world, a="registration,make\nA1,X\n", b="registration,reference,amount\nA1,F,1\n"
+        )
+        with pytest.raises(OperatorError, match=r"b\.csv: The file is not native-csv of vehicles"):
+            world.load_files(*paths)
+        assert Register.select().count(world.engine) == 0
+
+    def test_one_command_loads_one_layout(self, world):
+        """Files of two agencies in one command are refused likewise."""
+        paths = files(world, a="registration,make\nA1,X\n", b="Kenteken,Merk\n11ZKZ3,SKODA\n")
+        with pytest.raises(OperatorError, match=r"b\.csv: The file is not native-csv"):
+            world.load_files(*paths)
+
+    def test_a_kind_can_be_forced(self, world):
+        """`--kind` decides where a file looks like two."""
+        paths = files(
+            world, a="registration,number,validFrom,validTo\nA1,P,2026-01-01,2026-12-31\n"
+        )
+        assert world.load_files(*paths, kind=Kind.VEHICLES).kind == "vehicles"
+
+
+class TestAllOrNothing:
+    def test_one_bad_file_among_several_changes_nothing(self, world):
+        """Rows of the files before it and after it are not loaded either."""
+        world.load([CAR])
+        good = "registration,make\nAB13CDE,SEAT\n"
+        bad = 'registration,make\nAB14CDE,"SEAT\n'
+        with pytest.raises(OperatorError, match=r"b\.csv: A quote opened .* is never closed"):
+            world.load_files(*files(world, a=good, b=bad, c=good))
+        assert [row[0] for row in held(world)] == ["AB12CDE"]
+
+    def test_a_failed_load_leaves_a_line_with_its_reason(self, world):
+        """The history tells what was tried and why it failed."""
+        paths = files(world, a='registration,make\nAB14CDE,"SEAT\n')
+        with pytest.raises(OperatorError) as refusal:
+            world.load_files(*paths)
+        (line,) = list_loads(world.engine)
+        assert (line.status, line.reason) == ("failed", str(refusal.value))
+
+    def test_a_register_made_for_a_failed_load_goes_again(self, world):
+        """A first load that fails leaves no register and no file of one."""
+        with pytest.raises(OperatorError):
+            world.load_files(*files(world, a='registration,make\nAB14CDE,"SEAT\n'))
+        assert Register.select().count(world.engine) == 0
+        assert list(world.directory.glob("*.register_native.*.db*")) == []
+
+    def test_a_ninth_register_is_refused(self, world):
+        """SQLite attaches so many files only; what to do is told, and the eight stay (D25)."""
+        for number in range(REGISTERS_MAX):
+            world.load([CAR], register=f"r{number}")
+        with pytest.raises(OperatorError, match="there are 8 registers; drop one first"):
+            world.load([CAR], register="r9")
+        assert Register.select().count(world.engine) == REGISTERS_MAX
+        assert world.load([OTHER], register="r0").changed == 1
+
+    def test_a_reader_sees_the_old_until_the_commit(self, world, alice, monkeypatch):
+        """While rows are being written, answers, domains and other registers go on as before."""
+        path, seen = "/v1/vehicle/AB12CDE/insurance", []
+        world.load([CAR, OTHER])
+
+        def watched(rows):
+            yield list(rows)
+            monkeypatch.undo()
+            account_id = 1
+            seen.append(alice.get(path).json["vehicle"]["make"])
+            seen.append(Domains(world.engine).create_domain(account_id, "example.com", 9)["name"])
+            other = open_engine(world.config.database_url)
+            request = LoadRequest(files=files(world, x="registration,make\nA1,X\n"), register="x")
+            seen.append(load_module.load(other, world.config.state_dir, request, print).changed)
+            close_quietly(other)
+
+        monkeypatch.setattr(writer_module, "_batches", watched)
+        monkeypatch.setattr("builtins.print", lambda *_: None)
+        world.load([CAR | {"make": "SKODA"}])
+        assert seen == ["FORD", "example.com", 1]
+        assert alice.get(path).json["vehicle"]["make"] == "SKODA"
+
+    def test_a_second_load_of_a_register_is_refused_at_once(self, world):
+        """It need not wait, and the first goes on; another register can be loaded meanwhile."""
+        request = LoadRequest(files=[str(*files(world, a="registration,make\nA1,X\n"))])
+        told: list[object] = []
+
+        def meanwhile(_member: object) -> None:
+            engine = open_engine(world.config.database_url)
+            for register in ("native", "other") if not told else ():
+                further = request._replace(register=register)
+                try:
+                    done = load_module.load(engine, world.config.state_dir, further, lambda _: None)
+                    told.append(done.changed)
+                except OperatorError as refusal:
+                    told.append(str(refusal))
+            close_quietly(engine)
+
+        result = load_module.load(world.engine, world.config.state_dir, request, meanwhile)
+        assert told == ["another load of the register native is running", 1]
+        assert result.changed == 1
+        assert sorted(line.status for line in list_loads(world.engine)) == ["done", "done"]
+
+    def test_a_load_killed_between_its_commits_is_settled_by_the_next(self, world, monkeypatch):
+        """The register has the rows; the main database is told by the next load."""
+
+        def killed(*_args: object) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as until_then:
+            until_then.setattr(History, "finish", killed)
+            with pytest.raises(KeyboardInterrupt):
+                world.load([CAR])
+        assert [line.status for line in list_loads(world.engine)] == ["running"]
+        world.load([OTHER])
+        second, first = list_loads(world.engine)
+        assert (first.status, first.loaded, first.changed) == ("done", 1, 1)
+        assert (second.status, second.loaded, second.changed) == ("done", 1, 1)
+        assert Register.select(Register.vehicles).scalar(world.engine) == 2
+
+
+class TestContainers:
+    CSV = b"registration,make\nAB12CDE,FORD\n" + b"".join(
+        b"AB%03dXY,%d\n" % (n, n * n) for n in range(500)
+    )
+
+    def test_gzip_is_read_as_it_is(self, world):
+        """A compressed file needs no other name and no unpacking."""
+        assert world.load_files(*files(world, a=gzip.compress(self.CSV))).loaded == 501
+
+    @pytest.mark.parametrize("missing_bytes", [1, 8, 500])
+    def test_a_gzip_that_is_cut_off_changes_nothing(self, world, missing_bytes):
+        """However many good rows came before its end."""
+        world.load([CAR])
+        cut = gzip.compress(self.CSV)[:-missing_bytes]
+        with pytest.raises(OperatorError, match="cut off"):
+            world.load_files(*files(world, a=cut))
+        assert len(held(world)) == 1
+
+    @pytest.mark.parametrize("content", [CSV, gzip.compress(CSV)], ids=["plain", "gzip"])
+    def test_standard_input_is_read(self, world, monkeypatch, content):
+        """`-` is what is piped in, compressed or not."""
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(content)))
+        request = LoadRequest(files=["-"])
+        result = load_module.load(world.engine, world.config.state_dir, request, lambda _: None)
+        assert result.loaded == 501
+        assert list_loads(world.engine)[0].files == "-"

@@ -12,6 +12,7 @@ import pytest
 
 from app.cli import build_parser
 from app.config import SETTINGS
+from app.http.authentication import OPEN_PATHS
 from app.registers.formats import FORMATS, native
 from app.routes import ENDPOINTS
 
@@ -152,8 +153,6 @@ def test_every_path_is_named():
 
 def test_the_open_paths_are_those_that_need_no_key():
     """The table of paths without a key is the program's list."""
-    from app.http.authentication import OPEN_PATHS  # noqa: PLC0415
-
     assert {quoted(row[0])[0] for row in table("Path")} == OPEN_PATHS
 
 

@@ -26,7 +26,6 @@ def up(migrator, db):
     db.execute_sql("UPDATE installation SET schema_version = 2, oldest_program = 1")
     {then}
 """
-COMMANDS = pytest.mark.parametrize("command", [SERVE, GUNICORN], ids=["serve", "gunicorn"])
 
 
 def refusal(serve, **options) -> str:
@@ -75,30 +74,28 @@ def put_back(world) -> None:
         shutil.copy(name, world.directory)
 
 
-@COMMANDS
-def test_a_missing_database_is_not_created(serve, world, command):
+def test_a_missing_database_is_not_created(serve, world):
     """A mistyped URL must not become an empty service (D27)."""
     path = world.directory / "none.db"
-    told = refusal(serve, command=command, database_url=f"sqlite:///{path}")
+    told = refusal(serve, database_url=f"sqlite:///{path}")
     assert f"there is no database {path}: run `verifyd migrate`" in told
     assert not path.exists()
 
 
-@COMMANDS
 @pytest.mark.parametrize(
     ("content", "told"),
     [(b"", "the database is empty: run `verifyd migrate`"), (b"text\n" * 999, "not a database")],
     ids=["empty", "text"],
 )
-def test_a_file_that_is_no_database_is_refused(serve, world, command, content, told):
+def test_a_file_that_is_no_database_is_refused(serve, world, content, told):
     """Nothing is made of it, and it stays as it is."""
     path = world.directory / "other.db"
     path.write_bytes(content)
-    assert told in refusal(serve, command=command, database_url=f"sqlite:///{path}")
+    assert told in refusal(serve, database_url=f"sqlite:///{path}")
     assert path.read_bytes() == content
 
 
-@COMMANDS
+@pytest.mark.parametrize("command", [SERVE, GUNICORN], ids=["serve", "gunicorn"])
 def test_a_newer_database_is_refused(serve, world, command):
     """The refusal tells which program it needs (D29)."""
     Installation.update(schema_version=9, oldest_program=8).execute(world.engine)

@@ -149,7 +149,9 @@ def test_missing_file_says_so() -> None:
     assert fault("/") == "The file cannot be read: Is a directory."
 
 
-@pytest.mark.parametrize("data", [b"", gzip.compress(b""), zipped(("a.csv", b""))])
+@pytest.mark.parametrize(
+    "data", [b"", gzip.compress(b""), zipped(("a.csv", b""))], ids=["plain", "gzip", "zip"]
+)
 def test_empty_file(data: bytes, saved: Saved) -> None:
     """A file without a byte in it is a fault, compressed or not."""
     assert fault(saved(data)) == "The file is empty."

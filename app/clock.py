@@ -9,6 +9,11 @@ def now() -> int:
     return int(time.time())
 
 
+def now_ns() -> int:
+    """Return the time as whole Unix nanoseconds."""
+    return time.time_ns()
+
+
 def monotonic_ns() -> int:
     """Return nanoseconds since the host booted, the same in all its processes."""
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME)

@@ -1,0 +1,95 @@
+"""What one take from the limiter's store costs, alone and with processes contending (D11).
+
+`python -m tests.bench.limits`, or `figures()` from the benchmark of the whole.
+"""
+
+import multiprocessing
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+from app.limits.bucket import rate
+from app.limits.store import LimitStore, start
+
+CONTENDING = 4
+_PLAN = rate(10**9, 1)
+_BATCH = 2_000
+
+
+class Cost(NamedTuple):
+    """Microseconds of one take: the median, and what all processes together needed for one."""
+
+    median_us: float
+    percentile_99_us: float
+    mean_us: float
+
+
+def figures(seconds: float = 2) -> dict[str, Cost]:
+    """Measure takes from a store in a temporary place; return the costs by name."""
+    costs = {}
+    with _memory_directory() as directory:
+        path = directory / "limits"
+        start(path, "benchmark")
+        for processes in (1, CONTENDING):
+            name = "alone" if processes == 1 else f"{processes} processes contending"
+            costs[f"one take, {name}"] = _measured(path, processes, seconds)
+    return costs
+
+
+def _measured(path: Path, processes: int, seconds: float) -> Cost:
+    context = multiprocessing.get_context("fork")
+    results = context.SimpleQueue()
+    ready = context.Barrier(processes)
+    takers = [
+        context.Process(target=_take_for, args=(path, seconds, ready.wait, results.put))
+        for _ in range(processes)
+    ]
+    for taker in takers:
+        taker.start()
+    times = sorted(time for _ in takers for time in results.get())
+    for taker in takers:
+        taker.join()
+    mean_us = seconds * 1e6 / len(times)
+    return Cost(median(times) / 1000, times[len(times) * 99 // 100] / 1000, mean_us)
+
+
+def _take_for(
+    path: Path,
+    seconds: float,
+    wait: Callable[[], object],
+    put: Callable[[list[int]], object],
+) -> None:
+    store = LimitStore(path, lambda: "benchmark")
+    times = []
+    wait()
+    ends_at = time.monotonic() + seconds
+    while time.monotonic() < ends_at:
+        for _ in range(_BATCH):
+            started = time.perf_counter_ns()
+            store.take(0, _PLAN)
+            times.append(time.perf_counter_ns() - started)
+    put(times)
+
+
+@contextmanager
+def _memory_directory() -> Iterator[Path]:
+    """A directory on a tmpfs, where there is one, as in production."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as directory:
+        yield Path(directory)
+
+
+def main() -> None:
+    for name, cost in figures().items():
+        print(
+            f"{name:36}{cost.median_us:8.1f} us median{cost.percentile_99_us:9.1f} us 99 %"
+            f"{cost.mean_us:8.1f} us each, all together"
+        )
+
+
+if __name__ == "__main__":
+    main()

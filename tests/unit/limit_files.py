@@ -1,0 +1,56 @@
+"""What the tests of the limiter's store share: one installation's file, and a plan of five."""
+
+import multiprocessing
+import resource
+from contextlib import contextmanager
+
+from app.limits.bucket import rate
+from app.limits.store import LimitStore
+
+DATABASE = "0123456789abcdef0123456789abcdef"
+NOW_NS = 10**15
+PLAN = rate(5, 60)
+FORK = multiprocessing.get_context("fork")
+
+
+def opened(path, clock=lambda: NOW_NS):
+    """Return a store on the file as another process would have it."""
+    return LimitStore(path, lambda: DATABASE, clock)
+
+
+def spend(store, count, slot=0):
+    """Take so many tokens, all of which must be there."""
+    for _ in range(count):
+        assert store.take(slot, PLAN).admitted
+
+
+def left(store, slot=0):
+    return store.peek(slot, PLAN).remaining
+
+
+@contextmanager
+def file_size_limit(size_bytes):
+    """Let nobody write beyond this size, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def in_processes(count, work):
+    """Run work() in so many forked processes at once; return what each returned."""
+    barrier, results = FORK.Barrier(count), FORK.SimpleQueue()
+
+    def run():
+        barrier.wait()
+        results.put(work())
+
+    processes = [FORK.Process(target=run) for _ in range(count)]
+    for process in processes:
+        process.start()
+    found = [results.get() for _ in processes]
+    for process in processes:
+        process.join()
+    return found

@@ -1,0 +1,265 @@
+"""The file of the buckets: made once, refused if it is not ours, and honest if it fails (D11)."""
+
+import os
+import shutil
+
+import pytest
+
+from app.limits import file as limit_file
+from app.limits.bucket import rate
+from app.limits.file import ACCOUNT_SLOTS, ADDRESS_SLOTS, FILE_BYTES, StoreError
+from app.limits.store import LimitStore, start
+from tests.unit.limit_files import (
+    DATABASE,
+    PLAN,
+    file_size_limit,
+    in_processes,
+    left,
+    opened,
+    spend,
+)
+
+LAST_SLOT = ACCOUNT_SLOTS + ADDRESS_SLOTS - 1
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Where the file is; it is removed afterwards, for it is large."""
+    path = tmp_path / "state" / "limits"
+    yield path
+    shutil.rmtree(path.parent, ignore_errors=True)
+
+
+@pytest.fixture
+def store(path):
+    """A store whose file was made."""
+    start(path, DATABASE)
+    return opened(path)
+
+
+class TestStart:
+    def test_the_file_is_whole_and_nobody_elses(self, path):
+        """It has its full size at once, and only its owner may read or write it."""
+        old = os.umask(0)
+        try:
+            start(path, DATABASE)
+        finally:
+            os.umask(old)
+        found = path.stat()
+        assert (found.st_size, found.st_mode & 0o777) == (FILE_BYTES, 0o600)
+        assert found.st_blocks * 512 >= FILE_BYTES
+        assert path.parent.stat().st_mode & 0o027 == 0
+
+    def test_a_restart_keeps_the_count(self, store, path):
+        """A service that is stopped and started again finds the buckets as they were."""
+        spend(store, 3)
+        store.close()
+        start(path, DATABASE)
+        assert left(opened(path)) == 2
+
+    def test_a_reboot_starts_afresh(self, store, path, tmp_path, monkeypatch):
+        """The clock begins anew with the host, so the buckets do."""
+        spend(store, 3)
+        boot_id = tmp_path / "boot_id"
+        boot_id.write_text("9f3a1c52-0000-4000-8000-000000000000\n")
+        monkeypatch.setattr(limit_file, "_BOOT_ID", boot_id)
+        start(path, DATABASE)
+        assert left(opened(path)) == 5
+
+    def test_another_database_starts_afresh(self, store, path):
+        """A restored or another database does not inherit buckets."""
+        spend(store, 3)
+        start(path, DATABASE[::-1])
+        assert left(opened(path)) == 5
+
+    def test_another_layout_starts_afresh(self, store, path):
+        """A file of another version of the program is replaced at the start."""
+        spend(store, 3)
+        with path.open("r+b") as file:
+            file.seek(16)
+            file.write(b"\x63")
+        start(path, DATABASE)
+        assert left(opened(path)) == 5
+
+    @pytest.mark.parametrize("size", [0, 16, 4096, FILE_BYTES - 1])
+    def test_a_truncated_file_starts_afresh(self, store, path, size):
+        """What is left of a truncated file is replaced at the start."""
+        os.truncate(path, size)
+        start(path, DATABASE)
+        assert left(opened(path)) == 5
+
+    def test_the_first_use_starts_where_nobody_did(self, path):
+        """Under a server that knows nothing of it, the first use makes the file."""
+        assert left(opened(path)) == 5
+        assert path.stat().st_size == FILE_BYTES
+
+    def test_a_full_disk_stops_the_start_only_as_long_as_it_is_full(self, path):
+        """Without room there is no file, not a part of one either; with room there is."""
+        with file_size_limit(FILE_BYTES - 1), pytest.raises(StoreError, match="cannot be made"):
+            start(path, DATABASE)
+        assert os.listdir(path.parent) == []
+        start(path, DATABASE)
+
+    def test_creators_at_once_agree(self, path):
+        """Of services started at once one makes the file, and none loses another's count."""
+        plan = rate(8, 60)
+
+        def work():
+            start(path, DATABASE)
+            return path.stat().st_ino, opened(path).take(0, plan).remaining
+
+        found = in_processes(8, work)
+        assert len({inode for inode, _ in found}) == 1
+        assert sorted(remaining for _, remaining in found) == list(range(8))
+        assert os.listdir(path.parent) == ["limits"]
+
+    def test_replacers_at_once_agree(self, path):
+        """An older database's file is replaced once by services started at once."""
+        start(path, DATABASE[::-1])
+        plan = rate(8, 60)
+
+        def work():
+            start(path, DATABASE)
+            return opened(path).take(0, plan).remaining
+
+        assert sorted(in_processes(8, work)) == list(range(8))
+        assert os.listdir(path.parent) == ["limits"]
+
+    def test_a_state_directory_that_cannot_be_is_told(self, tmp_path):
+        """A state directory that is a file is named in the reason."""
+        (tmp_path / "state").write_text("")
+        with pytest.raises(StoreError, match=r"state/limits cannot be made"):
+            start(tmp_path / "state" / "limits", DATABASE)
+
+
+def other_file(path):
+    path.write_bytes(b"important" * 100)
+
+
+def symlink(path):
+    path.with_name("elsewhere").write_bytes(b"")
+    path.symlink_to("elsewhere")
+
+
+def directory(path):
+    path.mkdir()
+
+
+def fifo(path):
+    os.mkfifo(path)
+
+
+def writable(path):
+    start(path, DATABASE)
+    path.chmod(0o620)
+
+
+FOREIGN = {
+    "other file": (other_file, "is not a file of this program"),
+    "symbolic link": (symlink, "is a symbolic link"),
+    "directory": (directory, "cannot be|no regular file"),
+    "fifo": (fifo, "no regular file"),
+    "writable by others": (writable, "written to by other users"),
+}
+
+
+@pytest.mark.parametrize(("make", "reason"), FOREIGN.values(), ids=FOREIGN)
+class TestForeign:
+    def test_it_is_not_taken_at_the_start(self, path, make, reason):
+        """What is not ours alone is refused, and left as it is."""
+        path.parent.mkdir()
+        make(path)
+        before = path.lstat()
+        with pytest.raises(StoreError, match=reason):
+            start(path, DATABASE)
+        assert path.lstat().st_mtime_ns == before.st_mtime_ns
+        assert path.lstat().st_ino == before.st_ino
+
+    def test_it_is_not_taken_up_later(self, store, path, make, reason):
+        """What is put in the file's place while it is in use is refused, until it is gone."""
+        spend(store, 2)
+        path.rename(path.with_name("away"))
+        make(path)
+        with pytest.raises(StoreError, match=reason):
+            store.take(0, PLAN)
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+        path.with_name("away").rename(path)
+        assert left(store) == 3
+
+
+class TestFailure:
+    def test_another_owners_file_is_refused(self, store, path, monkeypatch):
+        """A file that another user owns is not used."""
+        monkeypatch.setattr(os, "geteuid", lambda: path.stat().st_uid + 1)
+        with pytest.raises(StoreError, match="belongs to user"):
+            store.take(0, PLAN)
+
+    def test_a_file_that_is_gone_stays_gone(self, store, path):
+        """Without its file nothing is admitted, and no use makes a new one (D11)."""
+        spend(store, 2)
+        path.unlink()
+        for _ in range(2):
+            with pytest.raises(StoreError, match="No such file"):
+                store.take(0, PLAN)
+        assert os.listdir(path.parent) == []
+
+    def test_a_file_that_comes_back_is_used(self, store, path):
+        """When the file is back, so is the count, without a restart."""
+        spend(store, 2)
+        away = path.rename(path.with_name("away"))
+        with pytest.raises(StoreError):
+            store.take(0, PLAN)
+        away.rename(path)
+        assert left(store) == 3
+
+    def test_a_service_started_anew_brings_the_file_back(self, store, path):
+        """A start makes the missing file; who still runs takes it up."""
+        spend(store, 2)
+        path.unlink()
+        start(path, DATABASE)
+        assert left(store) == 5
+
+    def test_a_replaced_file_is_taken_up(self, store, path):
+        """A whole file of the same identity, put in place of the one in use, is used."""
+        copy = path.with_name("copy")
+        shutil.copy(path, copy)
+        spend(store, 4)
+        copy.replace(path)
+        assert left(store) == 5
+        assert left(opened(path)) == 5
+
+    @pytest.mark.parametrize("size", [0, 4096, FILE_BYTES - 8, FILE_BYTES + 8])
+    def test_a_file_of_another_size_is_refused(self, store, path, size):
+        """A truncated file admits nobody; restored, it works again."""
+        spend(store, 2)
+        whole = path.read_bytes()
+        os.truncate(path, size)
+        for slot in (0, LAST_SLOT):
+            with pytest.raises(StoreError, match=r"bytes instead of|not a file of this program"):
+                store.take(slot, PLAN)
+        path.write_bytes(whole)
+        assert left(store) == 3
+
+    def test_another_databases_file_is_refused(self, store, path):
+        """Two services with one state directory: who is displaced says so, and counts nothing."""
+        start(path, DATABASE[::-1])
+        displaced = path.read_bytes()
+        with pytest.raises(StoreError, match="belongs to another database"):
+            limit_file.open_checked(path, limit_file.Identity.now(DATABASE))
+        assert path.read_bytes() == displaced
+
+    def test_a_disk_that_takes_nothing_is_told(self, store):
+        """A write that fails is a store error, and the next one that works counts."""
+        spend(store, 1)
+        with file_size_limit(4096), pytest.raises(StoreError, match="cannot be used"):
+            store.take(0, PLAN)
+        assert store.take(0, PLAN).remaining == 3
+
+    def test_a_database_that_cannot_tell_its_id_fails_as_itself(self, path):
+        """What the database raises when asked for its id reaches the caller."""
+
+        def database_id():
+            raise LookupError("no database")
+
+        with pytest.raises(LookupError):
+            LimitStore(path, database_id).take(0, PLAN)

@@ -134,7 +134,8 @@ SETTINGS: Mapping[str, Setting] = {
         "VERIFYD_STATE_DIR",
         "",
         _directory,
-        "directory for rejects files; by default `state/` beside the SQLite database",
+        "directory for the rate limits' buckets, metrics and rejects files, on this host and for "
+        "one database, a tmpfs in production; by default `state/` beside the SQLite database",
     ),
     "timezone": Setting(
         "VERIFYD_TIMEZONE",
@@ -148,6 +149,12 @@ SETTINGS: Mapping[str, Setting] = {
         _networks,
         "addresses or networks whose `X-Real-IP` is believed (D10), by commas; "
         "the peer on a Unix socket always is",
+    ),
+    "anonymous_limit": Setting(
+        "VERIFYD_ANONYMOUS_LIMIT",
+        "60",
+        _integer(1, 1_000_000),
+        "requests a minute without a valid key, for each address (D10): 1 to 1,000,000",
     ),
     "access_log": Setting(
         "VERIFYD_ACCESS_LOG", "on", _switch, "one JSON line a request on stdout: `on` or `off`"
@@ -179,6 +186,7 @@ class Config:
     state_dir: Path = Path("state")
     timezone: tzinfo = UTC
     trusted_proxies: tuple[Network, ...] = ()
+    anonymous_limit: int = 60
     access_log: bool = True
     register_order: tuple[str, ...] = ("native", "dvsa", "rdw", "dvla", "mid", "nyc")
     mot_first_years: int = 0

@@ -6,7 +6,7 @@ import falcon
 
 from app.accounts.authentication import Authenticator
 from app.config import Config
-from app.database import open_engine
+from app.database import Engine, open_engine
 from app.domains.repository import Domains
 from app.domains.resources import DomainCollection, DomainItem
 from app.http import problems
@@ -14,10 +14,14 @@ from app.http.authentication import Authentication
 from app.http.bodies import BodyIntake
 from app.http.context import Request
 from app.http.envelope import Envelope, write_to_stdout
+from app.http.limits import Limits
 from app.http.methods import Methods
+from app.limits.file import FILE_NAME
+from app.limits.store import LimitStore, started
 from app.operations.documentation import DocumentationAsset, DocumentationPage, OpenApiDocument
 from app.operations.health import Health, Readiness
 from app.routes import ENDPOINTS, Resource
+from app.schema import database_id
 from app.vehicles.records import Records
 from app.vehicles.resources import BulkInsurance, Compliance, Insurance, VehicleReader
 
@@ -33,6 +37,7 @@ def create_app(config: Config | None = None) -> Application:
     config = config or Config.from_env()
     engine = open_engine(config.database_url)
     authenticator = Authenticator(engine)
+    limits = open_limits(config, engine)
     domains = Domains(engine)
     reader = VehicleReader(Records(engine, config.register_order), config)
     resources: tuple[Resource, ...] = (
@@ -42,7 +47,7 @@ def create_app(config: Config | None = None) -> Application:
         BulkInsurance(reader),
         Compliance(reader),
         Health(),
-        Readiness(engine, authenticator, config),
+        Readiness(engine, authenticator, limits, config),
         OpenApiDocument(),
         DocumentationPage(),
         DocumentationAsset(),
@@ -53,7 +58,8 @@ def create_app(config: Config | None = None) -> Application:
             Envelope(write_to_stdout if config.access_log else None),
             BodyIntake(),
             Authentication(authenticator),
-            # The limiter's place: after the account is known, before the path is looked at (D5).
+            # After the account is known, before the path is looked at (D5).
+            Limits(limits, config),
             Methods(),
         ],
     )
@@ -62,3 +68,9 @@ def create_app(config: Config | None = None) -> Application:
     for endpoint in ENDPOINTS:
         app.add_route(endpoint.path, by_type[endpoint.resource])
     return app
+
+
+def open_limits(config: Config, engine: Engine) -> LimitStore:
+    """Return the buckets of this installation; their file is opened by the first request."""
+    path = config.state_dir / FILE_NAME
+    return LimitStore(path, lambda: started(path, lambda: database_id(engine)))

@@ -24,9 +24,11 @@ from gunicorn.workers.sync import SyncWorker
 from app.config import Config
 from app.database import SqliteEngine, close_quietly, open_engine
 from app.errors import OperatorError, Problem
+from app.limits.file import FILE_NAME
+from app.limits.store import start as start_limits
 from app.logs import LOGGING
 from app.main import create_app
-from app.schema import migrate, versions
+from app.schema import database_id, migrate, versions
 
 _config = Config.from_env()
 _log = logging.getLogger("verifyd.server")
@@ -79,6 +81,7 @@ def on_starting(_server: object) -> None:
     try:
         prepare_database(_config)
         require_unused(bind)
+        prepare_state(_config)
     except (OperatorError, peewee.PeeweeException) as error:
         sys.exit(str(error))
 
@@ -138,6 +141,7 @@ def serve() -> None:
     dictConfig(LOGGING)
     prepare_database(_config)
     require_unused(bind)
+    prepare_state(_config)
     Server().run()
 
 
@@ -159,6 +163,19 @@ def prepare_database(config: Config) -> None:
         refusal = found.refusal()
         if refusal:
             raise OperatorError(refusal)
+    finally:
+        # NOTE: a connection must not cross the fork.
+        close_quietly(engine)
+
+
+def prepare_state(config: Config) -> None:
+    """Make what the workers share in the state directory (D11).
+
+    Raises OperatorError if it cannot be made.
+    """
+    engine = open_engine(config.database_url)
+    try:
+        start_limits(config.state_dir / FILE_NAME, database_id(engine))
     finally:
         # NOTE: a connection must not cross the fork.
         close_quietly(engine)

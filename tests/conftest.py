@@ -18,10 +18,12 @@ from webtest import TestApp, TestResponse
 from app.accounts.administration import create_account, create_key
 from app.config import Config
 from app.database import Engine, close_quietly, open_engine
+from app.limits.file import FILE_NAME
+from app.limits.store import start
 from app.main import create_app
 from app.registers.load import LoadRequest, LoadResult, load
 from app.registers.rejects import RejectLimit
-from app.schema import migrate
+from app.schema import database_id, migrate
 from tests.contract.answers import require_documented
 
 SAMPLES = Path(__file__).parents[2] / "shared" / "samples"
@@ -44,6 +46,8 @@ class World:
         shutil.copy(template.database, self.database)
         self.config = self.configured()
         self.engine: Engine = open_engine(self.config.database_url)
+        self.limits = self.config.state_dir / FILE_NAME
+        start(self.limits, database_id(self.engine))
         self.alice_key = template.alice_key
         self.bob_key = template.bob_key
 
@@ -136,6 +140,7 @@ def world(tmp_path: Path, template: Template) -> Iterator[World]:
     world = World(tmp_path, template)
     yield world
     close_quietly(world.engine)
+    world.limits.unlink(missing_ok=True)  # It is large.
 
 
 @pytest.fixture

@@ -30,7 +30,12 @@ def create_account(engine: Engine, name: str, plan: str = DEFAULT_PLAN) -> Accou
             raise OperatorError(f"an installation holds at most {ACCOUNTS_MAX:,} accounts")
         tag = _unused_tag(engine)
         Account.insert(tag=tag, name=name, plan=plan, created_at=clock.now()).execute(engine)
-        return require_account(engine, name)
+        account = require_account(engine, name)
+        if account.id > ACCOUNTS_MAX:  # Postgres leaves out the numbers of failed attempts.
+            raise OperatorError(
+                f"account number {account.id:,} is beyond the last, {ACCOUNTS_MAX:,}"
+            )
+        return account
 
 
 def set_account_plan(engine: Engine, name: str, plan: str) -> Account:

@@ -7,12 +7,18 @@ from app.errors import Problem
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/openapi.json", "/docs"})
 _OPEN_PREFIX = "/docs/"
+_METRICS_PATH = "/metrics"
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}
 
 
 def is_open(path: str) -> bool:
     """Tell whether a path is answered without a key."""
     return path in OPEN_PATHS or path.startswith(_OPEN_PREFIX)
+
+
+def is_uncharged(path: str) -> bool:
+    """Tell whether an answer at this path, other than a 401, costs no token (D2, D7)."""
+    return is_open(path) or path == _METRICS_PATH
 
 
 class Authentication:
@@ -22,26 +28,23 @@ class Authentication:
         self._authenticator = authenticator
 
     def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
-        """Set `req.context.caller`; on paths that are not open, refuse who has no valid key.
+        """Set `req.context.caller`, or on paths that are not open `req.context.refusal`.
 
-        Raises Problem unauthorized. An absent key is told so; a malformed, unknown, expired
-        or revoked one gives the same answer each (D2).
+        The limiter, next in the row, tells the refusal: Problem unauthorized. An absent key is
+        told so; a malformed, unknown, expired or revoked one gives the same answer each (D2).
         """
-        if not is_open(req.path):
-            req.context.caller = self._require_caller(req)
+        if is_open(req.path):
+            return
+        req.context.caller = find_caller(self._authenticator, req)
+        if req.context.caller is None:
+            req.context.refusal = _refusal(req)
 
-    def _require_caller(self, req: falcon.Request) -> Caller:
-        presented = presented_keys(req)
-        if not presented:
-            raise Problem(
-                "unauthorized",
-                "An API key is needed, as `Authorization: Bearer KEY` or `X-API-Key: KEY`.",
-                headers=_CHALLENGE,
-            )
-        caller = find_caller(self._authenticator, req)
-        if caller is None:
-            raise Problem("unauthorized", "The API key is not valid.", headers=_CHALLENGE)
-        return caller
+
+def _refusal(req: falcon.Request) -> Problem:
+    detail = "The API key is not valid."
+    if not presented_keys(req):
+        detail = "An API key is needed, as `Authorization: Bearer KEY` or `X-API-Key: KEY`."
+    return Problem("unauthorized", detail, headers=_CHALLENGE)
 
 
 def find_caller(authenticator: Authenticator, req: falcon.Request) -> Caller | None:

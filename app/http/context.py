@@ -13,7 +13,15 @@ from app.errors import Problem
 class RequestContext:
     """Fields that middleware fills in and resources read."""
 
-    __slots__ = ("body", "caller", "key_was_presented", "request_id", "started_ns")
+    __slots__ = (
+        "body",
+        "caller",
+        "key_was_presented",
+        "refusal",
+        "request_id",
+        "share",
+        "started_ns",
+    )
 
     def __init__(self) -> None:
         self.request_id: str = secrets.token_hex(16)
@@ -23,6 +31,10 @@ class RequestContext:
         self.caller: Caller | None = None
         """The account behind the key; always there on a path that is not open."""
         self.key_was_presented: bool = False
+        self.refusal: Problem | None = None
+        """Why there is no caller where one is needed; told after the address was charged (D10)."""
+        self.share: Any = None
+        """The Share of its bucket that the request was told, once it is known."""
 
 
 class Request(falcon.Request):

@@ -83,6 +83,8 @@ def open_checked(path: Path, identity: Identity) -> int:
     """
     try:
         descriptor = _opened(path)
+    except FileNotFoundError as error:
+        raise StoreError(f"{path} is not there; the start of the service makes it") from error
     except OSError as error:
         raise StoreError(f"{path} cannot be opened: {error.strerror}") from error
     try:

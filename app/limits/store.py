@@ -39,7 +39,7 @@ _started: dict[str, Identity] = {}
 """The files that this process, or the one it was forked from, has made or found at its start."""
 
 
-def start(path: Path, database_id: str) -> None:
+def start(path: Path, database_id: str) -> Identity:
     """Make the file if it is missing, or replace an older one: once, at the start of a service.
 
     Afterwards this process and its children only open it; a file that is gone stays gone.
@@ -48,6 +48,16 @@ def start(path: Path, database_id: str) -> None:
     identity = Identity.now(database_id)
     create(path, identity)
     _started[str(path)] = identity
+    return identity
+
+
+def started(path: Path, database_id: Callable[[], str]) -> Identity:
+    """Return the identity of the file that was made at the start of this service.
+
+    Under a server that knows nothing of `start`, the first use in a process is the start; then
+    the database is asked for its id. Raises StoreError, or what `database_id` raises.
+    """
+    return _started.get(str(path)) or start(path, database_id())
 
 
 class LimitStore:
@@ -57,20 +67,20 @@ class LimitStore:
     the one of that name; one that was put in its place is taken up if it is ours.
 
     Args:
-        database_id: asked if nobody has started the file for this process, which then does so.
-        monotonic_ns: the clock, the same for all processes of the host.
+        identity: asked before each opening; the file must carry the same.
+        monotonic_ns: a clock that is the same for all processes; the host's unless told.
     """
 
     def __init__(
         self,
         path: Path,
-        database_id: Callable[[], str],
-        monotonic_ns: Callable[[], int] = clock.monotonic_ns,
+        identity: Callable[[], Identity],
+        monotonic_ns: Callable[[], int] | None = None,
     ) -> None:
         # PERF: a text; looking at the file by a Path costs a third more.
         self._path = str(path)
-        self._database_id = database_id
-        self._monotonic_ns = monotonic_ns
+        self._identity = identity
+        self._monotonic_ns = monotonic_ns or clock.monotonic_ns
         self._threads = threading.Lock()
         self._descriptor = -1
         self._inode = (0, 0)
@@ -90,6 +100,10 @@ class LimitStore:
     def fill(self, slot: int, rate: Rate) -> Outcome:
         """Fill a bucket. Raises StoreError."""
         return self._settle(slot, rate, lambda rate, _, now_ns: bucket.peek(rate, now_ns, now_ns))
+
+    def require_usable(self) -> None:
+        """Look at the file and change nothing. Raises StoreError."""
+        self.peek(0, bucket.rate(1, 1))
 
     def address_slot(self, address: Address | None) -> int:
         """Return the bucket of an address: of an IPv4 /32, an IPv6 /64, or local clients (D10).
@@ -138,7 +152,11 @@ class LimitStore:
             if self._descriptor < 0:
                 self._open()
             self._lock()
-            found = os.lstat(self._path)
+            try:
+                found = os.lstat(self._path)
+            except FileNotFoundError:
+                self.close()
+                continue
             is_same = (found.st_dev, found.st_ino) == self._inode
             if is_same and found.st_size == FILE_BYTES:
                 return self._descriptor
@@ -161,13 +179,6 @@ class LimitStore:
                 if clock.monotonic_ns() > ends_at_ns:
                     raise StoreError(f"{self._path} is locked by a stopped process") from None
                 time.sleep(_PAUSE_SECONDS)
-
-    def _identity(self) -> Identity:
-        identity = _started.get(self._path)
-        if identity is None:
-            start(Path(self._path), self._database_id())
-            identity = _started[self._path]
-        return identity
 
 
 def account_slot(account_number: int) -> int:

@@ -10,6 +10,8 @@ from app.errors import Problem
 from app.http.address import is_local
 from app.http.authentication import find_caller
 from app.http.bodies import answer
+from app.limits.file import StoreError
+from app.limits.store import LimitStore
 from app.schema import Versions, versions
 
 
@@ -24,11 +26,14 @@ class Health:
 
 
 class Readiness:
-    """The service can answer: its database is reachable, and of a schema it can use (D29)."""
+    """The service can answer: database reachable, schema usable (D29), rate limits kept (D11)."""
 
-    def __init__(self, engine: Engine, authenticator: Authenticator, config: Config) -> None:
+    def __init__(
+        self, engine: Engine, authenticator: Authenticator, limits: LimitStore, config: Config
+    ) -> None:
         self._engine = engine
         self._authenticator = authenticator
+        self._limits = limits
         self._trusted_proxies = config.trusted_proxies
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
@@ -47,6 +52,10 @@ class Readiness:
         if refusal is not None:
             detail = refusal if may_see_details else "The database is not of a usable schema."
             raise Problem("not_ready", detail)
+        try:
+            self._limits.require_usable()
+        except StoreError:
+            raise Problem("not_ready", "The rate limits cannot be kept.") from None
         members: dict[str, object] = {"status": "ready"}
         if may_see_details:
             members["checks"] = _checks(found)
@@ -56,4 +65,5 @@ class Readiness:
 
 
 def _checks(found: Versions) -> dict[str, str]:
-    return {"database": "reachable", "schema": f"{found.database}, program {found.program}"}
+    schema = f"{found.database}, program {found.program}"
+    return {"database": "reachable", "schema": schema, "limits": "kept"}

@@ -33,19 +33,21 @@ def figures(seconds: float = 2) -> dict[str, Cost]:
     costs = {}
     with _memory_directory() as directory:
         path = directory / "limits"
-        start(path, "benchmark")
+        identity = start(path, "benchmark")
         for processes in (1, CONTENDING):
             name = "alone" if processes == 1 else f"{processes} processes contending"
-            costs[f"one take, {name}"] = _measured(path, processes, seconds)
+            costs[f"one take, {name}"] = _measured(
+                LimitStore(path, lambda: identity), processes, seconds
+            )
     return costs
 
 
-def _measured(path: Path, processes: int, seconds: float) -> Cost:
+def _measured(store: LimitStore, processes: int, seconds: float) -> Cost:
     context = multiprocessing.get_context("fork")
     results = context.SimpleQueue()
     ready = context.Barrier(processes)
     takers = [
-        context.Process(target=_take_for, args=(path, seconds, ready.wait, results.put))
+        context.Process(target=_take_for, args=(store, seconds, ready.wait, results.put))
         for _ in range(processes)
     ]
     for taker in takers:
@@ -58,12 +60,11 @@ def _measured(path: Path, processes: int, seconds: float) -> Cost:
 
 
 def _take_for(
-    path: Path,
+    store: LimitStore,
     seconds: float,
     wait: Callable[[], object],
     put: Callable[[list[int]], object],
 ) -> None:
-    store = LimitStore(path, lambda: "benchmark")
     times = []
     wait()
     ends_at = time.monotonic() + seconds

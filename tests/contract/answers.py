@@ -13,7 +13,13 @@ from referencing.jsonschema import DRAFT202012
 from webtest import TestResponse
 
 _DOCUMENT_URI = "urn:openapi"
-_EVERYWHERE = {"X-Request-ID", "Cache-Control"}
+_EVERYWHERE = {
+    "X-RateLimit-Limit",
+    "X-RateLimit-Remaining",
+    "X-RateLimit-Reset",
+    "X-Request-ID",
+    "Cache-Control",
+}
 _NOT_DOCUMENTED = re.compile(r"/docs/")
 
 
@@ -63,7 +69,7 @@ def require_documented(method: str, path: str, response: TestResponse) -> None:
     assert str(response.status_int) in answers, f"{method} {path}: {response.status} undocumented"
     answer = resolved(answers[str(response.status_int)])
     for header, described in answer.get("headers", {}).items():
-        if resolved(described).get("required") and not header.startswith("X-RateLimit"):
+        if resolved(described).get("required"):
             assert header in response.headers, f"{method} {path}: {response.status} lacks {header}"
     media_type = response.content_type
     assert media_type in answer["content"], f"{method} {path}: {media_type} is not documented"

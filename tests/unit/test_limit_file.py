@@ -8,7 +8,7 @@ import pytest
 from app.limits import file as limit_file
 from app.limits.bucket import rate
 from app.limits.file import ACCOUNT_SLOTS, ADDRESS_SLOTS, FILE_BYTES, StoreError
-from app.limits.store import LimitStore, start
+from app.limits.store import LimitStore, start, started
 from tests.unit.limit_files import (
     DATABASE,
     PLAN,
@@ -199,7 +199,7 @@ class TestFailure:
         spend(store, 2)
         path.unlink()
         for _ in range(2):
-            with pytest.raises(StoreError, match="No such file"):
+            with pytest.raises(StoreError, match="is not there; the start of the service makes it"):
                 store.take(0, PLAN)
         assert os.listdir(path.parent) == []
 
@@ -262,4 +262,4 @@ class TestFailure:
             raise LookupError("no database")
 
         with pytest.raises(LookupError):
-            LimitStore(path, database_id).take(0, PLAN)
+            LimitStore(path, lambda: started(path, database_id)).take(0, PLAN)

@@ -17,7 +17,7 @@ from app.accounts.models import ACCOUNTS_MAX
 from app.limits import bucket
 from app.limits.bucket import SECOND_NS, Outcome, rate
 from app.limits.file import ACCOUNT_SLOTS, ADDRESS_SLOTS, FILE_BYTES, StoreError
-from app.limits.store import LimitStore, account_slot, start
+from app.limits.store import account_slot, start
 from tests.unit.limit_files import DATABASE, FORK, NOW_NS, PLAN, in_processes, left, opened, spend
 
 LAST_SLOT = ACCOUNT_SLOTS + ADDRESS_SLOTS - 1
@@ -179,7 +179,7 @@ class TestSharing:
     def test_processes_and_threads_share_a_bucket_exactly(self, path, clock):
         """Forked processes of several threads get the limit together, each token once."""
         plan = rate(400, 60)
-        store = LimitStore(path, lambda: DATABASE, clock)
+        store = opened(path, clock)
         # Opened before the fork, the descriptor of the parent would exclude nobody.
         before = store.take(0, plan)
 

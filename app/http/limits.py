@@ -1,0 +1,133 @@
+"""Every request takes a token before its path is looked at, and every answer says so (D5, D7)."""
+
+import logging
+from contextlib import suppress
+from typing import NamedTuple
+
+import falcon
+import peewee
+
+from app import clock
+from app.config import Config
+from app.errors import RETRY_AFTER_SECONDS, Problem
+from app.http.address import client_address
+from app.http.authentication import is_uncharged
+from app.limits.bucket import SECOND_NS, Outcome, Rate, rate
+from app.limits.file import StoreError
+from app.limits.store import LimitStore, account_slot
+
+_ANONYMOUS_WINDOW_SECONDS = 60
+_REMINDER_SECONDS = 60
+_log = logging.getLogger("verifyd.limits")
+
+
+class Share(NamedTuple):
+    """What a request was told of its bucket, for the headers and the metrics."""
+
+    rate: Rate
+    outcome: Outcome
+    was_charged: bool
+
+
+class Limits:
+    """Charges the account, or the address of who has no valid key (D8, D10).
+
+    Comes after Authentication, which leaves a caller, or a refusal to be told, or neither on
+    an open path.
+    """
+
+    def __init__(self, store: LimitStore, config: Config) -> None:
+        self._store = store
+        self._trusted_proxies = config.trusted_proxies
+        self._anonymous = rate(config.anonymous_limit, _ANONYMOUS_WINDOW_SECONDS)
+        self._failures = FailureLog()
+
+    def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
+        """Take a token; let pass whose key is valid, and who needs none.
+
+        Raises Problem: rate_limit_exceeded, the refusal of the key, or service_unavailable if
+        the buckets cannot be used.
+        """
+        context = req.context
+        if context.refusal is None and is_uncharged(req.path):
+            # An open path answers whatever the state of the buckets is.
+            with suppress(StoreError, peewee.DatabaseError, peewee.InterfaceError):
+                context.share = self._share(req, is_charged=False)
+            return
+        try:
+            share = context.share = self._share(req, is_charged=True)
+        except StoreError:
+            detail = "The rate limits cannot be kept just now."
+            raise Problem("service_unavailable", detail) from None
+        if not share.outcome.admitted:
+            raise _exceeded(share)
+        if context.refusal is not None:
+            raise context.refusal
+
+    def process_response(
+        self, req: falcon.Request, resp: falcon.Response, resource: object, req_succeeded: bool
+    ) -> None:
+        """Set the three headers; where no bucket could be read, as far as is known (D7)."""
+        share: Share | None = req.context.share
+        if share is not None:
+            limit, remaining = share.rate.limit, share.outcome.remaining
+            full_in_ns = share.outcome.full_in_ns
+        else:
+            caller = req.context.caller
+            limit, remaining = caller.requests if caller else self._anonymous.limit, 0
+            wait = resp.get_header("Retry-After") or RETRY_AFTER_SECONDS
+            full_in_ns = int(wait) * SECOND_NS
+        resp.set_header("X-RateLimit-Limit", str(limit))
+        resp.set_header("X-RateLimit-Remaining", str(remaining))
+        # Rounded up: at that second the bucket is full, not almost.
+        reset_at_epoch_seconds = -(-(clock.now_ns() + full_in_ns) // SECOND_NS)
+        resp.set_header("X-RateLimit-Reset", str(reset_at_epoch_seconds))
+
+    def _share(self, req: falcon.Request, *, is_charged: bool) -> Share:
+        caller = req.context.caller
+        try:
+            if caller is not None:
+                slot = account_slot(caller.account_id)
+                plan = rate(caller.requests, caller.window_seconds)
+            else:
+                address = client_address(req, self._trusted_proxies)
+                slot, plan = self._store.address_slot(address), self._anonymous
+            ask = self._store.take if is_charged else self._store.peek
+            share = Share(plan, ask(slot, plan), is_charged)
+        except StoreError as error:
+            self._failures.failed(str(error), req.context.request_id)
+            raise
+        self._failures.worked()
+        return share
+
+
+def _exceeded(share: Share) -> Problem:
+    plan, wait = share.rate, share.outcome.retry_after_seconds
+    return Problem(
+        "rate_limit_exceeded",
+        f"The limit of {plan.limit:,} requests in {plan.window_seconds:,} s is used up; "
+        f"the next one is admitted in {wait:,} s.",
+        headers={"Retry-After": str(wait)},
+    )
+
+
+class FailureLog:
+    """Says why the store fails: at once, then once a minute, and when it works again."""
+
+    def __init__(self) -> None:
+        self._reason = ""
+        self._told_at_ns = 0
+
+    def failed(self, reason: str, request_id: str) -> None:
+        """Log a failure, unless the same one was logged less than a minute ago."""
+        now_ns = clock.monotonic_ns()
+        if reason == self._reason and now_ns - self._told_at_ns < _REMINDER_SECONDS * SECOND_NS:
+            return
+        self._reason, self._told_at_ns = reason, now_ns
+        _log.error("rate limits: %s", reason, extra={"request_id": request_id})
+
+    def worked(self) -> None:
+        """Log that the store works, if the last time it did not."""
+        if self._reason:
+            self._reason = ""
+            _log.info("rate limits: they can be kept again")

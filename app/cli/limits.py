@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 
 from app import clock
-from app.accounts.administration import require_account
+from app.accounts.administration import require_account, require_plan
 from app.accounts.models import Account
 from app.cli.output import print_item
 from app.cli.parser import Commands, add_command, add_group
@@ -39,11 +39,13 @@ def _settle(args: argparse.Namespace, ask: _Ask) -> None:
     config = Config.from_env()
     with opened_database() as engine:
         account = require_account(engine, args.account)
-        plan = rate(account.plan.requests, account.plan.window_seconds)
+        plan = require_plan(engine, account.plan_id)
         # NOTE: a command never makes the file: that is the start of the service (D11).
         identity = Identity.now(database_id(engine))
+    plan_rate = rate(plan.requests, plan.window_seconds)
     store = LimitStore(config.state_dir / FILE_NAME, lambda: identity)
-    print_item(args, _members(account, plan, ask(store, account_slot(account.id), plan)))
+    outcome = ask(store, account_slot(account.id), plan_rate)
+    print_item(args, _members(account, plan_rate, outcome))
 
 
 def _members(account: Account, plan: Rate, outcome: Outcome) -> dict[str, object]:

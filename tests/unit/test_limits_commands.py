@@ -1,0 +1,113 @@
+"""`verifyd limits`: operators see and reset a bucket, and disturb nothing else."""
+
+import json
+import os
+
+import pytest
+
+from app.accounts.administration import set_plan
+from app.cli import main
+from app.limits.bucket import rate
+from app.limits.store import LimitStore, account_slot, started
+from app.schema import database_id
+
+PLAN = rate(600, 60)
+
+
+@pytest.fixture
+def bucket(world):
+    """The store of the installation, as the service has it."""
+    return LimitStore(
+        world.limits, lambda: started(world.limits, lambda: database_id(world.engine))
+    )
+
+
+@pytest.fixture
+def run(world, monkeypatch, capsys):
+    """Runs a command on the installation; returns its status, and what it wrote."""
+    monkeypatch.setenv("VERIFYD_DATABASE_URL", world.config.database_url)
+    monkeypatch.setenv("VERIFYD_STATE_DIR", str(world.config.state_dir))
+
+    def run(*words):
+        status = main(["limits", *words])
+        written = capsys.readouterr()
+        return status, written.out, written.err
+
+    umask = os.umask(0o022)
+    yield run
+    os.umask(umask)
+
+
+def shown(run, *words):
+    status, out, err = run(*words, "--json")
+    assert (status, err) == (0, "")
+    return json.loads(out)
+
+
+def test_show_tells_what_is_left(run, world):
+    """Plan, limit, what remains, and when all is back."""
+    members = shown(run, "show", "alice")
+    assert members.pop("reset").endswith("Z")
+    assert members == {
+        "account": "alice",
+        "plan": "standard",
+        "limit": 600,
+        "window_seconds": 60,
+        "remaining": 600,
+    }
+
+
+def test_show_sees_what_the_service_has_counted(run, world):
+    """What was taken through HTTP is missing here; to look takes nothing."""
+    limits = {"requests": 600, "window_seconds": 10**7, "bulk_max": 1, "domains_max": 1}
+    set_plan(world.engine, "standard", **limits)
+    client = world.client(world.alice_key)
+    for _ in range(3):
+        client.get("/nothing")
+    before = world.limits.read_bytes()
+    assert [shown(run, "show", "alice")["remaining"] for _ in range(2)] == [597, 597]
+    assert world.limits.read_bytes() == before
+
+
+def test_reset_gives_all_requests_back(run, world, bucket):
+    """After a reset the account is served from the next request, and nobody else changes."""
+    for slot in (account_slot(1), account_slot(2)):
+        while bucket.take(slot, rate(5, 10**6)).admitted:
+            pass
+    assert shown(run, "reset", "alice")["remaining"] == 600
+    assert bucket.take(account_slot(1), PLAN).admitted
+    assert not bucket.take(account_slot(2), PLAN).admitted
+
+
+def test_it_is_written_for_people_too(run):
+    """Without --json there is a line for each member."""
+    status, out, _ = run("show", "alice")
+    assert (status, out.splitlines()[0].split()) == (0, ["account", "alice"])
+
+
+def test_an_unknown_account_is_named(run):
+    """A name that nobody has fails with exit status 1."""
+    status, out, err = run("show", "nobody")
+    assert (status, out) == (1, "")
+    assert "no account named nobody" in err
+
+
+@pytest.mark.parametrize("what", ["show", "reset"])
+def test_a_command_does_not_make_the_file(run, world, what):
+    """Only the start of the service makes the file; a command says that there is none."""
+    world.limits.unlink()
+    status, _, err = run(what, "alice")
+    assert status == 1
+    assert "is not there; the start of the service makes it" in err
+    assert not world.limits.exists()
+
+
+@pytest.mark.parametrize("what", ["show", "reset"])
+def test_a_command_does_not_take_another_databases_file(run, world, what):
+    """With the wrong database a command changes nothing of a running service's buckets."""
+    world.engine.execute_sql("UPDATE installation SET database_id = ?", ("f" * 32,))
+    before = world.limits.read_bytes()
+    status, _, err = run(what, "alice")
+    assert status == 1
+    assert "belongs to another database" in err
+    assert world.limits.read_bytes() == before

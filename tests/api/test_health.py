@@ -8,7 +8,7 @@ from app.accounts.tokens import Token
 
 DETAILED = {
     "status": "ready",
-    "checks": {"database": "reachable", "schema": "1, program 1"},
+    "checks": {"database": "reachable", "schema": "1, program 1", "limits": "kept"},
 }
 BRIEF = {"status": "ready"}
 LOCAL = ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1", ""]

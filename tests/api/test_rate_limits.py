@@ -391,6 +391,13 @@ class Test503:
         assert (limit(response), remaining(response)) == (3, 2)
 
 
+def test_spec_7_429_too_many_requests(carol):
+    """More requests than the plan allows get 429."""
+    use_up(carol)
+    response = carol.get(DOMAINS)
+    assert (response.status_int, response.json["title"]) == (429, "Too Many Requests")
+
+
 def test_every_number_is_one(carol, stranger):
     """The three headers are whole numbers without sign or spaces, on every answer."""
     for client in (carol, stranger):

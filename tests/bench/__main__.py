@@ -31,6 +31,7 @@ from app.registers.rows import FineRow, PolicyRow, VehicleRow
 from app.schema import migrate, migrate_register, opened_register
 from app.vehicles.models import Fine, Policy, Vehicle
 from app.vehicles.records import Records
+from tests.bench.limits import print_figures
 
 DAY = "2026-06-15"
 BULK = 1_000
@@ -200,7 +201,8 @@ def main() -> None:
     for name in ("key check", "look-up, 3 registers"):
         ratio = figures[f"{name}, built per request"] / figures[name]
         print(f"\n{name}: compiled once is {ratio:.1f} times as fast as built per request", end="")
-    print()
+    print("\n")
+    print_figures()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What one take from the limiter's store costs, alone and with processes contending (D11).
 
-`python -m tests.bench.limits`, or `figures()` from the benchmark of the whole.
+`python -m tests.bench.limits` by itself; `make bench` prints it with the rest.
 """
 
 import multiprocessing
@@ -84,7 +84,8 @@ def _memory_directory() -> Iterator[Path]:
         yield Path(directory)
 
 
-def main() -> None:
+def print_figures() -> None:
+    """Measure, and print a line for each."""
     for name, cost in figures().items():
         print(
             f"{name:36}{cost.median_us:8.1f} us median{cost.percentile_99_us:9.1f} us 99 %"
@@ -93,4 +94,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    print_figures()

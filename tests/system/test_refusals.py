@@ -24,10 +24,10 @@ REFUSALS: list[Case] = [
 def service(request, serve, socket_directory):
     """A service, and the address at which it is reached."""
     if request.param == "directly":
-        service = serve()
+        service = serve(anonymous_limit=CLIENTS)
         yield service, service.bind
     else:
-        service = serve(bind=f"unix:{socket_directory}/socket")
+        service = serve(bind=f"unix:{socket_directory}/socket", anonymous_limit=CLIENTS)
         with nginx_before(service.bind, socket_directory) as bind:
             yield service, bind
 

@@ -27,8 +27,8 @@ run: $(RUN_READY) ## Serve a demo register on 127.0.0.1:8000, with a key and a c
 	@$(BIN)/verifyd demo
 	@exec $(BIN)/verifyd serve
 
-test: $(DEV_READY) ## Run all tests but the long ones, on both engines
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+test: $(DEV_READY) ## Run all tests but the long ones
+	@$(BIN)/python -m pytest --numprocesses auto $(PYTEST_ARGS)
 
 test-system: $(DEV_READY) ## Run the long tests of the whole system
 	@$(BIN)/python -m pytest -m system_long $(PYTEST_ARGS)

@@ -197,6 +197,17 @@ class Config:
 
         Raises ConfigError with every wrong value and every unknown `VERIFYD_` variable.
         """
+        config, faults = cls.read(environ)
+        if faults:
+            raise ConfigError(faults)
+        return config
+
+    @classmethod
+    def read(cls, environ: Mapping[str, str] | None = None) -> tuple["Config", list[str]]:
+        """Read the settings, defaults in place of wrong values; and say what is wrong.
+
+        Each fault is a sentence that begins with the variable and a colon.
+        """
         environ = os.environ if environ is None else environ
         values: dict[str, Any] = {}
         faults = []
@@ -204,6 +215,7 @@ class Config:
             try:
                 values[name] = setting.parse(environ.get(setting.variable, setting.default).strip())
             except ValueError as error:
+                values[name] = setting.parse(setting.default)
                 faults.append(f"{setting.variable}: {error}")
         known = {setting.variable for setting in SETTINGS.values()}
         faults += [
@@ -211,10 +223,8 @@ class Config:
             for variable in sorted(environ)
             if variable.startswith(PREFIX) and variable not in known
         ]
-        if faults:
-            raise ConfigError(faults)
         values["state_dir"] = values["state_dir"] or _beside(values["database_url"])
-        return cls(**values)
+        return cls(**values), faults
 
 
 def sqlite_path(database_url: str) -> Path | None:

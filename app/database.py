@@ -36,7 +36,8 @@ class SqliteEngine(peewee.SqliteDatabase):
         self._name = os.fspath(path.absolute())
         self._registers = threading.local()
         pragmas: dict[str, object] = {"foreign_keys": 1, "synchronous": "full"}
-        if create:
+        if create and not (path.exists() and path.stat().st_size):
+            # NOTE: a file that is there already may be somebody else's (D27).
             pragmas["journal_mode"] = "wal"
         super().__init__(
             file_uri(path, "rwc" if create else "rw"),

@@ -96,6 +96,9 @@ def migrate(engine: Engine) -> list[str]:
         if isinstance(engine, PostgresEngine):
             engine.execute_sql("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
         before = versions(engine)
+        if before.database == 0 and engine.get_tables():
+            # A mistyped URL must not add our tables to somebody else's (D27).
+            raise OperatorError("the database holds tables of another program")
         if not before.can_migrate and not before.is_served:
             raise OperatorError(before.refusal() or "")
         applied: list[str] = Runner(engine, str(_SCRIPTS / "main")).up()

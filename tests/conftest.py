@@ -85,6 +85,7 @@ class Client:
     """An HTTP client with a key; never raises for a status, checks every answer's contract."""
 
     def __init__(self, app: Any, key: str | None) -> None:
+        self.application = app
         self._app = TestApp(app, lint=True)
         self.headers = {"Authorization": f"Bearer {key}"} if key else {}
 

@@ -12,7 +12,7 @@ import peewee
 from app.cli.output import print_item
 from app.cli.parser import Commands, add_command
 from app.cli.session import opened_database
-from app.config import SETTINGS, Config, ConfigError, sqlite_path
+from app.config import SETTINGS, Config, sqlite_path
 from app.errors import OperatorError
 from app.schema import migrate, program_schema, versions
 
@@ -35,11 +35,9 @@ def _serve(_args: argparse.Namespace) -> None:
 
 
 def _check(args: argparse.Namespace) -> None:
-    try:
-        config = Config.from_env()
-        faults = _faults(config)
-    except ConfigError as error:
-        faults = error.faults
+    config, faults = Config.read()
+    told = {fault.partition(":")[0] for fault in faults}
+    faults += [fault for fault in _faults(config) if fault.partition(":")[0] not in told]
     if args.json:
         print_item(args, {"ok": not faults, "faults": faults})
     elif not faults:
@@ -52,7 +50,7 @@ def _faults(config: Config) -> list[str]:
     """Return what is wrong beyond the settings' texts: files, rights, schema."""
     faults = []
     try:
-        with opened_database():
+        with opened_database(config):
             pass
     except (OperatorError, peewee.PeeweeException) as error:
         faults.append(f"{SETTINGS['database_url'].variable}: {error}")

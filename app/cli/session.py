@@ -11,16 +11,20 @@ from app.schema import versions
 
 
 @contextmanager
-def opened_database(*, create: bool = False, check_schema: bool = True) -> Iterator[Engine]:
+def opened_database(
+    config: Config | None = None, *, create: bool = False, check_schema: bool = True
+) -> Iterator[Engine]:
     """Open the database that the settings name, for one command.
 
     Args:
+        config: the settings; read from the environment unless given.
         create: make the SQLite file if it is missing; only `migrate` and `demo` may (D27).
         check_schema: refuse a schema that this program cannot use (D29).
 
     Raises ConfigError, or OperatorError with what to do.
     """
-    engine = open_engine(Config.from_env().database_url, create=create)
+    config = config or Config.from_env()
+    engine = open_engine(config.database_url, create=create)
     if isinstance(engine, SqliteEngine):
         _check_file(engine, create=create)
     try:

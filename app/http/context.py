@@ -16,7 +16,6 @@ class RequestContext:
     __slots__ = (
         "body",
         "caller",
-        "key_was_presented",
         "refusal",
         "request_id",
         "share",
@@ -30,7 +29,6 @@ class RequestContext:
         """The whole body, or why it was refused; that is told after the key was checked (D5)."""
         self.caller: Caller | None = None
         """The account behind the key; always there on a path that is not open."""
-        self.key_was_presented: bool = False
         self.refusal: Problem | None = None
         """Why there is no caller where one is needed; told after the address was charged (D10)."""
         self.share: Any = None

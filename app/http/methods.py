@@ -14,11 +14,12 @@ class Methods:
     ) -> None:
         """Answer OPTIONS with 204 and `Allow`; let other methods pass that the path takes.
 
-        Raises falcon.HTTPNotFound for a trailing slash, Problem method_not_allowed or, where
+        Raises falcon.HTTPNotFound for a slash too many, Problem method_not_allowed or, where
         no responder looks at the body, invalid_request.
         """
-        # NOTE: to Falcon `/api/domains/` is `/api/domains/{domain}` with an empty name (D1).
-        if req.path.endswith("/"):
+        # NOTE: to Falcon `/api/domains/` is `/api/domains/{domain}` with an empty name, and a
+        # path may begin with any number of slashes (D1).
+        if req.path.endswith("/") or req.path.startswith("//"):
             raise falcon.HTTPNotFound
         allowed = _allowed(resource)
         if req.method == "OPTIONS":

@@ -83,7 +83,8 @@ class History:
         """Note that a load failed; a register that was made for it goes again."""
         self._end(load_id, status="failed", reason=reason, finished_at=clock.now())
         made = self._find_register()
-        if made is not None and made.loaded_at is None:
+        # NOTE: a register that an earlier, killed load made may hold what that one committed.
+        if made is not None and made.loaded_at is None and made.generation == load_id:
             remove_register(self._engine, made)
 
     def settle_interrupted(self, load_id: int, find_applied: FindApplied) -> None:

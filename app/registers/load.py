@@ -146,19 +146,23 @@ def _fill(engine: Engine, history: History, load_id: int, reader: "_Reader") -> 
 
 def _layout_of(member: Member, request: LoadRequest) -> _Layout:
     """Return what a file is: as the operator says, else as it looks."""
+    seen: Kind | None
     if request.format is None:
         try:
-            format_, kind = recognise(member.head)
+            format_, seen = recognise(member.head)
         except FileFault as fault:
             raise FileFault(fault.reason, member.name) from None
     else:
         format_ = FORMATS[request.format]
-        seen = request.kind or format_.recognise(member.head)
-        if seen is None:
-            looked_for = format_.looked_for
-            raise FileFault(f"The file is no {format_.name}: looked for {looked_for}.", member.name)
-        kind = seen
-    return _Layout(format_, request.kind or kind)
+        seen = format_.recognise(member.head)
+    kind = seen or request.kind
+    if kind is None:
+        looked_for = format_.looked_for
+        raise FileFault(f"The file is no {format_.name}: looked for {looked_for}.", member.name)
+    if request.kind is not None and kind != request.kind:
+        # Read as another kind, its rows would blank what the register holds.
+        raise FileFault(f"The file holds {kind}, not {request.kind}.", member.name)
+    return _Layout(format_, kind)
 
 
 class _Reader:

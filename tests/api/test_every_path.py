@@ -28,6 +28,7 @@ UNKNOWN = [
     "/api/",
     "/api/domains/",
     "/api//domains",
+    "//api/domains",
     "/API/domains",
     "/api/Domains",
     "/api/domains/a.example/",

@@ -3,7 +3,9 @@
 import argparse
 import json
 import os
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
@@ -125,6 +127,25 @@ def test_check_looks_at_more_than_texts(bare_cli, monkeypatch):
         "VERIFYD_STATE_DIR",
         "VERIFYD_BIND",
     ]
+
+
+def test_a_wrong_setting_hides_no_other_fault(bare_cli, monkeypatch):
+    """The database is looked at although a setting's text is wrong."""
+    monkeypatch.setenv("VERIFYD_WORKERS", "many")
+    faults = bare_cli.refusal("check").splitlines()
+    assert [fault.partition(":")[0] for fault in faults] == [
+        "VERIFYD_WORKERS",
+        "VERIFYD_DATABASE_URL",
+    ]
+
+
+def test_somebody_elses_database_is_left_alone(bare_cli):
+    """A mistyped URL adds no tables of ours to a database of another program (D27)."""
+    with closing(sqlite3.connect(bare_cli.database)) as other:
+        other.execute("CREATE TABLE theirs (a)")
+    before = bare_cli.database.read_bytes()
+    assert "another program" in bare_cli.refusal("migrate")
+    assert bare_cli.database.read_bytes() == before
 
 
 @pytest.mark.parametrize("content", [b"", b"this is no database\n" * 100])

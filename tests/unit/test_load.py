@@ -175,12 +175,15 @@ class TestKinds:
         with pytest.raises(OperatorError, match=r"b\.csv: The file is not native-csv"):
             world.load_files(*paths)
 
-    def test_a_kind_can_be_forced(self, world):
-        """`--kind` decides where a file looks like two."""
+    def test_a_file_of_another_kind_is_refused(self, world):
+        """With `--kind` the file must be what the operator says: else it would blank vehicles."""
+        world.load([{"registration": "A1", "make": "FORD"}])
         paths = files(
             world, a="registration,number,validFrom,validTo\nA1,P,2026-01-01,2026-12-31\n"
         )
-        assert world.load_files(*paths, kind=Kind.VEHICLES).kind == "vehicles"
+        with pytest.raises(OperatorError, match="holds policies, not vehicles"):
+            world.load_files(*paths, kind=Kind.VEHICLES)
+        assert world.load_files(*paths, kind=Kind.POLICIES).kind == "policies"
 
 
 class TestAllOrNothing:
@@ -262,12 +265,8 @@ class TestAllOrNothing:
 
     def test_a_load_killed_between_its_commits_is_settled_by_the_next(self, world, monkeypatch):
         """The register has the rows; the main database is told by the next load."""
-
-        def killed(*_args: object) -> None:
-            raise KeyboardInterrupt
-
         with monkeypatch.context() as until_then:
-            until_then.setattr(History, "finish", killed)
+            until_then.setattr(History, "finish", _interrupted)
             with pytest.raises(KeyboardInterrupt):
                 world.load([CAR])
         assert [line.status for line in list_loads(world.engine)] == ["running"]
@@ -276,6 +275,23 @@ class TestAllOrNothing:
         assert (first.status, first.loaded, first.changed) == ("done", 1, 1)
         assert (second.status, second.loaded, second.changed) == ("done", 1, 1)
         assert Register.select(Register.vehicles).scalar(world.engine) == 2
+
+    def test_what_a_killed_load_committed_outlives_a_failing_one(self, world, monkeypatch):
+        """A load that fails early removes no register but one that it made itself."""
+        with monkeypatch.context() as until_then:
+            until_then.setattr(History, "finish", _interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                world.load([CAR])
+        with monkeypatch.context() as until_then:
+            until_then.setattr(load_module, "migrate_register", _interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                world.load([OTHER])
+        world.load([OTHER])
+        assert Register.select(Register.vehicles).scalar(world.engine) == 2
+
+
+def _interrupted(*_args: object) -> None:
+    raise KeyboardInterrupt
 
 
 class TestContainers:

@@ -1,5 +1,6 @@
 """Wiring: the only place that knows every part."""
 
+import logging
 from typing import Any
 
 import falcon
@@ -16,10 +17,13 @@ from app.http.context import Request
 from app.http.envelope import Envelope, write_to_stdout
 from app.http.limits import Limits
 from app.http.methods import Methods
+from app.http.metrics import Measures, Metrics
 from app.limits.file import FILE_NAME
 from app.limits.store import LimitStore, started
+from app.operations import metrics_files
 from app.operations.documentation import DocumentationAsset, DocumentationPage, OpenApiDocument
 from app.operations.health import Health, Readiness
+from app.operations.metrics import MetricsPage
 from app.routes import ENDPOINTS, Resource
 from app.schema import database_id
 from app.vehicles.records import Records
@@ -38,6 +42,7 @@ def create_app(config: Config | None = None) -> Application:
     engine = open_engine(config.database_url)
     authenticator = Authenticator(engine)
     limits = open_limits(config, engine)
+    measures = open_measures()
     domains = Domains(engine)
     reader = VehicleReader(Records(engine, config.register_order), config)
     resources: tuple[Resource, ...] = (
@@ -51,13 +56,15 @@ def create_app(config: Config | None = None) -> Application:
         OpenApiDocument(),
         DocumentationPage(),
         DocumentationAsset(),
+        MetricsPage(engine, measures),
     )
     app: Application = falcon.App(
         request_type=Request,
         middleware=[
+            *([Metrics(measures)] if measures else []),
             Envelope(write_to_stdout if config.access_log else None),
             BodyIntake(),
-            Authentication(authenticator),
+            Authentication(authenticator, config.trusted_proxies),
             # After the account is known, before the path is looked at (D5).
             Limits(limits, config),
             Methods(),
@@ -74,3 +81,13 @@ def open_limits(config: Config, engine: Engine) -> LimitStore:
     """Return the buckets of this installation; their file is opened by the first request."""
     path = config.state_dir / FILE_NAME
     return LimitStore(path, lambda: started(path, lambda: database_id(engine)))
+
+
+def open_measures() -> Measures | None:
+    """Return what requests are counted in; None, with the reason in the log, without a disk."""
+    try:
+        metrics_files.reserve()
+        return Measures(endpoint.path for endpoint in ENDPOINTS)
+    except OSError as error:
+        logging.getLogger("verifyd.metrics").error("requests are not counted: %s", error)
+        return None

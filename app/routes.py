@@ -5,6 +5,7 @@ from typing import NamedTuple
 from app.domains.resources import DomainCollection, DomainItem
 from app.operations.documentation import DocumentationAsset, DocumentationPage, OpenApiDocument
 from app.operations.health import Health, Readiness
+from app.operations.metrics import MetricsPage
 from app.vehicles.resources import BulkInsurance, Compliance, Insurance
 
 Resource = (
@@ -18,6 +19,7 @@ Resource = (
     | OpenApiDocument
     | DocumentationPage
     | DocumentationAsset
+    | MetricsPage
 )
 
 
@@ -40,4 +42,5 @@ ENDPOINTS = (
     Endpoint("/openapi.json", OpenApiDocument, "D2"),
     Endpoint("/docs", DocumentationPage, "D2"),
     Endpoint("/docs/{asset}", DocumentationAsset, "D2"),
+    Endpoint("/metrics", MetricsPage, "D2"),
 )

@@ -28,6 +28,7 @@ from app.limits.file import FILE_NAME
 from app.limits.store import start as start_limits
 from app.logs import LOGGING
 from app.main import create_app
+from app.operations import metrics_files
 from app.schema import database_id, migrate, versions
 
 _config = Config.from_env()
@@ -73,6 +74,8 @@ _SETTINGS = (
     "worker_tmp_dir",
     "proc_name",
     "logconfig_dict",
+    "child_exit",
+    "on_exit",
 )
 
 
@@ -84,6 +87,16 @@ def on_starting(_server: object) -> None:
         prepare_state(_config)
     except (OperatorError, peewee.PeeweeException) as error:
         sys.exit(str(error))
+
+
+def child_exit(server: Any, _worker: object) -> None:
+    """Keep what an ended worker has counted, without its files."""
+    metrics_files.fold(server.WORKERS)
+
+
+def on_exit(_server: object) -> None:
+    """Remove what only the workers of this master needed."""
+    metrics_files.remove()
 
 
 class Worker(SyncWorker):
@@ -169,7 +182,7 @@ def prepare_database(config: Config) -> None:
 
 
 def prepare_state(config: Config) -> None:
-    """Make what the workers share in the state directory (D11).
+    """Make what the workers share in the state directory: the buckets (D11), the metrics.
 
     Raises OperatorError if it cannot be made.
     """
@@ -179,6 +192,12 @@ def prepare_state(config: Config) -> None:
     finally:
         # NOTE: a connection must not cross the fork.
         close_quietly(engine)
+    try:
+        metrics_files.prepare(config.state_dir)
+    except OSError as error:
+        raise OperatorError(f"the metrics cannot be kept: {error}") from error
+    # PERF: imported before the fork, the library is in memory once.
+    import prometheus_client.multiprocess  # noqa: F401, PLC0415 - now that its environment is set
 
 
 def require_unused(address: str) -> None:

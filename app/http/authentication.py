@@ -1,13 +1,17 @@
 """Every path needs a key, but for the open ones (D2)."""
 
+from collections.abc import Sequence
+
 import falcon
 
 from app.accounts.authentication import Authenticator, Caller
+from app.config import Network
 from app.errors import Problem
+from app.http.address import is_local
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/openapi.json", "/docs"})
 _OPEN_PREFIX = "/docs/"
-_METRICS_PATH = "/metrics"
+METRICS_PATH = "/metrics"
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}
 
 
@@ -18,14 +22,15 @@ def is_open(path: str) -> bool:
 
 def is_uncharged(path: str) -> bool:
     """Tell whether an answer at this path, other than a 401, costs no token (D2, D7)."""
-    return is_open(path) or path == _METRICS_PATH
+    return is_open(path) or path == METRICS_PATH
 
 
 class Authentication:
     """Finds the account behind the presented key, before the path is looked at."""
 
-    def __init__(self, authenticator: Authenticator) -> None:
+    def __init__(self, authenticator: Authenticator, trusted_proxies: Sequence[Network]) -> None:
         self._authenticator = authenticator
+        self._trusted_proxies = trusted_proxies
 
     def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
         """Set `req.context.caller`, or on paths that are not open `req.context.refusal`.
@@ -34,6 +39,8 @@ class Authentication:
         told so; a malformed, unknown, expired or revoked one gives the same answer each (D2).
         """
         if is_open(req.path):
+            return
+        if req.path == METRICS_PATH and is_local(req, self._trusted_proxies):
             return
         req.context.caller = find_caller(self._authenticator, req)
         if req.context.caller is None:

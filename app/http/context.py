@@ -16,6 +16,7 @@ class RequestContext:
     __slots__ = (
         "body",
         "caller",
+        "has_database_error",
         "refusal",
         "request_id",
         "share",
@@ -29,6 +30,7 @@ class RequestContext:
         """The whole body, or why it was refused; that is told after the key was checked (D5)."""
         self.caller: Caller | None = None
         """The account behind the key; always there on a path that is not open."""
+        self.has_database_error: bool = False
         self.refusal: Problem | None = None
         """Why there is no caller where one is needed; told after the address was charged (D10)."""
         self.share: Any = None

@@ -30,6 +30,7 @@ def install(app: falcon.App[Any, Any], engine: Engine) -> None:
         req: falcon.Request, resp: falcon.Response, error: Exception, params: Any
     ) -> None:
         drop_connection(engine)
+        req.context.has_database_error = True
         # SEC: these messages name files and tables, never a value that was asked for.
         _log.error("database error: %s: %s", type(error).__name__, error, extra=_extra(req))
         _write(req, resp, Problem("database_unavailable", "The database cannot be reached."))

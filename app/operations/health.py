@@ -48,6 +48,7 @@ class Readiness:
             )
         except (peewee.DatabaseError, peewee.InterfaceError):
             drop_connection(self._engine)
+            req.context.has_database_error = True
             raise Problem("not_ready", "The database cannot be reached.") from None
         if refusal is not None:
             detail = refusal if may_see_details else "The database is not of a usable schema."

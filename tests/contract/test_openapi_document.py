@@ -126,6 +126,7 @@ def test_it_has_the_endpoints_of_the_spec_and_the_open_ones() -> None:
         ("post", "/v1/vehicle/bulk-insurance"),
         ("get", "/v1/compliance/{registration}"),
         *(("get", path) for path in OPEN_PATHS),
+        ("get", "/metrics"),
     }
 
 

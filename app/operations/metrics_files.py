@@ -1,0 +1,137 @@
+"""The files in which workers count: a directory for each master, told as one (DESIGN 5).
+
+Each worker writes files of its own, which it maps into memory. Those of workers that have ended
+are folded into one, so that there are never more than workers that live.
+"""
+
+import fcntl
+import logging
+import os
+import shutil
+import struct
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+ENVIRONMENT = "PROMETHEUS_MULTIPROC_DIR"
+_KINDS = {"counter": 64 * 1024, "histogram": 256 * 1024}
+"""Files of a worker and how much of the disk is theirs: several times what is ever counted."""
+_ENDED = 0  # No process has this number.
+_LOCK = "lock"
+_log = logging.getLogger("verifyd.metrics")
+
+
+def prepare(state_dir: Path) -> None:
+    """Make an empty directory for this master and its workers; remove those of ended masters."""
+    parent = state_dir / "metrics"
+    for old in parent.glob("*"):
+        if old.name == str(os.getpid()) or not _lives(old.name):
+            shutil.rmtree(old, ignore_errors=True)
+    own = parent / str(os.getpid())
+    own.mkdir(parents=True, mode=0o750)
+    (own / _LOCK).touch(0o600)
+    os.environ[ENVIRONMENT] = str(own)
+
+
+def remove() -> None:
+    """Remove this master's directory, when it ends."""
+    own = Path(os.environ.get(ENVIRONMENT, ""))
+    if own.name == str(os.getpid()):
+        shutil.rmtree(own, ignore_errors=True)
+
+
+def directory() -> Path | None:
+    """Return the directory that workers count in; None if this process counts alone."""
+    path = os.environ.get(ENVIRONMENT)
+    return Path(path) if path else None
+
+
+def reserve() -> None:
+    """Take the disk space that this worker's files need. Raises OSError if there is none.
+
+    A write to mapped memory that the disk has no room for would kill the worker (SIGBUS).
+    """
+    own = directory()
+    if own is None:
+        return
+    for kind, size_bytes in _KINDS.items():
+        path = own / f"{kind}_{os.getpid()}.db"
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.posix_fallocate(descriptor, 0, size_bytes)
+        finally:
+            os.close(descriptor)
+
+
+def fold(living: Collection[int]) -> None:
+    """Add the files of workers that have ended to those of all who ended before, in the master.
+
+    What fails is logged and left for the next time: a master must not end by it.
+    """
+    own = directory()
+    if own is None:
+        return
+    try:
+        with _locked(own, fcntl.LOCK_EX | fcntl.LOCK_NB):
+            for kind in _KINDS:
+                _fold_kind(own, kind, living)
+    except BlockingIOError:
+        pass  # Somebody is reading; until the next worker ends there are two files more.
+    except Exception as error:
+        _log.warning("metrics of an ended worker: %s: %s", type(error).__name__, error)
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Keep files from being folded while they are read: nothing is counted twice."""
+    own = directory()
+    if own is None:
+        yield
+        return
+    with _locked(own, fcntl.LOCK_SH):
+        yield
+
+
+def _fold_kind(own: Path, kind: str, living: Collection[int]) -> None:
+    from prometheus_client.mmap_dict import MmapedDict  # noqa: PLC0415 - see app.http.metrics
+
+    total = own / f"{kind}_{_ENDED}.db"
+    ended = [path for path in own.glob(f"{kind}_*.db") if _pid(path) not in {*living, _ENDED}]
+    values: dict[str, float] = {}
+    for path in [total, *ended]:
+        with suppress(FileNotFoundError):
+            for key, value, *_ in MmapedDict.read_all_values_from_file(str(path)):
+                values[key] = values.get(key, 0.0) + value
+    new = total.with_suffix(".new")
+    new.write_bytes(_packed(values))
+    new.replace(total)
+    for path in ended:
+        path.unlink(missing_ok=True)
+
+
+def _packed(values: dict[str, float]) -> bytes:
+    """Return the library's own form of a file, written whole instead of mapped."""
+    entries = b""
+    for key, value in values.items():
+        encoded = key.encode()
+        padded = encoded + b" " * (8 - (len(encoded) + 4) % 8)
+        entries += struct.pack(f"i{len(padded)}sdd", len(encoded), padded, value, 0.0)
+    return struct.pack("ii", 8 + len(entries), 0) + entries
+
+
+@contextmanager
+def _locked(own: Path, how: int) -> Iterator[None]:
+    descriptor = os.open(own / _LOCK, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, how)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _pid(path: Path) -> int:
+    return int(path.stem.partition("_")[2])
+
+
+def _lives(pid: str) -> bool:
+    return Path("/proc", pid).is_dir()

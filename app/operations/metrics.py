@@ -42,7 +42,7 @@ class MetricsPage:
         try:
             with metrics_files.reading():
                 counted = generate_latest(_counted(self._measures))
-        except OSError:
+        except (OSError, *metrics_files.DAMAGED):
             raise Problem("service_unavailable", "The metrics cannot be read.") from None
         resp.data = counted + generate_latest(fresh)
         resp.content_type = _CONTENT_TYPE

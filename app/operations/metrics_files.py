@@ -10,12 +10,14 @@ import os
 import shutil
 import struct
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 ENVIRONMENT = "PROMETHEUS_MULTIPROC_DIR"
 _KINDS = {"counter": 64 * 1024, "histogram": 256 * 1024}
 """Files of a worker and how much of the disk is theirs: several times what is ever counted."""
+DAMAGED = (RuntimeError, ValueError, struct.error)
+"""What the library raises of a file that is not whole."""
 _ENDED = 0  # No process has this number.
 _LOCK = "lock"
 _log = logging.getLogger("verifyd.metrics")
@@ -56,11 +58,15 @@ def reserve() -> None:
         return
     for kind, size_bytes in _KINDS.items():
         path = own / f"{kind}_{os.getpid()}.db"
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        # An empty file of that name would be no file of the library's to whoever reads it.
+        new = path.with_suffix(".new")
+        descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             os.posix_fallocate(descriptor, 0, size_bytes)
+            new.replace(path)
         finally:
             os.close(descriptor)
+            new.unlink(missing_ok=True)
 
 
 def fold(living: Collection[int]) -> None:
@@ -98,10 +104,13 @@ def _fold_kind(own: Path, kind: str, living: Collection[int]) -> None:
     total = own / f"{kind}_{_ENDED}.db"
     ended = [path for path in own.glob(f"{kind}_*.db") if _pid(path) not in {*living, _ENDED}]
     values: dict[str, float] = {}
-    for path in [total, *ended]:
-        with suppress(FileNotFoundError):
+    for path in [total, *ended] if total.exists() else ended:
+        try:
             for key, value, *_ in MmapedDict.read_all_values_from_file(str(path)):
                 values[key] = values.get(key, 0.0) + value
+        except DAMAGED as error:
+            # Left in place it would stop every reading.
+            _log.warning("%s is damaged, its counts are lost: %s", path, error)
     new = total.with_suffix(".new")
     new.write_bytes(_packed(values))
     new.replace(total)

@@ -107,11 +107,15 @@ def test_folding_waits_for_nobody(directory):
     assert "counter_7.db" not in files(directory)
 
 
-def test_a_damaged_file_does_not_end_the_master(directory, caplog):
-    """What cannot be folded is logged."""
-    (directory / "counter_7.db").write_bytes(b"\xff\xff\xff\x7f" * 4)
+@pytest.mark.parametrize("content", [b"", b"\xff\xff\xff\x7f" * 4, b"\x40\0\0\0" * 4])
+def test_a_damaged_file_is_dropped(directory, caplog, content):
+    """A file that is not whole is logged and goes; the counts of all others stay."""
+    count(directory, 8, 2)
+    (directory / "counter_7.db").write_bytes(content)
     metrics_files.fold(())
-    assert "metrics of an ended worker" in caplog.text
+    assert "counter_7.db is damaged" in caplog.text
+    assert files(directory) == ["counter_0.db", "histogram_0.db"]
+    assert told(directory) == {"/x": 2}
 
 
 def test_a_full_disk_does_not_end_the_master(directory, caplog):
@@ -138,6 +142,7 @@ def test_without_room_nothing_is_reserved(directory):
     """A full disk is told before anything is mapped."""
     with file_size_limit(8), pytest.raises(OSError, match="File too large"):
         metrics_files.reserve()
+    assert os.listdir(directory) == ["lock"]
 
 
 def test_alone_there_are_no_files(monkeypatch):

@@ -20,7 +20,7 @@ from app.accounts.administration import (
     set_plan,
 )
 from app.accounts.authentication import Authenticator
-from app.accounts.models import ApiKey
+from app.accounts.models import ACCOUNTS_MAX, Account, ApiKey
 from app.errors import OperatorError
 
 LIMITS = {"requests": 10, "window_seconds": 60, "bulk_max": 5, "domains_max": 3}
@@ -48,6 +48,14 @@ class TestAccounts:
         """The order is that of the names."""
         create_account(engine, "aaron")
         assert [account.name for account in list_accounts(engine)] == ["aaron", "alice", "bob"]
+
+    def test_an_account_beyond_the_last_bucket_is_refused(self, engine):
+        """An account's number is its slot in the limiter's file; there is no other (D11)."""
+        last = {"id": ACCOUNTS_MAX, "tag": "zzzzzz", "name": "last", "created_at": 0}
+        Account.insert(plan="free", **last).execute(engine)
+        with pytest.raises(OperatorError, match=r"number 1,048,577 is beyond the last"):
+            create_account(engine, "carol")
+        assert [account.name for account in list_accounts(engine)] == ["alice", "bob", "last"]
 
     def test_each_account_has_a_tag_of_its_own(self, engine):
         """Six characters of base62, the public part of its keys."""

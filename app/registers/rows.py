@@ -47,3 +47,30 @@ class FineRow(NamedTuple):
 
 
 Row = VehicleRow | PolicyRow | FineRow
+
+
+class VehicleDeletion(NamedTuple):
+    """The source takes back all that it said of a vehicle (formats 2)."""
+
+    registration: str
+
+
+class PolicyDeletion(NamedTuple):
+    """The insurer takes back a policy of a vehicle, in all its periods (formats 4)."""
+
+    registration: str
+    insurer: str
+    number: str
+
+
+class PolicyCancellation(NamedTuple):
+    """The insurer ends a policy of a vehicle, in all its periods, on a day (formats 4)."""
+
+    registration: str
+    insurer: str
+    number: str
+    cancelled_on: str
+
+
+Change = Row | VehicleDeletion | PolicyDeletion | PolicyCancellation
+"""What a format reads: a row to hold from now on, or a change of rows that are held."""

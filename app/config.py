@@ -8,7 +8,7 @@ import os
 import re
 import zoneinfo
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -180,7 +180,7 @@ SETTINGS: Mapping[str, Setting] = {
 class Config:
     """Every setting, checked. Made by `Config.from_env()`; tests make it directly."""
 
-    database_url: str
+    database_url: str = field(repr=False)  # SEC: it may hold a password.
     bind: str = "127.0.0.1:8000"
     workers: int = 2
     state_dir: Path = Path("state")

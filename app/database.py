@@ -15,7 +15,7 @@ from urllib.parse import quote
 import peewee
 
 from app.config import sqlite_path
-from app.errors import OperatorError
+from app.postgres import SERVING_OPTIONS, PostgresEngine
 
 BUSY_TIMEOUT_SECONDS = 5
 """How long a statement waits for somebody else's write before it fails (D27)."""
@@ -99,34 +99,22 @@ class SqliteEngine(peewee.SqliteDatabase):
             attached[schema] = files[schema]
 
 
-class PostgresEngine(peewee.PostgresqlDatabase):
-    """A Postgres database; dates come and go as ISO texts, as on SQLite."""
-
-    def __init__(self, database_url: str) -> None:
-        try:
-            import psycopg  # noqa: F401, PLC0415 - an extra, only needed here
-        except ImportError:
-            need = "Postgres needs the extra: pip install 'verifyd[postgres]'"
-            raise OperatorError(need) from None
-        super().__init__(database_url, prefer_psycopg3=True, application_name="verifyd")
-
-    def _initialize_connection(self, conn: Any) -> None:
-        from psycopg.types.string import TextLoader  # noqa: PLC0415
-
-        conn.adapters.register_loader("date", TextLoader)
-
-
 Engine = SqliteEngine | PostgresEngine
 
 
-def open_engine(database_url: str, *, create: bool = False) -> Engine:
+def open_engine(database_url: str, *, create: bool = False, is_serving: bool = False) -> Engine:
     """Return the engine a checked URL names; nothing is opened before the first query.
 
     Args:
         create: make the SQLite file if it is missing; only `migrate` and `demo` may (D27).
+        is_serving: let Postgres end statements that take longer than a request may.
+
+    Raises OperatorError if Postgres does not understand the URL.
     """
     path = sqlite_path(database_url)
-    return SqliteEngine(path, create=create) if path else PostgresEngine(database_url)
+    if path:
+        return SqliteEngine(path, create=create)
+    return PostgresEngine(database_url, SERVING_OPTIONS if is_serving else "")
 
 
 def file_uri(path: Path, mode: str) -> str:

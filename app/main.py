@@ -32,14 +32,17 @@ from app.vehicles.resources import BulkInsurance, Compliance, Insurance, Vehicle
 Application = falcon.App[Any, Any]
 
 
-def create_app(config: Config | None = None) -> Application:
+def create_app(config: Config | None = None, engine: Engine | None = None) -> Application:
     """Return the WSGI application; without a Config it reads the environment itself.
 
+    Args:
+        engine: the database, if it is to be another than the one that the settings name.
+
     The database is opened by the first request, so that each worker has connections of its own.
-    Raises ConfigError.
+    Raises ConfigError, or OperatorError if Postgres does not understand the database's URL.
     """
     config = config or Config.from_env()
-    engine = open_engine(config.database_url)
+    engine = engine or open_engine(config.database_url, is_serving=True)
     authenticator = Authenticator(engine)
     limits = open_limits(config, engine)
     measures = open_measures()

@@ -17,7 +17,7 @@ from peewee import (
 
 
 def up(migrator, db):
-    # Names sort by code point on both engines.
+    # Names and keys sort by code point on both engines.
     by_code_point = {"collation": '"C"'} if isinstance(db, PostgresqlDatabase) else {}
 
     class Table(Model):
@@ -42,13 +42,13 @@ def up(migrator, db):
     class Account(Table):
         # The number is the account's slot in the limiter's file (D11).
         id = AutoField()
-        tag = FixedCharField(6, unique=True)
+        tag = FixedCharField(6, unique=True, **by_code_point)
         name = CharField(100, unique=True, **by_code_point)
         plan = ForeignKeyField(Plan, on_delete="RESTRICT")
         created_at = BigIntegerField()
 
     class ApiKey(Table):
-        id = FixedCharField(8, primary_key=True)
+        id = FixedCharField(8, primary_key=True, **by_code_point)
         account = ForeignKeyField(Account, on_delete="CASCADE")
         secret_hash = FixedCharField(64)
         label = CharField(100)
@@ -58,7 +58,7 @@ def up(migrator, db):
         replaced_by = FixedCharField(8, null=True)
 
     class Domain(Table):
-        id = FixedCharField(24, primary_key=True)
+        id = FixedCharField(24, primary_key=True, **by_code_point)
         account = ForeignKeyField(Account, on_delete="CASCADE", index=False)
         name = CharField(253, **by_code_point)
         status = CharField(
@@ -80,7 +80,7 @@ def up(migrator, db):
 
     class RegisterLoad(Table):
         id = AutoField()
-        register = CharField(30, index=True)
+        register = CharField(30, index=True, **by_code_point)
         kind = CharField(10)
         mode = CharField(10)
         format = CharField(30)

@@ -1,0 +1,107 @@
+"""The Postgres engine: how a connection is opened, how long it waits, and when it was lost.
+
+Everything a URL can say of a connection (TLS, several hosts with `target_session_attrs`,
+timeouts) is libpq's, and passed through; what it does not say has defaults of ours.
+"""
+
+from typing import Any
+
+import peewee
+
+from app.errors import OperatorError
+
+SERVING_OPTIONS = (
+    "-c statement_timeout=10s -c lock_timeout=5s -c idle_in_transaction_session_timeout=10s"
+)
+"""How long a statement of the service may run and wait: less than gunicorn lets a worker hang."""
+
+# As on SQLite, dates are ISO texts, and every text is what the database would call UTF-8.
+_ALWAYS_OPTIONS = "-c datestyle=ISO"
+_DEFAULTS = {
+    "application_name": "verifyd",
+    "client_encoding": "utf8",
+    "connect_timeout": "2",  # seconds, for each host
+    # A peer that is gone without a word is noticed within 5 s or so, in the midst of a statement
+    # (milliseconds) as between packets (seconds).
+    "tcp_user_timeout": "5000",
+    "keepalives_idle": "5",
+    "keepalives_interval": "2",
+    "keepalives_count": "2",
+}
+_READS = ("SELECT", "WITH")
+# What a new connection mends: it was lost or ended (08, 57P), a pooler or a change of the schema
+# took away what had been prepared on it (26, 42P05, 0A).
+_MENDED_BY_CONNECTING = ("08", "57P", "26", "42P05", "0A")
+# The table or the schema is not there: a register that was dropped or is being replaced.
+_GONE = ("42P01", "3F000")
+
+
+class PostgresEngine(peewee.PostgresqlDatabase):
+    """A Postgres database; dates come and go as ISO texts, as on SQLite.
+
+    A lost connection is noticed by the statement that meets it. A statement that only reads,
+    outside of a transaction, is run once more on a new connection; any other fails, since what
+    became of it is not known.
+
+    Args:
+        options: settings of the session, as libpq's `options`; those of the URL come on top.
+
+    Raises OperatorError if the URL is none that libpq understands.
+    """
+
+    def __init__(self, database_url: str, options: str = "") -> None:
+        try:
+            import psycopg  # noqa: PLC0415 - an extra, only needed here
+        except ImportError:
+            need = "Postgres needs the extra: pip install 'verifyd[postgres]'"
+            raise OperatorError(need) from None
+        try:
+            given = psycopg.conninfo.conninfo_to_dict(database_url)
+        except psycopg.Error:
+            # SEC: what it says quotes the URL, which may hold a password.
+            raise OperatorError(
+                "the database URL is none that Postgres understands: look at the names of its "
+                "parameters, and write special characters of a password as %XX"
+            ) from None
+        parameters: dict[str, Any] = {
+            name: text for name, text in _DEFAULTS.items() if name not in given
+        }
+        parameters["options"] = f"{_ALWAYS_OPTIONS} {options} {given.get('options') or ''}"
+        # PERF: prepared on the first use: the server parses and plans a hot query once.
+        super().__init__(database_url, prefer_psycopg3=True, prepare_threshold=0, **parameters)
+
+    def _initialize_connection(self, conn: Any) -> None:
+        from psycopg.types.string import TextLoader  # noqa: PLC0415
+
+        conn.adapters.register_loader("date", TextLoader)
+
+    def execute_sql(self, sql: str, params: Any = None) -> Any:
+        """Run a statement; one that only reads runs again if its connection proves to be lost.
+
+        Raises peewee.PeeweeException; OperationalError, as SQLite does, if a table is gone.
+        """
+        may_repeat = not self.is_closed() and not self.in_transaction() and sql.startswith(_READS)
+        try:
+            return super().execute_sql(sql, params)
+        except peewee.DatabaseError as error:
+            state = _sqlstate(error)
+            if state.startswith(_GONE):
+                raise peewee.OperationalError(*error.args) from error
+            is_mendable = self._is_lost() or state.startswith(_MENDED_BY_CONNECTING)
+            if not (may_repeat and is_mendable):
+                raise
+        self.close()
+        return super().execute_sql(sql, params)
+
+    def rollback(self) -> None:
+        """Roll back, unless the connection was lost: why must not be lost as well."""
+        if not self._is_lost():
+            super().rollback()
+
+    def _is_lost(self) -> bool:
+        return self.is_closed() or bool(self.connection().closed)
+
+
+def _sqlstate(error: peewee.DatabaseError) -> str:
+    """Return the SQLSTATE of the driver's error behind one of Peewee's; empty if it has none."""
+    return getattr(getattr(error, "orig", None), "sqlstate", None) or ""

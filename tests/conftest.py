@@ -1,15 +1,16 @@
 """The cast and the stage of the tests: a fresh database, two accounts, a client that checks.
 
-Everything is real: a SQLite file, the WSGI application, register files that are loaded as an
-operator loads them. Each answer the client gets is held against the OpenAPI document.
+Everything is real: a SQLite file or a Postgres database, the WSGI application, register files that
+are loaded as an operator loads them. Each answer the client gets is held against the OpenAPI
+document.
 """
 
 import logging
-import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import pytest
@@ -23,39 +24,58 @@ from app.limits.store import start
 from app.main import create_app
 from app.registers.load import LoadRequest, LoadResult, load
 from app.registers.rejects import RejectLimit
-from app.schema import database_id, migrate
+from app.schema import database_id
 from tests.contract.answers import require_documented
+from tests.postgres import server_url
+from tests.stores import PostgresTemplate, SqliteStore, SqliteTemplate, Store, Template
+
+ON_SQLITE = pytest.mark.parametrize("database_kind", ["sqlite"], indirect=True)
+ON_POSTGRES = pytest.mark.parametrize("database_kind", ["postgres"], indirect=True)
+"""For tests of what there is on one only."""
 
 SAMPLES = Path(__file__).parents[2] / "shared" / "samples"
-
-
-class Template(NamedTuple):
-    """A migrated database with the accounts alice and bob, to be copied, and a key of each."""
-
-    database: Path
-    alice_key: str
-    bob_key: str
 
 
 class World:
     """An installation: its settings, its database, two accounts with a key each."""
 
-    def __init__(self, directory: Path, template: Template) -> None:
+    def __init__(self, directory: Path, store: Store, keys: Sequence[str]) -> None:
         self.directory = directory
-        self.database = directory / "verifyd.db"
-        shutil.copy(template.database, self.database)
+        self.store = store
         self.config = self.configured()
-        self.engine: Engine = open_engine(self.config.database_url)
+        self._engines: list[Engine] = []
+        self.engine = self._opened()
         self.limits = self.config.state_dir / FILE_NAME
         start(self.limits, database_id(self.engine))
-        self.alice_key = template.alice_key
-        self.bob_key = template.bob_key
+        self.alice_key, self.bob_key = keys
+
+    @property
+    def database(self) -> Path:
+        """The main database's file; only on SQLite."""
+        assert isinstance(self.store, SqliteStore)
+        return self.store.path
 
     def configured(self, **settings: Any) -> Config:
         """Return the settings, some of them different."""
         settings.setdefault("state_dir", self.directory / "state")
         settings.setdefault("access_log", False)
-        return Config(database_url=f"sqlite:///{self.database}", **settings)
+        return Config(database_url=self.store.url, **settings)
+
+    @property
+    def app_engine(self) -> Engine:
+        """The engine of the application that was made last."""
+        return self._engines[-1]
+
+    def close(self) -> None:
+        """Give up what is held open."""
+        for engine in self._engines:
+            close_quietly(engine)
+        self.limits.unlink(missing_ok=True)  # It is large.
+
+    def _opened(self) -> Engine:
+        engine = open_engine(self.config.database_url, is_serving=True)
+        self._engines.append(engine)
+        return engine
 
     def key_of(self, account: str, plan: str = "standard", **options: Any) -> str:
         """Make an account and return a key for it."""
@@ -64,7 +84,7 @@ class World:
 
     def client(self, key: str | None, **settings: Any) -> "Client":
         """Return a client of an application of its own, with this key and these settings."""
-        return Client(create_app(self.configured(**settings)), key)
+        return Client(create_app(self.configured(**settings), self._opened()), key)
 
     def load(
         self, rows: Sequence[Mapping[str, object]], *, register: str | None = None
@@ -122,26 +142,62 @@ class Client:
 
 
 @pytest.fixture(scope="session")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Template:
-    """A database without data but for two accounts, made once and copied for each test."""
-    path = tmp_path_factory.mktemp("template") / "verifyd.db"
-    engine = open_engine(f"sqlite:///{path}", create=True)
-    migrate(engine)
-    keys = []
-    for account in ("alice", "bob"):
-        create_account(engine, account)
-        keys.append(create_key(engine, account)[1].text)
-    close_quietly(engine)
-    return Template(path, *keys)
+def postgres_server(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> str:
+    """The URL of a Postgres server on which databases can be made."""
+    own = tmp_path_factory.getbasetemp()
+    return server_url(own if worker_id == "master" else own.parent)
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Template:
+    """Files without data but for two accounts."""
+    return SqliteTemplate(tmp_path_factory.mktemp("template"))
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_server: str) -> Iterator[Template]:
+    """A database without data but for two accounts."""
+    template = PostgresTemplate(postgres_server)
+    yield template
+    template.close()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database_kind(request: pytest.FixtureRequest) -> str:
+    """The kind of database: each test of a world runs on both."""
+    chosen: str = request.param
+    return chosen
 
 
 @pytest.fixture
-def world(tmp_path: Path, template: Template) -> Iterator[World]:
+def template(request: pytest.FixtureRequest, database_kind: str) -> Template:
+    """What stores of the kind are made from."""
+    template: Template = request.getfixturevalue(f"{database_kind}_template")
+    return template
+
+
+@pytest.fixture
+def world(request: pytest.FixtureRequest, tmp_path: Path, template: Template) -> Iterator[World]:
     """A fresh installation."""
-    world = World(tmp_path, template)
+    store = template.store(tmp_path)
+    request.node.user_properties.append(("database", store.name))
+    world = World(tmp_path, store, template.keys)
     yield world
-    close_quietly(world.engine)
-    world.limits.unlink(missing_ok=True)  # It is large.
+    world.close()
+    template.take_back(store)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Tell how many of the API's tests ran on which database."""
+    ran = Counter(
+        dict(report.user_properties).get("database")
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        if getattr(report, "when", "") == "call" and report.nodeid.startswith("tests/api/")
+    )
+    counts = [f"{count:,} on {name}" for name, count in sorted(ran.items(), key=str) if name]
+    if counts:
+        terminalreporter.write_line(f"API tests: {', '.join(counts)}")
 
 
 @pytest.fixture

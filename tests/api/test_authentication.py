@@ -246,7 +246,7 @@ class Test503:
     def test_keys_cannot_be_checked_without_a_database(self, world, caplog):
         """A database that is away is told as such; a valid key is not called invalid."""
         client = world.client(world.alice_key)
-        world.database.unlink()
+        world.store.lose()
         assert client.get("/nothing/here").json["code"] == "database_unavailable"
 
 
@@ -256,7 +256,7 @@ def test_spec_5_5_keys_are_kept_secret(alice, stranger, world, caplog, capfd):
     secret = parts(world.alice_key).secret
     answers = [client.get(path).text for path in (DOMAINS, "/nothing", "/readyz")]
     answers.append(stranger.get(DOMAINS, headers={"X-API-Key": mistyped(world.alice_key)}).text)
-    world.database.unlink()
+    world.store.lose()
     answers.append(world.client(world.alice_key).get(DOMAINS).text)
     assert secret not in "".join(answers)
     assert secret not in caplog.text + "".join(capfd.readouterr())
@@ -269,4 +269,4 @@ def test_a_stored_key_is_a_hash(world):
     for key in list_keys(world.engine):
         assert len(key.secret_hash) == 64
         assert world.alice_key not in str(key.__data__)
-    assert parts(world.alice_key).secret.encode() not in world.database.read_bytes()
+    assert parts(world.alice_key).secret.encode() not in world.store.content()

@@ -141,6 +141,6 @@ class Test503:
     def test_a_lost_database_is_told_with_retry_after(self, world, caplog):
         """Without its database the service says so; it does not say that the domain is gone."""
         client = world.client(world.alice_key)
-        world.database.unlink()
+        world.store.lose()
         response = client.get("/api/domains/a.example")
         assert (response.status_int, response.json["code"]) == (503, "database_unavailable")

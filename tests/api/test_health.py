@@ -5,6 +5,8 @@ import ipaddress
 import pytest
 
 from app.accounts.tokens import Token
+from app.schema import Installation
+from tests.conftest import ON_SQLITE
 
 DETAILED = {
     "status": "ready",
@@ -18,10 +20,8 @@ FORWARDED = ["X-Real-IP", "X-Forwarded-For", "Forwarded"]
 
 def at_schema(world, schema_version, oldest_program):
     """Make the database one of another program."""
-    world.engine.execute_sql(
-        "UPDATE installation SET schema_version = ?, oldest_program = ?",
-        (schema_version, oldest_program),
-    )
+    update = Installation.update(schema_version=schema_version, oldest_program=oldest_program)
+    update.execute(world.engine)
 
 
 class TestHealthz:
@@ -38,7 +38,7 @@ class TestHealthz:
 
     def test_a_lost_database_does_not_matter(self, world):
         """A process without its database lives: restarting it would not help."""
-        world.database.unlink()
+        world.store.lose()
         assert world.client(None).get("/healthz").status_int == 200
 
 
@@ -99,7 +99,7 @@ class TestReadyz200:
 class TestReadyz503:
     def test_a_lost_database_makes_it_unready(self, world):
         """Without a database there is nothing to serve, and it says when to ask again."""
-        world.database.unlink()
+        world.store.lose()
         response = world.client(world.alice_key).get("/readyz")
         assert (response.status_int, response.json["code"]) == (503, "not_ready")
         assert int(response.headers["Retry-After"]) >= 1
@@ -108,9 +108,9 @@ class TestReadyz503:
     def test_a_database_that_comes_back_makes_it_ready(self, world):
         """No restart is needed."""
         client = world.client(None)
-        away = world.database.rename(world.directory / "away")
+        world.store.lose()
         assert client.get("/readyz").status_int == 503
-        away.rename(world.database)
+        world.store.give_back()
         assert client.get("/readyz").status_int == 200
 
     @pytest.mark.parametrize(("schema", "oldest"), [(0, 0), (3, 2)])
@@ -131,6 +131,7 @@ class TestReadyz503:
         ):
             assert "upgrade verifyd" in response.json["detail"]
 
+    @ON_SQLITE
     def test_an_empty_database_is_not_ready(self, world):
         """A file without our tables is told apart from one that cannot be reached."""
         world.database.write_bytes(b"")
@@ -142,6 +143,6 @@ class TestReadyz503:
 
     def test_head_tells_it_too(self, world):
         """HEAD has the status of GET."""
-        world.database.unlink()
+        world.store.lose()
         response = world.client(None).request("HEAD", "/readyz")
         assert (response.status_int, response.body) == (503, b"")

@@ -86,7 +86,7 @@ class Test503:
 
     def test_a_lost_database_has_the_headers_too(self, world, carol, caplog):
         """Before the account is known there is only the anonymous limit to tell (D7)."""
-        world.database.rename(world.database.with_suffix(".away"))
+        world.store.lose()
         response = carol.get(DOMAINS)
         assert (response.status_int, response.json["code"]) == (503, "database_unavailable")
         assert (limit(response), remaining(response)) == (60, 0)

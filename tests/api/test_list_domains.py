@@ -208,7 +208,7 @@ class Test503:
     def test_a_lost_database_is_told_with_retry_after(self, world, caplog):
         """Without its database the service says so, and when to come back."""
         client = world.client(world.alice_key)
-        world.database.rename(world.database.with_suffix(".away"))
+        world.store.lose()
         response = client.get(PATH)
         assert (response.status_int, response.json["code"]) == (503, "database_unavailable")
         assert int(response.headers["Retry-After"]) >= 1
@@ -216,7 +216,7 @@ class Test503:
     def test_the_next_request_tries_anew(self, world, caplog):
         """A database that comes back is used without a restart."""
         client = world.client(world.alice_key)
-        away = world.database.rename(world.database.with_suffix(".away"))
+        world.store.lose()
         assert client.get(PATH).status_int == 503
-        away.rename(world.database)
+        world.store.give_back()
         assert client.get(PATH).status_int == 200

@@ -155,14 +155,14 @@ class TestDatabase:
     def test_its_errors_are_counted(self, world, alice, caplog):
         """Each request that the database failed is one; the metrics are told without it."""
         alice.get(DOMAINS)
-        away = world.database.rename(world.database.with_suffix(".away"))
+        world.store.lose()
         alice.get(DOMAINS)
         alice.get("/readyz")
         samples = read(alice)
         assert counted(samples, "database_errors_total") == 2
         assert counted(samples, "database_up") == 0
         assert not [key for key in samples if key[0].startswith("verifyd_register")]
-        away.rename(world.database)
+        world.store.give_back()
         assert counted(read(alice), "database_up") == 1
 
     def test_the_freshness_of_each_register_is_told(self, world, alice):

@@ -1,11 +1,13 @@
 """Every request takes a token, and every answer says what is left (spec 8, D5, D7 to D9, D11)."""
 
 import json
+from typing import Any
 
 import pytest
 
 from app.accounts.administration import create_key, set_account_plan
-from app.accounts.models import Account
+from app.accounts.models import Account, ApiKey
+from app.domains.models import Domain
 from tests.api.rate_limits import DOMAINS, NOW, OPEN, limit, plan, remaining, reset, use_up
 
 JSON = {"Content-Type": "application/json"}
@@ -54,7 +56,7 @@ class TestHeaders:
     def test_a_fault_of_the_service_takes_one_token(self, carol, world, caplog):
         """A 500 carries the headers of the account, too."""
         carol.post(DOMAINS, {"name": "a.example"})
-        world.engine.execute_sql("UPDATE domain SET created_at = 'broken'")
+        Domain.update(created_at=10**17).execute(world.engine)  # No calendar goes so far.
         response = carol.get(DOMAINS)
         assert (response.status_int, limit(response), remaining(response)) == (500, 3, 1)
 
@@ -98,9 +100,11 @@ class TestAccounts:
 
     def test_an_account_beyond_the_last_bucket_is_refused(self, carol, world, caplog):
         """An account whose number has no slot gets 503, never another's bucket (D11)."""
-        world.engine.execute_sql("PRAGMA foreign_keys = OFF")
-        world.engine.execute_sql("UPDATE api_key SET account_id = 1048577 WHERE account_id = 3")
-        Account.update(id=1_048_577).where(Account.name == "carol").execute(world.engine)
+        engine, is_carol = world.engine, Account.name == "carol"
+        values: Any = Account.select().where(is_carol).dicts().get(engine)
+        Account.update(name="former", tag="former").where(is_carol).execute(engine)
+        Account.insert(**values | {"id": 1_048_577}).execute(engine)
+        ApiKey.update(account=1_048_577).where(ApiKey.account == values["id"]).execute(engine)
         response = carol.get(DOMAINS)
         assert (response.status_int, response.json["code"]) == (503, "service_unavailable")
         assert "account 1,048,577 has no bucket" in caplog.text

@@ -3,16 +3,24 @@
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from subprocess import CalledProcessError
 from typing import Any
 
 import pytest
 
 from tests.conftest import World
+from tests.postgres import Cluster
 from tests.system.processes import Service, free_port
 
 Serve = Callable[..., Service]
+
+
+@pytest.fixture
+def database_kind() -> str:
+    """SQLite; what is about Postgres has servers of its own."""
+    return "sqlite"
 
 
 @pytest.fixture
@@ -35,6 +43,15 @@ def serve(world: World) -> Iterator[Serve]:
             return service.wait_ready() if wait else service
 
         yield start
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """A Postgres of the test's own."""
+    cluster = Cluster(tmp_path / "postgres.log")
+    yield cluster
+    with suppress(CalledProcessError):  # The test has stopped it.
+        cluster.stop("immediate")
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,8 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from app.cli import main
-from app.database import close_quietly, open_engine
-from app.schema import migrate
+from tests.stores import Store, Template
 
 
 class Ended(NamedTuple):
@@ -29,6 +27,11 @@ class CommandLine:
         self.directory = directory
         self.database = directory / "verifyd.db"
         self._capture = capture
+
+    @property
+    def database_url(self) -> str:
+        """What the settings name."""
+        return os.environ["VERIFYD_DATABASE_URL"]
 
     def run(self, *words: object) -> Ended:
         """Run `verifyd WORDS`, whatever comes of it."""
@@ -79,18 +82,18 @@ def bare_cli(
     os.umask(umask)
 
 
-@pytest.fixture(scope="session")
-def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A migrated database without accounts, made once and copied for each test."""
-    path = tmp_path_factory.mktemp("empty") / "verifyd.db"
-    engine = open_engine(f"sqlite:///{path}", create=True)
-    migrate(engine)
-    close_quietly(engine)
-    return path
+@pytest.fixture
+def store(tmp_path: Path, template: Template) -> Iterator[Store]:
+    """A migrated database without accounts."""
+    store = template.store(tmp_path, accounts=False)
+    yield store
+    template.take_back(store)
 
 
 @pytest.fixture
-def cli(bare_cli: CommandLine, empty_database: Path) -> CommandLine:
-    """The command line on a migrated database without accounts."""
-    shutil.copy(empty_database, bare_cli.database)
+def cli(bare_cli: CommandLine, store: Store, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
+    """The command line on that database."""
+    monkeypatch.setenv("VERIFYD_DATABASE_URL", store.url)
+    # What a command keeps beside a SQLite database would be in the working directory.
+    monkeypatch.setenv("VERIFYD_STATE_DIR", str(bare_cli.directory / "state"))
     return bare_cli

@@ -22,6 +22,7 @@ from app.accounts.administration import (
 from app.accounts.authentication import Authenticator
 from app.accounts.models import ACCOUNTS_MAX, Account, ApiKey
 from app.errors import OperatorError
+from app.postgres import PostgresEngine
 
 LIMITS = {"requests": 10, "window_seconds": 60, "bulk_max": 5, "domains_max": 3}
 
@@ -53,6 +54,8 @@ class TestAccounts:
         """An account's number is its slot in the limiter's file; there is no other (D11)."""
         last = {"id": ACCOUNTS_MAX, "tag": "zzzzzz", "name": "last", "created_at": 0}
         Account.insert(plan="free", **last).execute(engine)
+        if isinstance(engine, PostgresEngine):
+            engine.execute_sql("SELECT setval('account_id_seq', %s)", (ACCOUNTS_MAX,))
         with pytest.raises(OperatorError, match=r"number 1,048,577 is beyond the last"):
             create_account(engine, "carol")
         assert [account.name for account in list_accounts(engine)] == ["alice", "bob", "last"]

@@ -11,6 +11,7 @@ from app.catalogue import (
 )
 from app.schema import migrate_register, opened_register
 from app.vehicles.models import Vehicle
+from tests.conftest import ON_POSTGRES, ON_SQLITE
 
 PLATE = "AB12CDE"
 ADDRESS = f"/v1/vehicle/{PLATE}/insurance"
@@ -95,6 +96,7 @@ class TestFollowing:
         describe(world, "Opel")
         assert make_of(alice) == "Opel"
 
+    @ON_SQLITE
     def test_a_new_generation_counts_from_the_next_request(self, world, alice):
         """One small commit in the main database moves every reader over."""
         describe(world, "Ford")
@@ -106,6 +108,7 @@ class TestFollowing:
         Register.update(generation=1).execute(world.engine)
         assert make_of(alice) == "Ford"
 
+    @ON_SQLITE
     def test_the_old_generation_can_be_deleted(self, world, alice):
         """Nobody reads it once the main database points elsewhere."""
         describe(world, "Ford")
@@ -152,6 +155,7 @@ class TestFollowing:
         assert make_of(alice) == "Last"
 
 
+@ON_SQLITE
 class TestMissingFile:
     @pytest.fixture
     def lost(self, world):
@@ -203,3 +207,14 @@ class TestMissingFile:
         file_of(world).write_bytes(b"not a database" * 1000)
         assert make_of(alice) == 503
         assert alice.get("/api/domains").status_int == 200
+
+
+@ON_POSTGRES
+def test_a_schema_that_is_gone_is_unavailable(world, alice):
+    """503 as for a missing file, not 500: a register can be dropped while it is asked."""
+    describe(world, "Ford")
+    world.engine.execute_sql("ALTER SCHEMA register_native RENAME TO lost")
+    assert make_of(alice) == 503
+    assert alice.get("/api/domains").status_int == 200
+    world.engine.execute_sql("ALTER SCHEMA lost RENAME TO register_native")
+    assert make_of(alice) == "Ford"

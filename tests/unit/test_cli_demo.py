@@ -8,7 +8,7 @@ from app.database import close_quietly, open_engine
 
 def works(cli, key: str) -> bool:
     """Whether the service would take a key now."""
-    engine = open_engine(f"sqlite:///{cli.database}")
+    engine = open_engine(cli.database_url)
     try:
         return Authenticator(engine).find_caller(key) is not None
     finally:

@@ -12,7 +12,7 @@ def acme(cli):
     """The command line on a database with two accounts; one has a domain."""
     for name in ("acme", "other"):
         cli.run("accounts", "create", name)
-    engine = open_engine(f"sqlite:///{cli.database}")
+    engine = open_engine(cli.database_url)
     account = require_account(engine, "acme")
     Domains(engine).create_domain(account.id, "example.com", 10)
     close_quietly(engine)

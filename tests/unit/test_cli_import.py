@@ -5,6 +5,8 @@ import io
 
 import pytest
 
+from tests.conftest import ON_SQLITE
+
 HEADER = "registration,make"
 NINE_GOOD_ONE_BAD = (HEADER, *(f"AB{n}CDE,FORD" for n in range(10, 19)), ",NO PLATE")
 
@@ -94,6 +96,7 @@ def test_rejects_go_into_the_state_directory_unless_told(cli):
 
 
 @pytest.mark.parametrize("name", ["vehicles.csv", "verifyd.db"])
+@ON_SQLITE
 def test_rejects_never_replace_another_file(cli, name):
     """A mistyped `--rejects` must not cost the input or the database."""
     file = cli.file("vehicles.csv", *NINE_GOOD_ONE_BAD)

@@ -21,7 +21,7 @@ def acme(cli):
 
 def works(cli, key: str) -> bool:
     """Whether the service would take a key now."""
-    engine = open_engine(f"sqlite:///{cli.database}")
+    engine = open_engine(cli.database_url)
     try:
         return Authenticator(engine).find_caller(key) is not None
     finally:
@@ -41,14 +41,15 @@ def test_create_shows_the_key(acme):
     assert works(acme, made["key"])
 
 
-def test_a_key_is_stored_nowhere(acme):
+def test_a_key_is_stored_nowhere(acme, store):
     """Neither the key nor its secret is in any file of the installation, nor shown again."""
     made = acme.json("keys", "create", "acme")
     token = parse_token(made["key"])
     assert token
     secret = token.secret
     files = [path for path in acme.directory.rglob("*") if path.is_file()]
-    assert acme.database in files
+    assert made["id"].encode() in store.content()
+    assert secret.encode() not in store.content()
     assert [path for path in files if secret.encode() in path.read_bytes()] == []
     for words in (("keys", "list"), ("keys", "revoke", made["id"]), ("keys", "list", "--json")):
         assert secret not in acme.run(*words).stdout

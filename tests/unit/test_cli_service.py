@@ -16,6 +16,12 @@ from app.schema import Installation, program_schema
 NEED_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 
 
+@pytest.fixture
+def database_kind() -> str:
+    """SQLite: these are about its file."""
+    return "sqlite"
+
+
 def commands(parser: argparse.ArgumentParser, *words: str) -> Iterator[tuple[str, ...]]:
     """Every command of a parser, as the words that call it."""
     groups = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]

@@ -9,7 +9,7 @@ from app.accounts.administration import set_plan
 from app.cli import main
 from app.limits.bucket import rate
 from app.limits.store import LimitStore, account_slot, started
-from app.schema import database_id
+from app.schema import Installation, database_id
 
 PLAN = rate(600, 60)
 
@@ -105,7 +105,7 @@ def test_a_command_does_not_make_the_file(run, world, what):
 @pytest.mark.parametrize("what", ["show", "reset"])
 def test_a_command_does_not_take_another_databases_file(run, world, what):
     """With the wrong database a command changes nothing of a running service's buckets."""
-    world.engine.execute_sql("UPDATE installation SET database_id = ?", ("f" * 32,))
+    Installation.update(database_id="f" * 32).execute(world.engine)
     before = world.limits.read_bytes()
     status, _, err = run(what, "alice")
     assert status == 1

@@ -20,7 +20,7 @@ from app.registers.history import History, list_loads
 from app.registers.load import LoadRequest
 from app.registers.sorting import sorted_unique
 from app.schema import opened_register
-from app.vehicles.models import Fine, Policy, Vehicle
+from app.vehicles.models import Fine, Policy, Vehicle, in_schema
 
 FIRST, SECOND = 1_900_000_000, 1_900_086_400
 CAR: dict[str, Any] = {"registration": "AB12CDE", "make": "FORD", "year": 2012}
@@ -37,7 +37,8 @@ FINE = {"registration": "AB12CDE", "reference": "F-1", "amount": "65.00"}
 def held(world, model: Any = Vehicle, register: str = "native") -> list[tuple[Any, ...]]:
     """All rows of a register, in the order of their keys."""
     found = Register.select().where(Register.name == register).get(world.engine)
-    with opened_register(world.engine, register, found.generation) as (engine, _):
+    with opened_register(world.engine, register, found.generation) as (engine, schema):
+        model = in_schema(model, schema) if schema else model
         key = model._meta.get_primary_keys()
         return list(model.select().order_by(*key).tuples().execute(engine))
 

@@ -2,17 +2,17 @@
 
 from collections.abc import Iterator
 from operator import attrgetter
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.database import Engine, close_quietly, open_engine
+from app.database import Engine, SqliteEngine, close_quietly, open_engine
 from app.registers.rows import FineRow, PolicyRow, VehicleRow
-from app.schema import migrate, migrate_register, opened_register
+from app.schema import migrate_register, opened_register
 from app.vehicles.records import PolicyFacts, Record, Records
+from tests.stores import Template
 
 ORDER = ("native", "dvsa", "rdw")
 DAY = "2025-07-01"
@@ -25,10 +25,9 @@ Rows = dict[str, list[Any]]
 class Shelf:
     """Registers beside a main database, filled row by row without a load."""
 
-    def __init__(self, directory: Path) -> None:
-        self.engine: Engine = open_engine(f"sqlite:///{directory / 'main.db'}", create=True)
-        migrate(self.engine)
-        self._files: dict[str, Any] = {}
+    def __init__(self, database_url: str) -> None:
+        self.engine: Engine = open_engine(database_url)
+        self._files: dict[str, tuple[Any, str]] = {}
         self._contexts: list[Any] = []
         self.state = ""
 
@@ -39,13 +38,14 @@ class Shelf:
             for name, rows in sorted(registers.items())
         )
         for name, rows in registers.items():
-            file = self._file(name)
+            file, schema = self._file(name)
             with file.atomic():
                 for kind, table in TABLES.items():
-                    file.execute_sql(f'DELETE FROM "{table}"')
+                    file.execute_sql(f'DELETE FROM "{schema}"."{table}"')
                     for row in rows.get(kind, ()):
-                        places = ",".join("?" * len(row))
-                        file.execute_sql(f'INSERT INTO "{table}" VALUES ({places})', row)
+                        places = ",".join([file.param] * len(row))
+                        insert = f'INSERT INTO "{schema}"."{table}" VALUES ({places})'
+                        file.execute_sql(insert, row)
 
     def records(self, order: tuple[str, ...] = ORDER) -> Records:
         """Return a reader; it attaches what the state names."""
@@ -56,22 +56,29 @@ class Shelf:
         for context in self._contexts:
             context.__exit__(None, None, None)
 
-    def _file(self, name: str) -> Any:
+    def _file(self, name: str) -> tuple[Any, str]:
         if name not in self._files:
             context = opened_register(self.engine, name, 1)
             self._contexts.append(context)
-            self._files[name], schema = context.__enter__()
-            migrate_register(self._files[name], schema)
-            self._files[name].pragma("synchronous", 0)
+            file, schema = context.__enter__()
+            migrate_register(file, schema)
+            self._files[name] = file, schema or "main"
+            if isinstance(file, SqliteEngine):
+                file.pragma("synchronous", 0)
         return self._files[name]
 
 
-@pytest.fixture(scope="module")
-def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelf]:
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def shelf(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Shelf]:
     """Registers that are emptied and filled anew by each test."""
-    shelf = Shelf(tmp_path_factory.mktemp("shelf"))
+    template: Template = request.getfixturevalue(f"{request.param}_template")
+    store = template.store(tmp_path_factory.mktemp("shelf"))
+    shelf = Shelf(store.url)
     yield shelf
     shelf.close()
+    template.take_back(store)
 
 
 @pytest.fixture

@@ -1,0 +1,9 @@
+"""What is the same whatever the database is tried on one."""
+
+import pytest
+
+
+@pytest.fixture
+def database_kind() -> str:
+    """SQLite; what may differ between the two is in the tests of the operations."""
+    return "sqlite"

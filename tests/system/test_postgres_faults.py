@@ -1,0 +1,139 @@
+"""A Postgres that is stopped, or whose connections end: 503 at worst, and back by itself (D45)."""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from app.accounts.administration import set_plan
+from tests.conftest import World
+from tests.postgres import connect
+from tests.stores import PostgresTemplate
+from tests.system.processes import Answer, Service, send, until
+
+CAR = {"registration": "AB12CDE", "make": "FORD"}
+LOOK_UP = "/v1/vehicle/AB12CDE/insurance"
+BULK = "/v1/vehicle/bulk-insurance"
+CLIENTS = 6
+PAGE = 5
+KILLS = 25
+ANSWERS_BETWEEN_KILLS = 20
+# Far more than it takes, on a machine that is busy with other tests.
+SECONDS_MAX = 10
+
+
+@pytest.fixture
+def world(cluster, tmp_path) -> Iterator[World]:
+    """An installation on a Postgres of its own, with one vehicle."""
+    template = PostgresTemplate(cluster.url)
+    world = World(tmp_path, template.store(tmp_path), template.keys)
+    template.release()
+    many = {"requests": 10**9, "window_seconds": 1, "bulk_max": 10, "domains_max": 10**6}
+    set_plan(world.engine, "standard", **many)
+    world.load([CAR])
+    yield world
+    world.close()
+
+
+def requests(service: Service, number: int) -> dict[str, Answer]:
+    """One request of each kind."""
+    return {
+        "look-up": service.get(LOOK_UP),
+        "bulk": service.post(BULK, {"registrations": ["AB12CDE"]}),
+        "list": service.get(f"/api/domains?limit={PAGE}"),
+        "create": service.post("/api/domains", {"name": f"d{number}.example.com"}),
+    }
+
+
+def test_a_stopped_database_is_told_and_comes_back_by_itself(serve, world, cluster):
+    """503 soon and with a reason, /healthz stays up, and the same workers serve on afterwards."""
+    service = serve()
+    workers = service.workers()
+    assert {answer.status for answer in requests(service, 0).values()} == {200, 201}
+    cluster.stop()
+    for number in range(3):
+        for answer in requests(service, number).values():
+            assert (answer.status, answer.json()["code"]) == (503, "database_unavailable")
+            assert int(answer.headers["Retry-After"]) >= 1
+    started = time.monotonic()
+    ready = send(service.bind, "GET", "/readyz")
+    assert time.monotonic() - started < SECONDS_MAX
+    assert (ready.status, ready.json()["detail"]) == (503, "The database cannot be reached.")
+    assert send(service.bind, "GET", "/healthz").status == 200
+    cluster.start()
+    until(lambda: service.get(LOOK_UP).status == 200, "the service to be back", SECONDS_MAX)
+    for number in range(1, 4):  # Every worker is back, for reads and for writes.
+        statuses = [answer.status for answer in requests(service, number).values()]
+        assert statuses == [200, 200, 200, 201]
+    assert service.workers() == workers
+
+
+class Clients:
+    """Clients that send until they are told to stop; what they were answered is counted."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._is_over = threading.Event()
+        self._threads = [threading.Thread(target=self._send, args=(n,)) for n in range(CLIENTS)]
+        self.statuses: Counter[tuple[str, int]] = Counter()
+        self.wrong: list[bytes] = []
+        self.created: list[str] = []
+
+    def __enter__(self) -> "Clients":
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def wait_for(self, answers: int) -> None:
+        """Wait until so many more requests were answered."""
+        aim = self.statuses.total() + answers
+        until(lambda: self.statuses.total() >= aim, "the clients to be answered")
+
+    def _send(self, client: int) -> None:
+        number = client
+        while not self._is_over.is_set():
+            created_before = len(self.created)
+            for kind, answer in requests(self._service, number).items():
+                self.statuses[kind, answer.status] += 1
+                if answer.status == 200 and not is_right(kind, answer, created_before):
+                    self.wrong.append(answer.body)
+                if answer.status == 201:
+                    self.created.append(f"d{number}.example.com")
+            number += CLIENTS
+
+
+def is_right(kind: str, answer: Answer, created_before: int) -> bool:
+    """Tell whether a 200 says what it must, when so many domains had been made before."""
+    document = answer.json()
+    if kind == "look-up":
+        return bool(document["vehicle"]["make"] == "FORD")
+    if kind == "bulk":
+        return bool(document["successful"] == 1)
+    names = [each["name"] for each in document["domains"]]
+    return names == sorted(names) and len(names) >= min(PAGE, created_before)
+
+
+def test_connections_that_are_ended_under_load_cost_no_wrong_answer(serve, world, cluster):
+    """Reads are tried again, writes are done or 503; each 201 is there afterwards."""
+    service = serve()
+    with Clients(service) as clients, connect(world.store.url) as operator:
+        for _ in range(KILLS):
+            clients.wait_for(ANSWERS_BETWEEN_KILLS)
+            operator.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE application_name = 'verifyd'"
+            )
+    assert {status for _, status in clients.statuses} <= {200, 201, 409, 503}
+    assert clients.wrong == []
+    for kind in ("look-up", "bulk", "list"):
+        assert clients.statuses[kind, 503] <= KILLS
+    held = {each["name"] for each in service.get("/api/domains").json()["domains"]}
+    assert set(clients.created) <= held
+    assert len(set(clients.created)) == len(clients.created)

@@ -1,0 +1,219 @@
+"""The connection to Postgres: what it is told, when it is lost, what comes of it (D45)."""
+
+from collections.abc import Callable, Iterator
+
+import peewee
+import pytest
+
+from app.accounts.models import Account
+from app.config import Config
+from app.database import close_quietly, open_engine
+from app.errors import OperatorError
+from app.postgres import PostgresEngine
+from tests.conftest import ON_POSTGRES
+from tests.postgres import connect
+from tests.stores import end_connections
+
+DOMAINS = "/api/domains"
+
+
+def end_all(world) -> None:
+    """End every connection of the service, as the server does when it is restarted."""
+    with connect(world.store.url) as operator:
+        end_connections(operator, operator.info.dbname)
+
+
+def rename_and_lose_connection(world) -> None:
+    """Write and read in a transaction whose connection ends in between."""
+    with world.engine.atomic():
+        Account.update(name="carol").where(Account.name == "bob").execute(world.engine)
+        end_all(world)
+        Account.select().count(world.engine)
+
+
+def setting(engine: PostgresEngine, name: str) -> str:
+    """What the server takes a setting of this session to be."""
+    (text,) = engine.execute_sql("SELECT current_setting(%s)", (name,)).fetchone()
+    return str(text)
+
+
+@pytest.fixture
+def opened(world) -> Iterator[Callable[..., PostgresEngine]]:
+    """`opened(parameters)` opens the database with these behind its URL."""
+    engines = []
+
+    def open_it(parameters: str = "", **options: bool) -> PostgresEngine:
+        engine = open_engine(world.store.url + parameters, **options)
+        assert isinstance(engine, PostgresEngine)
+        engines.append(engine)
+        return engine
+
+    yield open_it
+    for engine in engines:
+        close_quietly(engine)
+
+
+@ON_POSTGRES
+class TestSession:
+    def test_the_service_waits_no_longer_than_a_request_may(self, opened):
+        """Statements, locks and idle transactions end before gunicorn ends the worker."""
+        engine = opened(is_serving=True)
+        assert setting(engine, "statement_timeout") == "10s"
+        assert setting(engine, "lock_timeout") == "5s"
+        assert setting(engine, "idle_in_transaction_session_timeout") == "10s"
+        assert setting(engine, "application_name") == "verifyd"
+
+    def test_commands_take_their_time(self, opened):
+        """A load or a migration may take hours."""
+        assert setting(opened(), "statement_timeout") == "0"
+
+    def test_the_url_has_the_last_word(self, opened):
+        """What the operator writes into the URL counts, the rest of ours stays."""
+        options = "-c%20statement_timeout%3D3s"
+        engine = opened(f"&application_name=other&options={options}", is_serving=True)
+        assert setting(engine, "application_name") == "other"
+        assert setting(engine, "statement_timeout") == "3s"
+        assert setting(engine, "lock_timeout") == "5s"
+
+    def test_dates_are_iso_whatever_the_server_is_used_to(self, world):
+        """A role that writes dates in another order does not change an answer."""
+        with connect(world.store.url) as operator:
+            operator.execute("ALTER ROLE CURRENT_USER SET datestyle = 'SQL, DMY'")
+            close_quietly(world.engine)
+            try:
+                row = world.engine.execute_sql("SELECT DATE '2026-06-15'").fetchone()
+            finally:
+                operator.execute("ALTER ROLE CURRENT_USER RESET datestyle")
+        assert row == ("2026-06-15",)
+
+    def test_of_several_hosts_the_one_that_can_be_written_is_found(self, world, tmp_path):
+        """A host that is not there is passed over, as after a failover."""
+        before, _, host = world.store.url.partition("?host=")
+        hosts = f"{before}?host={tmp_path},{host}&target_session_attrs=read-write"
+        engine = open_engine(hosts)
+        assert Account.select().count(engine) == 2
+        close_quietly(engine)
+
+    def test_hot_queries_are_prepared_by_the_server(self, world, alice):
+        """From the first request on the server has parsed and planned them."""
+        world.load([{"registration": "AB12CDE", "make": "FORD"}])
+        alice.get("/v1/vehicle/AB12CDE/insurance")
+        query = "SELECT statement FROM pg_prepared_statements"
+        prepared = [sql for (sql,) in world.app_engine.execute_sql(query).fetchall()]
+        for table in ('"api_key"', '"register_native"."vehicle"'):
+            assert [sql for sql in prepared if table in sql], table
+
+
+class TestUrl:
+    @pytest.mark.parametrize(
+        "url",
+        [
+            "postgresql://verifyd:hunter2%@db/verifyd",
+            "postgresql://verifyd:hunter2@db/verifyd?no_such_parameter=1",
+            "postgresql://verifyd:hunter2@[db/verifyd",
+        ],
+    )
+    def test_one_that_is_none_is_refused_without_being_repeated(self, url):
+        """The refusal tells what to look at, and not the password."""
+        with pytest.raises(OperatorError, match="none that Postgres understands") as refusal:
+            PostgresEngine(url)
+        assert "hunter2" not in str(refusal.value)
+
+    def test_the_settings_do_not_show_it(self):
+        """A Config that ends up in a log has no password in it."""
+        assert "hunter2" not in repr(Config(database_url="postgresql://verifyd:hunter2@db/verifyd"))
+
+    @pytest.mark.parametrize("port", ["1", "port"])
+    def test_a_refused_connection_does_not_show_it(self, port):
+        """What a failed connection says is logged, and names no password."""
+        engine = PostgresEngine(f"postgresql://verifyd:hunter2@127.0.0.1:{port}/verifyd")
+        with pytest.raises(peewee.OperationalError) as failure:
+            engine.connect()
+        assert "hunter2" not in str(failure.value)
+
+
+@ON_POSTGRES
+class TestLostConnection:
+    def test_a_read_is_tried_again(self, world, alice):
+        """The client of a request that only reads never learns of it."""
+        assert alice.get(DOMAINS).status_int == 200
+        for _ in range(2):
+            end_all(world)
+            assert alice.get(DOMAINS).status_int == 200
+            end_all(world)
+            assert alice.get("/readyz").status_int == 200
+
+    def test_a_write_goes_on_when_only_its_key_check_met_it(self, world, alice):
+        """Nothing had been written yet: the key was read again, then the domain was made."""
+        assert alice.get(DOMAINS).status_int == 200
+        end_all(world)
+        assert alice.post(DOMAINS, {"name": "a.example"}).status_int == 201
+
+    def test_nothing_is_tried_again_within_a_transaction(self, world):
+        """What a lost transaction had done is not known: it fails, and the next one works."""
+        engine = world.engine
+        with pytest.raises(peewee.OperationalError):
+            rename_and_lose_connection(world)
+        close_quietly(engine)
+        names = [account.name for account in Account.select().order_by(Account.id).execute(engine)]
+        assert names == ["alice", "bob"]
+
+    def test_a_write_is_never_sent_twice(self, world):
+        """Outside of a transaction neither: it may have been done before the connection ended."""
+        world.engine.execute_sql("SELECT 1")
+        end_all(world)
+        with pytest.raises(peewee.OperationalError):
+            Account.update(name="carol").where(Account.name == "bob").execute(world.engine)
+
+    def test_a_changed_table_is_read_anew(self, world):
+        """A statement that was prepared for a table as it was is prepared once more."""
+        query = 'SELECT * FROM "plan" ORDER BY "name"'
+        with connect(world.store.url) as operator:
+            assert len(world.engine.execute_sql(query).fetchone()) == 5
+            operator.execute("ALTER TABLE plan ADD COLUMN further integer")
+            try:
+                assert len(world.engine.execute_sql(query).fetchone()) == 6
+            finally:
+                operator.execute("ALTER TABLE plan DROP COLUMN further")
+
+
+@ON_POSTGRES
+def test_a_read_only_server_does_not_stick(world, alice, caplog):
+    """A former primary is left: 503, and the next request connects anew (D45)."""
+    assert alice.get(DOMAINS).status_int == 200
+    read_only = "SELECT set_config('default_transaction_read_only', 'on', false)"
+    world.app_engine.execute_sql(read_only)
+    refused = alice.post(DOMAINS, {"name": "a.example"})
+    assert (refused.status_int, refused.json["code"]) == (503, "database_unavailable")
+    assert int(refused.headers["Retry-After"]) >= 1
+    assert alice.post(DOMAINS, {"name": "a.example"}).status_int == 201
+
+
+@ON_POSTGRES
+def test_a_statement_that_takes_too_long_is_unavailable(world, monkeypatch, caplog):
+    """What waits longer than it may is 503, not 500, and the next request is answered."""
+    monkeypatch.setattr("app.database.SERVING_OPTIONS", "-c statement_timeout=50ms")
+    client = world.client(world.alice_key)
+    assert client.get(DOMAINS).status_int == 200
+    with connect(world.store.url) as operator, operator.transaction():
+        operator.execute("LOCK TABLE domain IN ACCESS EXCLUSIVE MODE")
+        refused = client.get(DOMAINS)
+    assert (refused.status_int, refused.json["code"]) == (503, "database_unavailable")
+    assert client.get(DOMAINS).status_int == 200
+
+
+@ON_POSTGRES
+def test_every_key_sorts_by_code_point(world):
+    """No key depends on the database's collation, which an upgrade of the system can change."""
+    world.load([{"registration": "AB12CDE", "make": "FORD"}])
+    indexed = world.engine.execute_sql(
+        "SELECT DISTINCT relation.relname, attname, collname FROM pg_index "
+        "JOIN pg_attribute ON attrelid = indrelid AND attnum = ANY (indkey) "
+        "JOIN pg_collation ON pg_collation.oid = attcollation "
+        "JOIN pg_class relation ON relation.oid = indrelid "
+        "WHERE indisunique AND relnamespace::regnamespace::text IN ('public', 'register_native')"
+    ).fetchall()
+    ours = {(table, column): order for table, column, order in indexed}
+    del ours["schema_migration", "name"]  # Peewee's, in ASCII, never sorted by.
+    assert {("domain", "name"), ("vehicle", "registration")} <= ours.keys()
+    assert set(ours.values()) == {"C"}

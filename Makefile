@@ -9,11 +9,13 @@ BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip -qq --disable-pip-version-check install
 RUN_READY := $(VENV)/.installed
 DEV_READY := $(VENV)/.installed-dev
+BINARY_VENV := .venv-binary
+BINARY_READY := $(BINARY_VENV)/.installed
 DEMO := $(CURDIR)/.demo
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test test-system check bench clean
+.PHONY: help run test test-system check bench binary clean
 
 help: ## List the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' Makefile | expand -t 20
@@ -42,8 +44,11 @@ check: $(DEV_READY) ## Check lint, format, types and import contracts
 bench: $(DEV_READY) ## Measure the hot path
 	@$(BIN)/python -m tests.bench
 
+binary: $(BINARY_READY) ## Build dist/verifyd, one file with everything in it, and its checksum
+	@deploy/binary/build.sh $(BINARY_VENV)/bin
+
 clean: ## Remove everything that make made, the demo's data too
-	@rm -rf $(VENV) '$(DEMO)' build dist *.egg-info .*_cache .hypothesis .schemathesis
+	@rm -rf $(VENV) $(BINARY_VENV) '$(DEMO)' build dist *.egg-info .*_cache .hypothesis .schemathesis
 	@find app tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -68,3 +73,11 @@ $(DEV_READY): setup.cfg pyproject.toml | $(BIN)/python
 	@echo 'Installing what the service, its tests and checks need ...'
 	@$(PIP_INSTALL) --editable '.[dev]'
 	@touch $(RUN_READY) $@
+
+# An environment of its own, made anew: nothing but what is listed may get into the binary.
+$(BINARY_READY): deploy/binary/requirements.txt | $(BIN)/python
+	@echo 'Installing what the binary is made of ...'
+	@$(BIN)/python -m venv --clear $(BINARY_VENV)
+	@$(BINARY_VENV)/bin/python -m pip -qq --disable-pip-version-check install \
+	    --require-hashes --requirement deploy/binary/requirements.txt
+	@touch $@

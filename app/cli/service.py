@@ -1,10 +1,7 @@
-"""`verifyd serve`, `check`, `migrate` and `version`."""
+"""`verifyd serve`, `check` and `migrate`."""
 
 import argparse
-import importlib.metadata
 import os
-import platform
-import sys
 from pathlib import Path
 
 import peewee
@@ -14,15 +11,14 @@ from app.cli.parser import Commands, add_command
 from app.cli.session import opened_database
 from app.config import SETTINGS, Config, sqlite_path
 from app.errors import OperatorError
-from app.schema import migrate, program_schema, versions
+from app.schema import migrate, versions
 
 
 def add_commands(commands: Commands) -> None:
-    """Add the four commands."""
+    """Add the three commands."""
     add_command(commands, "serve", _serve, "serve until told to stop", prints_data=False)
     add_command(commands, "check", _check, "report everything wrong with the settings at once")
     add_command(commands, "migrate", _migrate, "create the database, or bring it up to date")
-    add_command(commands, "version", _version, "tell versions")
 
 
 def _serve(_args: argparse.Namespace) -> None:
@@ -86,21 +82,3 @@ def _migrate(args: argparse.Namespace) -> None:
     for script in applied:
         print(f"applied {script}")
     print(f"the database is at schema {found.database}")
-
-
-def _version(args: argparse.Namespace) -> None:
-    members = {
-        "version": _program_version(),
-        "schema": program_schema(),
-        "sqlite": ".".join(map(str, peewee.SqliteDatabase.server_version)),
-        "python": platform.python_version(),
-    }
-    print_item(args, members)
-    sys.stdout.flush()
-
-
-def _program_version() -> str:
-    try:
-        return importlib.metadata.version("verifyd")
-    except importlib.metadata.PackageNotFoundError:
-        return "not installed"

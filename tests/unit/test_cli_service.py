@@ -1,4 +1,4 @@
-"""`verifyd check`, `migrate` and `version`, and what all commands have in common."""
+"""`verifyd check` and `migrate`, and what all commands have in common."""
 
 import argparse
 import json
@@ -214,13 +214,6 @@ def test_another_user_than_the_owner_is_refused(cli, words):
     assert "sudo -u '#12345' verifyd" in refusal
     assert cli.database.read_bytes() == before
     assert [path.name for path in cli.directory.iterdir()] == [cli.database.name]
-
-
-def test_version_needs_no_database(bare_cli):
-    """`version` tells program, schema, SQLite and Python."""
-    told = bare_cli.json("version")
-    assert list(told) == ["version", "schema", "sqlite", "python"]
-    assert told["schema"] == program_schema()
 
 
 def test_a_reader_that_has_seen_enough_is_no_error_message(cli, monkeypatch):

@@ -71,3 +71,18 @@ def test_every_folder_of_modules_is_a_package():
     modules = (ROOT / "app").rglob("*.py")
     folders = {path.parent for path in modules if "migrations" not in path.parts}
     assert [folder for folder in folders if not (folder / "__init__.py").exists()] == []
+
+
+def test_the_binary_is_made_of_what_was_tested():
+    """Each package that goes into it has the version that tests ran with, and a hash."""
+    text = (ROOT / "deploy" / "binary" / "requirements.txt").read_text(encoding="utf-8")
+    entries = [entry for entry in re.split(r"(?m)^(?=\w)", text) if not entry.startswith("#")]
+    assert all("--hash=sha256:" in entry for entry in entries if entry)
+    binary = dict(re.findall(r"(?m)^([\w.-]+)==([\w.]+)", text))
+    tested = {
+        canonicalize_name(pin.name): next(iter(pin.specifier)).version for pin in PINNED + DEV
+    }
+    assert needed_by(RUN + POSTGRES) <= binary.keys()
+    assert {name: tested[name] for name in binary.keys() & tested.keys()} == {
+        name: version for name, version in binary.items() if name in tested
+    }

@@ -1,0 +1,40 @@
+"""`verifyd version`."""
+
+import argparse
+import platform
+
+import peewee
+
+from app import clock
+from app.cli.output import print_item
+from app.cli.parser import Commands, add_command
+from app.schema import program_schema
+from app.version import VERSION, revision
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the command."""
+    add_command(commands, "version", _version, "tell versions")
+
+
+def _version(args: argparse.Namespace) -> None:
+    made_from = revision()
+    members = {
+        "version": VERSION,
+        "commit": made_from and made_from.commit,
+        "committed_at": made_from and clock.iso_utc(made_from.committed_at_epoch_seconds),
+        "schema": program_schema(),
+        "sqlite": ".".join(map(str, peewee.SqliteDatabase.server_version)),
+        "libpq": _libpq_version(),
+        "python": platform.python_version(),
+    }
+    print_item(args, members)
+
+
+def _libpq_version() -> str | None:
+    try:
+        from psycopg import pq  # noqa: PLC0415 - an extra, and slow to import
+    except ImportError:
+        return None
+    major, minor = divmod(pq.version(), 10_000)
+    return f"{major}.{minor}"

@@ -1,0 +1,50 @@
+"""`verifyd version`, and where it knows the commit from."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from app import version
+from app.schema import program_schema
+
+ROOT = Path(__file__).parents[2]
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+def test_version_needs_no_database(bare_cli):
+    """`version` tells program, commit, schema, and the libraries that data depends on."""
+    told = bare_cli.json("version")
+    assert list(told) == "version commit committed_at schema sqlite libpq python".split()
+    assert told["version"] == version.VERSION
+    assert told["schema"] == program_schema()
+
+
+def test_a_working_copy_tells_no_commit():
+    """What the working copy holds need not be any commit."""
+    assert version.revision() is None
+
+
+@pytest.mark.parametrize("commit", [COMMIT, f"{COMMIT}-dirty"])
+def test_the_commit_is_read_from_the_file(monkeypatch, tmp_path, commit):
+    """A build and an archive write the commit and its time into one line."""
+    (tmp_path / "commit.txt").write_text(f"{commit} 1795262219\n")
+    monkeypatch.setattr(version, "files", lambda _package: tmp_path)
+    assert version.revision() == (commit, 1795262219)
+
+
+def test_an_archive_has_its_commit_written_into_it(tmp_path):
+    """`git archive` fills in the line that `revision` reads (export-subst)."""
+    (tmp_path / "app").mkdir()
+    for name in ("app/commit.txt", ".gitattributes"):
+        shutil.copy(ROOT / name, tmp_path / name)
+
+    def git(*words: str) -> bytes:
+        name = ["-c", "user.name=x", "-c", "user.email=x@example.com"]
+        return subprocess.check_output(["git", "-C", str(tmp_path), *name, *words])
+
+    git("init", "--quiet")
+    git("add", ".")
+    git("commit", "--quiet", "-mx")
+    assert git("log", "-1", "--format=%H %ct") in git("archive", "HEAD", "app/commit.txt")

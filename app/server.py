@@ -28,7 +28,7 @@ from app.limits.file import FILE_NAME
 from app.limits.store import start as start_limits
 from app.logs import LOGGING
 from app.main import create_app
-from app.operations import metrics_files
+from app.operations import metrics_files, serving
 from app.schema import database_id, migrate, versions
 
 _config = Config.from_env()
@@ -184,8 +184,9 @@ def prepare_database(config: Config) -> None:
 def prepare_state(config: Config) -> None:
     """Make what the workers share in the state directory: the buckets (D11), the metrics.
 
-    Raises OperatorError if it cannot be made.
+    Raises OperatorError if it cannot be made, or the database is being restored.
     """
+    serving.announce(config.state_dir)
     engine = open_engine(config.database_url)
     try:
         start_limits(config.state_dir / FILE_NAME, database_id(engine))

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from app.config import Config
 from app.database import Engine, SqliteEngine, close_quietly, open_engine
@@ -43,10 +44,17 @@ def _check_file(engine: SqliteEngine, *, create: bool) -> None:
             raise OperatorError(f"there is no database {engine.path}: run `verifyd migrate`")
         engine.path.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
         return
-    owner = engine.path.stat().st_uid
+    require_owner(engine.path)
+
+
+def require_owner(database: Path) -> None:
+    """Refuse to run as another user than the owner of a SQLite file that is there (D27).
+
+    Files made beside it by another user would lock the service out. Raises OperatorError.
+    """
+    owner = database.stat().st_uid if database.exists() else os.geteuid()
     if owner != os.geteuid():
-        # Files made beside the database by another user would lock the service out (D27).
         raise OperatorError(
-            f"{engine.path} belongs to user {owner}, not to you ({os.geteuid()}); "
+            f"{database} belongs to user {owner}, not to you ({os.geteuid()}); "
             f"run the command as its owner: sudo -u '#{owner}' verifyd ..."
         )

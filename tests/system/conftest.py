@@ -1,6 +1,7 @@
 """Servers for the tests of real processes, each with a database of its own."""
 
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
@@ -66,3 +67,18 @@ def socket_directory() -> Iterator[Path]:
     path = Path(tempfile.mkdtemp(prefix="vfd-"))
     yield path
     shutil.rmtree(path)
+
+
+@pytest.fixture
+def little_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 3 MB, for which one must be root."""
+    path = tmp_path / "disk"
+    path.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "none", str(path)]
+    if (
+        not shutil.which("mount")
+        or subprocess.run(mount, check=False, capture_output=True).returncode
+    ):
+        pytest.skip("only root, with the right to mount, can make a small disk")
+    yield path
+    subprocess.run(["umount", "--lazy", str(path)], check=True)

@@ -38,21 +38,6 @@ def big_file(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture
-def little_disk(tmp_path: Path):
-    """A file system of 3 MB, for which one must be root."""
-    path = tmp_path / "disk"
-    path.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "none", str(path)]
-    if (
-        not shutil.which("mount")
-        or subprocess.run(mount, check=False, capture_output=True).returncode
-    ):
-        pytest.skip("only root, with the right to mount, can make a small disk")
-    yield path
-    subprocess.run(["umount", "--lazy", str(path)], check=True)
-
-
 def make_of(service) -> str:
     """The make of the car, as the service answers it."""
     answer = service.get(PATH)

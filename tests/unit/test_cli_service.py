@@ -76,6 +76,7 @@ def test_what_is_no_command_is_a_usage_error(cli, words):
         "domains suspend acme example.com",
         "imports list",
         "imports drop native",
+        "backup backups",
     ],
 )
 def test_no_command_but_migrate_and_demo_creates_a_database(bare_cli, words):
@@ -210,7 +211,8 @@ def test_another_user_than_the_owner_is_refused(cli, words):
     """Files made by another user beside the database would lock the service out (D27)."""
     os.chown(cli.database, 12_345, -1)
     before = cli.database.read_bytes()
-    refusal = cli.refusal(*words, *{"import": ["x"], "domains": ["x"]}.get(words[0], []))
+    arguments = ["x"] if words[0] in ("import", "domains", "backup", "restore") else []
+    refusal = cli.refusal(*words, *arguments)
     assert "sudo -u '#12345' verifyd" in refusal
     assert cli.database.read_bytes() == before
     assert [path.name for path in cli.directory.iterdir()] == [cli.database.name]

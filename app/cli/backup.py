@@ -1,0 +1,59 @@
+"""`verifyd backup` and `verifyd restore` (D60, D61)."""
+
+import argparse
+from pathlib import Path
+
+from app.cli.output import print_item
+from app.cli.parser import Commands, add_command
+from app.cli.session import opened_database, require_owner
+from app.config import Config, sqlite_path
+from app.operations.backup.restore import restore
+from app.operations.backup.take import take
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the two commands."""
+    command = add_command(commands, "backup", _backup, "take a backup, while the service runs")
+    command.add_argument("directory", metavar="DEST", type=Path, help="where backups are kept")
+    command.add_argument("--registers", action="store_true", help="the registers, too")
+    command.add_argument(
+        "--keep", type=_count, metavar="N", help="leave so many backups, the new one included"
+    )
+    command = add_command(commands, "restore", _restore, "put a backup in the database's place")
+    command.add_argument("backup", metavar="SRC", type=Path, help="a directory that backup made")
+
+
+def _backup(args: argparse.Namespace) -> None:
+    with opened_database() as engine:
+        taken = take(engine, args.directory, registers=args.registers, keep=args.keep)
+    files = taken.manifest.files.values()
+    members = {
+        "backup": str(taken.directory),
+        "size_bytes": sum(file.size_bytes for file in files),
+        "rows": sum(sum(file.rows.values()) for file in files),
+        "registers": taken.manifest.registers or [],
+        "removed": [str(path) for path in taken.removed],
+    }
+    print_item(args, members)
+
+
+def _restore(args: argparse.Namespace) -> None:
+    config = Config.from_env()
+    database = sqlite_path(config.database_url)
+    if database:
+        require_owner(database)
+    restored = restore(config, args.backup)
+    members = {
+        "restored": str(args.backup),
+        "taken_at": restored.manifest.taken_at,
+        "schema": restored.manifest.schema,
+        "registers": restored.registers,
+        "replaced": restored.replaced and str(restored.replaced),
+    }
+    print_item(args, members)
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 10_000:
+        raise argparse.ArgumentTypeError("must be a whole number from 1 to 10,000")
+    return int(text)

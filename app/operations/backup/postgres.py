@@ -1,0 +1,86 @@
+"""Backups of Postgres by its own programs, `pg_dump` and `pg_restore`."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from app.database import PostgresEngine
+from app.errors import OperatorError
+
+# The main database's tables; each register is a schema of its own (D25).
+_REGISTERS = "register_*"
+
+
+def dump(engine: PostgresEngine, target: Path, *, registers: bool) -> dict[str, int]:
+    """Write a dump in Postgres's custom format; return the rows of each table, registers' left out.
+
+    It is of one moment, while others read and write. Raises OperatorError with what `pg_dump`
+    says; peewee.PeeweeException if the database cannot be read.
+    """
+    engine.execute_sql("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    try:
+        (snapshot,) = engine.execute_sql("SELECT pg_export_snapshot()").fetchone()
+        words = ["--format=custom", "--no-owner", "--no-privileges"]
+        words += [f"--snapshot={snapshot}", f"--file={target}"]
+        if not registers:
+            words.append(f"--exclude-schema={_REGISTERS}")
+        _run("pg_dump", words, engine.database)
+        return count(engine)
+    finally:
+        engine.execute_sql("ROLLBACK")
+
+
+def restore(engine: PostgresEngine, source: Path, rows: dict[str, int]) -> None:
+    """Read a dump into an empty database: all of it or nothing.
+
+    Raises OperatorError with what `pg_restore` says, or if it has other rows than were dumped.
+    """
+    words = ["--no-owner", "--no-privileges", "--single-transaction", "--exit-on-error"]
+    _run("pg_restore", [*words, "--dbname=", str(source)], engine.database)
+    if count(engine) != rows:
+        raise OperatorError(f"{source} is not what was dumped: it has other rows")
+
+
+def count(engine: PostgresEngine) -> dict[str, int]:
+    """Return the rows of each table of the main database."""
+    return {
+        table: engine.execute_sql(f'SELECT COUNT(*) FROM "{table}"').fetchone()[0]  # noqa: S608
+        for table in engine.get_tables()
+    }
+
+
+def _run(program: str, words: list[str], database_url: str) -> None:
+    if shutil.which(program) is None:
+        raise OperatorError(f"{program} is not there: install the client programs of Postgres")
+    ended = subprocess.run(  # noqa: S603 - nobody chooses the words but us
+        [program, *words, "--no-password"],
+        env=_environment(database_url),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    if ended.returncode:
+        raise OperatorError(f"{program} failed: {ended.stderr.strip()}")
+
+
+def _environment(database_url: str) -> dict[str, str]:
+    """Return an environment that tells the program where the database is.
+
+    SEC: not in its arguments, which everybody on the host can read.
+    """
+    from psycopg import pq  # noqa: PLC0415 - an extra, only needed here
+
+    environment = dict(os.environ)
+    if getattr(sys, "frozen", False):
+        # The binary's own libraries are not for other programs.
+        environment.pop("LD_LIBRARY_PATH", None)
+        if "LD_LIBRARY_PATH_ORIG" in environment:
+            environment["LD_LIBRARY_PATH"] = environment["LD_LIBRARY_PATH_ORIG"]
+    for option in pq.Conninfo.parse(database_url.encode()):
+        if option.val and option.envvar:
+            environment[option.envvar.decode()] = option.val.decode()
+    return environment

@@ -1,0 +1,79 @@
+"""Copies of SQLite files that are in use, and whether a copy is sound."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pysqlite3.dbapi2 as driver
+
+from app.database import SqliteEngine, close_quietly, driver_errors_translated, file_uri
+from app.errors import OperatorError
+
+_PAGES_BETWEEN_INTERRUPTS = 10_000
+
+
+def copy(source: Path, target: Path) -> dict[str, int]:
+    """Copy a database while others read and write it; return the rows of each table.
+
+    The copy is that of one moment, and was checked. Writers do not wait for it. Raises
+    OperatorError if the database is damaged; peewee.PeeweeException if it cannot be read, or
+    the copy not be written.
+    """
+    engine = SqliteEngine(source)
+    try:
+        # The first query fixes the moment; the copy is made within the same transaction.
+        engine.execute_sql("BEGIN")
+        connection = engine.connection()
+        with driver_errors_translated():
+            rows = _count(connection)
+            with closing(driver.connect(str(target))) as copied:
+                copied.execute("PRAGMA synchronous = OFF")  # It is synced as a whole, later.
+                connection.backup(copied, pages=_PAGES_BETWEEN_INTERRUPTS)
+    finally:
+        close_quietly(engine)
+    require_sound(target, rows)
+    return rows
+
+
+def require_sound(path: Path, rows: dict[str, int]) -> None:
+    """Check a file that nobody uses: structure, foreign keys, and the rows of each table.
+
+    Raises OperatorError if it is damaged.
+    """
+    with (
+        driver_errors_translated(),
+        closing(driver.connect(f"{file_uri(path, 'ro')}&immutable=1", uri=True)) as connection,
+    ):
+        told = [text for (text,) in connection.execute("PRAGMA integrity_check(1)")]
+        if told != ["ok"]:
+            raise OperatorError(f"{path} is damaged: {' '.join(told)}")
+        if connection.execute("PRAGMA foreign_key_check").fetchone():
+            raise OperatorError(f"{path} is damaged: a row refers to one that is not there")
+        if _count(connection) != rows:
+            raise OperatorError(f"{path} is not what was copied: it has other rows")
+
+
+def list_registers(main: Path) -> list[tuple[str, int]]:
+    """Return name and generation of the registers that a main file, which nobody uses, names."""
+    with (
+        driver_errors_translated(),
+        closing(driver.connect(f"{file_uri(main, 'ro')}&immutable=1", uri=True)) as connection,
+    ):
+        rows = connection.execute("SELECT name, generation FROM register ORDER BY name")
+        return [(str(name), int(generation)) for name, generation in rows]
+
+
+def list_tables(connection: Any) -> list[str]:
+    """Return the names of all tables but SQLite's own."""
+    rows = connection.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+    )
+    return [str(name) for (name,) in rows]
+
+
+def _count(connection: Any) -> dict[str, int]:
+    counts = {}
+    for table in list_tables(connection):
+        query = f'SELECT COUNT(*) FROM "{table}"'  # noqa: S608 - a name out of the schema
+        (counts[table],) = connection.execute(query).fetchone()
+    return counts

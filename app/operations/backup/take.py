@@ -1,0 +1,150 @@
+"""Takes backups: each is a directory, complete from the moment it has its name (D60)."""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from app import clock
+from app.catalogue import Register, register_file
+from app.database import Engine, PostgresEngine, SqliteEngine
+from app.errors import OperatorError
+from app.operations.backup import manifest, postgres, sqlite
+from app.operations.backup.manifest import BackupFile, Manifest
+from app.schema import database_id, versions
+from app.version import VERSION, revision
+
+_LOCK = ".lock"
+_PARTIAL = ".partial"
+
+
+class Taken(NamedTuple):
+    """A backup that was taken, and which older ones were removed for it."""
+
+    directory: Path
+    manifest: Manifest
+    removed: list[Path]
+
+
+def take(engine: Engine, destination: Path, *, registers: bool, keep: int | None) -> Taken:
+    """Take a backup of a database that may be in use, into a new directory in `destination`.
+
+    Args:
+        registers: put the registers in, too; they can be loaded again.
+        keep: how many backups of this database to leave, the new one included; all if None.
+
+    A backup that fails or is killed leaves none; what a killed one left is removed by the next.
+    Raises OperatorError if it cannot be taken, or another is being taken to the same place.
+    """
+    destination.mkdir(parents=True, exist_ok=True, mode=0o750)
+    with _alone(destination):
+        for left in destination.glob(f".verifyd-*{_PARTIAL}"):
+            shutil.rmtree(left)
+        final = _free_name(destination)
+        partial = destination / f".{final.name}{_PARTIAL}"
+        # SEC: nobody else's to read, whatever the umask.
+        partial.mkdir(mode=0o700)
+        try:
+            taken = _written(engine, partial, registers=registers)
+            partial.rename(final)
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
+        manifest.sync(destination)
+        removed = _prune(destination, taken.database_id, keep)
+    return Taken(final, taken, removed)
+
+
+def _written(engine: Engine, directory: Path, *, registers: bool) -> Manifest:
+    taken_at = clock.iso_utc(clock.now())
+    found = versions(engine)
+    made_from = revision()
+    files, names = (
+        _copies(engine.path, directory, registers=registers)
+        if isinstance(engine, SqliteEngine)
+        else _dumped(engine, directory, registers=registers)
+    )
+    written = Manifest(
+        engine="sqlite" if isinstance(engine, SqliteEngine) else "postgres",
+        taken_at=taken_at,
+        version=VERSION,
+        commit=made_from and made_from.commit,
+        database_id=database_id(engine),
+        schema=found.database,
+        oldest_program=found.oldest_program,
+        registers=names if registers else None,
+        files=files,
+    )
+    manifest.write(directory, written)
+    return written
+
+
+def _copies(
+    database: Path, directory: Path, *, registers: bool
+) -> tuple[dict[str, BackupFile], list[str]]:
+    """Copy the main file, then the registers that this copy of it names.
+
+    A load that commits in between is in its register and still running in the main file: just
+    as if it had been killed there, and its next load settles it (D28).
+    """
+    main = directory / f"{manifest.MAIN}.db"
+    files = {main.name: manifest.described(main, sqlite.copy(database, main))}
+    names = []
+    for name, generation in sqlite.list_registers(main) if registers else []:
+        source = register_file(database, name, generation)
+        target = directory / f"register_{name}.{generation}.db"
+        if not source.exists():
+            raise OperatorError(f"{source} is not there: was the register replaced just now?")
+        files[target.name] = manifest.described(target, sqlite.copy(source, target))
+        names.append(name)
+    return files, names
+
+
+def _dumped(
+    engine: PostgresEngine, directory: Path, *, registers: bool
+) -> tuple[dict[str, BackupFile], list[str]]:
+    target = directory / f"{manifest.MAIN}.dump"
+    rows = postgres.dump(engine, target, registers=registers)
+    names = [name for (name,) in Register.select(Register.name).tuples().execute(engine)]
+    return {target.name: manifest.described(target, rows)}, names
+
+
+@contextmanager
+def _alone(destination: Path) -> Iterator[None]:
+    descriptor = os.open(destination / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise OperatorError(f"another backup to {destination} is running") from None
+    finally:
+        os.close(descriptor)
+
+
+def _free_name(destination: Path) -> Path:
+    """Return a name by the time; names sort as the backups were taken."""
+    stamp = clock.iso_utc(clock.now()).replace("-", "").replace(":", "")
+    for number in range(1_000):
+        path = destination / f"verifyd-{stamp}-{number:03}"
+        if not path.exists():
+            return path
+    raise OperatorError(f"there are too many backups of this second in {destination}")
+
+
+def _prune(destination: Path, database: str, keep: int | None) -> list[Path]:
+    """Remove the oldest backups of a database, those of others are left alone."""
+    if keep is None:
+        return []
+    ours = [
+        path
+        for path in manifest.list_backups(destination)
+        if manifest.decoded(path).database_id == database
+    ]
+    for path in ours[:-keep]:
+        # Without a manifest it is no backup, should the removal be killed.
+        (path / manifest.FILE_NAME).unlink()
+        shutil.rmtree(path)
+    return ours[:-keep]

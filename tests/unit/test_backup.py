@@ -1,0 +1,152 @@
+"""`verifyd backup`: what a backup holds, and what is left when it cannot be taken (D60)."""
+
+import fcntl
+import hashlib
+import json
+import os
+from contextlib import closing
+from pathlib import Path
+
+import pysqlite3
+import pytest
+
+from app.operations.backup import manifest, sqlite
+
+CAR = "AB12CDE,FORD"
+
+
+@pytest.fixture
+def stocked(cli):
+    """A database with an account, and a register of one car."""
+    cli.run("accounts", "create", "acme")
+    cli.run("import", cli.file("cars.csv", "registration,make", CAR))
+    return cli
+
+
+def taken(cli, *options: str) -> Path:
+    """Take a backup and return its directory."""
+    return Path(cli.json("backup", cli.directory / "backups", *options)["backup"])
+
+
+def names(directory: Path) -> list[str]:
+    """What is in a directory, hidden files left out."""
+    return sorted(path.name for path in directory.iterdir() if path.name[0] != ".")
+
+
+def test_a_backup_is_the_main_database_and_its_manifest(stocked):
+    """Registers are left out unless asked for; the manifest tells length, checksum and rows."""
+    backup = taken(stocked)
+    assert names(backup) == ["main.db", "manifest.json"]
+    told = json.loads((backup / "manifest.json").read_bytes())
+    content = (backup / "main.db").read_bytes()
+    file = told["files"]["main.db"]
+    assert (file["size_bytes"], file["sha256"]) == (
+        len(content),
+        hashlib.sha256(content).hexdigest(),
+    )
+    assert (file["rows"]["account"], file["rows"]["plan"]) == (1, 3)
+    assert (told["engine"], told["registers"], told["schema"]) == ("sqlite", None, 1)
+
+
+def test_registers_are_in_it_on_request(stocked):
+    """With `--registers` each register's file is in the backup."""
+    backup = taken(stocked, "--registers")
+    assert names(backup) == ["main.db", "manifest.json", "register_native.1.db"]
+    assert manifest.read(backup).files["register_native.1.db"].rows["vehicle"] == 1
+
+
+def test_what_is_taken_is_nobody_elses(stocked):
+    """Only the owner may look into a backup, whatever the umask."""
+    os.umask(0)
+    assert taken(stocked).stat().st_mode & 0o077 == 0
+
+
+def test_each_backup_is_one_more(stocked):
+    """Two of one second have different names, in the order they were taken."""
+    backups = [taken(stocked) for _ in range(3)]
+    assert list(manifest.list_backups(stocked.directory / "backups")) == backups
+
+
+def test_keep_removes_the_oldest(stocked):
+    """`--keep 2` leaves the new backup and the one before it, and tells what went."""
+    backups = [taken(stocked) for _ in range(3)]
+    told = stocked.json("backup", stocked.directory / "backups", "--keep", "2")
+    assert told["removed"] == [str(path) for path in backups[:2]]
+    assert names(stocked.directory / "backups") == [backups[2].name, Path(told["backup"]).name]
+
+
+def test_keep_leaves_other_databases_alone(stocked, monkeypatch):
+    """Backups of two databases in one directory are counted apart."""
+    first = taken(stocked)
+    other = f"sqlite:///{stocked.directory / 'other.db'}"
+    monkeypatch.setenv("VERIFYD_DATABASE_URL", other)
+    stocked.run("migrate")
+    second = taken(stocked, "--keep", "1")
+    assert names(stocked.directory / "backups") == [first.name, second.name]
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "many", "10001"])
+def test_keep_is_a_number_of_backups(stocked, number):
+    """None at all cannot be kept: the new one is there."""
+    assert "--keep" in stocked.misuse("backup", "backups", "--keep", number)
+
+
+def test_what_a_killed_backup_left_is_removed(stocked):
+    """A directory without its final name is no backup, and goes with the next one."""
+    left = stocked.directory / "backups" / ".verifyd-20260101T000000Z-000.partial"
+    left.mkdir(parents=True)
+    (left / "main.db").write_text("half")
+    taken(stocked)
+    assert not left.exists()
+
+
+def test_one_backup_at_a_time(stocked):
+    """A second one to the same place is refused at once."""
+    taken(stocked)
+    with open(stocked.directory / "backups" / ".lock") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert "is running" in stocked.refusal("backup", stocked.directory / "backups")
+
+
+def test_a_place_that_is_no_directory_is_refused(stocked):
+    """A file of that name stays as it is."""
+    file = stocked.file("backups", "precious")
+    assert "File exists" in stocked.refusal("backup", file)
+    assert file.read_text() == "precious\n"
+
+
+def test_a_missing_register_is_told(stocked):
+    """A backup that should hold it and cannot is none."""
+    (stocked.directory / "verifyd.register_native.1.db").unlink()
+    refusal = stocked.refusal("backup", stocked.directory / "backups", "--registers")
+    assert "verifyd.register_native.1.db is not there" in refusal
+    assert names(stocked.directory / "backups") == []
+
+
+def test_a_damaged_database_gives_no_backup(stocked):
+    """What cannot be read in full must not push out a good backup."""
+    good = taken(stocked)
+    with open(stocked.database, "r+b") as file:
+        file.seek(4096 * 3)
+        file.write(b"\xff" * 4096 * 3)
+    ended = stocked.run("backup", stocked.directory / "backups", "--keep", "1")
+    assert (ended.status, ended.stdout) == (1, "")
+    assert "Traceback" not in ended.stderr
+    assert names(stocked.directory / "backups") == [good.name]
+
+
+def test_rows_that_are_missing_from_a_copy_are_noticed(stocked):
+    """A copy is counted, and compared with what was copied."""
+    rows = sqlite.copy(stocked.database, stocked.directory / "copy.db")
+    with pytest.raises(Exception, match="other rows"):
+        sqlite.require_sound(stocked.directory / "copy.db", rows | {"account": 2})
+
+
+def test_a_row_that_refers_to_nothing_is_noticed(stocked):
+    """Foreign keys are checked in the copy."""
+    path = stocked.directory / "copy.db"
+    rows = sqlite.copy(stocked.database, path)
+    with closing(pysqlite3.connect(str(path), isolation_level=None)) as connection:
+        connection.execute("UPDATE account SET plan_id = 'none'")
+    with pytest.raises(Exception, match="refers to one that is not there"):
+        sqlite.require_sound(path, rows)

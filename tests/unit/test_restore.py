@@ -1,0 +1,248 @@
+"""`verifyd restore`: what it puts in place, what it keeps, what it refuses (D61)."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.limits.file import FILE_NAME
+from app.operations import serving
+from tests.system.processes import environment
+
+OPEN = """
+import sys
+from app.database import open_engine
+engine = open_engine(sys.argv[1])
+engine.execute_sql("SELECT * FROM account").fetchall()
+print("open", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def stocked(cli):
+    """A database with the account acme, and a register of one car."""
+    cli.run("accounts", "create", "acme")
+    load(cli, "AB12CDE,FORD")
+    return cli
+
+
+@pytest.fixture
+def backup(stocked) -> Path:
+    """A backup of it, without registers; afterwards the account later was made."""
+    path = Path(stocked.json("backup", stocked.directory / "backups")["backup"])
+    stocked.run("accounts", "create", "later")
+    return path
+
+
+def load(cli, *rows: str, register: str = "native") -> None:
+    """Load cars into a register."""
+    file = cli.file("cars.csv", "registration,make", *rows)
+    assert cli.run("import", file, "--register", register).status == 0
+
+
+def accounts(cli) -> list[str]:
+    """The names of all accounts."""
+    return [account["name"] for account in cli.json("accounts", "list")]
+
+
+def registers(cli) -> dict[str, int]:
+    """How many loads each register's history has."""
+    loads = [each["register"] for each in cli.json("imports", "list")]
+    return {name: loads.count(name) for name in loads}
+
+
+def edited(backup: Path, **members: object) -> None:
+    """Change members of a manifest."""
+    path = backup / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | members))
+
+
+def tree(directory: Path) -> dict[str, bytes]:
+    """All files below a directory, but for the state directory's."""
+    return {
+        str(path.relative_to(directory)): path.read_bytes()
+        for path in directory.rglob("*")
+        if path.is_file() and "state" not in path.parts and path.suffix not in (".lock",)
+    }
+
+
+def test_a_restore_brings_the_backup_back(stocked, backup):
+    """What was made later is gone, the database passes its check, and keeps its journal mode."""
+    told = stocked.json("restore", backup)
+    assert accounts(stocked) == ["acme"]
+    assert stocked.run("check").status == 0
+    assert stocked.database.read_bytes()[18:20] == b"\x02\x02"  # WAL
+    assert stocked.database.stat().st_mode & 0o027 == 0
+    assert told["restored"] == str(backup)
+
+
+def test_what_is_replaced_is_kept(stocked, backup, monkeypatch):
+    """The former database lies whole in a directory beside, and can be used again."""
+    replaced = Path(stocked.json("restore", backup)["replaced"])
+    assert replaced.parent == stocked.directory
+    monkeypatch.setenv("VERIFYD_DATABASE_URL", f"sqlite:///{replaced / stocked.database.name}")
+    assert accounts(stocked) == ["acme", "later"]
+
+
+def test_a_restore_can_be_repeated(stocked, backup):
+    """Run twice it gives the same; both former databases are kept."""
+    first, second = (stocked.json("restore", backup) for _ in range(2))
+    assert accounts(stocked) == ["acme"]
+    assert first["taken_at"] == second["taken_at"]
+    assert first["registers"] == second["registers"] == ["native"]
+
+
+def test_registers_stay_with_their_history(stocked, backup):
+    """A backup without registers leaves those that are there, later ones too."""
+    load(stocked, "AB12CDE,SKODA")
+    load(stocked, "XY99ZZZ,AUDI", register="other")
+    assert stocked.json("restore", backup)["registers"] == ["native", "other"]
+    assert registers(stocked) == {"native": 2, "other": 1}
+    assert stocked.run("imports", "drop", "other").status == 0
+
+
+def test_registers_come_from_the_backup_if_they_are_in_it(stocked):
+    """Then a register that was loaded later is set aside with what is replaced."""
+    backup = Path(stocked.json("backup", stocked.directory, "--registers")["backup"])
+    load(stocked, "AB12CDE,SKODA", "XY99ZZZ,AUDI")
+    load(stocked, "XY99ZZZ,AUDI", register="other")
+    told = stocked.json("restore", backup)
+    assert told["registers"] == ["native"]
+    assert registers(stocked) == {"native": 1}
+    aside = {path.name for path in Path(told["replaced"]).iterdir()}
+    assert aside == {
+        "verifyd.db",
+        "verifyd.register_native.1.db",
+        "verifyd.register_other.3.db",
+    }
+
+
+def test_a_new_host_has_no_registers(stocked, backup, monkeypatch):
+    """Where there is no database yet, one is made; registers that are not there are not named."""
+    path = stocked.directory / "elsewhere" / "verifyd.db"
+    monkeypatch.setenv("VERIFYD_DATABASE_URL", f"sqlite:///{path}")
+    told = stocked.json("restore", backup)
+    assert (told["registers"], told["replaced"]) == ([], None)
+    assert accounts(stocked) == ["acme"]
+    load(stocked, "AB12CDE,FORD")
+    assert registers(stocked) == {"native": 1}
+
+
+def test_a_damaged_database_can_be_replaced(stocked, backup):
+    """A restore must work when it is needed most; what is damaged is kept."""
+    stocked.database.write_bytes(b"no database at all" * 1_000)
+    told = stocked.json("restore", backup)
+    assert accounts(stocked) == ["acme"]
+    assert told["registers"] == []
+    kept = Path(told["replaced"]) / "verifyd.db"
+    assert kept.read_bytes().startswith(b"no database")
+
+
+def test_buckets_are_not_inherited(stocked, backup):
+    """Accounts of another time must not find today's counts (D11)."""
+    limits = stocked.directory / "state" / FILE_NAME
+    limits.parent.mkdir(exist_ok=True)
+    limits.write_text("")
+    stocked.run("restore", backup)
+    assert not limits.exists()
+
+
+def test_a_running_service_is_left_alone(stocked, backup):
+    """A service that holds the state directory's lock must be stopped first."""
+    serving.announce(stocked.directory / "state")
+    before = tree(stocked.directory)
+    assert "the service is running" in stocked.refusal("restore", backup)
+    assert tree(stocked.directory) == before
+
+
+def test_a_service_does_not_start_meanwhile(tmp_path):
+    """While a restore is under way, a service that starts is refused."""
+    with (
+        serving.stopped(tmp_path),
+        pytest.raises(Exception, match="being restored"),
+    ):
+        serving.announce(tmp_path)
+
+
+def test_a_database_in_use_is_left_alone(stocked, backup, monkeypatch):
+    """Whoever has it open, on whatever state directory, keeps it from being replaced."""
+    monkeypatch.setattr("app.operations.backup.restore_files.BUSY_TIMEOUT_SECONDS", 0.1)
+    # NOTE: in another process; SQLite's locks do not keep out the process that holds them.
+    with subprocess.Popen(
+        [sys.executable, "-c", OPEN, f"sqlite:///{stocked.database}"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment(),
+    ) as user:
+        assert user.stdout is not None
+        assert user.stdout.readline() == b"open\n"
+        assert "is in use" in stocked.refusal("restore", backup)
+    assert accounts(stocked) == ["acme", "later"]
+
+
+@pytest.mark.parametrize("fault", ["shorter", "longer", "changed", "missing"])
+def test_a_damaged_backup_is_refused(stocked, backup, fault):
+    """Length and checksum are compared before anything is touched."""
+    file = backup / "main.db"
+    content = file.read_bytes()
+    file.unlink()
+    if fault != "missing":
+        changes = {
+            "shorter": content[:-1],
+            "longer": content + b"x",
+            "changed": content[:-1] + b"x",
+        }
+        file.write_bytes(changes[fault])
+    before = tree(stocked.directory)
+    assert str(file) in stocked.refusal("restore", backup)
+    assert tree(stocked.directory) == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"{", b"[]", b"\xff", b"{}", b'{"files": ' + b"[" * 100_000],
+    ids=["empty", "cut", "array", "bytes", "bare", "deep"],
+)
+def test_a_manifest_that_cannot_be_read_is_refused(stocked, backup, text):
+    """Whatever stands in its place, the message names it."""
+    (backup / "manifest.json").write_bytes(text)
+    assert str(backup / "manifest.json") in stocked.refusal("restore", backup)
+
+
+@pytest.mark.parametrize("name", ["../verifyd.db", "/etc/passwd", "main.db/x", "other.db", "main"])
+def test_a_manifest_leads_nowhere_else(stocked, backup, name):
+    """Names that are no part of a backup are refused before any file is opened."""
+    files = json.loads((backup / "manifest.json").read_bytes())["files"]
+    edited(backup, files=files | {name: files["main.db"]})
+    assert "no part of a backup" in stocked.refusal("restore", backup)
+
+
+def test_a_manifest_without_a_main_file_is_refused(stocked, backup):
+    """A backup of nothing would leave nothing."""
+    edited(backup, files={})
+    assert "no main database" in stocked.refusal("restore", backup)
+
+
+def test_a_newer_schema_is_refused(stocked, backup):
+    """A backup that needs a newer program is left for that one (D29)."""
+    edited(backup, schema=9, oldest_program=8)
+    assert "upgrade verifyd" in stocked.refusal("restore", backup)
+    assert accounts(stocked) == ["acme", "later"]
+
+
+def test_a_backup_of_the_other_engine_is_refused(stocked, backup):
+    """Postgres dumps cannot become SQLite files."""
+    files = json.loads((backup / "manifest.json").read_bytes())["files"]
+    shutil.copy(backup / "main.db", backup / "main.dump")
+    edited(backup, engine="postgres", files={"main.dump": files["main.db"]})
+    assert "is of postgres" in stocked.refusal("restore", backup)
+
+
+@pytest.mark.parametrize("place", [".", "nowhere"])
+def test_what_is_no_backup_is_refused(stocked, place):
+    """A directory without a manifest, or none at all."""
+    assert "is no backup" in stocked.refusal("restore", stocked.directory / place)

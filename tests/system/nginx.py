@@ -1,7 +1,7 @@
 """A real nginx in front of a service, as in an installation."""
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,19 +17,22 @@ error_log {directory}/nginx.error;
 events {{ worker_connections 512; }}
 http {{
     access_log off;
-    client_max_body_size 2m;
     client_body_temp_path {directory}/body;
     proxy_temp_path {directory}/proxy;
     fastcgi_temp_path {directory}/fastcgi;
     uwsgi_temp_path {directory}/uwsgi;
     scgi_temp_path {directory}/scgi;
-    server {{
-        listen {bind};
-        location / {{
-            proxy_pass http://{upstream};
-            proxy_set_header X-Real-IP $remote_addr;
-            proxy_set_header X-Request-ID $request_id;
-        }}
+    include {directory}/site.conf;
+}}
+"""
+_SITE = """
+server {{
+    listen {bind};
+    client_max_body_size 2m;
+    location / {{
+        proxy_pass http://{upstream};
+        proxy_set_header X-Real-IP $remote_addr;
+        proxy_set_header X-Request-ID $request_id;
     }}
 }}
 """
@@ -41,15 +44,28 @@ def nginx_before(upstream: str, directory: Path) -> Iterator[str]:
     bind = f"127.0.0.1:{free_port()}"
     if upstream.startswith("unix:"):
         upstream += ":"
-    text = _CONFIGURATION.format(directory=directory, bind=bind, upstream=upstream)
-    (directory / "nginx.conf").write_text(text)
+    site = _SITE.format(bind=bind, upstream=upstream)
+    with running(configured(directory, site), bind):
+        yield bind
+
+
+def configured(directory: Path, site: str) -> list[str]:
+    """Write a configuration around a site; returns the command that runs nginx with it."""
+    (directory / "site.conf").write_text(site)
+    (directory / "nginx.conf").write_text(_CONFIGURATION.format(directory=directory))
     binary = nginx_binary()
     binary.chmod(binary.stat().st_mode | 0o111)
     words = [str(binary), "-p", str(directory), "-c", str(directory / "nginx.conf")]
-    process = subprocess.Popen([*words, "-e", str(directory / "nginx.error")])
+    return [*words, "-e", str(directory / "nginx.error")]
+
+
+@contextmanager
+def running(command: Sequence[str], bind: str) -> Iterator[None]:
+    """Run nginx until the end of the `with`; it listens at `bind`."""
+    process = subprocess.Popen(command)
     try:
         until(lambda: _listens(bind, process), "nginx to listen")
-        yield bind
+        yield
     finally:
         process.terminate()
         process.wait(30)

@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -26,6 +27,10 @@ GUNICORN = (sys.executable, "-m", "gunicorn", "-c", "python:app.server", "app.ma
 _DEADLINE_SECONDS = 30
 _PAUSE_SECONDS = 0.01
 _NUMBERS = count(1)
+# On loopback, before a throw-away certificate, there is nobody to tell apart.
+_TLS = ssl.create_default_context()
+_TLS.check_hostname = False
+_TLS.verify_mode = ssl.CERT_NONE
 
 _T = TypeVar("_T")
 
@@ -91,7 +96,10 @@ class Answer(NamedTuple):
 
 
 def connected(bind: str) -> socket.socket:
-    """Return a connection to `ADDRESS:PORT` or `unix:/PATH`."""
+    """Return a connection to `ADDRESS:PORT`, `tls:ADDRESS:PORT` or `unix:/PATH`."""
+    if bind.startswith("tls:"):
+        plain = connected(bind.removeprefix("tls:"))
+        return _TLS.wrap_socket(plain, server_hostname="localhost")
     if bind.startswith("unix:"):
         connection = socket.socket(socket.AF_UNIX)
         connection.settimeout(_DEADLINE_SECONDS)

@@ -1,0 +1,98 @@
+"""Several hosts behind nginx with the shipped configuration: each a server with its own state."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from app.database import close_quietly, open_engine
+from app.schema import migrate
+from tests.system.nginx import configured, running
+from tests.system.processes import ROOT, Service, free_port
+
+FOLDER = ROOT / "deploy" / "scale-out"
+
+
+def command_before(hosts: Sequence[str], bind: str, directory: Path) -> list[str]:
+    """Return the command that runs nginx with the shipped configuration before these hosts.
+
+    Nothing in it is changed but addresses and the places of files.
+    """
+    _make_certificate(directory)
+    text = (FOLDER / "nginx.conf").read_text()
+    for shipped, here in {
+        "listen 443 ssl;": f"listen {bind} ssl;",
+        "    listen [::]:443 ssl;\n": "",
+        "/etc/ssl/verifyd/": f"{directory}/",
+        "/var/log/nginx/": f"{directory}/",
+        "10.0.0.11:8000": hosts[0],
+        "10.0.0.12:8000": hosts[1],
+    }.items():
+        assert shipped in text
+        text = text.replace(shipped, here)
+    return configured(directory, text)
+
+
+@contextmanager
+def balanced(hosts: Sequence[str], directory: Path) -> Iterator[str]:
+    """Run nginx before these hosts; gives the address at which it speaks TLS."""
+    bind = f"127.0.0.1:{free_port()}"
+    with running(command_before(hosts, bind, directory), bind):
+        yield f"tls:{bind}"
+
+
+def _make_certificate(directory: Path) -> None:
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("openssl is needed to make a certificate")
+    words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=localhost"
+    files = ["-keyout", str(directory / "key.pem"), "-out", str(directory / "fullchain.pem")]
+    subprocess.run([openssl, *words.split(), *files], check=True, capture_output=True)
+
+
+class Installation:
+    """Two hosts behind nginx, on one database.
+
+    Args:
+        database_url: an empty database.
+    """
+
+    def __init__(self, directory: Path, database_url: str, running: ExitStack) -> None:
+        self.directory = directory
+        self._database_url = database_url
+        self.engine = open_engine(database_url)
+        running.callback(close_quietly, self.engine)
+        migrate(self.engine)
+        self.hosts = [running.enter_context(self._host(name)) for name in ("first", "second")]
+        for host in self.hosts:
+            host.wait_ready()
+        self.bind = running.enter_context(balanced([host.bind for host in self.hosts], directory))
+
+    def host_of(self, request_id: str | None) -> Service:
+        """Return the host that answered a request, by its access log."""
+        (host,) = (
+            host
+            for host in self.hosts
+            if any(line["request_id"] == request_id for line in host.lines("stdout"))
+        )
+        return host
+
+    def _host(self, name: str) -> Service:
+        return Service(
+            self.directory,
+            f"127.0.0.1:{free_port()}",
+            workers=2,
+            trusted_proxies="127.0.0.1",
+            database_url=self._database_url,
+            state_dir=self.directory / name,
+        )
+
+
+@contextmanager
+def installed(directory: Path, database_url: str) -> Iterator[Installation]:
+    """Run two hosts behind nginx until the end of the `with`."""
+    with ExitStack() as running:
+        yield Installation(directory, database_url, running)

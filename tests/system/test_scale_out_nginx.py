@@ -1,0 +1,198 @@
+"""The shipped nginx configuration for several hosts: what it sends where, and what it says."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from app.accounts.administration import create_account, create_key, rotate_key
+from app.accounts.tokens import Token
+from tests.system.postgres_pair import primary_alone, url_of
+from tests.system.processes import Service, connected, free_port, read_answer, send, until
+from tests.system.scale_out import Installation, balanced, command_before, installed
+
+ACCOUNTS = tuple(f"account-{number}" for number in range(6))
+
+
+@pytest.fixture(scope="module")
+def installation(tmp_path_factory) -> Iterator[Installation]:
+    """Two hosts behind nginx, on one Postgres."""
+    with (
+        primary_alone() as primary,
+        installed(tmp_path_factory.mktemp("hosts"), url_of(primary)) as installation,
+    ):
+        yield installation
+
+
+@pytest.fixture(scope="module")
+def keys(installation) -> dict[str, Token]:
+    """A key of each of some accounts."""
+    for account in ACCOUNTS:
+        create_account(installation.engine, account)
+    return {account: create_key(installation.engine, account)[1] for account in ACCOUNTS}
+
+
+def test_it_is_well_formed(tmp_path):
+    """`nginx -t` takes it, without a warning."""
+    bind = f"127.0.0.1:{free_port()}"
+    command = command_before(["127.0.0.1:1", "127.0.0.1:2"], bind, tmp_path)
+    ended = subprocess.run([*command, "-t"], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert "[warn]" not in ended.stderr
+
+
+class TestWhichHost:
+    def host_of(self, installation: Installation, **headers: str) -> Service:
+        named = {name.replace("_", "-"): text for name, text in headers.items()}
+        answer = send(installation.bind, "GET", "/api/domains", headers=named)
+        assert answer.status == 200
+        return installation.host_of(answer.headers["X-Request-ID"])
+
+    def test_both_headers_lead_to_the_same_host(self, installation, keys):
+        """An account has one host, whichever header its key comes in; accounts have several."""
+        used = set()
+        for token in keys.values():
+            key = token.text
+            found = {
+                self.host_of(installation, Authorization=f"Bearer {key}"),
+                self.host_of(installation, Authorization=f"bEARER  {key}"),
+                self.host_of(installation, X_API_Key=key),
+                self.host_of(installation, X_API_Key=key, Authorization=f"Bearer {key}"),
+            }
+            assert len(found) == 1
+            used |= found
+        assert used == set(installation.hosts)
+
+    def test_all_keys_of_an_account_lead_to_the_same_host(self, installation, keys):
+        """So do a second key, and the old and the new one while a key is rotated."""
+        for account, old in keys.items():
+            second = create_key(installation.engine, account)[1]
+            successor = rotate_key(installation.engine, old.key_id, grace_seconds=60)[1]
+            texts = {token.text for token in (old, second, successor)}
+            assert len(texts) == 3
+            assert len({self.host_of(installation, X_API_Key=key) for key in texts}) == 1
+
+    def test_a_client_without_a_key_has_one_host(self, installation):
+        """Its address is charged on one host only."""
+        answers = [send(installation.bind, "GET", "/api/domains") for _ in range(6)]
+        assert {answer.status for answer in answers} == {401}
+        left = [int(answer.headers["X-RateLimit-Remaining"]) for answer in answers]
+        assert left == sorted(left, reverse=True)
+        assert len(set(left)) == len(left)
+        assert len({installation.host_of(a.headers["X-Request-ID"]) for a in answers}) == 1
+
+
+class TestItsOwnAnswers:
+    def require_problem(self, answer, status: int, code: str) -> None:
+        assert (answer.status, answer.media_type) == (status, "application/problem+json")
+        problem = answer.json()
+        assert (problem["status"], problem["code"]) == (status, code)
+        assert problem["request_id"] == answer.headers["X-Request-ID"]
+        assert problem.keys() == {"type", "title", "status", "detail", "code", "request_id"}
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert ("Retry-After" in answer.headers) == (status in (502, 503, 504))
+
+    def test_the_application_refuses_a_body_of_more_than_1_mib(self, installation, keys):
+        """Its 413 comes through with the headers of the limit."""
+        answer = self.sent(installation, keys, 2 * 1024 * 1024)
+        assert (answer.status, answer.json()["code"]) == (413, "body_too_large")
+        assert "X-RateLimit-Remaining" in answer.headers
+
+    def test_nginx_refuses_a_body_of_more_than_2_mib(self, installation, keys):
+        """It says so in the one error body."""
+        answer = self.sent(installation, keys, 2 * 1024 * 1024 + 1)
+        self.require_problem(answer, 413, "body_too_large")
+        assert "X-RateLimit-Remaining" not in answer.headers
+
+    def sent(self, installation, keys, size):
+        headers = {"X-API-Key": keys[ACCOUNTS[0]].text, "Content-Type": "application/json"}
+        path = "/v1/vehicle/bulk-insurance"
+        return send(installation.bind, "POST", path, body=b" " * size, headers=headers)
+
+    @pytest.mark.parametrize(
+        ("request_text", "status", "code"),
+        [
+            pytest.param("GET / HTTP/1.1\r\n\r\n", 400, "invalid_request", id="no host"),
+            pytest.param("nonsense\r\n\r\n", 400, "invalid_request", id="no HTTP"),
+            pytest.param(
+                f"GET / HTTP/1.1\r\nHost: x\r\nX: {'y' * 40_000}\r\n\r\n",
+                400,
+                "invalid_request",
+                id="large header",
+            ),
+            pytest.param(
+                f"GET /{'y' * 40_000} HTTP/1.1\r\nHost: x\r\n\r\n",
+                414,
+                "invalid_request",
+                id="long path",
+            ),
+            pytest.param(
+                "TRACE / HTTP/1.1\r\nHost: x\r\n\r\n", 405, "method_not_allowed", id="TRACE"
+            ),
+            pytest.param(
+                "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", 404, "not_found", id="metrics"
+            ),
+        ],
+    )
+    def test_what_nginx_refuses_has_the_one_error_body(
+        self, installation, request_text, status, code
+    ):
+        """Whatever it refuses by itself looks as the application's refusals do."""
+        with connected(installation.bind) as connection:
+            connection.sendall(request_text.encode())
+            self.require_problem(read_answer(connection), status, code)
+
+    def test_plain_http_is_refused(self, installation):
+        """A key sent without TLS is not redirected, as if nothing had happened."""
+        answer = send(installation.bind.removeprefix("tls:"), "GET", "/api/domains")
+        self.require_problem(answer, 400, "invalid_request")
+
+    def test_no_host_is_502(self, tmp_path):
+        """With every host down the client is told to come again."""
+        nobody = [f"127.0.0.1:{free_port()}" for _ in range(2)]
+        with balanced(nobody, tmp_path) as bind:
+            for method in ("GET", "POST"):
+                answer = send(bind, method, "/api/domains")
+                self.require_problem(answer, 502, "service_unavailable")
+
+
+class TestLogs:
+    PATH = "/v1/compliance/SECRET1?asOf=2026-01-01"
+
+    def test_they_hold_no_key_and_no_registration(self, installation, keys, tmp_path):
+        """Neither what is answered, nor what is refused or reaches no host, is quoted."""
+        key = keys[ACCOUNTS[0]].text
+        headers = {"Authorization": f"Bearer {key}", "X-API-Key": key}
+        nobody = [f"127.0.0.1:{free_port()}" for _ in range(2)]
+        with balanced(nobody, tmp_path) as without_hosts:
+            for bind, directory in (
+                (installation.bind, installation.directory),
+                (without_hosts, tmp_path),
+            ):
+                for method in ("GET", "TRACE"):
+                    answer = send(bind, method, self.PATH, headers=headers)
+                    told = self.logged(directory, answer)
+                    assert (told["method"], told["status"]) == (method, answer.status)
+                logs = [directory / "nginx.error", *directory.glob("*.log")]
+                texts = [log.read_text() for log in logs]
+                assert len(texts) == 3
+                assert not any(word in text for text in texts for word in (key, "SECRET1"))
+
+    def test_they_name_the_host(self, installation, keys):
+        """Each line tells which host answered, under the request id that the client has."""
+        headers = {"X-API-Key": keys[ACCOUNTS[0]].text}
+        answer = send(installation.bind, "GET", "/api/domains", headers=headers)
+        host = installation.host_of(answer.headers["X-Request-ID"])
+        assert self.logged(installation.directory, answer)["host"] == host.bind
+
+    def logged(self, directory, answer):
+        """The line of nginx's access log about a request; it may come after the answer."""
+
+        def lines():
+            told = map(json.loads, (directory / "verifyd.log").read_text().splitlines())
+            request_id = answer.headers["X-Request-ID"]
+            return [line for line in told if line["request_id"] == request_id]
+
+        (line,) = until(lines, "the request to be logged")
+        return line

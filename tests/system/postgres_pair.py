@@ -60,6 +60,7 @@ class PostgresServer:
 
     def follow(self, primary: "PostgresServer") -> "PostgresServer":
         """Become a copy of the primary that follows it, once it is started."""
+        shutil.rmtree(self.data, ignore_errors=True)
         source = f"host=127.0.0.1 port={primary.port} user=postgres"
         self._run("pg_basebackup", "-d", source, "-D", self.data, *BASE_BACKUP.split())
         return self

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from app.accounts.administration import create_account, create_key, set_plan
 from app.database import close_quietly, open_engine
 from app.schema import migrate
 from tests.system.nginx import configured, running
 from tests.system.processes import ROOT, Service, free_port
 
+HOUR_SECONDS = 3600
 FOLDER = ROOT / "deploy" / "scale-out"
 
 
@@ -63,13 +65,22 @@ class Installation:
     def __init__(self, directory: Path, database_url: str, running: ExitStack) -> None:
         self.directory = directory
         self._database_url = database_url
+        self._running = running
         self.engine = open_engine(database_url)
         running.callback(close_quietly, self.engine)
         migrate(self.engine)
-        self.hosts = [running.enter_context(self._host(name)) for name in ("first", "second")]
+        self._names = ("first", "second")
+        self.hosts = [self._start(name, f"127.0.0.1:{free_port()}") for name in self._names]
         for host in self.hosts:
             host.wait_ready()
         self.bind = running.enter_context(balanced([host.bind for host in self.hosts], directory))
+
+    def key_of(self, account: str, *, requests: int) -> str:
+        """Make an account with so many requests an hour, and a key of it."""
+        limits = {"window_seconds": HOUR_SECONDS, "bulk_max": 10, "domains_max": 1_000_000}
+        set_plan(self.engine, account, requests=requests, **limits)
+        create_account(self.engine, account, account)
+        return create_key(self.engine, account)[1].text
 
     def host_of(self, request_id: str | None) -> Service:
         """Return the host that answered a request, by its access log."""
@@ -80,15 +91,21 @@ class Installation:
         )
         return host
 
-    def _host(self, name: str) -> Service:
-        return Service(
+    def start_again(self, host: Service) -> None:
+        """Start the server of a host that was killed, with the state it had."""
+        place = self.hosts.index(host)
+        self.hosts[place] = self._start(self._names[place], host.bind).wait_ready()
+
+    def _start(self, name: str, bind: str) -> Service:
+        host = Service(
             self.directory,
-            f"127.0.0.1:{free_port()}",
+            bind,
             workers=2,
             trusted_proxies="127.0.0.1",
             database_url=self._database_url,
             state_dir=self.directory / name,
         )
+        return self._running.enter_context(host)
 
 
 @contextmanager

@@ -12,7 +12,9 @@ from tests.system.postgres_pair import primary_alone, url_of
 from tests.system.processes import Service, connected, free_port, read_answer, send, until
 from tests.system.scale_out import Installation, balanced, command_before, installed
 
-ACCOUNTS = tuple(f"account-{number}" for number in range(6))
+ACCOUNTS = tuple(
+    f"account-{number}" for number in range(24)
+)  # Enough for chance to give both hosts some.
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +68,7 @@ class TestWhichHost:
 
     def test_all_keys_of_an_account_lead_to_the_same_host(self, installation, keys):
         """So do a second key, and the old and the new one while a key is rotated."""
-        for account, old in keys.items():
+        for account, old in list(keys.items())[:6]:
             second = create_key(installation.engine, account)[1]
             successor = rotate_key(installation.engine, old.key_id, grace_seconds=60)[1]
             texts = {token.text for token in (old, second, successor)}

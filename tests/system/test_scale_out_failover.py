@@ -1,0 +1,127 @@
+"""A Postgres primary and its standby behind two hosts: what was acknowledged is never lost."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.system.creators import Creators
+from tests.system.postgres_pair import (
+    BASE_BACKUP,
+    PROMOTE,
+    STOP_WAITING,
+    WAIT_FOR_STANDBY,
+    PostgresServer,
+    primary_and_standby,
+    url_of,
+    waits_for_standby,
+)
+from tests.system.processes import Answer, send, until
+from tests.system.scale_out import FOLDER, Installation, installed
+
+pytestmark = pytest.mark.system_long
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[PostgresServer, PostgresServer]]:
+    """A primary, and a standby that follows it synchronously."""
+    with primary_and_standby() as pair:
+        yield pair
+
+
+@pytest.fixture
+def installation(tmp_path: Path, pair) -> Iterator[Installation]:
+    """Two hosts behind nginx that know both Postgres servers."""
+    with installed(tmp_path, url_of(*pair)) as installation:
+        yield installation
+
+
+@pytest.fixture
+def keys(installation) -> list[str]:
+    """Keys of several accounts."""
+    return [installation.key_of(f"account-{n}", requests=1_000_000) for n in range(8)]
+
+
+def test_no_acknowledged_domain_is_lost_when_the_primary_is_killed(pair, installation, keys):
+    """Killed under load, and the standby promoted: all is there, and no host is restarted."""
+    primary, standby = pair
+    workers = [host.workers() for host in installation.hosts]
+    with Creators(installation.bind, keys) as creators:
+        creators.wait_for(100)
+        primary.kill()
+        until(lambda: 503 in creators.statuses("POST"), "the loss to be noticed")
+        before = creators.acknowledged()
+        standby.sql(*PROMOTE)
+        creators.wait_for(100)
+    assert creators.statuses("POST") == {201, 503}
+    assert creators.statuses("GET") <= {200, 404, 503}
+    acknowledged = creators.acknowledged()
+    missed = {each.domain for each in creators.outcomes if each.status == 404}
+    assert missed.isdisjoint(acknowledged)
+    kept = {name for (name,) in standby.sql("SELECT name FROM domain", database="verifyd")}
+    assert before < acknowledged <= kept
+    assert [host.workers() for host in installation.hosts] == workers
+
+
+def test_without_a_standby_nothing_is_acknowledged(pair, installation, keys):
+    """A creation waits while the standby is away; reads go on; the operator can release it."""
+    primary, standby = pair
+    standby.kill()
+    answers: list[Answer] = []
+
+    def create() -> None:
+        body = '{"name": "example.com"}'
+        headers = {"X-API-Key": keys[0], "Content-Type": "application/json"}
+        answers.append(send(installation.bind, "POST", "/api/domains", body=body, headers=headers))
+
+    client = threading.Thread(target=create)
+    client.start()
+    until(lambda: waits_for_standby(primary), "a commit that waits")
+    answer = send(installation.bind, "GET", "/api/domains", headers={"X-API-Key": keys[1]})
+    assert answer.status == 200
+    assert not answers
+    primary.sql(*STOP_WAITING)
+    client.join()
+    assert [answer.status for answer in answers] == [201]
+
+
+def test_a_primary_that_was_failed_over_acknowledges_nothing(pair):
+    """Should it be started again by mistake, its commits wait for a standby that it lost."""
+    primary, standby = pair
+    primary.kill()
+    standby.sql(*PROMOTE)
+    standby.sql("CREATE TABLE new (id int)", database="verifyd")
+    primary.start()
+    lost = threading.Thread(target=_lose, args=(primary,))
+    lost.start()
+    until(lambda: waits_for_standby(primary), "a commit that waits")
+    assert lost.is_alive()
+    primary.kill()
+    lost.join()
+
+
+def _lose(primary: PostgresServer) -> None:
+    with pytest.raises(Exception, match="connection"):
+        primary.sql("CREATE TABLE old (id int)", database="verifyd")
+
+
+def test_the_old_primary_becomes_the_standby(pair):
+    """As the page says: copied anew from the server that was promoted, it is waited for again."""
+    primary, standby = pair
+    primary.kill()
+    standby.sql(*PROMOTE)
+    primary.follow(standby).start()
+    standby.sql(*WAIT_FOR_STANDBY)
+    until(lambda: standby.sql("SELECT sync_state FROM pg_stat_replication") == [("sync",)], "it")
+    standby.sql("CREATE TABLE new (id int)", database="verifyd")
+    standby.kill()
+    primary.sql(*PROMOTE)
+    assert primary.sql("SELECT count(*) FROM new", database="verifyd") == [(0,)]
+
+
+def test_the_page_says_what_is_tried_here():
+    """Every command of these tests stands in the page as it is run."""
+    page = (FOLDER / "README.md").read_text()
+    for command in (BASE_BACKUP, *WAIT_FOR_STANDBY, *STOP_WAITING, *PROMOTE):
+        assert command in page

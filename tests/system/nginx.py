@@ -1,5 +1,6 @@
 """A real nginx in front of a service, as in an installation."""
 
+import os
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,7 +12,8 @@ from tests.system.processes import connected, free_port, until
 
 _CONFIGURATION = """
 daemon off;
-master_process off;
+{user}
+worker_processes 2;
 pid {directory}/nginx.pid;
 error_log {directory}/nginx.error;
 events {{ worker_connections 512; }}
@@ -52,7 +54,9 @@ def nginx_before(upstream: str, directory: Path) -> Iterator[str]:
 def configured(directory: Path, site: str) -> list[str]:
     """Write a configuration around a site; returns the command that runs nginx with it."""
     (directory / "site.conf").write_text(site)
-    (directory / "nginx.conf").write_text(_CONFIGURATION.format(directory=directory))
+    user = "user root;" if os.geteuid() == 0 else ""  # Else it would be nobody.
+    text = _CONFIGURATION.format(directory=directory, user=user)
+    (directory / "nginx.conf").write_text(text)
     binary = nginx_binary()
     binary.chmod(binary.stat().st_mode | 0o111)
     words = [str(binary), "-p", str(directory), "-c", str(directory / "nginx.conf")]

@@ -1,6 +1,8 @@
 """Several hosts behind nginx with the shipped configuration: each a server with its own state."""
 
+import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -69,7 +71,7 @@ class Installation:
         self.engine = open_engine(database_url)
         running.callback(close_quietly, self.engine)
         migrate(self.engine)
-        self._names = ("first", "second")
+        self._names: tuple[str, ...] = ("first", "second")
         self.hosts = [self._start(name, f"127.0.0.1:{free_port()}") for name in self._names]
         for host in self.hosts:
             host.wait_ready()
@@ -95,6 +97,20 @@ class Installation:
         """Start the server of a host that was killed, with the state it had."""
         place = self.hosts.index(host)
         self.hosts[place] = self._start(self._names[place], host.bind).wait_ready()
+
+    def start_another(self) -> Service:
+        """Start a third host, of which nginx knows nothing yet."""
+        self._names += ("third",)
+        self.hosts.append(self._start("third", f"127.0.0.1:{free_port()}").wait_ready())
+        return self.hosts[-1]
+
+    def reconfigure(self, old: str, new: str) -> None:
+        """Change the text of nginx's configuration in one place, and have nginx read it anew."""
+        site = self.directory / "site.conf"
+        text = site.read_text()
+        assert text.count(old) == 1
+        site.write_text(text.replace(old, new))
+        os.kill(int((self.directory / "nginx.pid").read_text()), signal.SIGHUP)
 
     def _start(self, name: str, bind: str) -> Service:
         host = Service(

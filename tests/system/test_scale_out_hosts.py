@@ -1,16 +1,16 @@
-"""Two hosts behind the shipped nginx configuration: one exact limit, and one host may die (D13)."""
+"""Two hosts behind the shipped nginx configuration: hosts may die, leave and come (D13)."""
 
 from collections import defaultdict
 from collections.abc import Iterator
 
 import pytest
 
-from app.limits.bucket import rate
 from tests.system.creators import CLIENTS, Creators
-from tests.system.flood import Flood, require_exact
 from tests.system.postgres_pair import primary_alone, url_of
 from tests.system.processes import Service, send, until
-from tests.system.scale_out import HOUR_SECONDS, Installation, installed
+from tests.system.scale_out import Installation, installed
+
+pytestmark = pytest.mark.system_long
 
 
 @pytest.fixture
@@ -18,21 +18,6 @@ def installation(tmp_path) -> Iterator[Installation]:
     """Two hosts behind nginx, on one Postgres."""
     with primary_alone() as primary, installed(tmp_path, url_of(primary)) as installation:
         yield installation
-
-
-@pytest.mark.parametrize(
-    ("limit", "sent"),
-    [
-        pytest.param(100, 300, id="short"),
-        pytest.param(1_000, 5_000, id="long", marks=pytest.mark.system_long),
-    ],
-)
-def test_a_plan_admits_exactly_its_requests(installation, limit, sent):
-    """Eight clients get through to two hosts what the plan allows, and not one request more."""
-    flood = Flood([installation.bind], installation.key_of("flood", requests=limit))
-    flood.send(sent)
-    assert flood.lost == 0
-    require_exact(flood, rate(limit, HOUR_SECONDS))
 
 
 def host_of(installation: Installation, key: str) -> Service:
@@ -71,7 +56,6 @@ def test_when_a_host_dies_the_other_takes_over(installation):
     assert {host_of(installation, key) for key in keys[dies]} == {stays}
 
 
-@pytest.mark.system_long
 def test_a_host_that_returns_gets_its_accounts_back(installation):
     """Their buckets are full elsewhere meanwhile, and afterwards where they were (D13)."""
     dies, stays = installation.hosts
@@ -93,3 +77,33 @@ def test_a_host_that_returns_gets_its_accounts_back(installation):
     for keys in (busy, counted):
         assert {host_of(installation, key) for key in keys[stays]} == {stays}
         assert {host_of(installation, key) for key in keys[dies]} == {back}
+
+
+def test_a_host_that_is_taken_out_first_loses_nothing(installation):
+    """Marked `down` and stopped when its accounts are elsewhere: no client notices."""
+    leaves, stays = installation.hosts
+    keys = keys_by_host(installation)
+    with Creators(installation.bind, keys[leaves][:2] + keys[stays][:2]) as creators:
+        creators.wait_for(50)
+        installation.reconfigure(f"{leaves.bind} max_fails", f"{leaves.bind} down max_fails")
+        until(lambda: host_of(installation, keys[leaves][0]) is stays, "the accounts to move")
+        leaves.process.terminate()
+        assert leaves.process.wait(30) == 0
+        creators.wait_for(50)
+    assert creators.statuses("POST") == {201}
+    assert creators.statuses("GET") == {200}
+    assert {host_of(installation, key) for key in keys[leaves] + keys[stays]} == {stays}
+
+
+def test_a_host_that_is_added_takes_accounts_of_all(installation):
+    """Accounts move to it, and none between the others."""
+    keys = [installation.key_of(f"account-{n}", requests=1_000_000) for n in range(30)]
+    before = [host_of(installation, key) for key in keys]
+    first = installation.hosts[0]
+    third = installation.start_another()
+    line = f"server {third.bind} max_fails=3 fail_timeout=10s;"
+    installation.reconfigure(f"server {first.bind}", f"{line}\n    server {first.bind}")
+    until(lambda: third in {host_of(installation, key) for key in keys}, "accounts to move")
+    after = [host_of(installation, key) for key in keys]
+    assert all(new in (old, third) for old, new in zip(before, after, strict=True))
+    assert set(after) == set(installation.hosts)

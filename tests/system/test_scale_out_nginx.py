@@ -8,9 +8,11 @@ import pytest
 
 from app.accounts.administration import create_account, create_key, rotate_key
 from app.accounts.tokens import Token
+from app.limits.bucket import rate
+from tests.system.flood import Flood, require_exact
 from tests.system.postgres_pair import primary_alone, url_of
 from tests.system.processes import Service, connected, free_port, read_answer, send, until
-from tests.system.scale_out import Installation, balanced, command_before, installed
+from tests.system.scale_out import HOUR_SECONDS, Installation, balanced, command_before, installed
 
 ACCOUNTS = tuple(
     f"account-{number}" for number in range(24)
@@ -83,6 +85,21 @@ class TestWhichHost:
         assert left == sorted(left, reverse=True)
         assert len(set(left)) == len(left)
         assert len({installation.host_of(a.headers["X-Request-ID"]) for a in answers}) == 1
+
+
+@pytest.mark.parametrize(
+    ("limit", "sent"),
+    [
+        pytest.param(100, 300, id="short"),
+        pytest.param(1_000, 5_000, id="long", marks=pytest.mark.system_long),
+    ],
+)
+def test_a_plan_admits_exactly_its_requests(installation, limit, sent):
+    """Eight clients get through to two hosts what the plan allows, and not one request more."""
+    flood = Flood([installation.bind], installation.key_of(f"flood-{limit}", requests=limit))
+    flood.send(sent)
+    assert flood.lost == 0
+    require_exact(flood, rate(limit, HOUR_SECONDS))
 
 
 class TestItsOwnAnswers:

@@ -14,8 +14,11 @@ from app.cli.output import print_item, print_items
 from app.cli.parser import Commands, add_command, add_group
 from app.cli.session import opened_database
 from app.config import Config, is_register_name
+from app.errors import OperatorError
 from app.registers.drop import drop_register
-from app.registers.formats import FORMATS, Kind
+from app.registers.formats import DEFAULT_STATE, FORMATS, Format, Kind, formats_of
+from app.registers.formats.mapped import MappedCsv
+from app.registers.formats.mapping import read_mapping
 from app.registers.history import list_loads
 from app.registers.load import DEFAULT_MAX_REJECTS, LoadRequest, Progress, load
 from app.registers.models import RegisterLoad
@@ -42,7 +45,22 @@ def add_commands(commands: Commands) -> None:
     """Add the command and the command group."""
     command = add_command(commands, "import", _import, "load register files, all or nothing")
     command.add_argument("files", metavar="FILE", nargs="+", help="plain, .gz or .zip; - is stdin")
-    command.add_argument("--format", choices=sorted(FORMATS), help="default: found by looking")
+    what = command.add_mutually_exclusive_group()
+    what.add_argument(
+        "--format",
+        choices=sorted(FORMATS),
+        help="default: found by looking; mid is experimental",
+    )
+    what.add_argument(
+        "--map", type=Path, metavar="FILE", help="read any other CSV as this mapping file says"
+    )
+    command.add_argument(
+        "--state",
+        type=_state,
+        default=DEFAULT_STATE,
+        metavar="NY",
+        help=f"whose plates are read from fines of NYC; default {DEFAULT_STATE}",
+    )
     command.add_argument("--kind", choices=KINDS, help="default: found by looking")
     command.add_argument("--register", type=_register_name, metavar="NAME")
     command.add_argument("--mode", choices=["merge"], default="merge", help="default: merge")
@@ -62,11 +80,20 @@ def add_commands(commands: Commands) -> None:
 
 
 def _import(args: argparse.Namespace) -> None:
+    formats: dict[str, Format] = formats_of(args.state)
+    register = args.register
+    if args.map:
+        mapped = MappedCsv(read_mapping(args.map))
+        formats = {mapped.name: mapped}
+        register = register or mapped.register
+        if not register:
+            raise OperatorError(f"{args.map}: register: missing; name it there or by --register")
     request = LoadRequest(
         files=args.files,
-        format=args.format,
+        formats=formats,
+        format=args.format or (MappedCsv.name if args.map else None),
         kind=Kind(args.kind) if args.kind else None,
-        register=args.register,
+        register=register,
         mode=args.mode,
         max_rejects=args.max_rejects,
         rejects=args.rejects,
@@ -123,6 +150,12 @@ def _register_name(text: str) -> str:
     if not is_register_name(text):
         raise argparse.ArgumentTypeError("1 to 30 of a-z, 0-9 and _, a letter first")
     return text
+
+
+def _state(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("must be a state, such as NY")
+    return text.strip().upper()
 
 
 def _reject_limit(text: str) -> RejectLimit:

@@ -33,8 +33,10 @@ def print_items(args: argparse.Namespace, items: Sequence[Item], columns: Sequen
 
 
 def _shown(value: object) -> str:
-    if value is None:
+    if value is None or value == []:
         return "-"
+    if isinstance(value, list):
+        return "; ".join(map(str, value))
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 

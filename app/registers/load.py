@@ -5,7 +5,7 @@ between the two is settled by the next one, from what the register itself knows.
 """
 
 import tempfile
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from itertools import chain
@@ -20,9 +20,9 @@ from app.registers.formats import FORMATS, FileFault, Format, Kind, recognise
 from app.registers.history import History
 from app.registers.lock import alone
 from app.registers.rejects import RejectLimit, RejectsFile
-from app.registers.rows import Row
+from app.registers.rows import Change
 from app.registers.sorting import sorted_unique
-from app.registers.sources import Member, members
+from app.registers.sources import Member, in_order_of_dates, members
 from app.registers.writer import Applied, RegisterWriter, find_applied
 from app.schema import migrate_register, opened_register
 
@@ -37,6 +37,7 @@ class LoadRequest(NamedTuple):
     """What the operator asked for; what is None is found by looking at the files."""
 
     files: Sequence[str]
+    formats: Mapping[str, Format] = FORMATS
     format: str | None = None
     kind: Kind | None = None
     register: str | None = None
@@ -59,6 +60,8 @@ class LoadResult(NamedTuple):
     skipped: int
     rejects: str | None
     """Where the rejected records are; None if there are none."""
+    notes: Sequence[str]
+    """What the operator should know of the files."""
 
 
 class _Layout(NamedTuple):
@@ -77,7 +80,7 @@ def load(engine: Engine, state_dir: Path, request: LoadRequest, progress: Progre
 
 
 def _opened(files: Sequence[str]) -> Generator[Member]:
-    for file in files:
+    for file in in_order_of_dates(files, str):
         yield from members(file)
 
 
@@ -122,6 +125,7 @@ def _load(
         mode=request.mode,
         format=layout.format.name,
         rejects=str(rejects_path) if rejects.rejected else None,
+        notes=rejects.notes,
         **counts,
     )
 
@@ -149,11 +153,11 @@ def _layout_of(member: Member, request: LoadRequest) -> _Layout:
     seen: Kind | None
     if request.format is None:
         try:
-            format_, seen = recognise(member.head)
+            format_, seen = recognise(member.head, request.formats)
         except FileFault as fault:
             raise FileFault(fault.reason, member.name) from None
     else:
-        format_ = FORMATS[request.format]
+        format_ = request.formats[request.format]
         seen = format_.recognise(member.head)
     kind = seen or request.kind
     if kind is None:
@@ -183,7 +187,7 @@ class _Reader:
         self._progress = progress
         self.loaded = 0
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[Change]:
         for member in self._opened:
             if _layout_of(member, self._request) != self.layout:
                 raise FileFault(
@@ -198,7 +202,7 @@ class _Reader:
                 raise FileFault(fault.reason, fault.name or member.name) from None
             self._progress(member)
 
-    def _rows_of(self, member: Member) -> Iterator[Row]:
+    def _rows_of(self, member: Member) -> Iterator[Change]:
         for row in self.layout.format.rows(member.stream, self.layout.kind, self.rejects):
             if self.loaded % _ROWS_BETWEEN_PROGRESS == 0:
                 self._progress(member)

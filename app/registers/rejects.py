@@ -52,6 +52,7 @@ class RejectsFile:
         self.path = path
         self.rejected = 0
         self.skipped = 0
+        self.notes: list[str] = []
         self.file_name = ""
         self._limit = limit
         self._file: Any = None
@@ -69,6 +70,10 @@ class RejectsFile:
     def skip(self, line: int, reason: str) -> None:
         """Count a record that has nothing to do here."""
         self.skipped += 1
+
+    def note(self, text: str) -> None:
+        """Keep what the operator should know of the file."""
+        self.notes.append(f"{self.file_name}: {text}")
 
     def require_few(self, loaded: int) -> None:
         """Raise TooManyRejects if the whole load has more than the limit allows."""

@@ -7,14 +7,15 @@ import gzip
 import io
 import lzma
 import os
+import re
 import struct
 import sys
 import zipfile
 import zlib
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, TypeVar, cast
 
 from app.registers.formats.interface import HEAD_BYTES, FileFault
 
@@ -28,6 +29,11 @@ _UNREAD_CONTAINERS = {
     b"7z\xbc\xaf\x27\x1c": "7-Zip",
 }
 _DATA_ENDINGS = (".csv", ".tsv", ".json", ".ndjson", ".jsonl")
+_DATED_NAME = re.compile(
+    r"(?P<what>bulk|delta)-light-vehicle_(?P<day>[0-9]{2})-(?P<month>[0-9]{2})-(?P<year>[0-9]{4})"
+    r"[^/\\]*\Z",
+    re.IGNORECASE,
+)
 _IS_ENCRYPTED = 0x1
 _NAMES_SHOWN = 5
 # What the standard library raises over a container that is cut off or damaged.
@@ -43,6 +49,9 @@ _CONTAINER_FAULTS = (
     zipfile.BadZipFile,
     zipfile.LargeZipFile,
 )
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +162,24 @@ def _data_members(infos: list[zipfile.ZipInfo], path: str) -> list[zipfile.ZipIn
             f"It has {len(files)} files{': ' if shown else ''}{shown}.",
             path,
         )
-    return data
+    return in_order_of_dates(data, lambda info: info.filename)
+
+
+def in_order_of_dates(files: Sequence[T], name_of: Callable[[T], str]) -> list[T]:
+    """Return files of the DVSA by the date in their names, a bulk before deltas (formats 2).
+
+    Those dates do not sort as texts: of 30-06-2025 and 01-07-2025 the latter must be applied
+    last, whatever order they are given in. Unless all files have such a name, they stay as given.
+    """
+    dates = [_DATED_NAME.search(name_of(file)) for file in files]
+
+    def place(each: tuple[re.Match[str] | None, T]) -> tuple[str, ...]:
+        date = each[0]
+        return (date["year"], date["month"], date["day"], date["what"].lower()) if date else ()
+
+    if None in dates:
+        return list(files)
+    return [file for _, file in sorted(zip(dates, files, strict=True), key=place)]
 
 
 def _is_ignored(member_name: str) -> bool:

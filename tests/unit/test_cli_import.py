@@ -25,6 +25,7 @@ def test_a_load_tells_what_it_did(cli):
         "rejected": 0,
         "skipped": 0,
         "rejects": None,
+        "notes": [],
     }
 
 

@@ -11,9 +11,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from app.registers.formats import FORMATS, FileFault, Kind
-from app.registers.rows import Row, VehicleRow
+from app.registers.rows import Change, VehicleRow
 
 MIB = 1024 * 1024
+
+
+Outcomes = tuple[list[Change], list[tuple[int, str, str]]]
+"""Rows, and line, reason and record of rejects."""
 
 
 class Heard:
@@ -28,8 +32,11 @@ class Heard:
     def skip(self, line: int, reason: str) -> None:
         raise AssertionError(f"line {line} skipped: {reason}")
 
+    def note(self, text: str) -> None:
+        raise AssertionError(text)
 
-def read(data: bytes, kind: Kind = Kind.VEHICLES) -> tuple[list[Row], list[tuple[int, str, str]]]:
+
+def read(data: bytes, kind: Kind = Kind.VEHICLES) -> Outcomes:
     heard = Heard()
     rows = list(FORMATS["native-csv"].rows(io.BytesIO(data), kind, heard))
     return rows, heard.rejects

@@ -9,9 +9,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from app.registers.formats import FORMATS, FileFault, Kind
-from app.registers.rows import FineRow, Row, VehicleRow
+from app.registers.rows import Change, FineRow, VehicleRow
 
 MIB = 1024 * 1024
+
+
+Outcomes = tuple[list[Change], list[tuple[int, str, str]]]
+"""Rows, and line, reason and record of rejects."""
 
 
 class Heard:
@@ -26,14 +30,17 @@ class Heard:
     def skip(self, line: int, reason: str) -> None:
         raise AssertionError(f"line {line} skipped: {reason}")
 
+    def note(self, text: str) -> None:
+        raise AssertionError(text)
 
-def read(data: bytes, kind: Kind = Kind.VEHICLES) -> tuple[list[Row], list[tuple[int, str, str]]]:
+
+def read(data: bytes, kind: Kind = Kind.VEHICLES) -> Outcomes:
     heard = Heard()
     rows = list(FORMATS["native-ndjson"].rows(io.BytesIO(data), kind, heard))
     return rows, heard.rejects
 
 
-def outcome(data: bytes, kind: Kind = Kind.VEHICLES) -> Row | str:
+def outcome(data: bytes, kind: Kind = Kind.VEHICLES) -> Change | str:
     """Return what became of one line: a row, or why not."""
     rows, rejects = read(data, kind)
     assert len(rows) + len(rejects) == 1

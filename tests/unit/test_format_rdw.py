@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.registers.formats import FORMATS, FileFault, Kind, recognise
-from app.registers.rows import Row, VehicleRow
+from app.registers.rows import Change, VehicleRow
 from app.registers.sources import members
 
 SAMPLES = Path(__file__).parents[3] / "shared" / "samples"
@@ -33,6 +33,9 @@ class Heard:
 
     def skip(self, line: int, reason: str) -> None:
         raise AssertionError(f"line {line} skipped: {reason}")
+
+    def note(self, text: str) -> None:
+        raise AssertionError(text)
 
 
 def outcome(*fields: str, header: str = COLUMNS) -> VehicleRow | str:
@@ -163,7 +166,7 @@ def test_samples(name: str, rejects: list[tuple[int, str]]) -> None:
     expected = json.loads((SAMPLES / "expected.json").read_text())
     (wanted,) = (each for each in expected["files"] if each["path"].endswith(f"rdw/{name}"))
     heard = Heard()
-    rows: list[Row] = []
+    rows: list[Change] = []
     for member in members(str(SAMPLES / "rdw" / name)):
         format_, kind = recognise(member.head)
         assert format_ is RDW

@@ -18,6 +18,20 @@ from app.registers.formats import FORMATS, HEAD_BYTES, FileFault, Kind, recognis
         (b"make,registration\n", "native-csv"),
         (b"registration", "native-csv"),
         (b'{"registration": "AB1", "x": {}}\n', "native-ndjson"),
+        (b'[{"kenteken": "AB1", "x": {}}]', "rdw-json"),
+        (b'[\n {\n  "voertuigsoort": "x"\n },\n {\n  "kenteken": "AB1",\n', "rdw-json"),
+        (b'{"kenteken": "AB1", "x": {}}\n', "rdw-json"),
+        (b'{"registration": "AB1", "make": "X", "firstUsedDate": null}\n', "dvsa"),
+        (b'{"registration": "AB1", "modification": "DELETED"}\n', "dvsa"),
+        (b'{\n  "registration": "AB1",\n  "primaryColour": "Blue"\n}\n{\n', "dvsa"),
+        (b'{"errors": []}\n{"registrationNumber": "AB1"}\n', "dvla"),
+        (b'[{"registrationNumber": "AB1"}]', "dvla"),
+        (b"H0001I123001L000123202506300615#\r\n", "mid"),
+        (b"\r\nB0001I123001L000124202506300000#\r\n", "mid"),
+        (b"PN123" + b" " * 1190 + b"#\r\n", "mid"),
+        (b"State,Plate,Summons Number\n", "nyc-csv"),
+        (b'"Summons Number"\t"PLATE"\t"state"\r', "nyc-csv"),
+        (b'[{"plate": "AB1"}, {"state": "NY", "summons_number": "1"}]', "nyc-json"),
         (b'{"x":1,"registration":"","y":2}\n', "native-ndjson"),
     ],
 )
@@ -34,7 +48,18 @@ def test_header_as_long_as_the_head() -> None:
 
 @pytest.mark.parametrize(
     "head",
-    [b"plate,make\n", b"[1, 2]", b'{"plate": "AB1"}', b" \n", b"<html>", b'"registration', b"\0"],
+    [
+        b"plate,make\n",
+        b"plate,state\n",
+        b"H0001\n",
+        b"[]",
+        b"[1, 2]",
+        b'{"plate": "AB1"}',
+        b" \n",
+        b"<html>",
+        b'"registration',
+        b"\0",
+    ],
 )
 def test_no_format(head: bytes) -> None:
     """A file that fits none is refused, and every format and its key are named."""
@@ -53,14 +78,36 @@ def test_utf_16() -> None:
 
 
 def test_table_of_formats() -> None:
-    """The table's names are the formats' own; all three hold snapshots of their register."""
+    """The table's names are the formats' own, and each has the register of its agency (D25)."""
     assert {name: each.name for name, each in FORMATS.items()} == {name: name for name in FORMATS}
-    registers = {name: each.register for name, each in FORMATS.items() if each.snapshot}
-    assert registers.items() >= {
-        ("native-csv", "native"),
-        ("native-ndjson", "native"),
-        ("rdw-csv", "rdw"),
+    assert {name: each.register for name, each in FORMATS.items()} == {
+        "native-csv": "native",
+        "native-ndjson": "native",
+        "rdw-csv": "rdw",
+        "rdw-json": "rdw",
+        "dvsa": "dvsa",
+        "dvla": "dvla",
+        "mid": "mid",
+        "nyc-csv": "nyc",
+        "nyc-json": "nyc",
     }
+
+
+def test_snapshots() -> None:
+    """All files are the whole truth but those of the MID, and a delta of the DVSA (D28)."""
+    bulk = b'{"registration": "AB1", "motTests": []}'
+    delta = b'{"registration": "AB1", "%s": "UPDATED", "motTests": []}'
+    assert {name for name, each in FORMATS.items() if not each.is_snapshot(bulk)} == {"mid"}
+    for member in (b"modification", b"last_modification", b"lastModification"):
+        for head in (delta % member, b"[" + delta % member, (delta % member)[:-2]):
+            assert recognise(head)[0].name == "dvsa"
+            assert not FORMATS["dvsa"].is_snapshot(head)
+
+
+def test_a_first_record_longer_than_the_head() -> None:
+    """One record can be hundreds of kilobytes: its first members tell."""
+    head = b'{"registration": "AB1", "motTests": [{"defects": [' + b'{"text": "x"}, ' * HEAD_BYTES
+    assert recognise(head[:HEAD_BYTES])[0].name == "dvsa"
 
 
 @settings(max_examples=300, deadline=None)

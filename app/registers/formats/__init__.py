@@ -1,5 +1,9 @@
 """The formats of register files: bytes in; rows, or a reasoned rejection, out."""
 
+from collections.abc import Mapping
+
+from app.registers.formats.dvla import Dvla
+from app.registers.formats.dvsa import Dvsa
 from app.registers.formats.interface import (
     HEAD_BYTES,
     FileFault,
@@ -8,10 +12,13 @@ from app.registers.formats.interface import (
     Report,
     RowFault,
 )
+from app.registers.formats.mid import Mid
 from app.registers.formats.native import NativeCsv, NativeNdjson
-from app.registers.formats.rdw import RdwCsv
+from app.registers.formats.nyc import DEFAULT_STATE, NycCsv, NycJson
+from app.registers.formats.rdw import RdwCsv, RdwJson
 
 __all__ = [
+    "DEFAULT_STATE",
     "FORMATS",
     "HEAD_BYTES",
     "FileFault",
@@ -19,24 +26,41 @@ __all__ = [
     "Kind",
     "Report",
     "RowFault",
+    "formats_of",
     "recognise",
 ]
 
-# The first that recognises a file gets it: our own, whose names are the most common, come last.
-_ALL: tuple[Format, ...] = (RdwCsv(), NativeNdjson(), NativeCsv())
-FORMATS: dict[str, Format] = {each.name: each for each in _ALL}
+
+def formats_of(state: str = DEFAULT_STATE) -> dict[str, Format]:
+    """Return all formats by name; those of NYC read the plates of one state."""
+    # The first that recognises a file gets it: our own, whose names are the most common, come last.
+    formats: tuple[Format, ...] = (
+        RdwCsv(),
+        RdwJson(),
+        Dvsa(),
+        Dvla(),
+        Mid(),
+        NycCsv(state),
+        NycJson(state),
+        NativeNdjson(),
+        NativeCsv(),
+    )
+    return {each.name: each for each in formats}
 
 
-def recognise(head: bytes) -> tuple[Format, Kind]:
+FORMATS = formats_of()
+
+
+def recognise(head: bytes, formats: Mapping[str, Format] = FORMATS) -> tuple[Format, Kind]:
     """Return the format and the kind of a file by its first bytes, decompressed.
 
     Raises FileFault that names what was looked for.
     """
-    for each in FORMATS.values():
+    for each in formats.values():
         kind = each.recognise(head)
         if kind is not None:
             return each, kind
-    looked_for = "; ".join(f"{each.name}, {each.looked_for}" for each in FORMATS.values())
+    looked_for = "; ".join(f"{each.name}, {each.looked_for}" for each in formats.values())
     raise FileFault(f"The file fits no format. Looked for: {looked_for}.{_hint(head)}")
 
 

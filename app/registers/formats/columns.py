@@ -23,7 +23,7 @@ class Column:
     label: str
     """How messages call it."""
     names: frozenset[str]
-    """Its names, normalised."""
+    """Its names, folded as the layout folds them."""
     read: Callable[[str], Any]
     """Takes the text as it stands, empty if missing; raises RowFault."""
     required: bool = False
@@ -39,6 +39,8 @@ class Layout:
 
     columns: tuple[Column, ...]
     finish: Callable[[Iterable[Any]], Row]
+    fold: Callable[[str], str] = normalised
+    """In what form names are compared."""
 
     @property
     def reads(self) -> tuple[Callable[[str], Any], ...]:
@@ -50,7 +52,7 @@ class Layout:
 
         Raises FileFault for a required column that is missing and any that is there twice.
         """
-        names = [normalised(name) for name in header]
+        names = [self.fold(name) for name in header]
         return [_place(column, names) for column in self.columns]
 
 

@@ -9,7 +9,7 @@ from operator import call, itemgetter
 from typing import BinaryIO
 
 from app.registers.formats.columns import Layout, normalised
-from app.registers.formats.interface import FileFault, Report, RowFault
+from app.registers.formats.interface import FileFault, Report, RowFault, RowSkip
 from app.registers.formats.lines import LINE_BYTES_MAX, Overlong, blocks, windows_1252
 from app.registers.rows import Row
 
@@ -24,8 +24,8 @@ class Table:
     FileFault for a quote that is never closed, which one open over the limit counts as.
     """
 
-    def __init__(self, stream: BinaryIO, report: Report) -> None:
-        """Read the header; the separator is the one that it has the most of, outside quotes."""
+    def __init__(self, stream: BinaryIO, report: Report, separator: str | None = None) -> None:
+        """Read the header; the separator, unless told, is what it has the most of unquoted."""
         # NOTE: this limit is the process's and on a field; a record's own limit comes first.
         csv.field_size_limit(2 * LINE_BYTES_MAX)
         self._report = report
@@ -40,7 +40,8 @@ class Table:
             self._line, self._text = next(self._numbered, (0, "-"))
         if not self._line:
             raise FileFault("The file has no header.")
-        self._separator = max(_SEPARATORS, key=_QUOTED.sub("", self._text).count)
+        unquoted = _QUOTED.sub("", self._text)
+        self._separator = separator or max(_SEPARATORS, key=unquoted.count)
         self._reader = csv.reader(self._quoted_lines(), delimiter=self._separator, strict=True)
         try:
             self.header = self._fields()
@@ -70,6 +71,10 @@ class Table:
         """Report the record that was given out last."""
         text = "\n".join([self._text, *self._continued]) if '"' in self._text else self._text
         self._report.reject(self._line, reason, _decoded([text])[0])
+
+    def skip(self, reason: str) -> None:
+        """Report that the record that was given out last has nothing to do here."""
+        self._report.skip(self._line, reason)
 
     def _reject_ragged(self, found: int) -> None:
         self.reject(f"{found} fields where the header has {len(self.header)}")
@@ -151,9 +156,11 @@ def header_names(head: bytes) -> frozenset[str]:
         return frozenset()
 
 
-def rows(stream: BinaryIO, layout: Layout, report: Report) -> Iterator[Row]:
+def rows(
+    stream: BinaryIO, layout: Layout, report: Report, separator: str | None = None
+) -> Iterator[Row]:
     """Read a delimited file by its header. Raises FileFault (D28)."""
-    table = Table(stream, report)
+    table = Table(stream, report, separator)
     places = layout.places(table.header)
     table.wanted = max(places) + 1
     # A missing column is read from the empty field that is put at the end of each record.
@@ -164,6 +171,8 @@ def rows(stream: BinaryIO, layout: Layout, report: Report) -> Iterator[Row]:
             row = finish(map(call, reads, pick(fields)))
         except RowFault as fault:
             table.reject(str(fault))
+        except RowSkip as skip:
+            table.skip(str(skip))
         else:
             yield row
 
@@ -175,6 +184,9 @@ class _Unheard:
         pass
 
     def skip(self, line: int, reason: str) -> None:
+        pass
+
+    def note(self, text: str) -> None:
         pass
 
 

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import BinaryIO, Protocol
 
 from app.errors import OperatorError
-from app.registers.rows import Row
+from app.registers.rows import Change
 
 HEAD_BYTES = 64 * 1024
 """How much of a file, decompressed, a format is recognised by."""
@@ -39,6 +39,16 @@ class RowFault(Exception):
     """A fault of one record; the message is the reason that the rejects file gives."""
 
 
+class RowSkip(Exception):
+    """A valid record that has nothing to do here; the message is the reason."""
+
+
+def require_kind(format_name: str, kind: Kind, held: Kind) -> None:
+    """Raise FileFault if a format is asked for another kind than it holds."""
+    if kind != held:
+        raise FileFault(f"{format_name} holds {held}, no {kind}.")
+
+
 class Report(Protocol):
     """Takes the records that do not become rows."""
 
@@ -51,6 +61,9 @@ class Report(Protocol):
 
     def skip(self, line: int, reason: str) -> None:
         """Note a valid record that has nothing to do here."""
+
+    def note(self, text: str) -> None:
+        """Note something about the file that the operator should know."""
 
 
 class Format(Protocol):
@@ -65,17 +78,16 @@ class Format(Protocol):
         """The register its rows belong to unless the operator names another (D25)."""
 
     @property
-    def snapshot(self) -> bool:
-        """Whether a file is the whole truth, so that `--mode replace` may load it (D28)."""
-
-    @property
     def looked_for(self) -> str:
         """What a file is recognised by, in words that complete "looked for ..."."""
 
     def recognise(self, head: bytes) -> Kind | None:
         """Return what the file holds, judged by its first `HEAD_BYTES`, or None if not ours."""
 
-    def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Row]:
+    def is_snapshot(self, head: bytes) -> bool:
+        """Tell whether a file that begins so is the whole truth: `replace` may load it (D28)."""
+
+    def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Change]:
         """Read a file from its first byte; memory stays flat whatever its size.
 
         Raises FileFault at the fault, rows before it having been given out already.

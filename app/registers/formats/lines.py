@@ -6,7 +6,7 @@ from typing import BinaryIO, NamedTuple
 LINE_BYTES_MAX = 1024 * 1024
 """The limit of a physical record (formats 0.6): a missing newline must not eat memory."""
 BLOCK_BYTES = 256 * 1024
-_SHOWN_BYTES = 1000
+SHOWN_BYTES = 1000
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Windows-1252; the five bytes it leaves undefined stay C1 control characters.
 _WINDOWS_1252 = {
@@ -60,7 +60,7 @@ def _line_end(buffer: bytes) -> int:
 
 def _skip_line(stream: BinaryIO, buffer: bytes) -> tuple[Overlong, bytes]:
     """Read on to the end of the line that `buffer` begins with; return also what follows it."""
-    start = buffer[:_SHOWN_BYTES]
+    start = buffer[:SHOWN_BYTES]
     quotes = 0
     while (end := _line_end(buffer)) < 0:
         quotes += buffer.count(b'"')

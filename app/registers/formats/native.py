@@ -4,9 +4,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO
 
-from app.registers.formats import delimited, ndjson, values
+from app.registers.formats import delimited, json_rows, values
 from app.registers.formats.columns import Column, Layout, normalised
 from app.registers.formats.interface import Kind, Report, RowFault
+from app.registers.formats.json_stream import line_member_names
 from app.registers.rows import FineRow, PolicyRow, Row, VehicleRow
 
 _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -19,16 +20,19 @@ class NativeCsv:
 
     name = "native-csv"
     register = "native"
-    snapshot = True
     looked_for = "a CSV header with the column registration"
 
     def recognise(self, head: bytes) -> Kind | None:
         """Judge by the names of the columns."""
         return _kind(delimited.header_names(head))
 
+    def is_snapshot(self, head: bytes) -> bool:
+        """Each kind of a register may be loaded whole."""
+        return True
+
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Row]:
         """Read rows by the header."""
-        return delimited.rows(stream, _LAYOUTS[kind](), report)
+        return delimited.rows(stream, LAYOUTS[kind](), report)
 
 
 class NativeNdjson:
@@ -36,16 +40,19 @@ class NativeNdjson:
 
     name = "native-ndjson"
     register = "native"
-    snapshot = True
     looked_for = "one JSON object a line with the member registration"
 
     def recognise(self, head: bytes) -> Kind | None:
         """Judge by the names of the members of all records in the head."""
-        return _kind(ndjson.member_names(head))
+        return _kind(line_member_names(head))
+
+    def is_snapshot(self, head: bytes) -> bool:
+        """Each kind of a register may be loaded whole."""
+        return True
 
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Row]:
         """Read a row a line."""
-        return ndjson.rows(stream, _LAYOUTS[kind](), report)
+        return json_rows.rows(stream, LAYOUTS[kind](), report, only_lines=True)
 
 
 def vehicle_layout() -> Layout:
@@ -95,7 +102,7 @@ def fine_layout() -> Layout:
     return Layout(columns, _fine)
 
 
-_LAYOUTS: dict[Kind, Callable[[], Layout]] = {
+LAYOUTS: dict[Kind, Callable[[], Layout]] = {
     Kind.VEHICLES: vehicle_layout,
     Kind.POLICIES: policy_layout,
     Kind.FINES: fine_layout,

@@ -4,14 +4,15 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO
 
-from app.registers.formats import delimited
+from app.registers.formats import delimited, json_rows
 from app.registers.formats.columns import Column, Layout, normalised
-from app.registers.formats.interface import FileFault, Kind, Report
+from app.registers.formats.dates import american_date, compact_date, iso_time_date
+from app.registers.formats.interface import Kind, Report, require_kind
+from app.registers.formats.json_stream import member_names
 from app.registers.formats.memo import remembering
 from app.registers.formats.values import (
     MISSING,
     day,
-    iso_date,
     known_word,
     registration,
     stored_text,
@@ -24,9 +25,7 @@ _KEY = "Kenteken"
 _EXPIRY = "Vervaldatum APK"
 _PLACEHOLDERS = MISSING | {"niet geregistreerd", "n.v.t.", "geen verstrekking in open data"}
 _NO_DATES = _PLACEHOLDERS | {"0", "00000000"}
-_COMPACT = re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})")
-_AMERICAN = re.compile(r"([0-9]{2})/([0-9]{2})/([0-9]{4}) [0-9]{2}:[0-9]{2}:[0-9]{2} [AP]M")
-_ISO_TIME = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?")
+_TIME_OF_DAY = re.compile(r" [0-9]{2}:[0-9]{2}:[0-9]{2} [AP]M")
 
 
 class RdwCsv:
@@ -34,18 +33,41 @@ class RdwCsv:
 
     name = "rdw-csv"
     register = "rdw"
-    snapshot = True
     looked_for = f"a CSV header with the column {_KEY}"
 
     def recognise(self, head: bytes) -> Kind | None:
         """Return vehicles if there is a column Kenteken."""
         return Kind.VEHICLES if normalised(_KEY) in delimited.header_names(head) else None
 
+    def is_snapshot(self, head: bytes) -> bool:
+        """A file is the whole register."""
+        return True
+
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Row]:
         """Read vehicles; nothing but the key is required (formats 1)."""
-        if kind != Kind.VEHICLES:
-            raise FileFault(f"{self.name} holds vehicles, no {kind}.")
+        require_kind(self.name, kind, Kind.VEHICLES)
         return delimited.rows(stream, vehicle_layout(), report)
+
+
+class RdwJson:
+    """The SODA JSON; its members are named as the columns, those without a value left out."""
+
+    name = "rdw-json"
+    register = "rdw"
+    looked_for = f"JSON objects with the member {normalised(_KEY)}"
+
+    def recognise(self, head: bytes) -> Kind | None:
+        """Return vehicles if there is a member kenteken."""
+        return Kind.VEHICLES if normalised(_KEY) in member_names(head) else None
+
+    def is_snapshot(self, head: bytes) -> bool:
+        """The files of a load, which may be pages, are the whole register."""
+        return True
+
+    def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Row]:
+        """Read vehicles as from the CSV."""
+        require_kind(self.name, kind, Kind.VEHICLES)
+        return json_rows.rows(stream, vehicle_layout(), report)
 
 
 def vehicle_layout() -> Layout:
@@ -91,11 +113,7 @@ def _expiry(text: str) -> str | None:
 
 
 def _date(text: str) -> str | None:
-    if match := _COMPACT.fullmatch(text):
-        return iso_date("-".join(match.groups()))
-    if match := _AMERICAN.fullmatch(text):
-        month, of_month, year = match.groups()
-        return iso_date(f"{year}-{month}-{of_month}")
-    if match := _ISO_TIME.fullmatch(text):
-        return iso_date(match[1])
-    return None
+    day_of_time = len("MM/DD/YYYY")
+    if _TIME_OF_DAY.fullmatch(text[day_of_time:]):
+        return american_date(text[:day_of_time])
+    return compact_date(text) or iso_time_date(text)

@@ -1,0 +1,74 @@
+"""DVLA, Vehicle Enquiry Service of Great Britain: stored answers (formats 3).
+
+There is no bulk file: the container, NDJSON or an array of answer bodies, is ours.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, BinaryIO
+
+from app.registers.formats import json_rows
+from app.registers.formats.columns import Column, Layout, normalised
+from app.registers.formats.interface import Kind, Report, require_kind
+from app.registers.formats.json_stream import member_names
+from app.registers.formats.values import day, known_word, registration, text, year
+from app.registers.rows import Row, VehicleRow
+
+_KEY = "registrationNumber"
+_TAX_STATUSES = {
+    "taxed": "taxed",
+    "untaxed": "untaxed",
+    "not taxed for on road use": "untaxed",
+    "sorn": "sorn",
+}
+
+
+class Dvla:
+    """Answers; an error body among them is one reject."""
+
+    name = "dvla"
+    register = "dvla"
+    looked_for = f"JSON objects with the member {_KEY}"
+
+    def recognise(self, head: bytes) -> Kind | None:
+        """Return vehicles if there is a member registrationNumber."""
+        return Kind.VEHICLES if normalised(_KEY) in member_names(head) else None
+
+    def is_snapshot(self, head: bytes) -> bool:
+        """A collection may be all that the operator has asked for."""
+        return True
+
+    def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Row]:
+        """Read vehicles; nothing but the key is required."""
+        require_kind(self.name, kind, Kind.VEHICLES)
+        return json_rows.rows(stream, vehicle_layout(), report)
+
+
+def vehicle_layout() -> Layout:
+    """Return the members we use; status and due date of the tax are always written together."""
+    columns = (
+        _column(_KEY, lambda _: registration),
+        _column("make", text),
+        _column("yearOfManufacture", year),
+        _column("colour", text),
+        _column("motExpiryDate", day),
+        _column("taxStatus", lambda label: known_word(label, _TAX_STATUSES)),
+        _column("taxDueDate", day),
+    )
+    return Layout(columns, _vehicle)
+
+
+def _column(label: str, reader_for: Callable[[str], Callable[[str], Any]]) -> Column:
+    return Column(label, frozenset([normalised(label)]), reader_for(label))
+
+
+def _vehicle(values: Iterable[Any]) -> VehicleRow:
+    plate, make, year, color, mot_expiry, tax_status, tax_due = values
+    return VehicleRow(
+        plate,
+        make,
+        year=year,
+        color=color,
+        mot_expiry=mot_expiry,
+        tax_status=tax_status,
+        tax_due=tax_due,
+    )

@@ -1,0 +1,171 @@
+"""Parts a stream into the JSON values that it holds, in bounded memory."""
+
+import re
+from typing import BinaryIO
+
+from app.registers.formats.interface import FileFault
+from app.registers.formats.lines import BLOCK_BYTES, LINE_BYTES_MAX, SHOWN_BYTES, Overlong
+
+_BLANKS = b" \t\r\n"
+_BLANK = re.compile(rb"[ \t\r\n]*+")
+_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+(")?|[{}\[\]]', re.DOTALL)
+_REST_OF_STRING = re.compile(rb'(?:[^"\\]++|\\.)*+(")?', re.DOTALL)
+_SCALAR = re.compile(rb'[^\s,:\[\]{}"]++')
+_FIRST_NAME = re.compile(rb'\{[ \t\r\n]*+"[^"\\]{1,100}+"')
+
+
+class Splitter:
+    """Values that stand one after the other or in an array, held about one at a time.
+
+    `find` goes to the next value; then `measure`, or `guess` if it turns out right, gives it.
+    """
+
+    def __init__(self, start: bytes, stream: BinaryIO) -> None:
+        """Take a stream whose beginning has been read."""
+        self._text = start
+        self._stream = stream
+        self._start = 0
+        self._end = 0
+        self._line_here = 1
+        self._in_array = False
+        self._first_name = b""
+        self.line = 1
+        """The line on which the current value begins."""
+
+    def find(self) -> bool:
+        """Go to the next value; False at the end. Raises FileFault."""
+        byte = self._next_byte()
+        if self._in_array and byte == b",":
+            byte = self._next_byte(pass_over=1)
+            if byte == b"]":
+                raise self.broken()
+        elif self._in_array and byte != b"]" and byte:
+            raise self.broken()
+        if self._in_array and byte == b"]":
+            self._in_array = False
+            byte = self._next_byte(pass_over=1)
+        # More arrays may follow: the pages of an answer, put into one file.
+        while not self._in_array and byte == b"[":
+            byte = self._next_byte(pass_over=1)
+            self._in_array = byte != b"]"
+            if byte == b"]":
+                byte = self._next_byte(pass_over=1)
+        if self._in_array and not byte:
+            raise FileFault("The JSON array is cut off.")
+        self.line = self._line_here
+        return bool(byte)
+
+    def guess(self) -> bytes:
+        """Return what stands before the next object that begins as another one did, if any."""
+        if not self._first_name:
+            return b""
+        end = self._text.find(self._first_name, self._start + 1)
+        text = self._text[self._start : end].rstrip(_BLANKS) if end >= 0 else b""
+        if self._in_array:
+            text = text.removesuffix(b",").rstrip(_BLANKS)
+        self._end = self._start + len(text)
+        return text if len(text) <= LINE_BYTES_MAX else b""
+
+    def measure(self) -> bytes | Overlong:
+        """Return the current value up to where its brackets are closed. Raises FileFault."""
+        if self._text[self._start] not in b'{["':
+            return self._scalar()
+        brackets, scanned, overlong = Brackets(), 0, None
+        while (end := brackets.end(self._text, self._start + scanned)) < 0:
+            scanned = brackets.scanned - self._start
+            if overlong is None and scanned > LINE_BYTES_MAX:
+                overlong = self._overlong()
+            if overlong is not None:
+                self._go_to(brackets.scanned)
+                scanned = 0
+            if not self._read_on():
+                raise FileFault("The JSON is cut off.")
+        self._end = end
+        if end - self._start > LINE_BYTES_MAX:
+            overlong = self._overlong()
+        if overlong is not None:
+            return overlong
+        name = _FIRST_NAME.match(self._text, self._start)
+        self._first_name = name[0] if name else b""
+        return self._text[self._start : end]
+
+    def broken(self) -> FileFault:
+        """Return the fault of a text that is no JSON at the current value."""
+        return FileFault(f"The JSON is broken at line {self._line_here}.")
+
+    def _scalar(self) -> bytes:
+        """Return a number or a word."""
+        while (match := _SCALAR.match(self._text, self._start)) is not None:
+            self._end = match.end()
+            length = self._end - self._start
+            if self._end < len(self._text) or length > LINE_BYTES_MAX or not self._read_on():
+                return match[0][:LINE_BYTES_MAX]
+        raise self.broken()
+
+    def _next_byte(self, pass_over: int = 0) -> bytes:
+        """Go over the current value and blanks; return what follows, nothing at the end."""
+        self._end += pass_over
+        while True:
+            blank = _BLANK.match(self._text, self._end)
+            place = blank.end() if blank else self._end
+            if place < len(self._text):
+                self._go_to(place)
+                return self._text[place : place + 1]
+            # A CR at the very end may be half of a CRLF.
+            self._go_to(place - self._text.endswith(b"\r", self._end))
+            if not self._read_on():
+                self._go_to(len(self._text))
+                return b""
+
+    def _go_to(self, place: int) -> None:
+        ends = self._text.count(b"\n", self._start, place)
+        if b"\r" in self._text:
+            ends += self._text.count(b"\r", self._start, place)
+            ends -= self._text.count(b"\r\n", self._start, place)
+        self._line_here += ends
+        self._start = self._end = place
+
+    def _read_on(self) -> bool:
+        """Read more, and let go of what is before the current value; False at the end."""
+        chunk = self._stream.read(BLOCK_BYTES)
+        self._text = self._text[self._start :] + chunk
+        self._end -= self._start
+        self._start = 0
+        return bool(chunk)
+
+    def _overlong(self) -> Overlong:
+        return Overlong(self._text[self._start : self._start + SHOWN_BYTES], 0)
+
+
+class Brackets:
+    """Finds the end of an object, an array or a string that may be given in pieces."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._in_string = False
+        self.scanned = 0
+        """Where to go on if the end was not found."""
+
+    def end(self, text: bytes, start: int) -> int:
+        """Return where the value ends, -1 if not within this text."""
+        if self._in_string:
+            rest = _REST_OF_STRING.match(text, start)
+            start = self.scanned = rest.end() if rest else start
+            if rest is None or not rest[1]:
+                return -1
+            self._in_string = False
+            if not self._depth:
+                return start
+        for token in _TOKEN.finditer(text, start):
+            first = token[0][:1]
+            if first == b'"':
+                self._in_string = not token[1]
+            else:
+                self._depth += 1 if first in b"{[" else -1
+            if self._in_string:
+                self.scanned = token.end()
+                return -1
+            if self._depth <= 0:
+                return token.end()
+        self.scanned = len(text)
+        return -1

@@ -1,0 +1,53 @@
+"""Any other CSV, as a mapping file says."""
+
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from app.registers.formats import delimited
+from app.registers.formats.columns import Layout
+from app.registers.formats.interface import Kind, Report, require_kind
+from app.registers.formats.mapping import FileMapping, folded_name
+from app.registers.formats.native import LAYOUTS
+from app.registers.rows import Row
+
+
+class MappedCsv:
+    """CSV with a header whose columns a mapping names; never recognised, always told."""
+
+    name = "mapped"
+    looked_for = "a CSV header"
+
+    def __init__(self, mapping: FileMapping) -> None:
+        self._mapping = mapping
+
+    @property
+    def register(self) -> str:
+        """The register that the mapping names, empty if none."""
+        return self._mapping.register or ""
+
+    def recognise(self, head: bytes) -> Kind | None:
+        """Return the mapping's kind: the operator says what the file is."""
+        return self._mapping.kind
+
+    def is_snapshot(self, head: bytes) -> bool:
+        """The operator says so by `--mode replace`."""
+        return True
+
+    def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Row]:
+        """Read rows; every column that the mapping names must be there."""
+        require_kind(self.name, kind, self._mapping.kind)
+        layout = Layout(self._mapping.layout_columns(), LAYOUTS[kind]().finish, folded_name)
+        return delimited.rows(stream, layout, _Discreet(report), self._mapping.delimiter)
+
+
+class _Discreet:
+    """Reports without the records: whose names are in the other columns, nobody knows (D25)."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self.skip = report.skip
+        self.note = report.note
+
+    def reject(self, line: int, reason: str, record: str) -> None:
+        """Pass on where and why."""
+        self._report.reject(line, reason, "")

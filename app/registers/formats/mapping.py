@@ -1,0 +1,240 @@
+"""Mapping files: how the columns of any CSV become our members, written by the operator.
+
+Every mistake is found before a register file is opened.
+"""
+
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any, NoReturn
+
+from app.config import is_register_name
+from app.errors import OperatorError
+from app.registers.formats.columns import Column
+from app.registers.formats.interface import Kind, RowFault
+from app.registers.formats.native import LAYOUTS
+
+_MEMBERS = {"kind", "register", "delimiter", "date_format", "columns", "constants", "words"}
+_DATE_PARTS = {"YYYY": "(?P<year>[0-9]{4})", "MM": "(?P<month>[0-9]{2})", "DD": "(?P<day>[0-9]{2})"}
+_ISO_FORMAT = "YYYY-MM-DD"
+_DATES = frozenset(
+    "motExpiry firstRegistered taxDue validFrom validTo cancelledOn issuedOn settledOn "
+    "lastUpdated".split()
+)
+_NO_DELIMITERS = '"\r\n'
+
+
+class MappingFault(OperatorError):
+    """A mistake in a mapping file; names the file and the member."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileMapping:
+    """What a mapping file says, checked.
+
+    `columns` names the file's column of each of our members, `constants` the text that a member
+    has in every row; `words` has for some members what the file's words, in lower case, mean.
+    """
+
+    kind: Kind
+    register: str | None
+    delimiter: str | None
+    columns: Mapping[str, str]
+    constants: Mapping[str, str]
+    words: Mapping[str, Mapping[str, str]]
+    date_format: str
+
+    def layout_columns(self) -> tuple[Column, ...]:
+        """Return the native columns of the kind, reading what this file has for them.
+
+        They remember what they read: make them anew for each file.
+        """
+        return tuple(map(self._column, LAYOUTS[self.kind]().columns))
+
+    def _column(self, native: Column) -> Column:
+        if native.label in self.constants:
+            constant = self.constants[native.label]
+            return Column(native.label, frozenset(), lambda _: native.read(constant))
+        if native.label not in self.columns:
+            return Column(native.label, frozenset(), native.read)
+        name = self.columns[native.label]
+        return Column(name, frozenset([folded_name(name)]), self._reader(native), required=True)
+
+    def _reader(self, native: Column) -> Callable[[str], Any]:
+        """Put our words and dates in the place of the file's, and read those."""
+        read = native.read
+        if native.label in _DATES and self.date_format != _ISO_FORMAT:
+            read = _of_dates(date_pattern(self.date_format), read)
+        words = self.words.get(native.label)
+        if words:
+            read = _of_words(words, native.read, read)
+        return read
+
+
+def folded_name(name: str) -> str:
+    """Return the form in which this file's names of columns are compared: any case, trimmed."""
+    return name.strip().casefold()
+
+
+def _of_dates(pattern: re.Pattern[str], read: Callable[[str], Any]) -> Callable[[str], Any]:
+    def read_date(text: str) -> Any:
+        match = pattern.fullmatch(text.strip())
+        return read("{year}-{month}-{day}".format(**match.groupdict()) if match else text)
+
+    return read_date
+
+
+def _of_words(
+    words: Mapping[str, str], read_ours: Callable[[str], Any], read_other: Callable[[str], Any]
+) -> Callable[[str], Any]:
+    def read_word(text: str) -> Any:
+        ours = words.get(text.strip().lower())
+        return read_other(text) if ours is None else read_ours(ours)
+
+    return read_word
+
+
+def date_pattern(form: str) -> re.Pattern[str]:
+    """Return the pattern of a form such as `DD.MM.YYYY`; raises ValueError for another one."""
+    parts = re.split("(YYYY|MM|DD)", form)
+    pattern = "".join(_DATE_PARTS.get(part, re.escape(part)) for part in parts)
+    if sorted(parts[1::2]) != sorted(_DATE_PARTS) or re.search("[A-Za-z0-9]", "".join(parts[::2])):
+        raise ValueError(form)
+    return re.compile(pattern)
+
+
+def read_mapping(path: Path) -> FileMapping:
+    """Read and check a mapping file (TOML). Raises MappingFault."""
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise MappingFault(f"{path}: The file cannot be read: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise MappingFault(f"{path}: The file is no TOML: {error}.") from error
+    return _Checked(path, document).mapping()
+
+
+class _Checked:
+    """A mapping file's document; every look at it raises MappingFault for what cannot be."""
+
+    def __init__(self, path: Path, document: dict[str, Any]) -> None:
+        self._path = path
+        self._document = document
+        self._native: dict[str, Column] = {}
+
+    def mapping(self) -> FileMapping:
+        for member in self._document:
+            if member not in _MEMBERS:
+                self._fail(member, f"unknown; there are {', '.join(sorted(_MEMBERS))}")
+        kind = self._kind()
+        self._native = {column.label: column for column in LAYOUTS[kind]().columns}
+        columns = self._columns()
+        return FileMapping(
+            kind=kind,
+            register=self._register(),
+            delimiter=self._delimiter(),
+            columns=columns,
+            constants=self._constants(columns),
+            words=self._words(columns),
+            date_format=self._date_format(),
+        )
+
+    def _kind(self) -> Kind:
+        kind = self._document.get("kind")
+        if kind not in list(Kind):
+            self._fail("kind", f"must be one of {', '.join(Kind)}")
+        return Kind(kind)
+
+    def _register(self) -> str | None:
+        name = self._text("register")
+        if name is not None and not is_register_name(name):
+            self._fail("register", "must be 1 to 30 of a-z, 0-9 and _, a letter first")
+        return name
+
+    def _delimiter(self) -> str | None:
+        delimiter = self._text("delimiter")
+        if delimiter is not None and (len(delimiter) != 1 or delimiter in _NO_DELIMITERS):
+            self._fail("delimiter", "must be one character, neither a quote nor a line end")
+        return delimiter
+
+    def _date_format(self) -> str:
+        form = self._text("date_format") or _ISO_FORMAT
+        try:
+            date_pattern(form)
+        except ValueError:
+            self._fail("date_format", "must have YYYY, MM and DD once each, such as DD.MM.YYYY")
+        return form
+
+    def _columns(self) -> dict[str, str]:
+        columns = self._table("columns")
+        for field, name in columns.items():
+            if not isinstance(name, str) or not name.strip():
+                self._fail(f"columns.{field}", "must be the name of a column")
+            self._require_field("columns", field)
+        told = columns.keys() | self._table("constants").keys()
+        for field, column in self._native.items():
+            if column.required and field not in told:
+                self._fail(f"columns.{field}", "missing, and every row needs it")
+        if "amount" in self._native and told.isdisjoint({"amount", "settledOn"}):
+            self._fail("columns.amount", "missing, and every fine needs it, or settledOn")
+        return columns
+
+    def _constants(self, columns: Mapping[str, str]) -> dict[str, str]:
+        constants = {}
+        for field, value in self._table("constants").items():
+            self._require_field("constants", field)
+            if field in columns:
+                self._fail(f"constants.{field}", "has a column already")
+            constants[field] = self._value(f"constants.{field}", field, value)
+        return constants
+
+    def _words(self, columns: Mapping[str, str]) -> dict[str, dict[str, str]]:
+        tables: dict[str, dict[str, str]] = {}
+        for field, table in self._table("words").items():
+            if field not in columns:
+                self._fail(f"words.{field}", "has no column")
+            if not isinstance(table, dict):
+                self._fail(f"words.{field}", "must be a table of words")
+            tables[field] = {
+                word.strip().lower(): self._value(f"words.{field}.{word}", field, value)
+                for word, value in table.items()
+            }
+        return tables
+
+    def _value(self, member: str, field: str, value: Any) -> str:
+        """Return a value of ours as a text that the field's reader takes."""
+        if isinstance(value, bool):
+            value = str(value).lower()
+        elif isinstance(value, int | date):
+            value = str(value)
+        if not isinstance(value, str):
+            self._fail(member, "must be a text")
+        try:
+            read = self._native[field].read(value)
+        except RowFault as fault:
+            self._fail(member, str(fault))
+        if read is None and value.strip():
+            self._fail(member, f"{value!r} is no {field}")
+        return value
+
+    def _require_field(self, table: str, field: str) -> None:
+        if field not in self._native:
+            self._fail(f"{table}.{field}", f"unknown; there are {', '.join(self._native)}")
+
+    def _text(self, member: str) -> str | None:
+        value = self._document.get(member)
+        if value is not None and not isinstance(value, str):
+            self._fail(member, "must be a text")
+        return value
+
+    def _table(self, member: str) -> dict[str, Any]:
+        table = self._document.get(member, {})
+        if not isinstance(table, dict):
+            self._fail(member, "must be a table")
+        return table
+
+    def _fail(self, member: str, reason: str) -> NoReturn:
+        raise MappingFault(f"{self._path}: {member}: {reason}.")

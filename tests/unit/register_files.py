@@ -1,0 +1,55 @@
+"""Reading register files in memory, and hearing what becomes of their records."""
+
+import io
+from typing import NamedTuple
+
+from app.registers.formats import FORMATS, Format, recognise
+from app.registers.rows import Change
+
+
+class Heard:
+    """A report that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.rejects: list[tuple[int, str]] = []
+        self.records: list[str] = []
+        self.skips: list[tuple[int, str]] = []
+        self.notes: list[str] = []
+
+    def reject(self, line: int, reason: str, record: str) -> None:
+        self.rejects.append((line, reason))
+        self.records.append(record)
+
+    def skip(self, line: int, reason: str) -> None:
+        self.skips.append((line, reason))
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+class Read(NamedTuple):
+    """What came of a file."""
+
+    changes: list[Change]
+    heard: Heard
+
+
+def read(data: bytes | str, format_: Format | str | None = None) -> Read:
+    """Read a whole file, as what it looks like unless its format is given."""
+    data = data.encode() if isinstance(data, str) else data
+    if isinstance(format_, str):
+        format_ = FORMATS[format_]
+    if format_ is None:
+        format_ = recognise(data)[0]
+    kind = format_.recognise(data)
+    assert kind is not None, f"not recognised as {format_.name}"
+    heard = Heard()
+    return Read(list(format_.rows(io.BytesIO(data), kind, heard)), heard)
+
+
+def outcome(data: bytes | str, format_: Format | str | None = None) -> Change | str:
+    """Read a file of one record: a change, or why there is none."""
+    changes, heard = read(data, format_)
+    told = [reason for _, reason in [*heard.rejects, *heard.skips]]
+    assert len(changes) + len(told) == 1
+    return changes[0] if changes else told[0]

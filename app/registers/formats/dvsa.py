@@ -137,7 +137,7 @@ def _reader() -> Callable[[_Vehicle], Change]:
 
     def read(vehicle: _Vehicle) -> Change:
         plate = vehicle.registration
-        if plate is not None and not isinstance(plate, str):
+        if plate is not None and type(plate) is not str:
             raise RowFault("registration: not a JSON string")
         plate = registration(plate or "")
         if _is_deleted(vehicle):
@@ -158,7 +158,7 @@ def _reader() -> Callable[[_Vehicle], Change]:
 
 
 def _text(label: str, value: Any) -> str:
-    return value if isinstance(value, str) else text_of(label, value)
+    return value if type(value) is str else text_of(label, value)
 
 
 def _first(read: Callable[[str], int | None], values: Iterable[Any]) -> int | None:

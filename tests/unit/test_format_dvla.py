@@ -1,0 +1,114 @@
+"""DVLA answers: members, tax words, error bodies (formats 3)."""
+
+import json
+
+import pytest
+
+from app.registers.rows import Change, VehicleRow
+from tests.unit.register_files import outcome, read
+
+
+def answer(**members: object) -> Change | str:
+    """Read one answer, of plate AB1 unless it has another."""
+    return outcome(json.dumps({"registrationNumber": "AB1", **members}), "dvla")
+
+
+def test_answer() -> None:
+    """Each of our members has its place; there is no model."""
+    row = answer(
+        registrationNumber="ab 1",
+        make="FORD",
+        model="FOCUS",
+        colour="RED",
+        yearOfManufacture=2019,
+        taxStatus="Taxed",
+        taxDueDate="2026-04-01",
+        motStatus="Valid",
+        motExpiryDate="2026-03-14",
+        monthOfFirstRegistration="2019-03",
+        markedForExport=False,
+        dateOfLastV5CIssued="2019-05-20",
+    )
+    assert row == VehicleRow(
+        "AB1",
+        "FORD",
+        None,
+        2019,
+        "RED",
+        mot_expiry="2026-03-14",
+        tax_status="taxed",
+        tax_due="2026-04-01",
+    )
+
+
+def test_nothing_but_the_key_is_required() -> None:
+    """All other members may be missing, and are unknown."""
+    assert answer() == VehicleRow("AB1")
+
+
+@pytest.mark.parametrize(
+    ("word", "status"),
+    [
+        ("Taxed", "taxed"),
+        ("TAXED", "taxed"),
+        ("Untaxed", "untaxed"),
+        ("Not Taxed for on Road Use", "untaxed"),
+        ("SORN", "sorn"),
+        ("Exempt", None),
+        ("", None),
+        (None, None),
+        (True, None),
+    ],
+)
+def test_tax_status(word: object, status: str | None) -> None:
+    """Four words are known; any other is unknown."""
+    assert answer(taxStatus=word) == VehicleRow("AB1", tax_status=status)
+
+
+@pytest.mark.parametrize(
+    "text", ["<1 YEAR FROM NOW>", "14-02-2026", "2026-02-30", "20260214", "2026-02", 20260214, None]
+)
+def test_dates_that_are_none(text: object) -> None:
+    """Only YYYY-MM-DD is a date; without a readable one the vehicle is taxed all the same."""
+    row = answer(taxStatus="Taxed", taxDueDate=text, motStatus="Valid", motExpiryDate=text)
+    assert row == VehicleRow("AB1", tax_status="taxed")
+
+
+@pytest.mark.parametrize("status", ["No details held by DVLA", "No results returned", "Not valid"])
+def test_mot_status(status: str) -> None:
+    """The MOT status is no date: it says nothing that is stored."""
+    assert answer(motStatus=status) == VehicleRow("AB1")
+
+
+@pytest.mark.parametrize("year", [0, 1884, "unknown", 2019.5, -1])
+def test_years(year: object) -> None:
+    """A year that cannot be one is unknown (formats 0.9)."""
+    assert answer(yearOfManufacture=year) == VehicleRow("AB1")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"errors": [{"status": "404", "code": "404", "title": "Vehicle Not Found"}]}',
+        '{"message": "Forbidden"}',
+        '{"make": "FORD"}',
+    ],
+)
+def test_error_bodies(body: str) -> None:
+    """What is no answer, between answers, is rejected."""
+    good = '{"registrationNumber": "AB1"}'
+    for text in (f"{body}\n{good}\n", f"[{body},\n{good}]"):
+        changes, heard = read(text, "dvla")
+        assert (changes, heard.rejects) == ([VehicleRow("AB1")], [(1, "no registration")])
+
+
+def test_registration_that_is_a_number() -> None:
+    """Leading zeros may be lost (formats 0.2)."""
+    assert answer(registrationNumber=12) == "registrationNumber: not a JSON string"
+
+
+def test_stored_values() -> None:
+    """What cannot be stored rejects the answer, elsewhere it does no harm (formats 0.6)."""
+    assert answer(make=["FORD"]) == "make: a JSON object or array"
+    assert answer(colour="RED\0") == "colour: holds a control character"
+    assert answer(fuelType=["x\0"], wheelplan="x" * 200) == VehicleRow("AB1")

@@ -1,0 +1,230 @@
+"""DVSA bulk and delta: members, the best expiry, modifications (formats 2)."""
+
+import contextlib
+import gzip
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.registers.formats import FORMATS, FileFault, Kind
+from app.registers.rows import Change, VehicleDeletion, VehicleRow
+from app.registers.sources import members
+from tests.unit.register_files import Heard, outcome, read
+
+PASSED = {"testResult": "PASSED", "expiryDate": "2026-05-19"}
+
+
+def change(**record: object) -> Change | str:
+    """Read one record, of plate AB1 unless it has another."""
+    return outcome(json.dumps({"registration": "AB1", "motTests": [], **record}), "dvsa")
+
+
+def expiry(*tests: object) -> str | None:
+    row = change(motTests=tests)
+    assert isinstance(row, VehicleRow)
+    return row.mot_expiry
+
+
+def test_record() -> None:
+    """Each of our members has its place; tax, insurance and exemption are others'."""
+    row = change(
+        registration="ab 12 cde",
+        make="FORD",
+        model="FOCUS",
+        primaryColour="Blue",
+        secondaryColour="Red",
+        manufactureDate="2021-03-18",
+        motTests=[PASSED],
+        lastMotTestDate="2031-01-01",
+        last_update_date="2023-12-04",
+    )
+    assert row == VehicleRow(
+        "AB12CDE", "FORD", "FOCUS", 2021, "Blue", mot_expiry="2026-05-19", updated=1_701_648_000
+    )
+
+
+@pytest.mark.parametrize("missing", ["Not Stated", "NOT STATED", "", " ", None, "null"])
+def test_placeholders(missing: str | None) -> None:
+    """Not Stated, in any case, is missing."""
+    assert change(make=missing, model=missing, primaryColour=missing) == VehicleRow("AB1")
+
+
+@pytest.mark.parametrize(
+    ("dates", "year"),
+    [
+        (("2003-03-27", "2004-03-27", "1973-09-21"), 2003),
+        ((None, "2004-03-27", "1973-09-21"), 2004),
+        (("", None, "1973-09-21"), 1973),
+        (("1884-01-01", "0000-00-00", "1973-09-21"), 1973),
+        (("unknown", "2004-03-27T00:00:00Z", None), 2004),
+        ((None, None, None), None),
+    ],
+)
+def test_year(dates: tuple[str | None, ...], year: int | None) -> None:
+    """The first of manufacture, first use and registration that has a year gives it."""
+    names = ("manufactureDate", "firstUsedDate", "registrationDate")
+    assert change(**dict(zip(names, dates, strict=True))) == VehicleRow("AB1", year=year)
+
+
+@pytest.mark.parametrize(
+    ("tests", "day"),
+    [
+        ([PASSED], "2026-05-19"),
+        ([{**PASSED, "expiryDate": "2027-01-01"}, PASSED], "2027-01-01"),
+        ([PASSED, {"testResult": "FAILED", "expiryDate": "2030-01-01"}], "2026-05-19"),
+        ([{"testResult": "FAILED", "completedDate": "2026-01-01"}], None),
+        ([{**PASSED, "testResult": "passed"}], "2026-05-19"),
+        ([{**PASSED, "testResult": "ABANDONED"}, {**PASSED, "testResult": 1}], None),
+        ([{"testResult": "PASSED"}, PASSED], "2026-05-19"),
+        ([{**PASSED, "expiryDate": None}, PASSED, {**PASSED, "expiryDate": ""}], "2026-05-19"),
+        ([{**PASSED, "expiryDate": "2026-02-30"}, {**PASSED, "expiryDate": "19/05/2026"}], None),
+        ([{**PASSED, "expiryDate": "2026-05-19 12:21:09"}], "2026-05-19"),
+        ([{**PASSED, "expiryDate": "2026-05-19T12:21:09.000Z"}], "2026-05-19"),
+        ([{**PASSED, "expiryDate": 20260519}, {**PASSED, "expiryDate": ["2026-05-19"]}], None),
+        ([{**PASSED, "regMarkTimeOfTest": "ZZ9", "registration": "ZZ9"}], "2026-05-19"),
+        ([{**PASSED, "odometerUnit": 5, "motTestNumber": "7", "defects": [[{}]]}], "2026-05-19"),
+        ([None, 5, [PASSED], PASSED], "2026-05-19"),
+        ([], None),
+    ],
+)
+def test_expiry(tests: list[object], day: str | None) -> None:
+    """The latest expiry among the passed tests counts, in whatever order; others do not."""
+    assert expiry(*tests) == day
+
+
+def test_tests_that_are_none() -> None:
+    """Tests may be null or absent, and then nothing is known of the MOT; no other form is read."""
+    assert change(motTests=None) == VehicleRow("AB1")
+    assert outcome('{"registration": "AB1", "modification": null}') == VehicleRow("AB1")
+    for odd in ({}, "none", 0, PASSED):
+        assert change(motTests=odd) == "motTests: not a JSON array"
+
+
+@pytest.mark.parametrize("member", ["last_update_date", "lastUpdateDate", "lastUpdateTimestamp"])
+@pytest.mark.parametrize("time", ["2023-12-04", "2023-12-04 10:00:00", "2023-12-04T10:00:00.1Z"])
+def test_last_update(member: str, time: str) -> None:
+    """The spelling is not settled, and times have no zone: the day counts (formats 2)."""
+    assert change(**{member: time}) == VehicleRow("AB1", updated=1_701_648_000)
+
+
+@pytest.mark.parametrize("member", ["modification", "last_modification", "lastModification"])
+def test_modification(member: str) -> None:
+    """CREATED and UPDATED are upserts, DELETED takes back, in any case; no word is UPDATED."""
+    for word in ("CREATED", "UPDATED", "updated", " Created ", "", None):
+        assert change(**{member: word}) == VehicleRow("AB1")
+    for word in ("DELETED", "deleted"):
+        assert change(**{member: word}) == VehicleDeletion("AB1")
+        assert change(**{member: word}, make="FORD") == VehicleDeletion("AB1")
+    assert change(**{member: "AMENDED"}) == "unknown modification: 'amended'"
+    assert change(**{member: 5}) == "unknown modification: '5'"
+
+
+def test_deletion_of_no_plate() -> None:
+    """A deletion needs its plate as any record does."""
+    assert change(registration=None, modification="DELETED") == "no registration"
+
+
+@pytest.mark.parametrize(
+    ("record", "reason"),
+    [
+        ({"registration": " "}, "no registration"),
+        ({"registration": 1234}, "registration: not a JSON string"),
+        ({"registration": 1.5}, "registration: not a JSON string"),
+        ({"registration": "A/B"}, "no registration number: 'A/B'"),
+        ({"make": {}}, "make: a JSON object or array"),
+        ({"model": "x" * 101}, "model: longer than 100 characters"),
+        ({"primaryColour": "a\0"}, "primaryColour: holds a control character"),
+        ({"firstUsedDate": []}, "date: a JSON object or array"),
+    ],
+)
+def test_rejects(record: dict[str, object], reason: str) -> None:
+    """What cannot be stored rejects the record."""
+    assert change(**record) == reason
+
+
+def test_what_is_not_stored_does_no_harm() -> None:
+    """Members we do not use may hold anything."""
+    odd = {"fuelType": {"a": [1]}, "engineSize": "x" * 999, "secondaryColour": "\0", "new": 1e300}
+    assert change(**odd, model=208) == VehicleRow("AB1", model="208")
+
+
+def test_order_is_kept() -> None:
+    """Changes come in the order of the file: created, deleted, created again."""
+    words = ("CREATED", "DELETED", "UPDATED")
+    lines = [f'{{"registration": "AB1", "modification": "{word}"}}' for word in words]
+    assert read("\n".join(lines), "dvsa").changes == [
+        VehicleRow("AB1"),
+        VehicleDeletion("AB1"),
+        VehicleRow("AB1"),
+    ]
+
+
+@pytest.mark.parametrize("kind", [Kind.POLICIES, Kind.FINES])
+def test_other_kinds(kind: Kind) -> None:
+    """There are no policies and no fines in it."""
+    with pytest.raises(FileFault, match="holds vehicles"):
+        FORMATS["dvsa"].rows(io.BytesIO(b"{}"), kind, Heard())
+
+
+RECORD = {"make": "FORD", "motTests": [PASSED, {"testResult": "FAILED"}]}
+
+
+def bulk(tmp_path: Path, *names: str) -> Path:
+    """A zip of gz members, each of two gzip streams with a plate of its own, among other files."""
+    path = tmp_path / "bulk-light-vehicle_29-06-2025.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("__MACOSX/._x.json.gz", b"\0")
+        archive.writestr("folder/", b"")
+        archive.writestr("folder/README.txt", b"no data")
+        for number, name in enumerate(names):
+            lines = [json.dumps({"registration": f"AB{number}{i}", **RECORD}) for i in "12"]
+            text = b"".join(gzip.compress(line.encode() + b"\n") for line in lines)
+            archive.writestr(name, text)
+    return path
+
+
+def test_zip(tmp_path: Path) -> None:
+    """Members are taken by the end of their names, in the order of their dates, whole."""
+    path = bulk(
+        tmp_path,
+        "delta-light-vehicle_01-07-2025_0.json.gz",
+        "in/a/folder/bulk-light-vehicle_30-06-2025_0.json.gz",
+        "../bulk-light-vehicle_30-06-2025_1.json.gz",
+        "delta-light-vehicle_30-06-2025_0.JSON.GZ",
+    )
+    plates = []
+    for member in members(str(path)):
+        dvsa = FORMATS["dvsa"]
+        assert dvsa.recognise(member.head) is Kind.VEHICLES
+        rows = dvsa.rows(member.stream, Kind.VEHICLES, Heard())
+        plates += [row.registration for row in rows]
+    assert plates == ["AB11", "AB12", "AB21", "AB22", "AB31", "AB32", "AB01", "AB02"]
+
+
+record_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.dictionaries(
+        st.sampled_from("registration make primaryColour manufactureDate motTests".split())
+        | st.sampled_from("modification last_update_date".split()),
+        record_values,
+    )
+)
+def test_any_values(record: dict[str, object]) -> None:
+    """A record of any values is one change or one reject."""
+    heard = Heard()
+    with contextlib.suppress(FileFault):
+        data = io.BytesIO(json.dumps(record).encode())
+        changes = list(FORMATS["dvsa"].rows(data, Kind.VEHICLES, heard))
+        assert len(changes) + len(heard.rejects) == 1

@@ -1,0 +1,235 @@
+"""MID private policies: positions, changes, the transaction, personal data (formats 4)."""
+
+import io
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.registers.formats import FORMATS, FileFault, Kind
+from app.registers.rows import Change, PolicyCancellation, PolicyDeletion, PolicyRow
+from tests.unit.register_files import Heard, Read, read
+
+HEADER = "H0001I123001L000123202506300615#"
+MARKER = "ZZPRIVATE"
+# Where a field begins, from 1, and how many characters it has.
+FIELDS = {
+    "update": (2, 1),
+    "insurer": (3, 3),
+    "quoteback": (16, 35),
+    "number": (74, 20),
+    "foreign": (98, 1),
+    "plate": (99, 12),
+    "make": (131, 50),
+    "cover": (189, 2),
+    "start": (196, 8),
+    "expiry": (208, 8),
+    "ended": (220, 1),
+    "holder": (222, 71),
+}
+POLICY = PolicyRow("QQ21AAA", "123", "POL-1", "2025-01-01", "2025-12-31", "01")
+
+
+def record(**fields: str) -> str:
+    """A private policy of 1,196 characters; fields differ from those of POLICY as told."""
+    values = {
+        "update": "N",
+        "insurer": "123",
+        "number": "POL-1",
+        "foreign": "U",
+        "plate": "QQ21AAA",
+        "make": "FORDFOCUS",
+        "cover": "01",
+        "start": "20250101",
+        "expiry": "20251231",
+        "holder": MARKER,
+    } | fields
+    characters = list("P".ljust(1195) + "#")
+    for name, value in values.items():
+        place, width = FIELDS[name]
+        characters[place - 1 : place - 1 + width] = value.ljust(width)
+    text = "".join(characters)
+    assert len(text) == 1196
+    return text
+
+
+def file(*records: str, count: int | None = None, end: str = "\r\n") -> str:
+    """A file with header, trailer and what is between them."""
+    trailer = f"T000123{len(records) + 2 if count is None else count:09}#"
+    return end.join([HEADER, *records, trailer])
+
+
+def read_file(*records: str) -> Read:
+    found = read(file(*records), "mid")
+    told = [*found.heard.records, *found.heard.notes, *(r for _, r in found.heard.rejects)]
+    assert not any(MARKER in text for text in told)
+    return found
+
+
+def change(**fields: str) -> Change | str:
+    """Read one policy: a change, or why there is none."""
+    changes, heard = read_file(record(**fields))
+    return changes[0] if changes else heard.rejects[0][1]
+
+
+def test_policy() -> None:
+    """Insurer, number, plate, dates and cover type have their places, texts are trimmed."""
+    assert change() == POLICY
+    assert change(plate=" b-xy 12 ", foreign="F") == POLICY._replace(registration="BXY12")
+    assert change(number="2025/POLICY/00000008") == POLICY._replace(number="2025/POLICY/00000008")
+    assert change(expiry="99991231") == POLICY._replace(valid_to="9999-12-31")
+    assert change(cover="", insurer="") == POLICY._replace(insurer="", type=None)
+
+
+def test_updates() -> None:
+    """N and A both upsert; D takes the policy back, all of it, whatever the dates."""
+    assert change(update="A") == POLICY
+    for dates in ({}, {"start": "", "expiry": ""}, {"start": "20250230", "ended": "X"}):
+        assert change(update="D", **dates) == PolicyDeletion("QQ21AAA", "123", "POL-1")
+
+
+def test_cancellation() -> None:
+    """Both dates are the day of cancelling, not the policy's: it is matched without them."""
+    cancelled = PolicyCancellation("QQ21AAA", "123", "POL-1", "2025-03-15")
+    day = {"start": "20250315", "expiry": "20250315", "ended": "C"}
+    assert change(update="A", **day) == cancelled
+    assert change(update="N", **day) == cancelled
+    assert change(update="A", ended="C") == "a cancellation with two dates"
+
+
+def test_lapse() -> None:
+    """A lapse keeps the policy's own start, and is cancelled on the expiry date."""
+    assert change(update="A", ended="L") == POLICY._replace(cancelled_on="2025-12-31")
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"update": "X"}, "unknown type of update"),
+        ({"update": " "}, "unknown type of update"),
+        ({"ended": "R"}, "unknown sign of cancellation"),
+        ({"plate": ""}, "no registration"),
+        ({"plate": "A/B"}, "no registration number"),
+        ({"number": ""}, "no policy number"),
+        ({"number": "A\0"}, "policy number: holds a control character"),
+        ({"start": ""}, "no date of start"),
+        ({"start": "20250229"}, "no date of start"),
+        ({"start": "01012025"}, "no date of start"),
+        ({"expiry": ""}, "no date of expiry"),
+        ({"expiry": "00000000"}, "no date of expiry"),
+        ({"start": "20260101"}, "expiry is before start"),
+    ],
+)
+def test_rejects(fields: dict[str, str], reason: str) -> None:
+    """A policy without sure dates insures nobody; a record that is not understood neither."""
+    assert change(**fields) == reason
+
+
+def test_malformed_records() -> None:
+    """Short ones, those without # at the end, and other types are one reject each."""
+    good = record()
+    broken = [good[:-1], good[:218] + "#", "V" + good[1:], "X#", "PN#", good[:100], "#"]
+    changes, heard = read_file(good, *broken, good)
+    assert changes == [POLICY, POLICY]
+    assert heard.rejects == [
+        (3, "the record does not end with #"),
+        (4, "shorter than 220 characters"),
+        (5, "unknown type of record"),
+        (6, "unknown type of record"),
+        (7, "shorter than 220 characters"),
+        (8, "the record does not end with #"),
+        (9, "unknown type of record"),
+    ]
+
+
+def test_short_records_that_load() -> None:
+    """From 220 characters on a record has all that is read."""
+    assert read_file(record()[:220] + "#").changes == [POLICY]
+
+
+def test_rejects_hold_no_personal_data() -> None:
+    """Policy number and plate of a whole record, and nothing of one that is shifted (0.13)."""
+    assert read_file(record(update="X")).heard.records == [
+        "policy number POL-1, registration QQ21AAA"
+    ]
+    good = record(quoteback=MARKER)
+    for shifted in (good[:60] + good[180:], good[:1150], good[:50] + good[130:220], MARKER):
+        found = read_file(shifted)
+        assert (found.changes, found.heard.records) == ([], [""])
+
+
+def test_longer_than_any_record() -> None:
+    """A missing line end does not eat memory."""
+    changes, heard = read_file(record(), MARKER * 200_000, record())
+    assert changes == [POLICY, POLICY]
+    assert heard.rejects == [(3, "longer than 1048576 bytes")]
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\n", "\r"])
+def test_line_ends(end: str) -> None:
+    """Blank lines and a final byte 1A are tolerated, and are no records."""
+    text = file(record(), count=3, end=end).replace(end, end * 2) + f"\x1a{end}\x1a"
+    changes, heard = read(f"{end} {end}{text}", "mid")
+    assert (changes, heard.rejects) == ([POLICY], [])
+
+
+def test_windows_1252() -> None:
+    """Positions count characters, of UTF-8 or of Windows-1252."""
+    text = file(record(make="CITROËN", holder="ÄÖÜ €"), record(number="Ë-1"))
+    wanted = [POLICY, POLICY._replace(number="Ë-1")]
+    for encoding in ("utf-8", "utf-8-sig", "cp1252"):
+        assert read(text.encode(encoding), "mid").changes == wanted
+
+
+def test_windows_1252_that_looks_like_utf_8() -> None:
+    """The length tells which of two encodings it is."""
+    changes, _ = read(file(record(number="Ã©")).encode("cp1252"), "mid")
+    assert changes == [POLICY._replace(number="Ã©")]
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        (file(record()).rpartition("\r\n")[0], "no trailer"),
+        (HEADER, "no trailer"),
+        (file(record(), count=2), "The trailer counts 2 records, there are 3"),
+        (file(record(), count=4), "The trailer counts 4 records, there are 3"),
+        (file(record())[:-1], "The trailer in line 3 is malformed"),
+        (file(record()) + "\r\n" + record(), "a record after the trailer, in line 4"),
+        (file(record()) + "\r\n" + file(record()), "a record after the trailer, in line 4"),
+        (record() + "\r\n" + file(), "no header"),
+        (file(record()).replace("H0001", "H0002"), "no header of version 0001"),
+        (file(record()).replace("H", "B", 1), "MID2 fleet file"),
+    ],
+)
+def test_file_faults(text: str, fault: str) -> None:
+    """A file is a transaction: without header or trailer, or with another count, it fails whole."""
+    with pytest.raises(FileFault, match=fault):
+        read(text, "mid")
+
+
+def test_notes() -> None:
+    """The load says that the format is experimental, and which file of the supplier's it is."""
+    (note,) = read_file(record()).heard.notes
+    assert note.startswith("mid is experimental")
+    assert note.endswith("Supplier I123, sequence 000123, date 20250630")
+    _, heard = read(file().replace("T000123", "T000124"), "mid")
+    assert heard.notes[1:] == ["header and trailer have different sequence numbers"]
+
+
+@pytest.mark.parametrize("kind", [Kind.VEHICLES, Kind.FINES])
+def test_other_kinds(kind: Kind) -> None:
+    """It fills policies only, though makes and models are glued into it."""
+    with pytest.raises(FileFault, match="holds policies"):
+        FORMATS["mid"].rows(io.BytesIO(b""), kind, Heard())
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=300), st.binary(max_size=1300))
+def test_any_bytes(start: bytes, rest: bytes) -> None:
+    """No bytes at all raise anything but FileFault, and rejects quote none of them."""
+    for data in (start + rest, f"{HEADER}\n".encode() + start + b"\nPN123" + rest + b"#\nT"):
+        heard = Heard()
+        with pytest.raises(FileFault):
+            list(FORMATS["mid"].rows(io.BytesIO(data), Kind.POLICIES, heard))
+        assert all(text == "" or text.startswith("policy number") for text in heard.records)

@@ -1,0 +1,234 @@
+"""`--map`: any other CSV by a mapping file; mistakes in it; the README's example."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from app.registers.formats import FileFault, Kind
+from app.registers.formats.mapped import MappedCsv
+from app.registers.formats.mapping import MappingFault, read_mapping
+from app.registers.rows import Change, FineRow, PolicyRow, VehicleRow
+from tests.unit.register_files import Read, outcome, read
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+VEHICLES = 'kind = "vehicles"\n[columns]\nregistration = "Plate"\n'
+
+
+@pytest.fixture
+def mapped(tmp_path: Path):
+    """Make the format of a mapping."""
+
+    def make(toml: str) -> MappedCsv:
+        path = tmp_path / "mapping.toml"
+        path.write_text(toml, encoding="utf-8")
+        return MappedCsv(read_mapping(path))
+
+    return make
+
+
+def example(language: str) -> str:
+    """The README's example in a language, of the chapter on mappings."""
+    chapter = README.partition("#### Any other CSV")[2]
+    match = re.search(rf"(?ms)^```{language}\n(.*?)^```", chapter)
+    assert match
+    return match[1]
+
+
+def test_readme_example(cli) -> None:
+    """What the README shows can be done as it stands."""
+    (command,) = re.findall("`verifyd (import [^`]*--map [^`]*)`", README)
+    words = command.split()
+    files = [cli.directory / word if "." in word else word for word in words]
+    (cli.directory / "leases.toml").write_text(example("toml"), encoding="utf-8")
+    (cli.directory / "leases.csv").write_text(example("csv"), encoding="utf-8")
+    result = cli.json(*files)
+    told = {name: result[name] for name in ("register", "kind", "format", "loaded", "rejected")}
+    assert told == {
+        "register": "leasing",
+        "kind": "policies",
+        "format": "mapped",
+        "loaded": 2,
+        "rejected": 0,
+    }
+
+
+def test_readme_example_rows(mapped) -> None:
+    """Each of its columns, its constant and its words come to what they say."""
+    insurer = "Beispiel Leasing"
+    assert read(example("csv"), mapped(example("toml"))).changes == [
+        PolicyRow("BXY123", insurer, "L-1001", "2026-03-01", "2027-02-28", "comprehensive"),
+        PolicyRow(
+            "MAB9", insurer, "L-1002", "2025-11-15", "2026-11-14", "third party, fire and theft"
+        ),
+    ]
+
+
+def test_vehicles(mapped) -> None:
+    """Names are found in any case and script, words too; other words are read as they stand."""
+    format_ = mapped(
+        'kind = "vehicles"\n[columns]\nregistration = "车牌"\nmake = "Étoile, modèle"\n'
+        'insured = "保险"\ntaxStatus = "税"\nmotExpiry = "检验.日"\n'
+        "[words.insured]\n'是' = true\n'Non' = false\n'' = false\n"
+        "[words.taxStatus]\n1 = 'taxed'\n[constants]\ncolor = 'red'\nyear = 2020\n"
+    )
+    header = '"车牌","étoile, MODÈLE", 保险 ,税,检验.日,所有者'
+    rows = [
+        ("A1,KIA,是,1,2026-01-02,x", VehicleRow("A1", "KIA", None, 2020, "red", True)),
+        ("A1,,NON,taxed,2026-01-02,", VehicleRow("A1", None, None, 2020, "red", False)),
+        ("A1,,,2,2026-01-02,", VehicleRow("A1", None, None, 2020, "red", False)),
+        ("A1,,true,1,2026-01-02,", VehicleRow("A1", None, None, 2020, "red", True)),
+    ]
+    for (line, row), status in zip(rows, ("taxed", "taxed", None, "taxed"), strict=True):
+        wanted = row._replace(mot_expiry="2026-01-02", tax_status=status)
+        assert outcome(f"{header}\n{line}\n", format_) == wanted
+    assert "neither true nor false" in str(outcome(f"{header}\nA1,,x,1,,\n", format_))
+
+
+def test_fines(mapped) -> None:
+    """Amounts are decimals, a constant fills what the file has not."""
+    format_ = mapped(
+        'kind = "fines"\ndelimiter = "|"\ndate_format = "MM/DD/YYYY"\n[columns]\n'
+        'registration = "plate"\nreference = "id"\namount = "owed"\nissuedOn = "day"\n'
+        '[constants]\ncurrency = "eur"\n'
+    )
+    header = "id|plate|owed|day,x"
+    assert outcome(header.replace(",x", "") + "\n7|A1|12.50|12/31/2025\n", format_) == FineRow(
+        "A1", "7", "2025-12-31", 1_250, "EUR", settled=False
+    )
+    with pytest.raises(FileFault, match="no column day"):
+        read(header + "\n7|A1|1|x\n", format_)
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "day"),
+    [
+        ("YYYY-MM-DD", "2026-03-01", "2026-03-01"),
+        ("DD.MM.YYYY", "01.03.2026", "2026-03-01"),
+        ("MM/DD/YYYY", " 03/01/2026 ", "2026-03-01"),
+        ("YYYYMMDD", "20260301", "2026-03-01"),
+        ("DD.MM.YYYY", "2026-03-01", "2026-03-01"),
+        ("DD.MM.YYYY", "29.02.2026", None),
+        ("DD.MM.YYYY", "1.3.2026", None),
+        ("DD.MM.YYYY", "01x03x2026", None),
+        ("DD/MM/YYYY", "03/31/2026", None),
+        ("DD.MM.YYYY", "", None),
+    ],
+)
+def test_dates(mapped, form: str, text: str, day: str | None) -> None:
+    """Dates have the form that is told, or ours; in a vehicle others are unknown."""
+    mapping = VEHICLES.replace("[columns]", f'date_format = "{form}"\n[columns]\ntaxDue = "Due"')
+    assert outcome(f"Plate,Due\nA1,{text}\n", mapped(mapping)) == VehicleRow("A1", tax_due=day)
+
+
+def test_policy_dates(mapped) -> None:
+    """A policy without sure dates is rejected."""
+    toml = example("toml")
+    row = "Kennzeichen;Vertrag;Beginn;Ende;Art\nA1;1;01.03.2026;%s;VK\n"
+    assert outcome(row % "2027", mapped(toml)) == "validTo: no date: '2027'"
+    assert outcome(row % "01.02.2026", mapped(toml)) == "validTo is before validFrom"
+
+
+def test_rejects_hold_no_records(mapped) -> None:
+    """Nobody knows what stands in the other columns: line and reason are all that is told."""
+    found: Read = read("Plate,Owner\nA/B,ZZPRIVATE\nA1,ZZPRIVATE,\n", mapped(VEHICLES))
+    assert found.heard.rejects == [
+        (2, "no registration number: 'A/B'"),
+        (3, "3 fields where the header has 2"),
+    ]
+    assert found.heard.records == ["", ""]
+
+
+def test_columns_must_be_there(mapped) -> None:
+    """Every column that the mapping names must be in the header, once."""
+    format_ = mapped(VEHICLES + 'make = "Make"\n')
+    with pytest.raises(FileFault, match="no column Make"):
+        read("Plate\nA1\n", format_)
+    with pytest.raises(FileFault, match="Plate more than once"):
+        read("Plate,PLATE,Make\nA1,A2,x\n", format_)
+
+
+FINES = 'kind = "fines"\n[columns]\nregistration = "A"\nreference = "B"\n'
+
+
+@pytest.mark.parametrize(
+    ("toml", "told"),
+    [
+        ("kind = ", "The file is no TOML: "),
+        ('kind = "cars"', "kind: must be one of vehicles, policies, fines."),
+        ("kind = []", "kind: must be one of vehicles, policies, fines."),
+        ("", "kind: must be one of"),
+        (f"colums = 1\n{VEHICLES}", "colums: unknown; there are columns, constants, "),
+        ('kind = "vehicles"', "columns.registration: missing, and every row needs it."),
+        (VEHICLES.replace("vehicles", "policies"), "columns.number: missing"),
+        (FINES, "columns.amount: missing, and every fine needs it, or settledOn."),
+        (VEHICLES + 'colour = "Colour"', "columns.colour: unknown; there are registration, make"),
+        (VEHICLES + "make = 5", "columns.make: must be the name of a column."),
+        (VEHICLES + 'make = " "', "columns.make: must be the name of a column."),
+        ('columns = "x"\nkind = "vehicles"', "columns: must be a table."),
+        ('register = "A B"\n' + VEHICLES, "register: must be 1 to 30 of a-z"),
+        ("register = 1\n" + VEHICLES, "register: must be a text."),
+        ('delimiter = ";;"\n' + VEHICLES, "delimiter: must be one character"),
+        ("delimiter = '\"'\n" + VEHICLES, "delimiter: must be one character"),
+        ('date_format = "DD.MM.YY"\n' + VEHICLES, "date_format: must have YYYY, MM and DD once"),
+        ('date_format = "%d.%m.%Y"\n' + VEHICLES, "date_format: must have YYYY, MM and DD once"),
+        ('date_format = "DD.MM.YYYY MM"\n' + VEHICLES, "date_format: must have"),
+        ('date_format = "DD MM YYYY h"\n' + VEHICLES, "date_format: must have"),
+        (VEHICLES + "[constants]\nowner = 1", "constants.owner: unknown; there are"),
+        (VEHICLES + "[constants]\nregistration = 'A'", "constants.registration: has a column"),
+        (VEHICLES + "[constants]\nmake = [1]", "constants.make: must be a text."),
+        (VEHICLES + "[constants]\ntaxDue = 'x'", "constants.taxDue: 'x' is no taxDue."),
+        (VEHICLES + "[constants]\ninsured = 'x'", "constants.insured: insured: neither true nor"),
+        (VEHICLES + "[words.make]\nA = 'B'", "words.make: has no column."),
+        (VEHICLES + "make = 'M'\n[words]\nmake = 5", "words.make: must be a table of words."),
+        (
+            VEHICLES + "taxStatus = 'T'\n[words.taxStatus]\nP = 'payed'",
+            "words.taxStatus.P: 'payed' is no taxStatus.",
+        ),
+    ],
+)
+def test_mistakes(cli, toml: str, told: str) -> None:
+    """Each is told by file and member, before the register file is opened."""
+    path = cli.file("mapping.toml", toml)
+    refusal = cli.refusal("import", cli.directory / "missing.csv", "--map", path, "--register", "x")
+    assert refusal.startswith(f"{path}: {told}")
+
+
+def test_no_mapping_file(tmp_path: Path) -> None:
+    """A mapping that is not there, or no text, is told by its name."""
+    with pytest.raises(MappingFault, match=r"missing\.toml: The file cannot be read: No such file"):
+        read_mapping(tmp_path / "missing.toml")
+    path = tmp_path / "binary.toml"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(MappingFault, match=r"binary\.toml: The file is no TOML"):
+        read_mapping(path)
+
+
+def test_toml_values(mapped) -> None:
+    """Numbers, dates and booleans of TOML are as good as texts; a BOM is no part of it."""
+    constants = "[constants]\nyear = 2020\ntaxDue = 2026-01-02\ninsured = false\n"
+    row: Change | str = outcome("Plate\nA1\n", mapped("\ufeff" + VEHICLES + constants))
+    assert row == VehicleRow("A1", year=2020, tax_due="2026-01-02", insured=False)
+
+
+def test_register_must_be_named(cli) -> None:
+    """A mapped file belongs to no agency: mapping or command names its register."""
+    path = cli.file("mapping.toml", VEHICLES)
+    data = cli.file("cars.csv", "Plate", "A1")
+    assert "register: missing; name it there or by --register" in cli.refusal(
+        "import", data, "--map", path
+    )
+    assert cli.json("import", data, "--map", path, "--register", "fleet")["register"] == "fleet"
+
+
+def test_kind_must_agree(cli) -> None:
+    """`--kind` says what a file holds, never changes it."""
+    path, data = cli.file("mapping.toml", VEHICLES), cli.file("cars.csv", "Plate", "A1")
+    words = ("import", data, "--map", path, "--register", "fleet", "--kind", Kind.FINES)
+    assert "The file holds vehicles, not fines." in cli.refusal(*words)
+
+
+def test_map_or_format(cli) -> None:
+    """A file has one layout."""
+    told = cli.misuse("import", "x.csv", "--map", "m.toml", "--format", "rdw-csv")
+    assert "not allowed with" in told

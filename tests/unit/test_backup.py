@@ -11,6 +11,9 @@ import pysqlite3
 import pytest
 
 from app.operations.backup import manifest, sqlite
+from tests.conftest import ON_SQLITE
+
+pytestmark = ON_SQLITE
 
 CAR = "AB12CDE,FORD"
 

@@ -23,6 +23,12 @@ sys.stdin.read()
 
 
 @pytest.fixture
+def database_kind() -> str:
+    """What Postgres restores is held by tests of the whole."""
+    return "sqlite"
+
+
+@pytest.fixture
 def stocked(cli):
     """A database with the account acme, and a register of one car."""
     cli.run("accounts", "create", "acme")

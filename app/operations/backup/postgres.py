@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from app.database import PostgresEngine
 from app.errors import OperatorError
+from app.postgres import PostgresEngine
 
 # The main database's tables; each register is a schema of its own (D25).
 _REGISTERS = "register_*"

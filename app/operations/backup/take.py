@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 from app import clock
 from app.catalogue import Register, register_file
-from app.database import Engine, PostgresEngine, SqliteEngine
+from app.database import Engine, SqliteEngine
 from app.errors import OperatorError
 from app.operations.backup import manifest, postgres, sqlite
 from app.operations.backup.manifest import BackupFile, Manifest
+from app.postgres import PostgresEngine
 from app.schema import database_id, versions
 from app.version import VERSION, revision
 

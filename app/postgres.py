@@ -15,8 +15,9 @@ SERVING_OPTIONS = (
 )
 """How long a statement of the service may run and wait: less than gunicorn lets a worker hang."""
 
-# As on SQLite, dates are ISO texts, and every text is what the database would call UTF-8.
-_ALWAYS_OPTIONS = "-c datestyle=ISO"
+# Dates are ISO texts, as on SQLite. A statement of a process that was killed ends soon, and
+# with it the locks of its migration or load.
+_ALWAYS_OPTIONS = "-c datestyle=ISO -c client_connection_check_interval=1s"
 _DEFAULTS = {
     "application_name": "verifyd",
     "client_encoding": "utf8",

@@ -93,9 +93,7 @@ def migrate(engine: Engine) -> list[str]:
     """
     if isinstance(engine, SqliteEngine):
         engine.pragma("foreign_keys", 0)  # a rebuilt table must not cascade into others
-    with engine.atomic():
-        if isinstance(engine, PostgresEngine):
-            engine.execute_sql("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
+    with _one_at_a_time(engine):
         before = versions(engine)
         if before.database == 0 and engine.get_tables():
             # A mistyped URL must not add our tables to somebody else's (D27).
@@ -115,28 +113,61 @@ def migrate_register(register: Engine, schema: str | None) -> list[str]:
     Args:
         register: as `opened_register` gives it, with `schema`.
     """
-    with register.atomic():
+    with _one_at_a_time(register):
         applied: list[str] = Runner(register, str(_SCRIPTS / "register"), schema=schema).up()
     return applied
 
 
+def pending_migrations(engine: Engine) -> list[str]:
+    """Return the names of the scripts that `migrate` would run; nothing is changed.
+
+    Raises peewee.PeeweeException if the database or a register cannot be read.
+    """
+    pending = _pending(Runner(engine, str(_SCRIPTS / "main")))
+    if not engine.table_exists("register"):
+        return pending
+    for name, generation in _registers(engine):
+        with opened_register(engine, name, generation, create=False) as (register, schema):
+            runner = Runner(register, str(_SCRIPTS / "register"), schema=schema)
+            pending += [f"{name}: {script}" for script in _pending(runner)]
+    return pending
+
+
+def _pending(runner: Runner) -> list[str]:
+    return [script.name for script in runner.status() if script.path and not script.applied]
+
+
+@contextmanager
+def _one_at_a_time(engine: Engine) -> Iterator[None]:
+    """Hold a transaction in which nobody else migrates, whatever host it is on (D29)."""
+    with engine.atomic():
+        # NOTE: SQLite's write transactions run one by one anyway (D27).
+        if isinstance(engine, PostgresEngine):
+            engine.execute_sql("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
+        yield
+
+
 @contextmanager
 def opened_register(
-    engine: Engine, name: str, generation: int
+    engine: Engine, name: str, generation: int, *, create: bool = True
 ) -> Iterator[tuple[Engine, str | None]]:
     """Open a register for writing, on a connection of its own: the engine, and its schema there.
 
-    A SQLite register is a file, made if it is missing; on Postgres it is a schema of the same
-    database. So a load never holds the lock that keys and domains are written under (D25).
+    A SQLite register is a file; on Postgres it is a schema of the same database. So a load
+    never holds the lock that keys and domains are written under (D25).
+
+    Args:
+        create: make the file or the schema if it is missing.
     """
     register: Engine
     schema: str | None = None
     if isinstance(engine, SqliteEngine):
-        register = SqliteEngine(register_file(engine.path, name, generation), create=True)
+        register = SqliteEngine(register_file(engine.path, name, generation), create=create)
     else:
         register = PostgresEngine(engine.database)
         schema = RegisterRef(name, generation, "").schema
-        register.execute_sql(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
+        if create:
+            register.execute_sql(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
     try:
         yield register, schema
     finally:
@@ -144,8 +175,9 @@ def opened_register(
 
 
 def _registers(engine: Engine) -> list[tuple[str, int]]:
-    query = Register.select(Register.name, Register.generation).tuples()
-    return list(query.execute(engine))
+    """Return name and generation of the registers that anything was loaded into."""
+    query = Register.select(Register.name, Register.generation).where(Register.kinds != "")
+    return list(query.tuples().execute(engine))
 
 
 def database_id(engine: Engine) -> str:

@@ -11,14 +11,19 @@ from app.cli.parser import Commands, add_command
 from app.cli.session import opened_database
 from app.config import SETTINGS, Config, sqlite_path
 from app.errors import OperatorError
-from app.schema import migrate, versions
+from app.schema import migrate, pending_migrations, versions
 
 
 def add_commands(commands: Commands) -> None:
     """Add the three commands."""
     add_command(commands, "serve", _serve, "serve until told to stop", prints_data=False)
     add_command(commands, "check", _check, "report everything wrong with the settings at once")
-    add_command(commands, "migrate", _migrate, "create the database, or bring it up to date")
+    migrated = add_command(
+        commands, "migrate", _migrate, "create the database, or bring it up to date"
+    )
+    migrated.add_argument(
+        "--status", action="store_true", help="tell what would be done; change nothing"
+    )
 
 
 def _serve(_args: argparse.Namespace) -> None:
@@ -73,6 +78,9 @@ def _nearest_existing(path: Path) -> Path:
 
 
 def _migrate(args: argparse.Namespace) -> None:
+    if args.status:
+        _migration_status(args)
+        return
     with opened_database(create=True, check_schema=False) as engine:
         applied = migrate(engine)
         found = versions(engine)
@@ -82,3 +90,17 @@ def _migrate(args: argparse.Namespace) -> None:
     for script in applied:
         print(f"applied {script}")
     print(f"the database is at schema {found.database}")
+
+
+def _migration_status(args: argparse.Namespace) -> None:
+    with opened_database(check_schema=False) as engine:
+        found = versions(engine)
+        pending = pending_migrations(engine)
+    if args.json:
+        print_item(args, found._asdict() | {"pending": pending})
+        return
+    print(f"the database is at schema {found.database}, this program at {found.program}")
+    for script in pending:
+        print(f"pending {script}")
+    if not pending:
+        print("nothing is pending")

@@ -13,9 +13,15 @@ import pytest
 
 from tests.conftest import World
 from tests.postgres import Cluster
-from tests.system.processes import Service, free_port
+from tests.system.processes import ROOT, Service, free_port
 
 Serve = Callable[..., Service]
+NEXT_MIGRATION = """
+def up(migrator, db):
+    db.execute_sql("CREATE TABLE further (id INTEGER PRIMARY KEY)")
+    db.execute_sql("UPDATE installation SET schema_version = 2, oldest_program = 1")
+    {then}
+"""
 
 
 @pytest.fixture
@@ -82,3 +88,16 @@ def little_disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip("only root, with the right to mount, can make a small disk")
     yield path
     subprocess.run(["umount", "--lazy", str(path)], check=True)
+
+
+@pytest.fixture
+def next_program(tmp_path):
+    """`next_program(then)` makes a copy of the program that brings one more migration."""
+
+    def make(then: str = "") -> dict[str, object]:
+        shutil.copytree(ROOT / "app", tmp_path / "next" / "app")
+        scripts = tmp_path / "next" / "app" / "migrations" / "main"
+        (scripts / "0002_further.py").write_text(NEXT_MIGRATION.format(then=then))
+        return {"root": tmp_path / "next"}
+
+    return make

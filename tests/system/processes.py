@@ -71,6 +71,7 @@ def run_command(
     return subprocess.run(
         [*before, sys.executable, "-m", "app", *map(str, words)],
         env=environment(**settings),
+        cwd=settings.get("root"),  # Where a module is looked for first.
         capture_output=True,
         text=True,
         timeout=_DEADLINE_SECONDS,

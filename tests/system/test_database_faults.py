@@ -10,7 +10,7 @@ import pytest
 
 from app.database import close_quietly
 from app.schema import Installation, program_schema
-from tests.system.processes import GUNICORN, ROOT, SERVE, Answer, run_command, send
+from tests.system.processes import GUNICORN, SERVE, Answer, run_command, send
 
 LOCKED = """
 import sys
@@ -19,12 +19,6 @@ connection = dbapi2.connect(sys.argv[1], isolation_level=None)
 connection.execute("BEGIN EXCLUSIVE")
 print("locked", flush=True)
 sys.stdin.read()
-"""
-NEXT_MIGRATION = """
-def up(migrator, db):
-    db.execute_sql("CREATE TABLE further (id INTEGER PRIMARY KEY)")
-    db.execute_sql("UPDATE installation SET schema_version = 2, oldest_program = 1")
-    {then}
 """
 
 
@@ -101,19 +95,6 @@ def test_a_newer_database_is_refused(serve, world, command):
     Installation.update(schema_version=9, oldest_program=8).execute(world.engine)
     close_quietly(world.engine)
     assert "needs a program of schema 8 or newer" in refusal(serve, command=command)
-
-
-@pytest.fixture
-def next_program(tmp_path):
-    """`next_program(then)` makes a copy of the program that brings one more migration."""
-
-    def make(then: str = "") -> dict[str, object]:
-        shutil.copytree(ROOT / "app", tmp_path / "next" / "app")
-        scripts = tmp_path / "next" / "app" / "migrations" / "main"
-        (scripts / "0002_further.py").write_text(NEXT_MIGRATION.format(then=then))
-        return {"root": tmp_path / "next"}
-
-    return make
 
 
 def test_an_older_database_is_migrated_at_the_start(serve, world, next_program):

@@ -1,0 +1,149 @@
+"""Migrations by real processes: two at once, killed in between, and what `--status` tells (D29)."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from app.catalogue import Register
+from app.database import close_quietly, open_engine
+from app.schema import Installation, program_schema
+from tests.postgres import connect, database_url
+from tests.stores import PostgresTemplate, Template
+from tests.system.processes import environment, run_command, until
+
+WAITS = """
+    import os, time
+    if not os.path.exists({flag!r}):
+        open({flag!r}, "w").close()
+        time.sleep(60)
+"""
+BOTH = ["sqlite", "postgres"]
+
+
+@pytest.fixture(params=BOTH)
+def database_kind(request) -> str:
+    """Both: each has its own way of letting one migrate at a time."""
+    kind: str = request.param
+    return kind
+
+
+@pytest.fixture
+def postgres_template(postgres_server) -> Iterator[Template]:
+    """A database that nobody else uses: its tables change."""
+    template = PostgresTemplate(postgres_server)
+    yield template
+    template.close()
+
+
+@pytest.fixture
+def empty_url(database_kind, postgres_server, tmp_path) -> Iterator[str]:
+    """The URL of a database that has nothing in it."""
+    if database_kind == "sqlite":
+        yield f"sqlite:///{tmp_path / 'new.db'}"
+        return
+    name = f"verifyd_empty_{os.getpid()}"
+    with connect(postgres_server) as operator:
+        operator.execute(f"CREATE DATABASE {name}")
+        yield database_url(postgres_server, name)
+        operator.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def started(url: str, **options) -> subprocess.Popen[str]:
+    """Begin `verifyd migrate --json`."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "app", "migrate", "--json"],
+        env=environment(database_url=url, **options),
+        cwd=options.get("root"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def applied_by_two(url: str, **options) -> list[list[str]]:
+    """What each of two that start at once has applied."""
+    processes = [started(url, **options) for _ in range(2)]
+    told = [process.communicate(timeout=60) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], told
+    return sorted(json.loads(stdout)["applied"] for stdout, _ in told)
+
+
+def test_two_hosts_that_start_at_once_make_one_database(empty_url):
+    """One of them applies everything, the other finds it done."""
+    assert applied_by_two(empty_url) == [[], ["0001_tables"]]
+
+
+def test_two_hosts_that_start_at_once_upgrade_once(world, next_program):
+    """The database goes from one schema to the next a single time, and keeps what it holds."""
+    applied = applied_by_two(world.store.url, **next_program())
+    assert applied == [[], ["0002_further"]]
+    assert Installation.select().get(world.engine).schema_version == 2
+    assert run_command("keys", "list", "alice", database_url=world.store.url).returncode == 0
+
+
+def test_a_killed_migration_leaves_nothing_half(world, next_program, tmp_path):
+    """The schema is the old one, the old program serves, and the next run migrates."""
+    flag = tmp_path / "flag"
+    program = next_program(WAITS.format(flag=str(flag)))
+    process = started(world.store.url, **program)
+    until(flag.exists, "the migration to be under way")
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert Installation.select().get(world.engine).schema_version == 1
+    assert "further" not in world.engine.get_tables()
+    status = run_command("migrate", "--status", "--json", database_url=world.store.url, **program)
+    assert json.loads(status.stdout) == {
+        "database": 1,
+        "oldest_program": 1,
+        "program": 2,
+        "pending": ["0002_further"],
+    }
+    assert applied_by_two(world.store.url, **program) == [[], ["0002_further"]]
+
+
+def test_status_tells_of_an_empty_database_and_makes_nothing(empty_url, tmp_path):
+    """Before the first migration everything is pending; a missing file stays missing."""
+    told = run_command("migrate", "--status", database_url=empty_url)
+    if empty_url.startswith("sqlite"):
+        assert (told.returncode, told.stdout) == (1, "")
+        assert list(tmp_path.glob("*.db")) == []
+        return
+    assert "the database is at schema 0" in told.stdout
+    assert "pending 0001_tables" in told.stdout
+    engine = open_engine(empty_url)
+    assert engine.get_tables() == []
+    close_quietly(engine)
+
+
+def test_status_tells_that_nothing_is_pending(world):
+    """Registers are looked at, too; one that was never filled is none yet."""
+    world.load([{"registration": "AB12CDE", "make": "FORD"}])
+    Register.insert(name="rdw", generation=9, kinds="").execute(world.engine)
+    told = run_command("migrate", "--status", database_url=world.store.url)
+    at = program_schema()
+    assert told.stdout.splitlines() == [
+        f"the database is at schema {at}, this program at {at}",
+        "nothing is pending",
+    ]
+
+
+def test_status_tells_what_a_register_lacks(world):
+    """A register of an older program is named with what it needs."""
+    world.load([{"registration": "AB12CDE", "make": "FORD"}])
+    before = run_command("migrate", "--status", "--json", database_url=world.store.url)
+    assert json.loads(before.stdout)["pending"] == []
+    table = '"register_native"."schema_migration"'
+    if world.store.url.startswith("sqlite"):
+        (file,) = world.directory.glob("*.register_native.*.db")
+        engine, table = open_engine(f"sqlite:///{file}"), '"schema_migration"'
+    else:
+        engine = open_engine(world.store.url)
+    engine.execute_sql(f"DELETE FROM {table}")
+    close_quietly(engine)
+    after = run_command("migrate", "--status", "--json", database_url=world.store.url)
+    assert json.loads(after.stdout)["pending"] == ["native: 0001_tables"]

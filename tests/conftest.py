@@ -6,6 +6,7 @@ document.
 """
 
 import logging
+import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,7 +27,7 @@ from app.registers.load import LoadRequest, LoadResult, load
 from app.registers.rejects import RejectLimit
 from app.schema import database_id
 from tests.contract.answers import require_documented
-from tests.postgres import server_url
+from tests.postgres import connect, database_url, server_url
 from tests.stores import PostgresTemplate, SqliteStore, SqliteTemplate, Store, Template
 
 ON_SQLITE = pytest.mark.parametrize("database_kind", ["sqlite"], indirect=True)
@@ -160,6 +161,16 @@ def postgres_template(postgres_server: str) -> Iterator[Template]:
     template = PostgresTemplate(postgres_server)
     yield template
     template.close()
+
+
+@pytest.fixture
+def empty_postgres(postgres_server: str) -> Iterator[str]:
+    """The URL of a Postgres database that has nothing in it."""
+    name = f"verifyd_empty_{secrets.token_hex(8)}"
+    with connect(postgres_server) as operator:
+        operator.execute(f"CREATE DATABASE {name}")
+        yield database_url(postgres_server, name)
+        operator.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

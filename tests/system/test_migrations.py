@@ -1,7 +1,6 @@
 """Migrations by real processes: two at once, killed in between, and what `--status` tells (D29)."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -12,7 +11,6 @@ import pytest
 from app.catalogue import Register
 from app.database import close_quietly, open_engine
 from app.schema import Installation, program_schema
-from tests.postgres import connect, database_url
 from tests.stores import PostgresTemplate, Template
 from tests.system.processes import environment, run_command, until
 
@@ -41,16 +39,12 @@ def postgres_template(postgres_server) -> Iterator[Template]:
 
 
 @pytest.fixture
-def empty_url(database_kind, postgres_server, tmp_path) -> Iterator[str]:
+def empty_url(request, database_kind, tmp_path) -> str:
     """The URL of a database that has nothing in it."""
     if database_kind == "sqlite":
-        yield f"sqlite:///{tmp_path / 'new.db'}"
-        return
-    name = f"verifyd_empty_{os.getpid()}"
-    with connect(postgres_server) as operator:
-        operator.execute(f"CREATE DATABASE {name}")
-        yield database_url(postgres_server, name)
-        operator.execute(f"DROP DATABASE {name} WITH (FORCE)")
+        return f"sqlite:///{tmp_path / 'new.db'}"
+    url: str = request.getfixturevalue("empty_postgres")
+    return url
 
 
 def started(url: str, **options) -> subprocess.Popen[str]:

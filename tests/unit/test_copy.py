@@ -1,0 +1,258 @@
+"""`verifyd copy`: everything arrives in Postgres as it was, or nothing does (D46)."""
+
+import json
+import re
+from contextlib import suppress
+from datetime import date
+
+import pytest
+from webtest import TestResponse
+
+from app.accounts.administration import create_account, set_account_plan, set_plan
+from app.config import Config
+from app.database import Engine, SqliteEngine, close_quietly, open_engine
+from app.domains.repository import Domains
+from app.errors import Problem
+from app.main import create_app
+from app.operations.copy import MAIN_TABLES, copy_database
+from app.registers.demo import write_files
+from app.registers.history import list_loads
+from app.registers.lock import alone
+from app.registers.models import RegisterLoad
+from app.schema import Installation, migrate
+from tests.conftest import Client, World
+
+CAR = {"registration": "AB12CDE", "make": "FORD"}
+DAY = date(2026, 6, 1)
+HOSTILE = ("\\N", "\\", "a\\nb", "a\tb", "a\nb\r\n", "Škoda 🚗", '"', "'; --", "\x7f\b\f\v", "")
+
+
+@pytest.fixture
+def database_kind() -> str:
+    """SQLite: that is where it is copied from."""
+    return "sqlite"
+
+
+@pytest.fixture
+def copy(world, bare_cli, empty_postgres):
+    """`copy("--json")` copies the world to an empty Postgres, and returns how that ended."""
+
+    def run(*words: str):
+        return bare_cli.run("copy", "--from", world.store.url, "--to", empty_postgres, *words)
+
+    return run
+
+
+@pytest.fixture
+def target(empty_postgres):
+    """The Postgres."""
+    engine = open_engine(empty_postgres)
+    yield engine
+    close_quietly(engine)
+
+
+def client_of(world: World, engine: Engine, url: str) -> Client:
+    """A client of the service on the copy, with alice's key."""
+    config = Config(database_url=url, state_dir=world.config.state_dir, access_log=False)
+    return Client(create_app(config, engine), world.alice_key)
+
+
+def require_alike(answers: list[TestResponse]) -> None:
+    """Fail unless both answers are the same to the byte."""
+    now = rb'"lastChecked":"[^"]+"'  # The time of the request (D21).
+    first, second = ((each.status, re.sub(now, b"", each.body)) for each in answers)
+    assert first == second
+
+
+def require_empty(target: Engine) -> None:
+    """Fail unless the target holds nothing but the plans that every database begins with."""
+    counts = {table: len(held(target, table)) for table in MAIN_TABLES}
+    assert counts == dict.fromkeys(MAIN_TABLES, 0) | {"plan": 3}
+
+
+def held(engine: Engine, table: str) -> list[tuple[object, ...]]:
+    """All rows of a table of the main database."""
+    rows: list[tuple[object, ...]] = engine.execute_sql(f'SELECT * FROM "{table}"').fetchall()
+    return sorted(rows, key=str)
+
+
+class TestContent:
+    def test_the_demo_answers_alike(self, world, copy, target, empty_postgres, tmp_path):
+        """Every demo vehicle and every domain: the same bytes from both (D46)."""
+        for path in write_files(tmp_path, DAY):
+            world.load_files(path, register="demo")
+        for number in range(3):
+            Domains(world.engine).create_domain(1, f"d{number}.example.com", 10)
+        set_account_plan(world.engine, "alice", "enterprise")
+        assert copy().status == 0
+        clients = world.client(world.alice_key), client_of(world, target, empty_postgres)
+        query = "SELECT registration FROM {0}.vehicle UNION SELECT registration FROM {0}.policy"
+        plates: list[str] = [
+            plate for (plate,) in target.execute_sql(query.format("register_demo"))
+        ]
+        assert len(plates) > 900
+        sent = {"registrations": sorted(plates), "asOf": DAY.isoformat()}
+        require_alike([client.post("/v1/vehicle/bulk-insurance", sent) for client in clients])
+        for plate in plates:
+            for address in (f"/v1/vehicle/{plate}/insurance", f"/v1/compliance/{plate}"):
+                require_alike([client.get(f"{address}?asOf={DAY}") for client in clients])
+        for name in ("", "/d0.example.com", "/d1.example.com", "/d2.example.com"):
+            require_alike([client.get(f"/api/domains{name}") for client in clients])
+
+    def test_every_row_of_the_main_database_arrives(self, world, copy, target):
+        """Plans, accounts, keys as hashes, domains, registers and history; numbers are kept."""
+        world.load([CAR])
+        set_plan(world.engine, "own", requests=7, window_seconds=9, bulk_max=5, domains_max=1)
+        world.key_of("carol", "own", label="\u00fc")
+        assert copy().status == 0
+        for table in MAIN_TABLES:
+            assert held(target, table) == held(world.engine, table), table
+
+    @pytest.mark.parametrize("text", HOSTILE)
+    def test_texts_arrive_as_they_are(self, world, copy, target, text):
+        """Backslashes, line ends and what looks like a null are nothing special."""
+        RegisterLoad.insert(
+            register="native",
+            kind="vehicles",
+            mode="merge",
+            format="x",
+            files=text,
+            reason=text,
+            status="failed",
+            loaded_by="x",
+            started_at=0,
+        ).execute(world.engine)
+        assert copy().status == 0
+        (load,) = list_loads(target)
+        assert (load.files, load.reason) == (text, text)
+
+    def test_new_accounts_and_loads_get_the_next_numbers(self, world, copy, target):
+        """The copy counts on where the source was: a number is an account's bucket (D11)."""
+        world.load([CAR])
+        assert copy().status == 0
+        assert create_account(target, "carol").id == 3
+        assert (
+            RegisterLoad.insert(
+                register="x",
+                kind="x",
+                mode="x",
+                format="x",
+                files="",
+                status="failed",
+                loaded_by="x",
+                started_at=0,
+            ).execute(target)
+            == 2
+        )
+
+    def test_it_tells_what_was_copied(self, world, copy):
+        """A line for each table: how many rows, and their checksum."""
+        world.load([CAR])
+        told = {each["table"]: each for each in json.loads(copy("--json").stdout)}
+        assert told["account"]["rows"] == 2
+        assert told["register_native.vehicle"]["rows"] == 1
+        assert len(told["account"]["sha256"]) == 64
+        assert len(told) == 10
+
+
+class TestAgain:
+    def test_a_second_run_compares_and_changes_nothing(self, world, copy, target):
+        """Whoever runs it twice is told the same twice."""
+        world.load([CAR])
+        assert copy("--json") == copy("--json")
+
+    @pytest.mark.parametrize("change", ["domain", "plan", "account"])
+    def test_other_data_is_left_alone(self, world, copy, target, change):
+        """A target that goes another way than the source is refused, and keeps what it holds."""
+        assert copy().status == 0
+        if change == "domain":
+            Domains(target).create_domain(1, "a.example.com", 10)
+        elif change == "plan":
+            set_plan(target, "free", requests=7, window_seconds=9, bulk_max=5, domains_max=1)
+        else:
+            create_account(target, "carol")
+        before = [held(target, table) for table in MAIN_TABLES]
+        ended = copy()
+        assert ended.status == 1
+        assert f"the target holds other data ({change}); copy into an empty" in ended.stderr
+        assert [held(target, table) for table in MAIN_TABLES] == before
+
+    def test_rows_of_a_register_are_compared_too(self, world, copy, target):
+        """A vehicle that differs is found."""
+        world.load([CAR])
+        assert copy().status == 0
+        target.execute_sql("UPDATE register_native.vehicle SET make = 'OPEL'")
+        assert "other data (register_native.vehicle)" in copy().stderr
+
+
+class TestRefused:
+    def test_what_is_read_back_must_be_what_was_written(self, world, copy, target):
+        """A target that stores something else is found out, and holds nothing afterwards."""
+        migrate(target)
+        target.execute_sql(
+            "CREATE FUNCTION shout() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$BEGIN NEW.name := upper(NEW.name); RETURN NEW; END$$"
+        )
+        target.execute_sql(
+            "CREATE TRIGGER shout BEFORE INSERT ON account FOR EACH ROW EXECUTE FUNCTION shout()"
+        )
+        ended = copy()
+        assert ended.status == 1
+        assert "account: what was read back is not what was written" in ended.stderr
+        require_empty(target)
+
+    def test_a_newer_target_is_left_alone(self, world, copy, target):
+        """It belongs to a newer program (D29)."""
+        migrate(target)
+        Installation.update(schema_version=9, oldest_program=8).execute(target)
+        assert "upgrade verifyd" in copy().stderr
+        require_empty(target)
+
+    def test_another_programs_database_is_left_alone(self, copy, target):
+        """Tables that are not ours stay alone (D27)."""
+        target.execute_sql("CREATE TABLE theirs (a integer)")
+        assert "another program" in copy().stderr
+        assert target.get_tables() == ["theirs"]
+
+    def test_a_load_in_the_source_is_not_cut_in_two(self, world, copy, target):
+        """While a register is being loaded nothing is copied."""
+        world.load([CAR])
+        with alone(world.engine, "native"):
+            assert "another load of the register native is running" in copy().stderr
+        require_empty(target)
+
+    def test_only_from_sqlite_to_postgres(self, world, bare_cli, empty_postgres):
+        """Other directions have tools of their own; a mistaken one changes nothing."""
+        for source, target in (
+            (world.store.url, world.store.url),
+            (empty_postgres, world.store.url),
+        ):
+            ended = bare_cli.run("copy", "--from", source, "--to", target)
+            assert ended.status == 1
+        assert "there is no database" in bare_cli.refusal(
+            "copy", "--from", f"sqlite:///{world.directory}/none.db", "--to", empty_postgres
+        )
+
+    def test_a_wrong_url_is_a_usage_error_and_not_repeated(self, bare_cli):
+        """It may hold a password."""
+        told = bare_cli.misuse("copy", "--from", "sqlite:///x", "--to", "mysql://u:hunter2@db/x")
+        assert "must be sqlite:///PATH or postgresql://" in told
+        assert "hunter2" not in told
+
+
+def test_domains_are_created_while_it_runs(world, target, empty_postgres):
+    """The source serves on; what comes after the beginning of the copy is not in it."""
+
+    def meanwhile(table: str, rows: int) -> None:
+        if table == "plan":
+            other = open_engine(world.store.url)
+            with suppress(Problem):
+                Domains(other).create_domain(1, "late.example.com", 10)
+            close_quietly(other)
+
+    Domains(world.engine).create_domain(1, "early.example.com", 10)
+    source = SqliteEngine(world.database)
+    copy_database(source, target, meanwhile)
+    close_quietly(source)
+    assert [row[2] for row in held(target, "domain")] == ["early.example.com"]
+    assert len(held(world.engine, "domain")) == 2

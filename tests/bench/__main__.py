@@ -32,12 +32,21 @@ from app.schema import migrate, migrate_register, opened_register
 from app.vehicles.models import Fine, Policy, Vehicle
 from app.vehicles.records import Records
 from tests.bench.limits import print_figures
+from tests.bench.postgres import copied
 
 DAY = "2026-06-15"
 BULK = 1_000
 DOMAINS = 20
 ONE_REGISTER = "native/1/fpv"
 UPDATED = 1_780_272_000
+COMPARED = (
+    "key check",
+    "look-up, 1 register",
+    "look-up, 3 registers",
+    "bulk of 1,000, 3 registers",
+    "GET insurance",
+    "POST bulk-insurance of 1,000",
+)
 Call = Callable[[], object]
 
 
@@ -185,6 +194,25 @@ def medians(measured: dict[str, Call], seconds: float) -> dict[str, float]:
     return {name: median(nanoseconds) / 1000 for name, nanoseconds in times.items()}
 
 
+def print_beside_postgres(
+    directory: Path, config: Config, key: str, args: argparse.Namespace
+) -> None:
+    """Measure both databases in turn; print a line for each call, and the server's own part."""
+    copy = copied(directory, config)
+    on_sqlite = calls(config, key, args.vehicles)
+    on_postgres = calls(copy.config, key, args.vehicles)
+    both = {f"{name} (SQLite)": on_sqlite[name] for name in COMPARED}
+    both |= {f"{name} (Postgres)": on_postgres[name] for name in COMPARED}
+    figures = medians(both, args.seconds)
+    print(f"{'':32}{'SQLite':>10}{'Postgres':>12}{'in the server':>16}")
+    for name in COMPARED:
+        times = (figures[f"{name} (SQLite)"], figures[f"{name} (Postgres)"])
+        share = copy.share_in_server(on_postgres[name])
+        print(f"{name:32}{times[0]:7,.0f} us{times[1]:9,.0f} us{share:16.0%}")
+    print()
+    copy.cluster.stop("immediate")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--vehicles", type=int, default=200_000, help="default: %(default)s")
@@ -196,6 +224,7 @@ def main() -> None:
         built_in = time.monotonic() - started
         print(f"{args.vehicles:,} vehicles in three registers, built in {built_in:.1f} s\n")
         figures = medians(calls(config, key, args.vehicles), args.seconds)
+        print_beside_postgres(Path(directory), config, key, args)
     for name, microseconds in figures.items():
         print(f"{name:42}{microseconds:10,.0f} us")
     for name in ("key check", "look-up, 3 registers"):

@@ -1,0 +1,63 @@
+"""Requests on Postgres beside the same on SQLite, and what part of them the server itself takes.
+
+The Postgres is a throw-away cluster on this machine, reached over a Unix socket; it holds a copy
+of the SQLite installation. `make bench` prints it with the rest.
+"""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from app.config import Config
+from app.database import SqliteEngine, close_quietly, open_engine
+from app.operations.copy import copy_database
+from app.postgres import PostgresEngine
+from tests.postgres import Cluster, connect
+
+Call = Callable[[], object]
+_SAMPLE_SECONDS = 2
+_SERVER_TIME = "SELECT sum(total_plan_time + total_exec_time) FROM pg_stat_statements"
+
+
+class CopyOnPostgres(NamedTuple):
+    """A cluster that counts its own time, with a copy of an installation."""
+
+    cluster: Cluster
+    config: Config
+
+    def share_in_server(self, call: Call) -> float:
+        """Return what part of the time of a call the server plans and executes, 0 to 1."""
+        call()
+        with connect(self.cluster.url) as operator:
+            operator.execute("SELECT pg_stat_statements_reset()")
+            started = time.perf_counter()
+            while time.perf_counter() - started < _SAMPLE_SECONDS:
+                call()
+            passed_ms = (time.perf_counter() - started) * 1_000
+            row = operator.execute(_SERVER_TIME).fetchone()
+        assert row is not None
+        return float(row[0]) / passed_ms
+
+
+def copied(directory: Path, config: Config) -> CopyOnPostgres:
+    """Start a cluster and copy the SQLite installation of these settings into it."""
+    cluster = Cluster(directory / "postgres.log")
+    with connect(cluster.url) as operator:
+        operator.execute("ALTER SYSTEM SET shared_preload_libraries = pg_stat_statements")
+        operator.execute("ALTER SYSTEM SET pg_stat_statements.track_planning = on")
+    cluster.stop()
+    cluster.start()
+    source, target = SqliteEngine(_path(config)), PostgresEngine(cluster.url)
+    copy_database(source, target, lambda *_: None)
+    close_quietly(source)
+    target.execute_sql("CREATE EXTENSION pg_stat_statements")
+    close_quietly(target)
+    state = directory / "state-postgres"
+    return CopyOnPostgres(cluster, Config(cluster.url, state_dir=state, access_log=False))
+
+
+def _path(config: Config) -> Path:
+    engine = open_engine(config.database_url)
+    assert isinstance(engine, SqliteEngine)
+    return engine.path

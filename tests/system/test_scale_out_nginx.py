@@ -71,7 +71,7 @@ class TestWhichHost:
         """So do a second key, and the old and the new one while a key is rotated."""
         for account, old in list(keys.items())[:6]:
             second = create_key(installation.engine, account)[1]
-            successor = rotate_key(installation.engine, old.key_id, grace_seconds=60)[1]
+            successor = rotate_key(installation.engine, old.key_id)[1]
             texts = {token.text for token in (old, second, successor)}
             assert len(texts) == 3
             assert len({self.host_of(installation, X_API_Key=key) for key in texts}) == 1
@@ -148,6 +148,13 @@ class TestItsOwnAnswers:
             pytest.param(
                 "TRACE / HTTP/1.1\r\nHost: x\r\n\r\n", 405, "method_not_allowed", id="TRACE"
             ),
+            pytest.param(
+                "GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: zip\r\n\r\n",
+                501,
+                "invalid_request",
+                id="unknown encoding",
+            ),
+            pytest.param("GET / HTTP/9.0\r\n\r\n", 505, "invalid_request", id="HTTP/9"),
             pytest.param(
                 "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", 404, "not_found", id="metrics"
             ),

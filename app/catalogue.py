@@ -37,6 +37,13 @@ class Register(peewee.Model):
         table_name = "register"
 
 
+class KeptRegister(Register):
+    """A register as it was before its last load replaced it; what a rollback goes back to (D28)."""
+
+    class Meta:
+        table_name = "register_kept"
+
+
 class RegisterRef(NamedTuple):
     """One register as a reader sees it."""
 

@@ -6,6 +6,8 @@ is logged without the exception's message, which can quote any of them.
 
 import logging
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -35,6 +37,21 @@ class JsonFormatter(logging.Formatter):
                 for frame in traceback.extract_tb(error.__traceback__)
             ]
         return msgspec.json.encode(line).decode()
+
+
+@contextmanager
+def logged_to_stderr() -> Iterator[None]:
+    """Let a command log on stderr, as the service does."""
+    logger, handler = logging.getLogger("app"), logging.StreamHandler()
+    handler.setFormatter(JsonFormatter())
+    level = logger.level
+    logger.setLevel(logging.INFO)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
 
 
 LOGGING: dict[str, Any] = {

@@ -24,8 +24,7 @@ from app.database import Engine
 from app.domains.repository import Domains
 from app.errors import OperatorError
 from app.registers.demo import CAST, write_files
-from app.registers.drop import drop_register
-from app.registers.load import LoadRequest, load
+from app.registers.load import LoadRequest, drop_register, load
 from app.schema import migrate
 
 _ACCOUNT = "demo"

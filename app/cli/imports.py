@@ -1,6 +1,8 @@
 """`verifyd import` and `verifyd imports` (D28)."""
 
 import argparse
+import gc
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,20 +17,29 @@ from app.cli.parser import Commands, add_command, add_group
 from app.cli.session import opened_database
 from app.config import Config, is_register_name
 from app.errors import OperatorError
-from app.registers.drop import drop_register
+from app.logs import logged_to_stderr
 from app.registers.formats import DEFAULT_STATE, FORMATS, Format, Kind, formats_of
 from app.registers.formats.mapped import MappedCsv
 from app.registers.formats.mapping import read_mapping
-from app.registers.history import list_loads
-from app.registers.load import DEFAULT_MAX_REJECTS, LoadRequest, Progress, load
+from app.registers.history import MERGE, REPLACE, list_loads
+from app.registers.load import (
+    DEFAULT_MAX_REJECTS,
+    SHRINK_MAX_PERCENT,
+    LoadRequest,
+    drop_register,
+    load,
+    roll_back,
+)
 from app.registers.models import RegisterLoad
+from app.registers.reading import Progress, Show
 from app.registers.rejects import RejectLimit
-from app.registers.sources import Member
 
+_NICENESS = 19
 _COLUMNS = (
     "id",
     "register",
     "kind",
+    "mode",
     "status",
     "rows",
     "loaded",
@@ -36,9 +47,11 @@ _COLUMNS = (
     "rejected",
     "skipped",
     "started_at",
+    "seconds",
     "loaded_by",
     "reason",
 )
+_MEMBERS = ("format", "checksum")
 
 
 def add_commands(commands: Commands) -> None:
@@ -63,7 +76,18 @@ def add_commands(commands: Commands) -> None:
     )
     command.add_argument("--kind", choices=KINDS, help="default: found by looking")
     command.add_argument("--register", type=_register_name, metavar="NAME")
-    command.add_argument("--mode", choices=["merge"], default="merge", help="default: merge")
+    command.add_argument(
+        "--mode",
+        choices=[MERGE, REPLACE],
+        default=MERGE,
+        help="add and change rows, or be all there is; default: merge",
+    )
+    command.add_argument(
+        "--allow-shrink",
+        action="store_true",
+        help=f"let replace take more than {SHRINK_MAX_PERCENT} %% of the rows away",
+    )
+    command.add_argument("--dry-run", action="store_true", help="only tell what would happen")
     command.add_argument("--rejects", type=Path, metavar="FILE", help="where rejected rows go")
     command.add_argument(
         "--max-rejects",
@@ -72,9 +96,12 @@ def add_commands(commands: Commands) -> None:
         metavar="N|N%",
         help=f"more rejected rows abort the load; default {DEFAULT_MAX_REJECTS}%",
     )
-    group = add_group(commands, "imports", "list past loads, drop registers")
+    group = add_group(commands, "imports", "list past loads, roll one back, drop registers")
     listed = add_command(group, "list", _list, "list loads, the latest first")
     listed.add_argument("--register", type=_register_name, metavar="NAME")
+    rolled_back = add_command(group, "rollback", _roll_back, "take the last replace back")
+    rolled_back.add_argument("--register", type=_register_name, metavar="NAME")
+    rolled_back.add_argument("--kind", choices=KINDS, help="what it must have been of")
     dropped = add_command(group, "drop", _drop, "remove a register and all it holds")
     dropped.add_argument("register", type=_register_name, metavar="REGISTER")
 
@@ -97,16 +124,41 @@ def _import(args: argparse.Namespace) -> None:
         mode=args.mode,
         max_rejects=args.max_rejects,
         rejects=args.rejects,
+        allow_shrink=args.allow_shrink,
+        dry_run=args.dry_run,
     )
-    with opened_database() as engine, _progress_bar() as progress:
+    with (
+        _giving_way(),
+        opened_database() as engine,
+        logged_to_stderr(),
+        _progress_bar() as progress,
+    ):
         result = load(engine, Config.from_env().state_dir, request, progress)
     print_item(args, result._asdict())
+
+
+@contextmanager
+def _giving_way() -> Iterator[None]:
+    """Let the service go first, and spare ourselves what only a long life needs."""
+    os.nice(_NICENESS)
+    # PERF: rows are no garbage; looking for cycles among them takes a third of the reading.
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _list(args: argparse.Namespace) -> None:
     with opened_database() as engine:
         loads = [_members(each) for each in list_loads(engine, args.register)]
     print_items(args, loads, _COLUMNS)
+
+
+def _roll_back(args: argparse.Namespace) -> None:
+    with opened_database() as engine, logged_to_stderr():
+        done = roll_back(engine, args.register, Kind(args.kind) if args.kind else None)
+    print_item(args, done)
 
 
 def _drop(args: argparse.Namespace) -> None:
@@ -116,34 +168,40 @@ def _drop(args: argparse.Namespace) -> None:
 
 
 @contextmanager
-def _progress_bar() -> Iterator[Progress]:
-    """Show how much of a file was read, if somebody is looking."""
+def _progress_bar() -> Iterator[Show]:
+    """Show how much of a file was read, rows a second and the time left, if somebody looks."""
+    tqdm.monitor_interval = 0  # No thread of its own: the load forks.
     with tqdm(unit="B", unit_scale=True, disable=not sys.stderr.isatty()) as bar:
-        shown = ""
+        shown, started_ns = "", clock.monotonic_ns()
 
-        def show(member: Member) -> None:
+        def show(progress: Progress) -> None:
             nonlocal shown
+            member = progress.member
             if bar.disable:
                 return
             if member.name != shown:
                 shown = member.name
                 bar.reset(member.bytes_total)
                 bar.set_description(Path(shown).name, refresh=False)
+            seconds = max(clock.monotonic_ns() - started_ns, 1) / 1e9
+            bar.set_postfix_str(f"{progress.rows / seconds:,.0f} rows/s", refresh=False)
             bar.update(member.bytes_read() - bar.n)
 
         yield show
 
 
 def _members(each: RegisterLoad) -> dict[str, object]:
-    members = {column: getattr(each, column) for column in _COLUMNS}
+    """Return what is told of a load; the table shows `_COLUMNS`, JSON everything."""
     finished_at = None if each.finished_at is None else clock.iso_utc(each.finished_at)
-    return members | {
-        "mode": each.mode,
-        "format": each.format,
-        "files": each.files.split("\n"),
+    seconds = None if each.finished_at is None else each.finished_at - each.started_at
+    others = {
+        "files": each.files.split("\n") if each.files else [],
         "started_at": clock.iso_utc(each.started_at),
         "finished_at": finished_at,
+        "seconds": seconds,
     }
+    plain = {name: getattr(each, name) for name in (*_COLUMNS, *_MEMBERS) if name not in others}
+    return {name: (plain | others)[name] for name in (*_COLUMNS, *_MEMBERS, *others)}
 
 
 def _register_name(text: str) -> str:

@@ -6,15 +6,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from app import clock
-from app.catalogue import REGISTERS_MAX, Register
+from app.catalogue import Register
 from app.database import Engine
 from app.errors import OperatorError
-from app.registers.drop import remove_register
 from app.registers.formats import Kind
+from app.registers.generations import Generations
 from app.registers.models import RegisterLoad
 from app.registers.writer import Applied
 
 FindApplied = Callable[[int], Applied | None]
+MERGE, REPLACE, ROLLBACK = "merge", "replace", "rollback"
+"""What a line of the history can be."""
 
 
 class History:
@@ -23,6 +25,7 @@ class History:
     def __init__(self, engine: Engine, register: str) -> None:
         self._engine = engine
         self.register = register
+        self.generations = Generations(engine, register)
 
     def ensure_register(self, load_id: int) -> int:
         """Return the register's generation; make its entry if need be, with nothing to read yet.
@@ -30,11 +33,10 @@ class History:
         The generation of a new one is the number of the load that makes it: none comes twice.
         """
         with self._engine.atomic():
-            found = self._find_register()
+            found = self.generations.find_current()
             if found is not None:
                 return int(found.generation)
-            if Register.select().count(self._engine) >= REGISTERS_MAX:
-                raise OperatorError(f"there are {REGISTERS_MAX} registers; drop one first")
+            self.generations.require_room()
             insert = Register.insert(name=self.register, generation=load_id, kinds="")
             insert.execute(self._engine)
         return load_id
@@ -65,8 +67,8 @@ class History:
             kinds = "".join(sorted(kinds + kind[0]))
             Register.update(kinds=kinds).where(is_it).execute(self._engine)
 
-    def finish(self, load_id: int, kind: Kind, held: int, counts: dict[str, int]) -> None:
-        """Note that a load's rows are in the register.
+    def finish(self, load_id: int, kind: Kind, held: int, counts: dict[str, Any]) -> None:
+        """Note that a merge's rows are in the register; there is no way back from it (D28).
 
         Args:
             held: how many rows of this kind the register holds now.
@@ -74,24 +76,33 @@ class History:
         """
         now = clock.now()
         with self._engine.atomic():
+            self.generations.forget_kept()
             values: dict[str, Any] = {kind.value: held, "loaded_at": now}
             update = Register.update(**values).where(Register.name == self.register)
             update.execute(self._engine)
             self._end(load_id, status="done", finished_at=now, **counts)
 
+    def switch(self, load_id: int, kind: Kind, held: int, counts: dict[str, Any]) -> None:
+        """Let readers have the generation that a load made, and note that the load is done."""
+        now = clock.now()
+        with self._engine.atomic():
+            self.generations.require_room()
+            self.generations.switch(load_id, kind, held, now)
+            self._end(load_id, status="done", finished_at=now, **counts)
+
     def fail(self, load_id: int, reason: str) -> None:
         """Note that a load failed; a register that was made for it goes again."""
         self._end(load_id, status="failed", reason=reason, finished_at=clock.now())
-        made = self._find_register()
+        made = self.generations.find_current()
         # NOTE: a register that an earlier, killed load made may hold what that one committed.
         if made is not None and made.loaded_at is None and made.generation == load_id:
-            remove_register(self._engine, made)
+            self.generations.remove_all()
 
     def settle_interrupted(self, load_id: int, find_applied: FindApplied) -> None:
         """Find out what became of loads before this one that never ended; needs the lock.
 
         Args:
-            find_applied: returns what the register knows of a load.
+            find_applied: returns what the register, as it is read now, knows of a load.
         """
         query = RegisterLoad.select().where(
             (RegisterLoad.register == self.register)
@@ -106,8 +117,36 @@ class History:
                 counts = {"loaded": applied.loaded, "changed": applied.changed}
                 self.finish(load.id, Kind(load.kind), applied.held, counts)
 
-    def _find_register(self) -> Any:
-        return Register.select().where(Register.name == self.register).first(self._engine)
+    def require_kept(self, kind: Kind | None) -> Kind:
+        """Return the kind whose last load can be rolled back; OperatorError if there is none.
+
+        Args:
+            kind: what the operator means, None if anything.
+        """
+        if self.generations.find_current() is None:
+            raise OperatorError(f"there is no register {self.register}")
+        query = RegisterLoad.select().where(
+            (RegisterLoad.register == self.register) & (RegisterLoad.status == "done")
+        )
+        last: Any = query.order_by(RegisterLoad.id.desc()).first(self._engine)
+        if self.generations.find_kept() is None:
+            why = "it held nothing before its last load"
+            if last is not None and last.mode != REPLACE:
+                why = f"its last load was a {last.mode}"
+            raise OperatorError(f"the register {self.register} cannot be rolled back: {why}")
+        replaced = Kind(last.kind)
+        if kind not in (None, replaced):
+            raise OperatorError(
+                f"the last load of the register {self.register} replaced its {replaced}, "
+                f"not its {kind}"
+            )
+        return replaced
+
+    def roll_back(self, load_id: int) -> None:
+        """Let readers have the generation before the last load again, and note so."""
+        with self._engine.atomic():
+            self.generations.roll_back()
+            self._end(load_id, status="done", finished_at=clock.now())
 
     def _end(self, load_id: int, **values: object) -> None:
         RegisterLoad.update(**values).where(RegisterLoad.id == load_id).execute(self._engine)

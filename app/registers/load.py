@@ -1,36 +1,45 @@
 """One load: files read, rows written, all or nothing, whatever happens in between (D28).
 
-The rows are committed in the register; only then the main database is told. A load killed
-between the two is settled by the next one, from what the register itself knows.
+All files are read and sorted first. A merge then changes the register in one transaction of its
+own; only afterwards the main database is told, and a load killed between the two is settled by
+the next one, from what the register itself knows. A replace writes the register's next
+generation, which nobody reads until one commit in the main database points to it.
 """
 
+import hashlib
+import logging
 import tempfile
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
-from functools import partial
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import peewee
 
 from app import clock
+from app.catalogue import KeptRegister
 from app.database import Engine, SqliteEngine
+from app.errors import OperatorError
+from app.registers.comparison import Outcome, compare
 from app.registers.formats import FORMATS, FileFault, Format, Kind, recognise
-from app.registers.history import History
+from app.registers.generations import Generations
+from app.registers.history import MERGE, REPLACE, ROLLBACK, History
 from app.registers.lock import alone
+from app.registers.reading import Reader, Show
 from app.registers.rejects import RejectLimit, RejectsFile
-from app.registers.rows import Change
-from app.registers.sorting import sorted_unique
-from app.registers.sources import Member, in_order_of_dates, members
-from app.registers.writer import Applied, RegisterWriter, find_applied
+from app.registers.sorting import Columns, Runs
+from app.registers.sources import Heard, Member, in_order_of_dates, members
+from app.registers.writer import Applied, Table, find_applied, note_applied, order_of
 from app.schema import migrate_register, opened_register
 
 DEFAULT_MAX_REJECTS = "1%"
-_ROWS_BETWEEN_PROGRESS = 4_096
-
-Progress = Callable[[Member], None]
-"""Called now and then with the member that is being read."""
+SHRINK_MAX_PERCENT = 10
+_NO_SNAPSHOT = (
+    "It tells what changed, not all there is: it can be merged, but cannot replace anything."
+)
+_log = logging.getLogger(__name__)
 
 
 class LoadRequest(NamedTuple):
@@ -41,27 +50,191 @@ class LoadRequest(NamedTuple):
     format: str | None = None
     kind: Kind | None = None
     register: str | None = None
-    mode: str = "merge"
+    mode: str = MERGE
     max_rejects: RejectLimit = RejectLimit.parse(DEFAULT_MAX_REJECTS)
     rejects: Path | None = None
+    allow_shrink: bool = False
+    dry_run: bool = False
 
 
 class LoadResult(NamedTuple):
-    """How a load ended; `rows` are data records, `changed` those that made a difference."""
+    """How a load ended; `rows` are data records, `changed` those that made a difference.
+
+    Of a dry run: how it would have ended.
+    """
 
     register: str
     kind: str
     mode: str
     format: str
+    dry_run: bool
     rows: int
     loaded: int
     changed: int
+    """Rows of the register that were added, changed or removed."""
     rejected: int
     skipped: int
+    held_before: int
+    """Rows of this kind that the register held before, and holds now."""
+    held: int
+    checksum: str
+    """SHA-256 of all that was read, decompressed, in the order of the files."""
     rejects: str | None
-    """Where the rejected records are; None if there are none."""
+    """Where the rejected records are; None if there are none, or nobody wrote them."""
     notes: Sequence[str]
     """What the operator should know of the files."""
+
+
+def load(engine: Engine, state_dir: Path, request: LoadRequest, show: Show) -> LoadResult:
+    """Load all files of a request into one register, as one transaction.
+
+    Raises OperatorError, peewee.PeeweeException or OSError if anything stands in the way; then
+    the register holds what it held before.
+    """
+    checksum = hashlib.sha256()
+    with closing(_opened(request.files, checksum.update)) as opened:
+        first = next(opened)
+        layout = _layout_of(first, request)
+        history = History(engine, request.register or layout.format.register)
+        with closing(Runs(order_of(layout.kind), _scratch_directory(engine))) as runs:
+            intake = _Intake(chain((first,), opened), layout, request, runs, show, checksum)
+            if request.dry_run:
+                return _tried(engine, history, intake)
+            return _loaded(engine, history, intake, state_dir)
+
+
+def _tried(engine: Engine, history: History, intake: "_Intake") -> LoadResult:
+    """Find out how a load would end; nothing is written that outlives this process."""
+    counts = _Counts()
+    history.generations.require_room()
+    with intake.rejects:
+        intake.read()
+    with _opened_current(engine, history, intake.kind, counts) as current:
+        for _ in _outcomes(intake, current, counts):
+            pass
+    if intake.request.mode == REPLACE:
+        _require_no_shrink(intake, counts)
+    return intake.result(history.register, counts, None)
+
+
+def _loaded(engine: Engine, history: History, intake: "_Intake", state_dir: Path) -> LoadResult:
+    """Do a load, and keep the history of it."""
+    with alone(engine, history.register):
+        started_ns = clock.monotonic_ns()
+        load_id = history.begin(
+            kind=intake.kind,
+            mode=intake.request.mode,
+            format_name=intake.layout.format.name,
+            files=[Path(file).name for file in intake.request.files],
+        )
+        what = f"load {load_id}, {intake.request.mode} of {history.register} {intake.kind}"
+        rejects_name = f"{history.register}-{load_id}.csv"
+        intake.rejects.path = intake.request.rejects or state_dir / "rejects" / rejects_name
+        try:
+            do = _replace if intake.request.mode == REPLACE else _merge
+            counts = do(engine, history, load_id, intake)
+        except BaseException as error:
+            with suppress(OSError, peewee.PeeweeException):
+                history.fail(load_id, str(error) or type(error).__name__)
+                history.generations.remove_unused()
+            # SEC: the reason, which can quote a record, is for the operator only.
+            _log.warning("%s: failed, %s", what, type(error).__name__)
+            raise
+        if intake.request.mode == MERGE:
+            # NOTE: not above: the rows are in, whatever hinders this; the next load settles it.
+            history.finish(load_id, intake.kind, counts.held, intake.columns(counts))
+        with suppress(OSError, peewee.PeeweeException):  # The next load removes it as well.
+            history.generations.remove_unused()
+    result = intake.result(history.register, counts, intake.rejects)
+    _log.info(
+        "%s: done in %.1f s, rows %d, loaded %d, changed %d, rejected %d, skipped %d, held %d",
+        what,
+        (clock.monotonic_ns() - started_ns) / 1e9,
+        *(result.rows, result.loaded, result.changed, result.rejected, result.skipped),
+        result.held,
+    )
+    return result
+
+
+def _merge(engine: Engine, history: History, load_id: int, intake: "_Intake") -> "_Counts":
+    """Change the rows of the register in its own transaction; the main database is told later."""
+    counts = _Counts()
+    history.ensure_register(load_id)
+    _settle(engine, history, load_id)
+    with intake.rejects:
+        intake.read()
+    entry = history.generations.find_current()
+    with _opened_table(engine, entry, intake.kind, counts) as table:
+        history.announce(intake.kind)
+        with table.register.atomic():
+            outcomes = _outcomes(intake, table, counts)
+            if counts.held_before:
+                for outcome in outcomes:
+                    table.put(outcome.changed)
+                    table.remove(outcome.removed)
+            else:
+                table.fill(outcome.rows for outcome in outcomes)
+            applied = Applied(intake.loaded - counts.skipped, counts.changed, counts.held)
+            note_applied(table.register, table.schema, load_id, applied)
+    return counts
+
+
+def _replace(engine: Engine, history: History, load_id: int, intake: "_Intake") -> "_Counts":
+    """Write the next generation, then let readers have it."""
+    counts = _Counts()
+    history.generations.require_room()
+    _settle(engine, history, load_id)
+    with intake.rejects:
+        intake.read()
+    with (
+        _opened_current(engine, history, intake.kind, counts) as current,
+        history.generations.opened_next(load_id) as made,
+    ):
+        history.generations.carry_over(made, intake.kind)
+        with made.engine.atomic():
+            outcomes = _outcomes(intake, current, counts)
+            Table(made.engine, made.schema, intake.kind).fill(each.rows for each in outcomes)
+        _require_no_shrink(intake, counts)
+    history.switch(load_id, intake.kind, counts.held, intake.columns(counts))
+    return counts
+
+
+def _settle(engine: Engine, history: History, load_id: int) -> None:
+    """Find out what became of killed loads before this one, and clean up behind them."""
+    with _opened_current(engine, history, Kind.VEHICLES, _Counts()) as current:
+        history.settle_interrupted(load_id, lambda number: _find_applied(current, number))
+    history.generations.remove_unused()
+
+
+def roll_back(engine: Engine, register: str | None, kind: Kind | None) -> dict[str, object]:
+    """Let readers have what a register held before its last load, if that was a replace (D28).
+
+    Args:
+        register: None if only one can be rolled back.
+
+    Returns the register, its kind that changes and the rows of it. Raises OperatorError.
+    """
+    history = History(engine, register or _only_kept(engine))
+    with alone(engine, history.register):
+        _settle(engine, history, 0)
+        replaced = history.require_kept(kind)
+        load_id = history.begin(kind=replaced, mode=ROLLBACK, format_name="", files=[])
+        history.roll_back(load_id)
+    held = getattr(history.generations.find_current(), replaced.value)
+    _log.info("load %d, rollback of %s %s: done", load_id, history.register, replaced)
+    return {"register": history.register, "kind": replaced.value, "held": held}
+
+
+def drop_register(engine: Engine, name: str) -> None:
+    """Remove a register; answers are without it from the next request.
+
+    Raises OperatorError if there is none of that name, or a load of it is running.
+    """
+    with alone(engine, name):
+        generations = Generations(engine, name)
+        if generations.find_current() is None:
+            raise OperatorError(f"there is no register {name}")
+        generations.remove_all()
 
 
 class _Layout(NamedTuple):
@@ -69,83 +242,162 @@ class _Layout(NamedTuple):
     kind: Kind
 
 
-def load(engine: Engine, state_dir: Path, request: LoadRequest, progress: Progress) -> LoadResult:
-    """Load all files of a request into one register, as one transaction.
+class _Intake:
+    """What is read from the files of a load, sorted, and what became of the rest."""
 
-    Raises OperatorError or peewee.PeeweeException if anything stands in the way; then the
-    register holds what it held before.
-    """
-    with closing(_opened(request.files)) as opened:
-        return _load(engine, state_dir, request, progress, opened)
+    def __init__(
+        self,
+        opened: Iterable[Member],
+        layout: _Layout,
+        request: LoadRequest,
+        runs: Runs,
+        show: Show,
+        checksum: Any,
+    ) -> None:
+        self.layout = layout
+        self.kind = layout.kind
+        self.request = request
+        self.rejects = RejectsFile(None, request.max_rejects)
+        self.runs = runs
+        self._opened = opened
+        self._reader = Reader(layout.format, layout.kind, self.rejects, runs, show)
+        self._checksum = checksum
 
+    @property
+    def loaded(self) -> int:
+        """Rows and changes that were read."""
+        return self._reader.loaded
 
-def _opened(files: Sequence[str]) -> Generator[Member]:
-    for file in in_order_of_dates(files, str):
-        yield from members(file)
+    def read(self) -> None:
+        """Read all files; raises OperatorError, too many rejects among others."""
+        for member in self._opened:
+            if _layout_of(member, self.request) != self.layout:
+                raise FileFault(
+                    f"The file is not {self.layout.format.name} of {self.layout.kind} as the "
+                    "first one is; one command loads one kind into one register.",
+                    member.name,
+                )
+            if self.request.mode == REPLACE and not self.layout.format.is_snapshot(member.head):
+                raise FileFault(_NO_SNAPSHOT, member.name)
+            self._reader.read(member)
+        self.rejects.require_few(self.loaded)
 
+    def require_rows(self, changes: list[Columns]) -> None:
+        """Raise FileFault if there are deletions or cancellations: what they are of is not told."""
+        if set(map(len, changes)) != {self.runs.order.row_columns}:
+            raise FileFault(_NO_SNAPSHOT)
 
-def _load(
-    engine: Engine,
-    state_dir: Path,
-    request: LoadRequest,
-    progress: Progress,
-    opened: Iterator[Member],
-) -> LoadResult:
-    first = next(opened)
-    layout = _layout_of(first, request)
-    register = request.register or layout.format.register
-    history = History(engine, register)
-    with alone(engine, register):
-        load_id = history.begin(
-            kind=layout.kind,
-            mode=request.mode,
-            format_name=layout.format.name,
-            files=[Path(file).name for file in request.files],
-        )
-        rejects_path = request.rejects or state_dir / "rejects" / f"{register}-{load_id}.csv"
-        rejects = RejectsFile(rejects_path, request.max_rejects)
-        reader = _Reader(chain((first,), opened), layout, request, rejects, progress)
-        try:
-            applied = _fill(engine, history, load_id, reader)
-        except BaseException as error:
-            with suppress(peewee.PeeweeException):
-                history.fail(load_id, str(error) or type(error).__name__)
-            raise
-        counts = {
-            "rows": applied.loaded + rejects.rejected + rejects.skipped,
-            "loaded": applied.loaded,
-            "changed": applied.changed,
-            "rejected": rejects.rejected,
-            "skipped": rejects.skipped,
+    def columns(self, counts: "_Counts") -> dict[str, Any]:
+        """Return the counts of this load's line in the history, and the checksum."""
+        loaded = self.loaded - counts.skipped
+        skipped = self.rejects.skipped + counts.skipped
+        return {
+            "rows": loaded + self.rejects.rejected + skipped,
+            "loaded": loaded,
+            "changed": counts.changed,
+            "rejected": self.rejects.rejected,
+            "skipped": skipped,
+            "checksum": self._checksum.hexdigest(),
         }
-        history.finish(load_id, layout.kind, applied.held, counts)
-    return LoadResult(
-        register=register,
-        kind=layout.kind.value,
-        mode=request.mode,
-        format=layout.format.name,
-        rejects=str(rejects_path) if rejects.rejected else None,
-        notes=rejects.notes,
-        **counts,
-    )
+
+    def result(self, register: str, counts: "_Counts", rejects: RejectsFile | None) -> LoadResult:
+        """Return how the load ended."""
+        return LoadResult(
+            register=register,
+            kind=self.kind.value,
+            mode=self.request.mode,
+            format=self.layout.format.name,
+            dry_run=self.request.dry_run,
+            held_before=counts.held_before,
+            held=counts.held,
+            rejects=str(rejects.path) if rejects and rejects.rejected else None,
+            notes=self.rejects.notes,
+            **self.columns(counts),
+        )
 
 
-def _fill(engine: Engine, history: History, load_id: int, reader: "_Reader") -> Applied:
-    """Read everything, then write it in one transaction of the register."""
-    generation = history.ensure_register(load_id)
-    with opened_register(engine, history.register, generation) as (register_engine, schema):
-        migrate_register(register_engine, schema)
-        history.settle_interrupted(load_id, partial(find_applied, register_engine, schema))
-        writer = RegisterWriter(register_engine, schema, clock.now(), reader.layout.kind)
-        with reader.rejects:
-            rows = sorted_unique(reader, writer.key_columns, _scratch_directory(engine))
-            reader.rejects.require_few(reader.loaded)
-        history.announce(reader.layout.kind)
-        with register_engine.atomic():
-            changed = writer.merge(rows)
-            applied = Applied(reader.loaded, changed, writer.count_rows())
-            writer.note_applied(load_id, applied)
-    return applied
+@dataclass(slots=True)
+class _Counts:
+    """What a load does to the rows of one kind."""
+
+    held_before: int = 0
+    held: int = 0
+    changed: int = 0
+    skipped: int = 0
+
+
+def _outcomes(intake: _Intake, table: Table | None, counts: _Counts) -> Iterator[Outcome]:
+    """Compare all that was read with what is held, in the order of the keys; and count.
+
+    Args:
+        table: what is held, None if nothing.
+    """
+    loaded_at = clock.now()
+    is_replace = intake.request.mode == REPLACE
+    written = added = 0
+    for batch in intake.runs.batches():
+        held: Iterable[Columns] = ()
+        if is_replace:
+            intake.require_rows(batch)
+        if table is not None and counts.held_before:
+            held = table.find_between(batch[0], batch[-1]) if is_replace else table.find_of(batch)
+        outcome = compare(batch, held, intake.runs.order, loaded_at)
+        written += len(outcome.rows)
+        added += outcome.added
+        counts.held += outcome.added - len(outcome.removed)
+        counts.changed += len(outcome.changed) + len(outcome.removed)
+        counts.skipped += outcome.skipped
+        yield outcome
+    if is_replace:
+        counts.held = written
+        counts.changed += counts.held_before - (written - added)
+
+
+def _require_no_shrink(intake: _Intake, counts: _Counts) -> None:
+    least = counts.held_before * (100 - SHRINK_MAX_PERCENT) / 100
+    if counts.held < least and not intake.request.allow_shrink:
+        raise OperatorError(
+            f"the register would shrink from {counts.held_before:,} to {counts.held:,} "
+            f"{intake.kind}, by more than {SHRINK_MAX_PERCENT} %; if that is right, "
+            "repeat it with --allow-shrink"
+        )
+
+
+@contextmanager
+def _opened_table(engine: Engine, entry: Any, kind: Kind, counts: _Counts) -> Iterator[Table]:
+    """Open what readers see of a register, by its entry; and count it."""
+    with opened_register(engine, entry.name, entry.generation) as (register, schema):
+        migrate_register(register, schema)
+        table = Table(register, schema, kind)
+        counts.held_before = counts.held = getattr(entry, kind.value) or table.count()
+        yield table
+
+
+def _opened_current(
+    engine: Engine, history: History, kind: Kind, counts: _Counts
+) -> AbstractContextManager[Table | None]:
+    entry = history.generations.find_current()
+    return _opened_table(engine, entry, kind, counts) if entry else nullcontext()
+
+
+def _find_applied(table: Table | None, load_id: int) -> Applied | None:
+    return find_applied(table.register, table.schema, load_id) if table else None
+
+
+def _only_kept(engine: Engine) -> str:
+    names = [
+        kept.name for kept in KeptRegister.select().order_by(KeptRegister.name).execute(engine)
+    ]
+    if not names:
+        raise OperatorError("no register can be rolled back: none was replaced last")
+    if len(names) > 1:
+        raise OperatorError(f"which register? --register is one of {', '.join(names)}")
+    return str(names[0])
+
+
+def _opened(files: Sequence[str], heard: Heard) -> Generator[Member]:
+    for file in in_order_of_dates(files, str):
+        yield from members(file, heard)
 
 
 def _layout_of(member: Member, request: LoadRequest) -> _Layout:
@@ -167,47 +419,6 @@ def _layout_of(member: Member, request: LoadRequest) -> _Layout:
         # Read as another kind, its rows would blank what the register holds.
         raise FileFault(f"The file holds {kind}, not {request.kind}.", member.name)
     return _Layout(format_, kind)
-
-
-class _Reader:
-    """Reads the rows of all files of a load, and counts them."""
-
-    def __init__(
-        self,
-        opened: Iterable[Member],
-        layout: _Layout,
-        request: LoadRequest,
-        rejects: RejectsFile,
-        progress: Progress,
-    ) -> None:
-        self._opened = opened
-        self.layout = layout
-        self._request = request
-        self.rejects = rejects
-        self._progress = progress
-        self.loaded = 0
-
-    def __iter__(self) -> Iterator[Change]:
-        for member in self._opened:
-            if _layout_of(member, self._request) != self.layout:
-                raise FileFault(
-                    f"The file is not {self.layout.format.name} of {self.layout.kind} as the "
-                    "first one is; one command loads one kind into one register.",
-                    member.name,
-                )
-            self.rejects.file_name = member.name
-            try:
-                yield from self._rows_of(member)
-            except FileFault as fault:
-                raise FileFault(fault.reason, fault.name or member.name) from None
-            self._progress(member)
-
-    def _rows_of(self, member: Member) -> Iterator[Change]:
-        for row in self.layout.format.rows(member.stream, self.layout.kind, self.rejects):
-            if self.loaded % _ROWS_BETWEEN_PROGRESS == 0:
-                self._progress(member)
-            self.loaded += 1
-            yield row
 
 
 def _scratch_directory(engine: Engine) -> Path:

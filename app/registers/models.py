@@ -20,6 +20,8 @@ class RegisterLoad(peewee.Model):
     changed = peewee.BigIntegerField(default=0)
     rejected = peewee.BigIntegerField(default=0)
     skipped = peewee.BigIntegerField(default=0)
+    checksum = peewee.TextField(null=True)
+    """SHA-256 of all that was read, decompressed, in the order of the files."""
     loaded_by = peewee.CharField(100)
     started_at = peewee.BigIntegerField()
     finished_at = peewee.BigIntegerField(null=True)

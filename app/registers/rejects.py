@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 
 from app.errors import OperatorError
 
-_RECORD_CHARACTERS_MAX = 2_000
+RECORD_CHARACTERS_MAX = 2_000
 _HEADER = ("file", "line", "reason", "record")
 
 
@@ -45,10 +45,11 @@ class RejectsFile:
     The file is made at the first reject; what a former load left there is gone then.
 
     Args:
+        path: None to count only.
         limit: a number is enforced at once, a percentage by `require_few` at the end.
     """
 
-    def __init__(self, path: Path, limit: RejectLimit) -> None:
+    def __init__(self, path: Path | None, limit: RejectLimit) -> None:
         self.path = path
         self.rejected = 0
         self.skipped = 0
@@ -60,12 +61,12 @@ class RejectsFile:
 
     def reject(self, line: int, reason: str, record: str) -> None:
         """Write a record down; raises TooManyRejects."""
-        if self._writer is None:
-            self._open()
         self.rejected += 1
-        self._writer.writerow((self.file_name, line, reason, record[:_RECORD_CHARACTERS_MAX]))
+        if self.path is not None:
+            writer = self._writer or self._open(self.path)
+            writer.writerow((self.file_name, line, reason, record[:RECORD_CHARACTERS_MAX]))
         if not self._limit.is_percent and self._limit.is_passed(self.rejected, 0):
-            raise TooManyRejects(f"more than {self._limit} records were rejected; see {self.path}")
+            raise TooManyRejects(f"more than {self._limit} records were rejected{self._see}")
 
     def skip(self, line: int, reason: str) -> None:
         """Count a record that has nothing to do here."""
@@ -81,22 +82,27 @@ class RejectsFile:
         if self._limit.is_passed(self.rejected, rows):
             raise TooManyRejects(
                 f"{self.rejected:,} of {rows:,} records were rejected, more than {self._limit}; "
-                f"nothing was loaded; see {self.path}"
+                f"nothing was loaded{self._see}"
             )
 
-    def _open(self) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+    @property
+    def _see(self) -> str:
+        return f"; see {self.path}" if self.path else ""
+
+    def _open(self, path: Path) -> Any:
+        path.parent.mkdir(parents=True, exist_ok=True)
         # SEC: rejected records are register data; only the operator may read them.
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        if self.path.is_file():
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        if path.is_file():
             os.fchmod(descriptor, 0o600)
         self._file = open(descriptor, "w", encoding="utf-8", errors="replace", newline="")  # noqa: SIM115
         self._writer = csv.writer(self._file)
         self._writer.writerow(_HEADER)
+        return self._writer
 
     def __enter__(self) -> Self:
         """Take the file's name; raises OperatorError where something else would be lost."""
-        if self.path.is_file() and self.path.stat().st_size:
+        if self.path and self.path.is_file() and self.path.stat().st_size:
             with open(self.path, "rb") as file:
                 if not file.read(64).startswith(",".join(_HEADER).encode()):
                     raise OperatorError(f"{self.path} is there and holds no rejects; name another")

@@ -1,4 +1,8 @@
-"""What a format hands to the load: rows in the column order of a register's tables (D25)."""
+"""What a format hands to the load: rows in the column order of a register's tables (D25).
+
+On its way through the load a row or a change is any tuple of these columns; the four shapes of
+one kind are told apart by their length.
+"""
 
 from typing import NamedTuple
 

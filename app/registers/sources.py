@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, BinaryIO, TypeVar, cast
 
 from app.registers.formats.interface import HEAD_BYTES, FileFault
@@ -36,6 +37,9 @@ _DATED_NAME = re.compile(
 )
 _IS_ENCRYPTED = 0x1
 _NAMES_SHOWN = 5
+# SEC: registers are packed 5 to 30 times smaller, a bomb 1,000 times; it would fill the disk.
+_RATIO_MAX = 200
+_UNPACKED_BYTES_FREE = 64 * 1024 * 1024
 # What the standard library raises over a container that is cut off or damaged.
 _CONTAINER_FAULTS = (
     EOFError,
@@ -52,6 +56,7 @@ _CONTAINER_FAULTS = (
 
 
 T = TypeVar("T")
+Heard = Callable[[bytes], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,48 +75,66 @@ class Member:
     """How many bytes of that file, compressed as it is, have been read."""
 
 
-def members(path: str) -> Generator[Member]:
+def members(path: str, heard: Heard = lambda _: None) -> Generator[Member]:
     """Yield what a file holds; each is to be read before the next one is asked for.
 
+    Args:
+        heard: is given all bytes that are read, decompressed, in their order.
+
     Raises FileFault, with the file's name, for what is missing, empty, cut off, damaged,
-    encrypted or in a container that we do not read.
+    encrypted, in a container that we do not read, or changed by somebody meanwhile.
     """
     if path == STANDARD_INPUT:
-        yield _piped(cast(BinaryIO, sys.stdin.buffer), "standard input")
+        yield _piped(cast(BinaryIO, sys.stdin.buffer), "standard input", heard)
         return
     with _faults_of(path):
         file = open(path, "rb")  # noqa: SIM115
     with file:
         if not file.seekable():
-            yield _piped(file, path)
+            yield _piped(file, path, heard)
             return
         with _faults_of(path):
-            size = os.fstat(file.fileno()).st_size
+            before = size, _ = _state(file)
             start = file.peek(len(_ZIP[0]))
 
         def bytes_read() -> int:
             return size if file.closed else file.tell()
 
         if start.startswith(_ZIP):
-            for name, member in _zip_members(file, path):
-                yield _member(member, name, size, bytes_read)
+            for name, member, packed_bytes in _zip_members(file, path):
+                guarded = _Guarded(member, name, partial(int, packed_bytes))
+                yield _member(guarded, size, bytes_read, heard)
         else:
-            yield _member(file, path, size, bytes_read)
+            yield _member(_Guarded(file, path), size, bytes_read, heard)
+        with _faults_of(path):
+            if _state(file) != before:
+                raise FileFault("The file was changed while it was read.", path)
 
 
-def _piped(pipe: BinaryIO, name: str) -> Member:
+def _state(file: BinaryIO) -> tuple[int, int]:
+    """Return what changes with a file: its size, and when it was written to."""
+    found = os.fstat(file.fileno())
+    return found.st_size, found.st_mtime_ns
+
+
+def _piped(pipe: BinaryIO, name: str, heard: Heard) -> Member:
     counted = _Counted(pipe)
-    return _member(cast(BinaryIO, counted), name, None, counted.tell)
+    return _member(_Guarded(cast(BinaryIO, counted), name), None, counted.tell, heard)
 
 
 def _member(
-    inner: BinaryIO, name: str, bytes_total: int | None, bytes_read: Callable[[], int]
+    guarded: "_Guarded", bytes_total: int | None, bytes_read: Callable[[], int], heard: Heard
 ) -> Member:
-    stream = _guarded(inner, name)
+    name, stream = guarded.name, io.BufferedReader(guarded, HEAD_BYTES)
     if stream.peek(1).startswith(_GZIP):
-        stream = _guarded(cast(BinaryIO, gzip.GzipFile(fileobj=stream)), name)
+        packed = guarded
+        unpacked = cast(BinaryIO, gzip.GzipFile(fileobj=stream))
+        guarded = _Guarded(unpacked, name, lambda: packed.bytes_out)
+        stream = io.BufferedReader(guarded, HEAD_BYTES)
     # The buffer is HEAD_BYTES long and filled at once.
     head = stream.peek(HEAD_BYTES)[:HEAD_BYTES]
+    heard(head)
+    guarded.heard = heard
     if not head:
         raise FileFault("The file is empty.", name)
     if head.startswith(_ZIP):
@@ -128,8 +151,8 @@ def _member(
     return Member(name, cast(BinaryIO, stream), head, bytes_total, bytes_read)
 
 
-def _zip_members(file: BinaryIO, path: str) -> Iterator[tuple[str, BinaryIO]]:
-    """Open the data members of a zip one after the other, in the order of its directory."""
+def _zip_members(file: BinaryIO, path: str) -> Iterator[tuple[str, BinaryIO, int]]:
+    """Open the data members of a zip in the order of its directory; yield packed sizes, too."""
     with _faults_of(path):
         archive = zipfile.ZipFile(file)
     with archive:
@@ -140,7 +163,7 @@ def _zip_members(file: BinaryIO, path: str) -> Iterator[tuple[str, BinaryIO]]:
             with _faults_of(name):
                 member = archive.open(info)
             with member:
-                yield name, cast(BinaryIO, member)
+                yield name, cast(BinaryIO, member), info.compress_size
 
 
 def _data_members(infos: list[zipfile.ZipInfo], path: str) -> list[zipfile.ZipInfo]:
@@ -231,27 +254,44 @@ class _Counted(io.RawIOBase):
 
 
 class _Guarded(io.RawIOBase):
-    """Fills every buffer to its end, and raises nothing but FileFault."""
+    """Fills every buffer to its end, and raises nothing but FileFault.
 
-    def __init__(self, inner: BinaryIO, name: str) -> None:
+    Args:
+        bytes_in: how many bytes came into what unpacks `inner`, if something does.
+    """
+
+    def __init__(
+        self, inner: BinaryIO, name: str, bytes_in: Callable[[], int] | None = None
+    ) -> None:
         super().__init__()
+        self.name = name
+        self.bytes_out = 0
+        self.heard: Heard | None = None
         self._inner = inner
-        self._name = name
+        self._bytes_in = bytes_in
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         filled = 0
-        with _faults_of(self._name):
+        with _faults_of(self.name):
             while filled < len(buffer):
                 data = self._inner.read(len(buffer) - filled)
                 if not data:
                     break
                 buffer[filled : filled + len(data)] = data
                 filled += len(data)
+        self.bytes_out += filled
+        if self.heard is not None:
+            self.heard(buffer[:filled])
+        if self._bytes_in is not None and self.bytes_out > _UNPACKED_BYTES_FREE:
+            self._require_no_bomb(self._bytes_in())
         return filled
 
-
-def _guarded(inner: BinaryIO, name: str) -> io.BufferedReader:
-    return io.BufferedReader(_Guarded(inner, name), HEAD_BYTES)
+    def _require_no_bomb(self, bytes_in: int) -> None:
+        if self.bytes_out > _RATIO_MAX * bytes_in:
+            raise FileFault(
+                f"It unpacks to more than {_RATIO_MAX} times its size, as no register does.",
+                self.name,
+            )

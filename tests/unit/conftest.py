@@ -13,11 +13,12 @@ from tests.stores import Store, Template
 
 
 class Ended(NamedTuple):
-    """How a command ended, and what it wrote."""
+    """How a command ended, and what it wrote; what it logged is told apart."""
 
     status: int
     stdout: str
     stderr: str
+    log: list[dict[str, Any]]
 
 
 class CommandLine:
@@ -40,7 +41,11 @@ class CommandLine:
             status = main([str(word) for word in words])
         except SystemExit as exit_:  # argparse
             status = int(exit_.code or 0)
-        return Ended(status, *self._capture.readouterr())
+        stdout, stderr = self._capture.readouterr()
+        lines = stderr.splitlines(keepends=True)
+        log = [json.loads(line) for line in lines if line.startswith("{")]
+        told = "".join(line for line in lines if not line.startswith("{"))
+        return Ended(status, stdout, told, log)
 
     def json(self, *words: object) -> Any:
         """Run a command that must succeed and write one JSON document, and nothing else."""
@@ -75,6 +80,7 @@ def bare_cli(
     """The command line where there is no database yet."""
     for variable in [name for name in os.environ if name.startswith("VERIFYD_")]:
         monkeypatch.delenv(variable)
+    monkeypatch.setattr(os, "nice", lambda _: 0)  # There is no way back for this process.
     command_line = CommandLine(tmp_path, capsys)
     monkeypatch.setenv("VERIFYD_DATABASE_URL", f"sqlite:///{command_line.database}")
     umask = os.umask(0o022)

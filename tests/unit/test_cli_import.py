@@ -2,6 +2,7 @@
 
 import csv
 import io
+from hashlib import sha256
 
 import pytest
 
@@ -19,11 +20,15 @@ def test_a_load_tells_what_it_did(cli):
         "kind": "vehicles",
         "mode": "merge",
         "format": "native-csv",
+        "dry_run": False,
         "rows": 2,
         "loaded": 2,
         "changed": 2,
         "rejected": 0,
         "skipped": 0,
+        "held_before": 0,
+        "held": 2,
+        "checksum": sha256(file.read_bytes()).hexdigest(),
         "rejects": None,
         "notes": [],
     }
@@ -137,4 +142,4 @@ def test_people_get_a_line_for_each_member(cli):
     """Without `--json` the counts are a table, and there is no progress bar in a pipe."""
     ended = cli.run("import", cli.file("vehicles.csv", HEADER, "AB12CDE,FORD"))
     assert (ended.status, ended.stderr) == (0, "")
-    assert "loaded    1\n" in ended.stdout
+    assert "loaded       1\n" in ended.stdout

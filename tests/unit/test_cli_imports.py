@@ -1,6 +1,7 @@
 """`verifyd imports`: what was loaded, and registers that go."""
 
 import getpass
+from hashlib import sha256
 
 import pytest
 
@@ -17,7 +18,8 @@ def test_a_load_is_remembered(cli):
     """A line tells who loaded what when, and how it ended."""
     load(cli)
     (line,) = cli.json("imports", "list")
-    assert line | {"started_at": "", "finished_at": ""} == {
+    checksum = sha256((cli.directory / "vehicles.csv").read_bytes()).hexdigest()
+    assert line | {"started_at": "", "finished_at": "", "seconds": 0} == {
         "id": 1,
         "register": "native",
         "kind": "vehicles",
@@ -34,6 +36,8 @@ def test_a_load_is_remembered(cli):
         "format": "native-csv",
         "files": ["vehicles.csv"],
         "finished_at": "",
+        "seconds": 0,
+        "checksum": checksum,
     }
     assert line["started_at"] <= line["finished_at"]
 

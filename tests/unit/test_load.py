@@ -2,7 +2,6 @@
 
 import gzip
 import io
-from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,11 +13,11 @@ from app.database import close_quietly, open_engine
 from app.domains.repository import Domains
 from app.errors import OperatorError
 from app.registers import load as load_module
-from app.registers import writer as writer_module
+from app.registers import reading as reading_module
 from app.registers.formats import Kind
 from app.registers.history import History, list_loads
 from app.registers.load import LoadRequest
-from app.registers.sorting import sorted_unique
+from app.registers.writer import Table
 from app.schema import opened_register
 from app.vehicles.models import Fine, Policy, Vehicle, in_schema
 
@@ -117,8 +116,8 @@ class TestMerge:
     @pytest.mark.parametrize("run_rows", [1, 2, 100])
     def test_the_later_row_of_a_plate_counts(self, world, monkeypatch, run_rows):
         """Also where the earlier one waits on disk; the plate is one row and one change."""
-        sort = partial(sorted_unique, run_rows=run_rows)
-        monkeypatch.setattr(load_module, "sorted_unique", sort)
+        monkeypatch.setattr(reading_module, "RUN_ROWS", run_rows)
+        monkeypatch.setattr(reading_module, "_ROWS_BETWEEN_PROGRESS", 1)
         result = world.load([CAR | {"make": "SEAT"}, OTHER, CAR])
         assert (result.loaded, result.changed) == (3, 2)
         assert [row[:2] for row in held(world)] == [("AB12CDE", "FORD"), ("AB13CDE", "SEAT")]
@@ -146,13 +145,13 @@ class TestKinds:
         """Readers look for rows of a kind from before they are committed, never after (D28)."""
         world.load([CAR])
         seen = []
-        merge = writer_module.RegisterWriter.merge
+        fill = Table.fill
 
-        def watched(self, rows):
+        def watched(self, batches):
             seen.append(Register.select(Register.kinds).scalar(world.engine))
-            return merge(self, rows)
+            return fill(self, batches)
 
-        monkeypatch.setattr(writer_module.RegisterWriter, "merge", watched)
+        monkeypatch.setattr(Table, "fill", watched)
         world.load([FINE])
         assert seen == ["fv"]
 
@@ -226,8 +225,10 @@ class TestAllOrNothing:
         path, seen = "/v1/vehicle/AB12CDE/insurance", []
         world.load([CAR, OTHER])
 
-        def watched(rows):
-            yield list(rows)
+        put = Table.put
+
+        def watched(self, rows):
+            put(self, rows)
             monkeypatch.undo()
             account_id = 1
             seen.append(alice.get(path).json["vehicle"]["make"])
@@ -237,7 +238,7 @@ class TestAllOrNothing:
             seen.append(load_module.load(other, world.config.state_dir, request, print).changed)
             close_quietly(other)
 
-        monkeypatch.setattr(writer_module, "_batches", watched)
+        monkeypatch.setattr(Table, "put", watched)
         monkeypatch.setattr("builtins.print", lambda *_: None)
         world.load([CAR | {"make": "SKODA"}])
         assert seen == ["FORD", "example.com", 1]

@@ -1,15 +1,38 @@
-"""Rows in the order of their keys, each key once, in memory or in runs on disk (formats 0.10)."""
+"""Changes in the order of their keys, in memory or in runs on disk (formats 0.10)."""
 
-from itertools import islice
+from contextlib import closing
+from itertools import chain
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.registers import sorting
 from app.registers.rows import VehicleRow
-from app.registers.sorting import sorted_unique
+from app.registers.sorting import Order, Runs, write_run
 
 ROWS = st.lists(st.tuples(st.text("ABÜ", max_size=2), st.text("xy", max_size=1), st.integers(0, 9)))
+CHANGES = st.lists(
+    st.one_of(
+        st.tuples(st.text("AB", max_size=2), st.text("xy", max_size=1), st.integers(0, 9)),
+        st.tuples(st.text("AB", max_size=2)),
+    )
+)
+
+
+@pytest.fixture(autouse=True)
+def _small_chunks(monkeypatch):
+    """Chunks and batches so small that a few rows fill many."""
+    monkeypatch.setattr(sorting, "_CHUNK_ROWS", 2)
+    monkeypatch.setattr(sorting, "_BATCH_ROWS", 3)
+
+
+def batches(rows, order, directory, run_rows) -> list[list[tuple]]:
+    """What comes back of rows that are added so many at a time."""
+    with closing(Runs(order, directory)) as runs:
+        for start in range(0, len(rows), run_rows):
+            runs.add(rows[start : start + run_rows])
+        return list(runs.batches())
 
 
 @given(rows=ROWS, run_rows=st.integers(1, 5), key_columns=st.integers(1, 2))
@@ -17,54 +40,78 @@ def test_the_last_row_of_each_key_is_left(tmp_path_factory, rows, run_rows, key_
     """Whatever the order and wherever the runs end: as a dictionary would have it, sorted."""
     latest = {row[:key_columns]: row for row in rows}
     directory = tmp_path_factory.getbasetemp()
-    found = list(sorted_unique(iter(rows), key_columns, directory, run_rows))
-    assert found == [latest[key] for key in sorted(latest)]
+    found = batches(rows, Order(1, key_columns, 3), directory, run_rows)
+    assert list(chain.from_iterable(found)) == [latest[key] for key in sorted(latest)]
 
 
-@pytest.mark.parametrize("run_rows", [1, 2, 3, 4])
-def test_a_key_that_comes_again_counts_across_runs(tmp_path, run_rows):
-    """The later row wins even where the earlier one already waits on disk."""
-    rows = [("A", 1), ("B", 1), ("A", 2), ("A", 3)]
-    assert list(sorted_unique(rows, 1, tmp_path, run_rows)) == [("A", 3), ("B", 1)]
+@given(changes=CHANGES, run_rows=st.integers(1, 5))
+def test_changes_of_a_group_keep_their_order(tmp_path_factory, changes, run_rows):
+    """Rows and what changes them come in the order of the file, but for rows that came again."""
+    found = batches(changes, Order(1, 2, 3), tmp_path_factory.getbasetemp(), run_rows)
+    for group in {change[0] for change in changes}:
+        sent = [change for change in changes if change[0] == group]
+        came = [change for batch in found for change in batch if change[0] == group]
+        if any(len(change) == 1 for change in sent):
+            assert _state_after(came) == _state_after(sent)
+            assert [c for c in came if len(c) == 1] == [c for c in sent if len(c) == 1]
+        else:
+            assert _state_after(came) == _state_after(sent)
+
+
+def _state_after(changes):
+    state: dict = {}
+    for change in changes:
+        if len(change) == 1:
+            state.clear()
+        else:
+            state[change[:2]] = change
+    return state
+
+
+@given(changes=CHANGES, run_rows=st.integers(1, 5))
+def test_no_group_is_parted(tmp_path_factory, changes, run_rows):
+    """What is done with a batch needs all changes of a group at once."""
+    found = batches(changes, Order(1, 2, 3), tmp_path_factory.getbasetemp(), run_rows)
+    groups = [{change[0] for change in batch} for batch in found]
+    assert sum(map(len, groups)) == len({change[0] for change in changes})
 
 
 def test_no_rows_are_no_rows(tmp_path):
     """An empty file has nothing to sort."""
-    assert list(sorted_unique([], 1, tmp_path)) == []
+    assert batches([], Order(1, 1, 2), tmp_path, 1) == []
 
 
 def test_runs_wait_in_files_without_a_name(tmp_path):
     """What a killed process leaves behind is nothing: its files are never to be seen."""
-    rows = sorted_unique(((str(n),) for n in range(100)), 1, tmp_path, run_rows=10)
-    next(rows)
-    assert list(tmp_path.iterdir()) == []
+    with closing(Runs(Order(1, 1, 1), tmp_path)) as runs:
+        for n in range(5):
+            runs.add([(str(n),)])
+        next(runs.batches())
+        assert list(tmp_path.iterdir()) == []
 
 
 def test_rows_come_back_from_disk_as_they_were(tmp_path):
     """Texts of any script, numbers, flags and nothing survive the way through a run."""
     row = VehicleRow("MÜAB123", make="Škoda", year=2012, insured=False, mot_exempt=True)
-    found = list(sorted_unique([row, VehicleRow("A")], 1, tmp_path, run_rows=1))
-    assert found == [tuple(VehicleRow("A")), tuple(row)]
-    assert found[1][5] is False
+    found = batches([row, VehicleRow("A")], Order(1, 1, len(row)), tmp_path, 1)
+    assert list(chain.from_iterable(found)) == [tuple(VehicleRow("A")), tuple(row)]
 
 
-def test_no_more_than_a_run_is_read_ahead(tmp_path):
-    """The file may be of any size: rows are taken from it a run at a time."""
-    taken = []
-
-    def rows():
-        for n in range(1_000):
-            taken.append(n)
-            yield (f"{n:04}",)
-            if n == 25:
-                raise RuntimeError("the file ends here")
-
-    with pytest.raises(RuntimeError):
-        list(islice(sorted_unique(rows(), 1, tmp_path, run_rows=10), 1))
-    assert len(taken) == 26
+def test_a_run_of_another_process_is_added_where_its_file_stands(tmp_path):
+    """What stands before it in the file is not read again."""
+    with closing(Runs(Order(1, 1, 2), tmp_path)) as runs:
+        runs.add([("B", 1), ("C", 1)])
+        file = runs.new_file()
+        file.write(b"said before")
+        start = file.tell()
+        write_run([("A", 2), ("B", 2)], file)
+        file.seek(start)
+        runs.add_file(file)
+        found = list(chain.from_iterable(runs.batches()))
+    assert found == [("A", 2), ("B", 2), ("C", 1)]
 
 
 def test_a_place_that_cannot_be_written_to_is_an_error(tmp_path):
     """Runs that cannot wait fail the load; rows are never dropped."""
     with pytest.raises(OSError, match="none"):
-        list(sorted_unique([("A",), ("B",)], 1, tmp_path / "none", run_rows=1))
+        batches([("A",), ("B",)], Order(1, 1, 1), tmp_path / "none", 1)

@@ -67,7 +67,11 @@ class Report(Protocol):
 
 
 class Format(Protocol):
-    """One layout of register files; instances hold no state and serve many files."""
+    """One layout of register files; instances hold no state and serve many files.
+
+    A format whose records are lines, so that a file may be cut between any two of them, also has
+    `header_lines`: how many lines at its beginning, 0 or 1, belong to each piece.
+    """
 
     @property
     def name(self) -> str:

@@ -20,6 +20,7 @@ class NativeCsv:
 
     name = "native-csv"
     register = "native"
+    header_lines = 1
     looked_for = "a CSV header with the column registration"
 
     def recognise(self, head: bytes) -> Kind | None:
@@ -40,6 +41,7 @@ class NativeNdjson:
 
     name = "native-ndjson"
     register = "native"
+    header_lines = 0
     looked_for = "one JSON object a line with the member registration"
 
     def recognise(self, head: bytes) -> Kind | None:

@@ -46,6 +46,7 @@ class NycCsv:
 
     name = "nyc-csv"
     register = "nyc"
+    header_lines = 1
     looked_for = "a CSV header with the columns Plate, State and Summons Number"
 
     def __init__(self, state: str = DEFAULT_STATE) -> None:

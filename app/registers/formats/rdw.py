@@ -33,6 +33,7 @@ class RdwCsv:
 
     name = "rdw-csv"
     register = "rdw"
+    header_lines = 1
     looked_for = f"a CSV header with the column {_KEY}"
 
     def recognise(self, head: bytes) -> Kind | None:

@@ -1,0 +1,246 @@
+"""The generations of a register: the one that is read, the next one, and the one before (D28).
+
+On SQLite each is a file, named by the number of the load that made it. On Postgres each is a
+schema: `register_NAME` is read, `next_register_NAME` is being made, `kept_register_NAME` is the
+one before; a schema changes its name in the commit that changes the register's entry.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from app.catalogue import REGISTERS_MAX, KeptRegister, Register, register_file
+from app.database import Engine, SqliteEngine, close_quietly
+from app.errors import OperatorError
+from app.postgres import PostgresEngine
+from app.registers.formats import Kind
+from app.registers.writer import TABLES, qualified
+from app.schema import migrate_register
+
+_SUFFIXES = ("", "-wal", "-shm", "-journal")
+
+
+class NextGeneration(NamedTuple):
+    """A generation that nobody reads yet: engine and schema, for one connection of its own."""
+
+    engine: Engine
+    schema: str | None
+
+
+class Generations:
+    """All generations of one register; what changes them needs the register's lock."""
+
+    def __init__(self, engine: Engine, name: str) -> None:
+        self._engine = engine
+        self.name = name
+
+    def find_current(self) -> Any:
+        """Return the entry of the register, None if there is none of this name."""
+        return Register.select().where(Register.name == self.name).first(self._engine)
+
+    def find_kept(self) -> Any:
+        """Return the generation that a rollback would go back to, or None."""
+        return KeptRegister.select().where(KeptRegister.name == self.name).first(self._engine)
+
+    def require_room(self) -> None:
+        """Raise OperatorError if this would be a register too many (D25)."""
+        if self.find_current() is None and Register.select().count(self._engine) >= REGISTERS_MAX:
+            raise OperatorError(f"there are {REGISTERS_MAX} registers; drop one first")
+
+    @contextmanager
+    def opened_next(self, load_id: int) -> Iterator[NextGeneration]:
+        """Make the next generation, without rows, and open it for its one writer.
+
+        If that fails, nothing is left of it. What a killed load left is removed before.
+        """
+        self.remove_unused()
+        try:
+            if isinstance(self._engine, SqliteEngine):
+                with self._sqlite_file(self._engine, load_id) as made:
+                    yield made
+            else:
+                with self._postgres_schema(self._engine) as made:
+                    yield made
+        except BaseException:
+            with suppress(Exception):
+                self.remove_unused()
+            raise
+
+    @contextmanager
+    def _sqlite_file(self, main: SqliteEngine, load_id: int) -> Iterator[NextGeneration]:
+        path = register_file(main.path, self.name, load_id)
+        file = SqliteEngine(path, create=True)
+        try:
+            migrate_register(file, None)
+            # PERF: nobody else has the file, and a load that fails removes it.
+            file.pragma("journal_mode", "off")
+            file.pragma("synchronous", "off")
+            yield NextGeneration(file, None)
+            # So that a later merge does not hold up readers, as in every register.
+            file.pragma("journal_mode", "wal")
+        finally:
+            close_quietly(file)
+        for synced in (path, path.parent):
+            _fsync(synced)
+
+    @contextmanager
+    def _postgres_schema(self, main: PostgresEngine) -> Iterator[NextGeneration]:
+        schema = _next_schema(self.name)
+        register = PostgresEngine(main.database)
+        try:
+            register.execute_sql(f'CREATE SCHEMA "{schema}"')
+            migrate_register(register, schema)
+            for kind in TABLES:
+                # PERF: a key is made faster of all rows at once than row by row.
+                register.execute_sql(
+                    f"ALTER TABLE {_table(schema, kind)} DROP CONSTRAINT {_key(kind)}"
+                )
+            yield NextGeneration(register, schema)
+            for kind, model in TABLES.items():
+                names = ", ".join(
+                    f'"{field.column_name}"' for field in model._meta.get_primary_keys()
+                )
+                add = f"ADD CONSTRAINT {_key(kind)} PRIMARY KEY ({names})"
+                register.execute_sql(f"ALTER TABLE {_table(schema, kind)} {add}")
+                register.execute_sql(f"ANALYZE {_table(schema, kind)}")
+        finally:
+            close_quietly(register)
+
+    def carry_over(self, made: NextGeneration, replaced: Kind) -> None:
+        """Copy what the register holds of the other kinds into its next generation."""
+        current = self.find_current()
+        if current is None:
+            return
+        source = _current_schema(self.name)
+        if isinstance(self._engine, SqliteEngine):
+            source = "held"
+            file = register_file(self._engine.path, self.name, current.generation)
+            made.engine.execute_sql("ATTACH DATABASE ? AS held", (os.fspath(file.absolute()),))
+        for kind in TABLES:
+            if kind != replaced and kind[0] in current.kinds:
+                made.engine.execute_sql(
+                    f"INSERT INTO {_table(made.schema or 'main', kind)} "  # noqa: S608 - ours
+                    f"SELECT * FROM {_table(source, kind)}"
+                )
+        if isinstance(self._engine, SqliteEngine):
+            made.engine.execute_sql("DETACH DATABASE held")
+
+    def switch(self, load_id: int, kind: Kind, held: int, loaded_at: int) -> None:
+        """Let readers have the next generation; within the commit that ends the load.
+
+        Args:
+            held: how many rows of the kind it holds.
+        """
+        current = self.find_current()
+        self.forget_kept()
+        entry = _columns(current) if current else {"kinds": ""}
+        # A register that nothing was ever loaded into is no way back.
+        is_kept = current is not None and current.loaded_at is not None
+        if is_kept:
+            KeptRegister.insert(**entry).execute(self._engine)
+        if current is not None:
+            Register.delete().where(Register.name == self.name).execute(self._engine)
+        entry |= {"name": self.name, "generation": load_id, "loaded_at": loaded_at}
+        entry |= {kind.value: held, "kinds": "".join(sorted({*str(entry["kinds"]), kind[0]}))}
+        Register.insert(**entry).execute(self._engine)
+        if isinstance(self._engine, PostgresEngine):
+            if is_kept:
+                self._rename(_current_schema(self.name), _kept_schema(self.name))
+            self._drop_schema(_current_schema(self.name))
+            self._rename(_next_schema(self.name), _current_schema(self.name))
+
+    def roll_back(self) -> None:
+        """Let readers have the kept generation again; within a transaction.
+
+        What they had stays until the next load: one of them may be about to open it.
+        """
+        kept = self.find_kept()
+        Register.delete().where(Register.name == self.name).execute(self._engine)
+        KeptRegister.delete().where(KeptRegister.name == self.name).execute(self._engine)
+        Register.insert(**_columns(kept)).execute(self._engine)
+        if isinstance(self._engine, PostgresEngine):
+            self._drop_schema(_next_schema(self.name))
+            self._rename(_current_schema(self.name), _next_schema(self.name))
+            self._rename(_kept_schema(self.name), _current_schema(self.name))
+
+    def forget_kept(self) -> None:
+        """Make a rollback impossible; within the commit of a later load."""
+        KeptRegister.delete().where(KeptRegister.name == self.name).execute(self._engine)
+        if isinstance(self._engine, PostgresEngine):
+            self._drop_schema(_kept_schema(self.name))
+
+    def remove_unused(self) -> None:
+        """Remove every generation but the current and the kept one.
+
+        A reader that has one attached goes on reading the removed file until its next request.
+        No generation is used twice, so that it never takes a later one for this.
+        """
+        if isinstance(self._engine, PostgresEngine):
+            self._drop_schema(_next_schema(self.name))
+            return
+        used = {each.generation for each in (self.find_current(), self.find_kept()) if each}
+        for generation in _generations_on_disk(self._engine.path, self.name) - used:
+            file = register_file(self._engine.path, self.name, generation)
+            for suffix in _SUFFIXES:
+                file.with_name(file.name + suffix).unlink(missing_ok=True)
+
+    def remove_all(self) -> None:
+        """Remove the register: its entry first, then what it stored."""
+        with self._engine.atomic():
+            self.forget_kept()
+            Register.delete().where(Register.name == self.name).execute(self._engine)
+            if isinstance(self._engine, PostgresEngine):
+                self._drop_schema(_current_schema(self.name))
+        self.remove_unused()
+
+    def _rename(self, schema: str, name: str) -> None:
+        self._engine.execute_sql(f'ALTER SCHEMA "{schema}" RENAME TO "{name}"')
+
+    def _drop_schema(self, schema: str) -> None:
+        self._engine.execute_sql(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE')
+
+
+def _current_schema(name: str) -> str:
+    return f"register_{name}"
+
+
+def _next_schema(name: str) -> str:
+    return f"next_register_{name}"
+
+
+def _kept_schema(name: str) -> str:
+    return f"kept_register_{name}"
+
+
+def _table(schema: str, kind: Kind) -> str:
+    return qualified(schema, TABLES[kind]._meta.table_name)
+
+
+def _key(kind: Kind) -> str:
+    return f'"{TABLES[kind]._meta.table_name}_pkey"'
+
+
+def _columns(entry: Any) -> dict[str, Any]:
+    return {name: getattr(entry, name) for name in Register._meta.fields}
+
+
+def _generations_on_disk(database: Path, name: str) -> set[int]:
+    pattern = re.compile(
+        re.escape(f"{database.stem}.register_{name}.")
+        + "([0-9]+)"
+        + re.escape(database.suffix)
+        + "(?:-wal|-shm|-journal)?"
+    )
+    found = (pattern.fullmatch(entry.name) for entry in os.scandir(database.parent))
+    return {int(match[1]) for match in found if match}
+
+
+def _fsync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,104 @@
+"""What changes make of the rows that are held, in the order of the file (formats 2, 4; D21)."""
+
+from app.registers.comparison import Outcome, compare
+from app.registers.formats import Kind
+from app.registers.rows import (
+    PolicyCancellation,
+    PolicyDeletion,
+    PolicyRow,
+    VehicleDeletion,
+    VehicleRow,
+)
+from app.registers.writer import order_of
+
+NOW, BEFORE = 1_900_000_000, 1_800_000_000
+CAR = VehicleRow("AB12CDE", "FORD")
+POLICY = PolicyRow("AB12CDE", "A", "P-1", "2026-01-01", "2026-12-31")
+LATER = POLICY._replace(valid_from="2027-01-01", valid_to="2027-12-31")
+
+
+def held(row):
+    """A row as a register holds it."""
+    return tuple(row._replace(updated=BEFORE))
+
+
+def vehicles(changes, rows=()) -> Outcome:
+    return compare([tuple(c) for c in changes], map(held, rows), order_of(Kind.VEHICLES), NOW)
+
+
+def policies(changes, rows=()) -> Outcome:
+    return compare([tuple(c) for c in changes], map(held, rows), order_of(Kind.POLICIES), NOW)
+
+
+def test_a_deleted_vehicle_is_removed():
+    """DELETED takes the row away, and nothing is skipped."""
+    outcome = vehicles([VehicleDeletion("AB12CDE")], [CAR])
+    assert (outcome.removed, outcome.changed, outcome.skipped) == ([held(CAR)], [], 0)
+
+
+def test_deleting_what_is_not_held_is_skipped():
+    """There is nothing to do, and that is no fault (formats 2)."""
+    outcome = vehicles([VehicleDeletion("AB12CDE")])
+    assert outcome == Outcome([], [], [], 0, 1)
+
+
+def test_create_delete_create_leaves_the_last():
+    """Changes of one key are applied as they come; none of them is skipped."""
+    outcome = vehicles([CAR, VehicleDeletion("AB12CDE"), CAR._replace(make="SEAT")])
+    assert [row[1] for row in outcome.changed] == ["SEAT"]
+    assert (outcome.removed, outcome.added, outcome.skipped) == ([], 1, 0)
+
+
+def test_delete_and_create_of_the_same_is_no_change():
+    """What comes back as it was keeps its time (D21)."""
+    outcome = vehicles([VehicleDeletion("AB12CDE"), CAR], [CAR])
+    assert (outcome.changed, outcome.removed) == ([], [])
+
+
+def test_deleting_twice_skips_the_second():
+    """The first one has left nothing."""
+    outcome = vehicles([VehicleDeletion("AB12CDE")] * 2, [CAR])
+    assert (len(outcome.removed), outcome.skipped) == (1, 1)
+
+
+def test_a_policy_is_deleted_in_all_its_periods():
+    """All of that insurer's number for that plate, whatever the dates; others stay (formats 4)."""
+    outcome = policies([PolicyDeletion("AB12CDE", "A", "P-1")], [POLICY, LATER])
+    assert sorted(outcome.removed) == sorted(map(held, (POLICY, LATER)))
+
+
+def test_a_cancellation_ends_all_periods():
+    """It does not carry the policy's dates, so that it meets all that is held (formats 4)."""
+    outcome = policies([PolicyCancellation("AB12CDE", "A", "P-1", "2026-06-01")], [POLICY, LATER])
+    assert [(row[3], row[6], row[-1]) for row in outcome.changed] == [
+        ("2026-01-01", "2026-06-01", NOW),
+        ("2027-01-01", "2026-06-01", NOW),
+    ]
+
+
+def test_a_cancellation_follows_the_policy_in_the_same_file():
+    """What it cancels may have come just before."""
+    cancellation = PolicyCancellation("AB12CDE", "A", "P-1", "2026-06-01")
+    outcome = policies([POLICY, cancellation])
+    assert [(row[6], row[-1]) for row in outcome.changed] == [("2026-06-01", NOW)]
+
+
+def test_a_policy_and_its_cancellation_again_change_nothing():
+    """The same file twice: the end of it all is what is held."""
+    cancellation = PolicyCancellation("AB12CDE", "A", "P-1", "2026-06-01")
+    outcome = policies([POLICY, cancellation], [POLICY._replace(cancelled_on="2026-06-01")])
+    assert (outcome.changed, outcome.removed, outcome.skipped) == ([], [], 0)
+
+
+def test_a_cancellation_before_its_policy_is_skipped():
+    """The order of the file counts."""
+    outcome = policies([PolicyCancellation("AB12CDE", "A", "P-1", "2026-06-01"), POLICY])
+    assert [row[6] for row in outcome.changed] == [None]
+    assert outcome.skipped == 1
+
+
+def test_neighbours_of_a_change_stay_as_they_are():
+    """Rows that are only there because they may be meant are not written."""
+    outcome = policies([PolicyDeletion("AB12CDE", "A", "P-1"), LATER], [POLICY])
+    assert [row[3] for row in outcome.changed] == ["2027-01-01"]
+    assert outcome.removed == [held(POLICY)]

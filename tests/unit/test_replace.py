@@ -1,0 +1,315 @@
+"""Replace and rollback: the files are all there is, and there is one way back (D28)."""
+
+from typing import Any
+
+import pytest
+
+from app import clock
+from app.catalogue import KeptRegister, Register
+from app.errors import OperatorError
+from app.registers.formats import Kind
+from app.registers.generations import Generations
+from app.registers.history import list_loads
+from app.registers.load import drop_register, roll_back
+from app.registers.lock import alone
+from app.schema import opened_register
+from app.vehicles.models import Fine, Policy, Vehicle
+
+FIRST, SECOND = 1_900_000_000, 1_900_086_400
+HEADER = "registration,make\n"
+POLICIES = "registration,number,validFrom,validTo\nAB12CDE,P-1,2026-01-01,2099-12-31\n"
+PATH = "/v1/vehicle/AB12CDE/insurance"
+
+
+@pytest.fixture
+def at(monkeypatch):
+    """`at(SECONDS)` sets the clock."""
+    return lambda seconds: monkeypatch.setattr(clock, "now", lambda: seconds)
+
+
+@pytest.fixture
+def replace(world):
+    """`replace(CONTENT)` replaces the vehicles of the register native, or what it is told."""
+
+    def run(content: str, **options: Any):
+        path = world.directory / "new.csv"
+        path.write_text(content)
+        return world.load_files(path, mode=options.pop("mode", "replace"), **options)
+
+    return run
+
+
+def vehicles(*makes: str) -> str:
+    """A file of vehicles of these makes, AB10CDE and on."""
+    return HEADER + "".join(f"AB1{n}CDE,{make}\n" for n, make in enumerate(makes))
+
+
+def held(world, model: Any = Vehicle, register: str = "native") -> list[tuple[Any, ...]]:
+    """All rows that readers see of a register, in the order of their keys."""
+    found = Register.select().where(Register.name == register).get(world.engine)
+    with opened_register(world.engine, register, found.generation) as (engine, schema):
+        name = f'"{schema}"."{model._meta.table_name}"' if schema else model._meta.table_name
+        return list(engine.execute_sql(f"SELECT * FROM {name} ORDER BY 1, 2").fetchall())
+
+
+def makes(world) -> list[str]:
+    """The makes that are held, in the order of the plates."""
+    return [row[1] for row in held(world)]
+
+
+def generations(world) -> list[str]:
+    """What is on disk of the register native."""
+    names = [path.name for path in world.directory.glob("*.register_native.*.db*")]
+    return sorted(name for name in names if not name.endswith(("-wal", "-shm")))
+
+
+class TestReplace:
+    def test_the_file_is_all_there_is(self, world, replace):
+        """Rows that are not in it are gone, and count as changed."""
+        replace(vehicles("FORD", "SEAT", "OPEL"))
+        result = replace(vehicles("FORD", "KIA"), allow_shrink=True)
+        assert makes(world) == ["FORD", "KIA"]
+        assert (result.held_before, result.held, result.changed) == (3, 2, 2)
+        register = Register.select().get(world.engine)
+        assert (register.vehicles, register.kinds) == (2, "v")
+
+    def test_the_same_file_again_changes_nothing(self, world, replace, at):
+        """Each row keeps its time (D21)."""
+        for time, changed in ((FIRST, 2), (SECOND, 0)):
+            at(time)
+            assert replace(vehicles("FORD", "SEAT")).changed == changed
+        assert [row[-1] for row in held(world)] == [FIRST, FIRST]
+
+    def test_a_changed_row_gets_the_time_of_its_load(self, world, replace, at):
+        """Its neighbours keep theirs."""
+        at(FIRST)
+        replace(vehicles("FORD", "SEAT"))
+        at(SECOND)
+        assert replace(vehicles("FORD", "KIA")).changed == 1
+        assert [row[-1] for row in held(world)] == [FIRST, SECOND]
+
+    def test_other_kinds_are_carried_over(self, world, replace):
+        """Replacing the vehicles leaves policies and fines as they are, with their times."""
+        replace(POLICIES, mode="merge")
+        replace("registration,reference,amount\nAB12CDE,F-1,65\n", mode="merge")
+        before = held(world, Policy), held(world, Fine)
+        replace(vehicles("FORD"))
+        assert (held(world, Policy), held(world, Fine)) == before
+        register = Register.select().get(world.engine)
+        assert (register.kinds, register.policies, register.fines) == ("fpv", 1, 1)
+
+    def test_other_registers_are_left_alone(self, world, replace):
+        """Each is the whole truth of its own source only (D25)."""
+        replace(vehicles("FORD"), register="other")
+        replace(vehicles("SEAT"))
+        assert [row[1] for row in held(world, register="other")] == ["FORD"]
+
+    def test_a_worker_answers_from_the_new_rows_at_once(self, world, replace, alice):
+        """It attaches the next generation with the next request (D36)."""
+        for make in ("FORD", "SEAT"):
+            replace(f"{HEADER}AB12CDE,{make}\n")
+            assert alice.get(PATH).json["vehicle"]["make"] == make
+
+    def test_the_later_row_of_a_plate_counts(self, world, replace):
+        """As in a merge (formats 0.10)."""
+        assert replace(f"{HEADER}A1,FORD\nA1,SEAT\n").held == 1
+        assert makes(world) == ["SEAT"]
+
+    def test_all_of_several_files_is_all_there_is(self, world):
+        """The files of one command are one truth."""
+        paths = []
+        for number in range(3):
+            path = world.directory / f"{number}.csv"
+            path.write_text(f"{HEADER}A{number},FORD\n")
+            paths.append(path)
+        assert world.load_files(*paths, mode="replace").held == 3
+
+
+class TestShrink:
+    def test_more_than_a_tenth_less_is_refused(self, world, replace):
+        """A source that lost a part of its data must not take it from us (formats 1)."""
+        replace(vehicles(*["FORD"] * 10))
+        with pytest.raises(OperatorError, match=r"shrink from 10 to 8 vehicles.*--allow-shrink"):
+            replace(vehicles(*["SEAT"] * 8))
+        assert makes(world) == ["FORD"] * 10
+        assert len(generations(world)) == 1
+
+    def test_a_tenth_less_is_not(self, world, replace):
+        """So much may have been scrapped."""
+        replace(vehicles(*["FORD"] * 10))
+        assert replace(vehicles(*["FORD"] * 9)).held == 9
+
+    def test_an_empty_file_is_refused(self, world, replace):
+        """Nothing but a header must not empty a register."""
+        replace(vehicles("FORD"))
+        with pytest.raises(OperatorError, match="shrink from 1 to 0"):
+            replace(HEADER)
+
+
+class TestDryRun:
+    @pytest.mark.parametrize("mode", ["merge", "replace"])
+    def test_it_tells_what_would_happen(self, world, replace, mode):
+        """Its document is that of the load, and the load's then is the same."""
+        replace(vehicles("FORD", "SEAT"))
+        tried = replace(vehicles("FORD", "KIA", "OPEL"), mode=mode, dry_run=True)
+        assert makes(world) == ["FORD", "SEAT"]
+        done = replace(vehicles("FORD", "KIA", "OPEL"), mode=mode)
+        assert tried == done._replace(dry_run=True)
+        assert (done.changed, done.held) == (2, 3)
+
+    def test_it_writes_nothing(self, world, replace):
+        """No register, no history, no rejects, no lock: the folder is as it was."""
+        before = {p: p.stat().st_mtime_ns for p in world.directory.rglob("*") if p.is_file()}
+        result = replace(f"{HEADER}A1,FORD\n?,FORD\n", dry_run=True)
+        assert (result.loaded, result.rejected, result.rejects) == (1, 1, None)
+        (world.directory / "new.csv").unlink()
+        after = {p: p.stat().st_mtime_ns for p in world.directory.rglob("*") if p.is_file()}
+        assert after == before
+        assert list_loads(world.engine) == []
+
+    def test_it_refuses_what_the_load_would_refuse(self, world, replace):
+        """A register that would shrink too much is told."""
+        replace(vehicles("FORD", "SEAT"))
+        with pytest.raises(OperatorError, match="shrink from 2 to 1"):
+            replace(vehicles("FORD"), dry_run=True)
+
+
+class TestRollback:
+    def test_the_rows_from_before_are_back(self, world, replace, alice):
+        """Counts and answers too; what was replaced is gone for good."""
+        replace(f"{HEADER}AB12CDE,FORD\n")
+        replace(f"{HEADER}AB12CDE,SEAT\nAB13CDE,SEAT\n")
+        assert roll_back(world.engine, None, None) == {
+            "register": "native",
+            "kind": "vehicles",
+            "held": 1,
+        }
+        assert alice.get(PATH).json["vehicle"]["make"] == "FORD"
+        assert Register.select().get(world.engine).vehicles == 1
+        assert [line.mode for line in list_loads(world.engine)] == ["rollback"] + ["replace"] * 2
+
+    def test_there_is_one_way_back(self, world, replace):
+        """Only the generation before the last replace is kept."""
+        for make in ("FORD", "SEAT", "KIA"):
+            replace(vehicles(make))
+        assert len(generations(world)) == 2
+        roll_back(world.engine, "native", None)
+        with pytest.raises(OperatorError, match="its last load was a rollback"):
+            roll_back(world.engine, "native", None)
+        assert makes(world) == ["SEAT"]
+
+    def test_after_a_merge_it_is_refused(self, world, replace):
+        """What the merge brought would be lost; the generation before is removed."""
+        replace(vehicles("FORD"))
+        replace(vehicles("SEAT"))
+        replace(vehicles("KIA"), mode="merge")
+        with pytest.raises(OperatorError, match="its last load was a merge"):
+            roll_back(world.engine, "native", None)
+        assert len(generations(world)) == 1
+        assert KeptRegister.select().count(world.engine) == 0
+
+    def test_after_a_load_that_failed_it_is_not(self, world, replace):
+        """Nothing was changed since."""
+        replace(vehicles("FORD"))
+        replace(vehicles("SEAT"))
+        with pytest.raises(OperatorError, match="never closed"):
+            replace(f'{HEADER}AB12CDE,"FORD\n')
+        roll_back(world.engine, "native", None)
+        assert makes(world) == ["FORD"]
+
+    def test_what_held_nothing_before_has_no_way_back(self, world, replace):
+        """A first load can be dropped, with its register."""
+        replace(vehicles("FORD"))
+        with pytest.raises(OperatorError, match="it held nothing before"):
+            roll_back(world.engine, "native", None)
+
+    def test_the_kind_must_be_that_of_the_last_load(self, world, replace):
+        """Who means policies must not get other vehicles."""
+        replace(vehicles("FORD"))
+        replace(vehicles("SEAT"))
+        with pytest.raises(OperatorError, match="replaced its vehicles, not its policies"):
+            roll_back(world.engine, "native", Kind.POLICIES)
+        assert roll_back(world.engine, "native", Kind.VEHICLES)["held"] == 1
+
+    def test_an_unknown_register_is_refused(self, world):
+        """And with none that was replaced there is nothing to roll back."""
+        with pytest.raises(OperatorError, match="there is no register rdw"):
+            roll_back(world.engine, "rdw", None)
+        with pytest.raises(OperatorError, match="no register can be rolled back"):
+            roll_back(world.engine, None, None)
+
+    def test_with_several_one_must_be_named(self, world, replace):
+        """The message tells which there are."""
+        for register in ("a", "b"):
+            for make in ("FORD", "SEAT"):
+                replace(vehicles(make), register=register)
+        with pytest.raises(OperatorError, match="--register is one of a, b"):
+            roll_back(world.engine, None, None)
+
+    def test_a_replace_after_a_rollback_is_a_new_generation(self, world, replace, alice):
+        """No number comes twice, so that no worker goes on with what it had."""
+        for make in ("FORD", "SEAT"):
+            replace(f"{HEADER}AB12CDE,{make}\n")
+        roll_back(world.engine, None, None)
+        replace(f"{HEADER}AB12CDE,KIA\n")
+        assert alice.get(PATH).json["vehicle"]["make"] == "KIA"
+        assert len(generations(world)) == 2
+
+    def test_it_waits_for_no_load(self, world, replace):
+        """While a load of the register runs, it is refused."""
+        replace(vehicles("FORD"))
+        replace(vehicles("SEAT"))
+        with alone(world.engine, "native"), pytest.raises(OperatorError, match="another load"):
+            roll_back(world.engine, "native", None)
+
+
+class TestGenerations:
+    def test_dropping_removes_all_of_them(self, world, replace):
+        """The kept one, too."""
+        replace(vehicles("FORD"))
+        replace(vehicles("SEAT"))
+        drop_register(world.engine, "native")
+        assert generations(world) == []
+        assert KeptRegister.select().count(world.engine) == 0
+
+    def test_what_a_killed_load_left_is_removed_by_the_next(self, world, replace):
+        """A half-written generation is of no use to anybody."""
+        replace(vehicles("FORD"))
+        left = Generations(world.engine, "native").opened_next(99)
+        left.__enter__()
+        replace(vehicles("SEAT"), mode="merge")
+        assert len(generations(world)) == 1
+        assert makes(world) == ["SEAT"]
+
+    def test_a_load_that_fails_late_leaves_nothing(self, world, replace, monkeypatch):
+        """The disk has its room back, and the register its rows."""
+        replace(vehicles("FORD"))
+        before = generations(world)
+
+        def fail(*_args: object) -> None:
+            raise OSError("the disk is full")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Generations, "switch", fail)
+            with pytest.raises(OSError, match="the disk is full"):
+                replace(vehicles("SEAT"))
+        assert generations(world) == before
+        assert makes(world) == ["FORD"]
+        assert list_loads(world.engine)[0].status == "failed"
+
+    def test_a_ninth_register_is_refused_before_it_is_read(self, world, replace):
+        """As in a merge (D25)."""
+        for number in range(8):
+            replace(vehicles("FORD"), register=f"r{number}")
+        with pytest.raises(OperatorError, match="there are 8 registers"):
+            replace(vehicles("FORD"), register="r9")
+        assert replace(vehicles("SEAT"), register="r1").held == 1
+
+
+def test_a_file_of_changes_replaces_nothing(world):
+    """What only tells what changed is not all there is (D28)."""
+    path = world.directory / "delta.json"
+    path.write_text('{"registration": "AB12CDE", "modification": "UPDATED", "motTests": []}\n')
+    with pytest.raises(OperatorError, match="cannot replace anything"):
+        world.load_files(path, mode="replace", format="dvsa")
+    assert Register.select().count(world.engine) == 0

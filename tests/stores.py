@@ -16,7 +16,10 @@ from app.schema import migrate
 from tests.postgres import connect, database_url
 
 ACCOUNTS = ("alice", "bob")
-_TABLES = ("installation", "plan", "account", "api_key", "domain", "register", "register_load")
+_TABLES = (
+    *("installation", "plan", "account", "api_key", "domain"),
+    *("register", "register_kept", "register_load"),
+)
 _WITHOUT_ACCOUNTS = ("installation", "plan")
 
 
@@ -203,7 +206,7 @@ class PostgresTemplate:
                 self._fill(tables)
 
     def _register_schemas(self) -> Iterator[str]:
-        query = "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'register\\_%'"
+        query = "SELECT nspname FROM pg_namespace WHERE nspname LIKE '%register\\_%'"
         for (schema,) in self._own.execute(query).fetchall():
             yield schema
 

@@ -45,6 +45,16 @@ class Generations:
         """Return the generation that a rollback would go back to, or None."""
         return KeptRegister.select().where(KeptRegister.name == self.name).first(self._engine)
 
+    def is_kept_there(self) -> bool:
+        """Tell whether the kept generation can be read: a restored database may lack it."""
+        kept = self.find_kept()
+        if kept is None:
+            return False
+        if isinstance(self._engine, SqliteEngine):
+            return _file(self._engine, kept).exists()
+        query = "SELECT count(*) FROM pg_namespace WHERE nspname = %s"
+        return bool(self._engine.execute_sql(query, (_kept_schema(self.name),)).fetchone()[0])
+
     def require_room(self) -> None:
         """Raise OperatorError if this would be a register too many (D25)."""
         if self.find_current() is None and Register.select().count(self._engine) >= REGISTERS_MAX:
@@ -117,7 +127,7 @@ class Generations:
         source = _current_schema(self.name)
         if isinstance(self._engine, SqliteEngine):
             source = "held"
-            file = register_file(self._engine.path, self.name, current.generation)
+            file = _file(self._engine, current)
             made.engine.execute_sql("ATTACH DATABASE ? AS held", (os.fspath(file.absolute()),))
         for kind in TABLES:
             if kind != replaced and kind[0] in current.kinds:
@@ -201,6 +211,10 @@ class Generations:
 
     def _drop_schema(self, schema: str) -> None:
         self._engine.execute_sql(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE')
+
+
+def _file(engine: SqliteEngine, entry: Any) -> Path:
+    return register_file(engine.path, entry.name, entry.generation)
 
 
 def _current_schema(name: str) -> str:

@@ -134,6 +134,8 @@ class History:
             if last is not None and last.mode != REPLACE:
                 why = f"its last load was a {last.mode}"
             raise OperatorError(f"the register {self.register} cannot be rolled back: {why}")
+        if not self.generations.is_kept_there():
+            raise OperatorError(f"what the register {self.register} held before is not there")
         replaced = Kind(last.kind)
         if kind not in (None, replaced):
             raise OperatorError(

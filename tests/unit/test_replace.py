@@ -6,6 +6,7 @@ import pytest
 
 from app import clock
 from app.catalogue import KeptRegister, Register
+from app.database import SqliteEngine, close_quietly, open_engine
 from app.errors import OperatorError
 from app.registers.formats import Kind
 from app.registers.generations import Generations
@@ -58,9 +59,12 @@ def makes(world) -> list[str]:
 
 
 def generations(world) -> list[str]:
-    """What is on disk of the register native."""
-    names = [path.name for path in world.directory.glob("*.register_native.*.db*")]
-    return sorted(name for name in names if not name.endswith(("-wal", "-shm")))
+    """What there is of the register native: its files, or its schemas."""
+    if isinstance(world.engine, SqliteEngine):
+        names = [path.name for path in world.directory.glob("*.register_native.*.db*")]
+        return sorted(name for name in names if not name.endswith(("-wal", "-shm")))
+    query = "SELECT nspname FROM pg_namespace WHERE nspname LIKE '%%register_native' ORDER BY 1"
+    return [name for (name,) in world.engine.execute_sql(query).fetchall()]
 
 
 class TestReplace:
@@ -259,8 +263,10 @@ class TestRollback:
         """While a load of the register runs, it is refused."""
         replace(vehicles("FORD"))
         replace(vehicles("SEAT"))
-        with alone(world.engine, "native"), pytest.raises(OperatorError, match="another load"):
+        other = open_engine(world.config.database_url)
+        with alone(other, "native"), pytest.raises(OperatorError, match="another load"):
             roll_back(world.engine, "native", None)
+        close_quietly(other)
 
 
 class TestGenerations:

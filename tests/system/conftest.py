@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from app.schema import program_schema
 from tests.conftest import World
 from tests.postgres import Cluster
 from tests.system.processes import ROOT, Service, free_port
@@ -19,7 +20,7 @@ Serve = Callable[..., Service]
 NEXT_MIGRATION = """
 def up(migrator, db):
     db.execute_sql("CREATE TABLE further (id INTEGER PRIMARY KEY)")
-    db.execute_sql("UPDATE installation SET schema_version = 2, oldest_program = 1")
+    db.execute_sql("UPDATE installation SET schema_version = {schema}, oldest_program = 1")
     {then}
 """
 
@@ -96,8 +97,9 @@ def next_program(tmp_path):
 
     def make(then: str = "") -> dict[str, object]:
         shutil.copytree(ROOT / "app", tmp_path / "next" / "app")
-        scripts = tmp_path / "next" / "app" / "migrations" / "main"
-        (scripts / "0002_further.py").write_text(NEXT_MIGRATION.format(then=then))
+        schema = program_schema() + 1
+        script = tmp_path / "next" / "app" / "migrations" / "main" / f"{schema:04}_further.py"
+        script.write_text(NEXT_MIGRATION.format(schema=schema, then=then))
         return {"root": tmp_path / "next"}
 
     return make

@@ -102,9 +102,10 @@ def test_an_older_database_is_migrated_at_the_start(serve, world, next_program):
     service = serve(workers=1, **next_program())
     assert service.post("/api/domains", {"name": "example.com"}).status == 201
     messages = [line["message"] for line in service.lines("stderr")]
-    assert "migrated: 0002_further" in messages
+    schema = program_schema() + 1
+    assert f"migrated: {schema:04}_further" in messages
     row = Installation.select().get(world.engine)
-    assert (row.schema_version, row.oldest_program, program_schema()) == (2, 1, 1)
+    assert (row.schema_version, row.oldest_program) == (schema, 1)
     assert serve(workers=1).get("/api/domains/example.com").status == 200
 
 
@@ -112,7 +113,7 @@ def test_a_migration_that_fails_changes_nothing(serve, world, next_program):
     """The start fails with a reason; the old program serves on as before."""
     told = refusal(serve, **next_program("db.execute_sql('SELECT * FROM nowhere')"))
     assert "no such table: nowhere" in told
-    assert Installation.select().get(world.engine).schema_version == 1
+    assert Installation.select().get(world.engine).schema_version == program_schema()
     assert "further" not in world.engine.get_tables()
     assert serve(workers=1).get("/api/domains").status == 200
 

@@ -143,3 +143,30 @@ def test_people_get_a_line_for_each_member(cli):
     ended = cli.run("import", cli.file("vehicles.csv", HEADER, "AB12CDE,FORD"))
     assert (ended.status, ended.stderr) == (0, "")
     assert "loaded       1\n" in ended.stdout
+
+
+FINES = ("Plate,State,Summons Number,Amount Due", "QQ1,NY,1,5.00", "QQ1,NJ,2,7.00")
+
+
+@pytest.mark.parametrize(
+    ("words", "loaded"), [((), 1), (("--state", "nj"), 1), (("--state", "99"), 0)]
+)
+def test_fines_of_one_state(cli, words, loaded):
+    """New York's fines are read for one state, NY unless told; rows of others are skipped."""
+    file = cli.file("fines.csv", *FINES)
+    result = cli.json("import", file, *words)
+    assert (result["format"], result["loaded"], result["skipped"]) == (
+        "nyc-csv",
+        loaded,
+        2 - loaded,
+    )
+
+
+def test_a_state_is_named(cli):
+    """A blank state would skip all that is known."""
+    assert "must be a state" in cli.misuse("import", "x.csv", "--state", " ")
+
+
+def test_help_tells_what_is_experimental(cli):
+    """The MID's layout was never confirmed, and the help says so."""
+    assert "mid is experimental" in " ".join(cli.run("import", "--help").stdout.split())

@@ -1,4 +1,4 @@
-"""RDW CSV: names, placeholders, dates and the samples (formats 1)."""
+"""RDW CSV and JSON: names, placeholders, dates and the samples (formats 1)."""
 
 import contextlib
 import io
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from app.registers.formats import FORMATS, FileFault, Kind, recognise
 from app.registers.rows import Change, VehicleRow
 from app.registers.sources import members
+from tests.unit.register_files import read as read_file
 
 SAMPLES = Path(__file__).parents[3] / "shared" / "samples"
 COLUMNS = (
@@ -187,3 +188,54 @@ def test_any_bytes(data: bytes, texts: list[str]) -> None:
         stream = io.BytesIO(f"{COLUMNS}\n".encode() + record + b"\n" + data)
         for _ in RDW.rows(stream, Kind.VEHICLES, Heard()):
             pass
+
+
+def from_json(**members: object) -> Change | str:
+    """Read one object of the API's JSON, among others of an array."""
+    record = json.dumps({"kenteken": "12ABC3", **members})
+    changes, heard = read_file(f'[{{"voertuigsoort": "x"}},\n{record}]', "rdw-json")
+    assert heard.rejects[0] == (1, "no registration")
+    return changes[0] if changes else heard.rejects[1][1]
+
+
+def test_json() -> None:
+    """The API's JSON has the columns as members, all texts; those without a value are left out."""
+    row = from_json(
+        merk="SEAT",
+        handelsbenaming="IBIZA",
+        datum_eerste_toelating="20160115",
+        eerste_kleur="N.v.t.",
+        wam_verzekerd="Ja",
+        vervaldatum_apk="20260115",
+        vervaldatum_apk_dt="2026-01-16T00:00:00.000",
+        nieuw={"a": ["\0"]},
+    )
+    assert row == VehicleRow("12ABC3", "SEAT", "IBIZA", 2016, None, True, "2026-01-15")
+    assert from_json() == VehicleRow("12ABC3")
+    assert from_json(vervaldatum_apk_dt="2026-01-16T00:00:00.000") == VehicleRow(
+        "12ABC3", mot_expiry="2026-01-16"
+    )
+
+
+def test_json_names_and_numbers() -> None:
+    """Display names do as well, and numbers where texts were; a plate must be a text."""
+    row = from_json(**{"Datum eerste toelating": 20160115, "Vervaldatum APK": 20260115, "merk": 3})
+    assert row == VehicleRow("12ABC3", "3", None, 2016, mot_expiry="2026-01-15")
+    assert from_json(kenteken=123456) == "Kenteken: not a JSON string"
+    assert from_json(merk={}) == "Merk: a JSON object or array"
+    assert from_json(kenteken="0001TJ") == VehicleRow("0001TJ")
+
+
+def test_json_elements_that_are_no_objects() -> None:
+    """Each is one reject, on the line where it begins."""
+    changes, heard = read_file(
+        '[{"kenteken": "A1"},\nnull,\n"x", [{"kenteken": "A2"}]]', "rdw-json"
+    )
+    assert changes == [VehicleRow("A1")]
+    assert heard.rejects == [(line, "not a JSON object") for line in (2, 3, 3)]
+
+
+def test_json_cut_off() -> None:
+    """An array that is cut off fails the load."""
+    with pytest.raises(FileFault, match="cut off"):
+        read_file('[{"kenteken": "A1"},\n{"kenteken": "A2"}', "rdw-json")

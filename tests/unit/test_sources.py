@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.registers.formats import HEAD_BYTES, FileFault
-from app.registers.sources import members
+from app.registers.sources import in_order_of_dates, members
 
 DATA = b"registration,make\n" + b"".join(b"P%06d,FORD\n" % n for n in range(20_000))
 MIB = 1024 * 1024
@@ -339,3 +339,29 @@ def test_any_damage(whole: bytes, data: st.DataObject, saved: Saved) -> None:
         damaged[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
     with contextlib.suppress(FileFault):
         read(saved(bytes(damaged)))
+
+
+def test_order_of_dates() -> None:
+    """Files of the DVSA go by their dates, which do not sort as texts, a bulk before deltas."""
+    wanted = [
+        "a/bulk-light-vehicle_29-06-2025.zip",
+        "z/delta-light-vehicle_29-06-2025.zip",
+        "delta-light-vehicle_30-06-2025 (1).zip",
+        "DELTA-LIGHT-VEHICLE_01-07-2025.ZIP",
+        "b\\delta-light-vehicle_01-01-2026.zip",
+    ]
+    assert in_order_of_dates(sorted(wanted), str) == wanted
+    assert in_order_of_dates(wanted[::-1], str) == wanted
+
+
+@pytest.mark.parametrize("other", ["vehicles.csv", "-", "delta-light-vehicle_30-06-2025/x.zip"])
+def test_order_as_given(other: str) -> None:
+    """If one file has no such name, all stay in the order in which they were given."""
+    files = ["delta-light-vehicle_02-07-2025.zip", other, "delta-light-vehicle_01-07-2025.zip"]
+    assert in_order_of_dates(files, str) == files
+
+
+def test_order_of_members_with_one_date(saved: Saved) -> None:
+    """Members of one date stay in the order of the zip's directory."""
+    names = [f"bulk-light-vehicle_29-06-2025_{n}.json" for n in (0, 1, 10, 2)]
+    assert [name for name, _ in read(saved(zipped(*((name, b"x") for name in names))))] == names

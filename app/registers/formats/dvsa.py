@@ -164,7 +164,7 @@ def _text(label: str, value: Any) -> str:
 def _first(read: Callable[[str], int | None], values: Iterable[Any]) -> int | None:
     """Return what is read from the first of some dates that gives something."""
     for value in values:
-        found = read(_text("date", value))
+        found = None if value is None else read(_text("date", value))
         if found is not None:
             return found
     return None
@@ -177,7 +177,7 @@ def _is_deleted(vehicle: _Vehicle) -> bool:
         vehicle.last_modification,
         vehicle.modification_in_camel_case,
     ):
-        word = _text("modification", value).strip().lower()
+        word = "" if value is None else _text("modification", value).strip().lower()
         if word == "deleted":
             return True
         if word not in _CHANGED:
@@ -190,11 +190,11 @@ def _latest_pass(vehicle: _Vehicle, day: Callable[[str], str | None]) -> str | N
     tests: Iterable[_Test] = vehicle.tests or ()
     if isinstance(vehicle, _OddVehicle):
         tests = _tests_of(vehicle.tests)
-    expiries = (
+    expiries = [
         day(test.expiry_date)
         for test in tests
-        if isinstance(test.expiry_date, str) and _is_passed(test.test_result)
-    )
+        if type(test.expiry_date) is str and _is_passed(test.test_result)
+    ]
     return max(filter(None, expiries), default=None)
 
 
@@ -209,7 +209,7 @@ def _tests_of(value: Any) -> list[_Test]:
 
 
 def _is_passed(result: Any) -> bool:
-    return isinstance(result, str) and result.strip().upper() == "PASSED"
+    return result == "PASSED" or (isinstance(result, str) and result.strip().upper() == "PASSED")
 
 
 def _day(text: str) -> str | None:

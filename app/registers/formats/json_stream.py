@@ -63,8 +63,8 @@ class Objects:
         self._report = report
         self._decode = decode
         self._only_lines = only_lines
-        self._line = 1
         self._text = b""
+        self._line_of_object: Callable[[], int] = lambda: 1
 
     def __iter__(self) -> Iterator[Any]:
         if self._only_lines:
@@ -76,19 +76,20 @@ class Objects:
 
     def reject(self, reason: str) -> None:
         """Report the object that was given out last."""
-        self._report.reject(self._line, reason, _decoded_text(self._text))
+        self._report.reject(self._line_of_object(), reason, _decoded_text(self._text))
 
     def skip(self, reason: str) -> None:
         """Report that the object that was given out last has nothing to do here."""
-        self._report.skip(self._line, reason)
+        self._report.skip(self._line_of_object(), reason)
 
     def _of_lines(self, stream: BinaryIO) -> Iterator[Any]:
-        self._line = 0
+        line = 0
+        self._line_of_object = lambda: line
         for block in blocks(stream):
             for text in [block] if isinstance(block, Overlong) else block.splitlines():
-                self._line += 1
+                line += 1
                 if isinstance(text, Overlong):
-                    self._reject_overlong(text)
+                    self._reject_overlong(line, text)
                     continue
                 self._text = text
                 found = self._decoded(text)
@@ -98,16 +99,17 @@ class Objects:
                     self.reject("not a JSON object")
 
     def _of_values(self, splitter: Splitter) -> Iterator[Any]:
+        self._line_of_object = lambda: splitter.line
         while splitter.find():
-            self._line = splitter.line
             # PERF: where the next object begins is guessed ten times as fast as brackets are
             # counted; text that decodes as one object is one, whatever was guessed.
             self._text = splitter.guess()
             found = self._decoded(self._text) if self._text else None
             if found is None:
+                line = splitter.line
                 value = splitter.measure()
                 if isinstance(value, Overlong):
-                    self._reject_overlong(value)
+                    self._reject_overlong(line, value)
                     continue
                 self._text = value
                 found = self._decoded(value)
@@ -125,9 +127,9 @@ class Objects:
         except (ValueError, RecursionError):
             return None
 
-    def _reject_overlong(self, overlong: Overlong) -> None:
-        self._text = overlong.start
-        self.reject(f"longer than {LINE_BYTES_MAX} bytes")
+    def _reject_overlong(self, line: int, overlong: Overlong) -> None:
+        reason = f"longer than {LINE_BYTES_MAX} bytes"
+        self._report.reject(line, reason, _decoded_text(overlong.start))
 
 
 def line_member_names(head: bytes) -> frozenset[str]:

@@ -26,11 +26,16 @@ class Splitter:
         self._stream = stream
         self._start = 0
         self._end = 0
-        self._line_here = 1
         self._in_array = False
         self._first_name = b""
-        self.line = 1
-        """The line on which the current value begins."""
+        self._line = 1
+        self._line_counted_to = 0
+
+    @property
+    def line(self) -> int:
+        """The line on which the current value begins; PERF: counted when asked for."""
+        self._count_lines()
+        return self._line
 
     def find(self) -> bool:
         """Go to the next value; False at the end. Raises FileFault."""
@@ -52,7 +57,6 @@ class Splitter:
                 byte = self._next_byte(pass_over=1)
         if self._in_array and not byte:
             raise FileFault("The JSON array is cut off.")
-        self.line = self._line_here
         return bool(byte)
 
     def guess(self) -> bytes:
@@ -91,7 +95,7 @@ class Splitter:
 
     def broken(self) -> FileFault:
         """Return the fault of a text that is no JSON at the current value."""
-        return FileFault(f"The JSON is broken at line {self._line_here}.")
+        return FileFault(f"The JSON is broken at line {self.line}.")
 
     def _scalar(self) -> bytes:
         """Return a number or a word."""
@@ -118,16 +122,20 @@ class Splitter:
                 return b""
 
     def _go_to(self, place: int) -> None:
-        ends = self._text.count(b"\n", self._start, place)
-        if b"\r" in self._text:
-            ends += self._text.count(b"\r", self._start, place)
-            ends -= self._text.count(b"\r\n", self._start, place)
-        self._line_here += ends
         self._start = self._end = place
+
+    def _count_lines(self) -> None:
+        since = self._line_counted_to
+        self._line += self._text.count(b"\n", since, self._start)
+        if returns := self._text.count(b"\r", since, self._start):
+            self._line += returns - self._text.count(b"\r\n", since, self._start)
+        self._line_counted_to = self._start
 
     def _read_on(self) -> bool:
         """Read more, and let go of what is before the current value; False at the end."""
         chunk = self._stream.read(BLOCK_BYTES)
+        self._count_lines()
+        self._line_counted_to = 0
         self._text = self._text[self._start :] + chunk
         self._end -= self._start
         self._start = 0

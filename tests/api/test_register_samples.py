@@ -1,26 +1,47 @@
-"""The sample files of the RDW, loaded and asked for as their notes say (formats 1)."""
+"""Sample register files in all layouts, loaded and asked for as their notes say (formats)."""
 
 import json
 
 import pytest
 
+from app.registers.formats import FileFault
 from tests.conftest import SAMPLES
 
 pytestmark = pytest.mark.skipif(
     not SAMPLES.is_dir(), reason="the folder shared, with the sample files, is not beside this one"
 )
-FILES = (
+MARKER = b"ZZPRIVATE"
+SNAPSHOTS = (
     "rdw/Open_Data_RDW__Gekentekende_voertuigen_2023.csv",
     "rdw/Open_Data_RDW__Gekentekende_voertuigen_2025_bom_crlf.csv",
     "rdw/Open_Data_RDW__Gekentekende_voertuigen_part.csv.gz",
+    "rdw/m9d7-ebf2.json",
+    "dvsa/bulk-light-vehicle_29-06-2025.zip",
+    "dvla/ves_responses.ndjson",
+    "native/vehicles_ny.csv",
 )
-PLATES = ("11ZKZ3", "0001TJ", "VXJ99N", "QA08CE")
-"""Those of the named plates that stand in these files; no other file says more of them."""
+REFUSED = {
+    "mid/MID2_F_000124.txt": "fleet file",
+    "mid/MID_P_000125_no_trailer.txt": "no trailer",
+}
+ONLY_IN_FLEETS = ("QQ71FLA", "QQ71FLB")
+"""Plates whose policies, and models, are told by fleet files alone."""
+FORMATS = {
+    "RDW CSV": "rdw-csv",
+    "the same layout": "rdw-csv",
+    "RDW SODA": "rdw-json",
+    "DVSA": "dvsa",
+    "DVLA": "dvla",
+    "MID private": "mid",
+    "native": "native-csv",
+    "NYC CSV": "nyc-csv",
+    "NYC SODA": "nyc-json",
+}
 
 
 @pytest.fixture(scope="module")
 def expected():
-    """What the samples should come to: by file, and by plate."""
+    """What the samples should come to: by file, in the order of loading, and by plate."""
     document = json.loads((SAMPLES / "expected.json").read_bytes())
     files = {entry["path"].removeprefix("shared/samples/"): entry for entry in document["files"]}
     plates = {entry["registration"]: entry for entry in document["plates"]}
@@ -28,55 +49,122 @@ def expected():
 
 
 @pytest.fixture
-def loaded(world):
-    """All three files, in their order."""
-    return [world.load_files(SAMPLES / file) for file in FILES]
+def loaded(world, expected):
+    """Every file that can be loaded, in the order of the notes; the results by file."""
+    return {
+        file: world.load_files(SAMPLES / file) for file in expected["files"] if file not in REFUSED
+    }
 
 
 def test_counts_are_those_of_the_notes(loaded, expected):
-    """Rows, loaded, rejected and skipped of each file."""
-    for file, result in zip(FILES, loaded, strict=True):
+    """Each file is found to be what it is; rows, loaded, rejected and skipped are as told."""
+    for file, result in loaded.items():
+        told = expected["files"][file]
+        (format_,) = (name for what, name in FORMATS.items() if told["what"].startswith(what))
         counts = ("rows", "loaded", "rejected", "skipped")
-        assert {count: getattr(result, count) for count in counts} == {
-            count: expected["files"][file][count] for count in counts
-        }
-        assert (result.register, result.kind, result.format) == ("rdw", "vehicles", "rdw-csv")
+        found = {count: getattr(result, count) for count in counts}
+        assert (file, result.format, found) == (
+            file,
+            format_,
+            {name: told[name] for name in counts},
+        )
 
 
-@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("file", SNAPSHOTS)
 def test_registrations_are_those_of_the_notes(world, expected, file):
     """A plate that comes twice in a file is one vehicle."""
-    world.load_files(SAMPLES / file)
-    query = world.engine.execute_sql("SELECT vehicles FROM register WHERE name = 'rdw'")
+    register = world.load_files(SAMPLES / file).register
+    query = world.engine.execute_sql(f"SELECT vehicles FROM register WHERE name = '{register}'")
     assert query.fetchone() == (expected["files"][file]["registrations"],)
 
 
-@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("file", [*SNAPSHOTS, "nyc/nc67-uf89.json"])
 def test_the_same_file_again_changes_nothing(world, file):
     """Every row is confirmed, none is changed, a plate that is in it twice included (D28)."""
     first, again = (world.load_files(SAMPLES / file) for _ in range(2))
     assert (again.loaded, again.changed) == (first.loaded, 0)
 
 
-@pytest.mark.parametrize("plate", PLATES)
-def test_insurance_is_that_of_the_notes(alice, loaded, expected, plate):
-    """Description, flag and policy of a named plate on the day of the notes."""
-    wanted = expected["plates"][plate]
-    answer = alice.get(f"/v1/vehicle/{plate}/insurance?asOf={expected['day']}").json
-    assert answer["vehicle"] == wanted["vehicle"]
-    assert (answer["insured"], answer["policy"]) == (wanted["insured"], wanted["policy"])
+def test_answers_are_those_of_the_notes(alice, loaded, expected):
+    """Insurance and compliance of each named plate on the day of the notes; case does not count."""
+    wanted = {plate: _wanted(told) for plate, told in expected["plates"].items()}
+    assert {plate: _answered(alice, plate, expected["day"]) for plate in wanted} == wanted
 
 
-@pytest.mark.parametrize("plate", PLATES)
-def test_compliance_is_that_of_the_notes(alice, loaded, expected, plate):
-    """The four checks of a named plate on the day of the notes."""
-    wanted = expected["plates"][plate]
-    answer = alice.get(f"/v1/compliance/{plate}?asOf={expected['day']}").json
-    assert (answer["compliant"], answer["checks"]) == (wanted["compliant"], wanted["checks"])
+def _wanted(told):
+    if not told["found"]:
+        return 404
+    if told["registration"] in ONLY_IN_FLEETS:
+        checks = told["checks"] | {"insuranceValid": False}
+        told = told | {"insured": False, "policy": None, "compliant": False, "checks": checks}
+        told["vehicle"] = told["vehicle"] | {"model": None}
+    vehicle = _folded(told["vehicle"])
+    return vehicle, told["insured"], told["policy"], told["compliant"], told["checks"]
 
 
-@pytest.mark.parametrize("plate", ["QQ22DEL", "QQ13OLD", "SE34BUW"])
-def test_plates_that_are_nobodys_are_not_found(alice, loaded, expected, plate):
-    """The notes name plates that no file makes known."""
-    assert expected["plates"][plate]["found"] is False
-    assert alice.get(f"/v1/vehicle/{plate}/insurance").status_int == 404
+def _answered(client, plate, day):
+    insurance = client.get(f"/v1/vehicle/{plate}/insurance?asOf={day}")
+    compliance = client.get(f"/v1/compliance/{plate}?asOf={day}")
+    if insurance.status_int != 200:
+        assert insurance.status_int == compliance.status_int
+        return insurance.status_int
+    one, other = insurance.json, compliance.json
+    vehicle = _folded(one["vehicle"])
+    return vehicle, one["insured"], one["policy"], other["compliant"], other["checks"]
+
+
+def _folded(vehicle):
+    return {name: v.upper() if isinstance(v, str) else v for name, v in vehicle.items()}
+
+
+def test_a_cancelled_policy_was_in_force_before(alice, loaded):
+    """The day of cancelling is kept, so that the day before still answers as it was."""
+    for day, insured in (("2025-03-14", True), ("2025-03-15", False)):
+        answer = alice.get(f"/v1/vehicle/QQ70CNC/insurance?asOf={day}").json
+        assert (day, answer["insured"]) == (day, insured)
+
+
+@pytest.mark.parametrize("file", REFUSED)
+def test_files_that_must_fail(world, alice, file):
+    """Nothing is loaded of a file that is cut off, or that we do not read; the reason is told."""
+    with pytest.raises(FileFault, match=REFUSED[file]):
+        world.load_files(SAMPLES / file)
+    assert alice.get("/v1/vehicle/QQ08AAN/insurance").status_int == 404
+    assert alice.get("/v1/vehicle/QQ71FLA/insurance").status_int == 404
+
+
+def test_deltas_are_applied_by_their_dates(world, alice, expected):
+    """All three files of the DVSA in one load, listed as a folder lists them: the same answers."""
+    world.load_files(*sorted((SAMPLES / "dvsa").iterdir()))
+    for plate, color in (("QQ25NEW", "Black"), ("QQ23NEW", "Grey")):
+        answer = alice.get(f"/v1/vehicle/{plate}/insurance").json
+        assert (plate, answer["vehicle"]["color"]) == (plate, color)
+    for plate in ("QQ22DEL", "QQ13OLD"):
+        assert alice.get(f"/v1/vehicle/{plate}/insurance").status_int == 404
+
+
+def test_personal_data_is_kept_nowhere(world, loaded, caplog):
+    """The marker of personal fields is in no database, rejects file or log."""
+    with pytest.raises(FileFault):
+        world.load_files(SAMPLES / "mid/MID_P_000125_no_trailer.txt")
+    assert loaded["mid/MID_P_000123.txt"].rejected
+    files = [path for path in world.directory.rglob("*") if path.is_file()]
+    assert [path.suffix for path in files].count(".csv") >= 4, "there are rejects to look at"
+    assert [path.name for path in files if MARKER in path.read_bytes()] == []
+    assert MARKER.decode() not in caplog.text
+    assert MARKER.decode() not in "".join(map(str, loaded.values()))
+    assert MARKER.decode() not in "".join(_texts_of_tables(world))
+
+
+def _texts_of_tables(world):
+    """All that a server's tables hold; on SQLite the files have been looked at."""
+    if "sqlite" in world.config.database_url:
+        return
+    tables = world.engine.execute_sql(
+        "SELECT table_schema, table_name FROM information_schema.tables "
+        "WHERE table_schema NOT IN ('pg_catalog', 'information_schema')"
+    ).fetchall()
+    assert ("register_mid", "policy") in {(schema[:12], table) for schema, table in tables}
+    for schema, table in tables:
+        rows = world.engine.execute_sql(f'SELECT t::text FROM "{schema}"."{table}" t').fetchall()
+        yield from (row[0] for row in rows)

@@ -33,6 +33,7 @@ from app.vehicles.models import Fine, Policy, Vehicle
 from app.vehicles.records import Records
 from tests.bench.limits import print_figures
 from tests.bench.postgres import copied
+from tests.bench.service import print_rates
 
 DAY = "2026-06-15"
 BULK = 1_000
@@ -210,6 +211,8 @@ def print_beside_postgres(
         share = copy.share_in_server(on_postgres[name])
         print(f"{name:32}{times[0]:7,.0f} us{times[1]:9,.0f} us{share:16.0%}")
     print()
+    plates = [plate(number) for number in range(args.vehicles)]
+    print_rates(directory, {"SQLite": config, "Postgres": copy.config}, plates)
     copy.cluster.stop("immediate")
 
 

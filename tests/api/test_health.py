@@ -5,12 +5,13 @@ import ipaddress
 import pytest
 
 from app.accounts.tokens import Token
-from app.schema import Installation
+from app.schema import Installation, program_schema
 from tests.conftest import ON_SQLITE
 
+SCHEMA = program_schema()
 DETAILED = {
     "status": "ready",
-    "checks": {"database": "reachable", "schema": "1, program 1", "limits": "kept"},
+    "checks": {"database": "reachable", "schema": f"{SCHEMA}, program {SCHEMA}", "limits": "kept"},
 }
 BRIEF = {"status": "ready"}
 LOCAL = ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1", ""]
@@ -92,7 +93,7 @@ class TestReadyz200:
 
     def test_a_newer_database_that_still_takes_this_program_is_ready(self, stranger, world):
         """During an upgrade the old program serves on: M <= P <= N (D29)."""
-        at_schema(world, 2, 1)
+        at_schema(world, SCHEMA + 1, SCHEMA)
         assert stranger.get("/readyz").status_int == 200
 
 
@@ -113,7 +114,7 @@ class TestReadyz503:
         world.store.give_back()
         assert client.get("/readyz").status_int == 200
 
-    @pytest.mark.parametrize(("schema", "oldest"), [(0, 0), (3, 2)])
+    @pytest.mark.parametrize(("schema", "oldest"), [(0, 0), (SCHEMA + 2, SCHEMA + 1)])
     def test_a_schema_of_another_program_makes_it_unready(self, stranger, world, schema, oldest):
         """A database that is too old or too new is not served from (D29)."""
         at_schema(world, schema, oldest)
@@ -124,7 +125,7 @@ class TestReadyz503:
 
     def test_details_say_what_to_do(self, stranger, alice, world):
         """The operator, or who has a key, is told how to mend it."""
-        at_schema(world, 3, 2)
+        at_schema(world, SCHEMA + 2, SCHEMA + 1)
         for response in (
             stranger.get("/readyz", environ={"REMOTE_ADDR": "127.0.0.1"}),
             alice.get("/readyz"),

@@ -29,26 +29,27 @@ def server() -> Iterator[str]:
     shutil.rmtree(directory, ignore_errors=True)
 
 
-@pytest.fixture
-def url(server) -> str:
-    """The URL of an empty database."""
-    return emptied(server, "verifyd")
+@pytest.fixture(scope="module")
+def template(server, tmp_path_factory) -> str:
+    """The name of a database with an account and a register of one car."""
+    url, directory = emptied(server, "stocked"), tmp_path_factory.mktemp("stocked")
+    (directory / "cars.csv").write_text(CAR)
+    for words in (["migrate"], ["accounts", "create", "acme"], ["import", directory / "cars.csv"]):
+        done(url, directory, *words)
+    return "stocked"
 
 
 @pytest.fixture
-def stocked(url, tmp_path, monkeypatch) -> str:
-    """The URL of a database with an account and a register of one car."""
+def stocked(server, template, monkeypatch) -> str:
+    """The URL of a database of the test's own, like the template."""
     monkeypatch.setenv("PATH", PATH_WITH_CLIENTS)
-    (tmp_path / "cars.csv").write_text(CAR)
-    for words in (["migrate"], ["accounts", "create", "acme"], ["import", tmp_path / "cars.csv"]):
-        done(url, tmp_path, *words)
-    return url
+    return emptied(server, "verifyd", template)
 
 
 def done(url: str, directory: Path, *words: object):
     """Run a command that must succeed, and return the document it prints."""
     ended = run_command(*words, "--json", database_url=url, state_dir=directory / "state")
-    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.returncode == 0, ended.stderr
     return json.loads(ended.stdout)
 
 
@@ -60,11 +61,11 @@ def refused(url: str, directory: Path, *words: object) -> str:
     return ended.stderr
 
 
-def emptied(server: str, name: str) -> str:
-    """Make a database of this name anew, and return its URL."""
+def emptied(server: str, name: str, template: str = "template0") -> str:
+    """Make a database of this name anew, like another, and return its URL."""
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
-        connection.execute(f"CREATE DATABASE {name}")
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
     return server.replace("/postgres?", f"/{name}?")
 
 

@@ -174,6 +174,7 @@ def _merge(engine: Engine, history: History, load_id: int, intake: "_Intake") ->
                     table.remove(outcome.removed)
             else:
                 table.fill(outcome.rows for outcome in outcomes)
+            table.analyse()
             applied = Applied(intake.loaded - counts.skipped, counts.changed, counts.held)
             note_applied(table.register, table.schema, load_id, applied)
     return counts

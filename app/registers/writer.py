@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import peewee
 
 from app.database import Engine, SqliteEngine, driver_errors_translated
+from app.postgres import PostgresEngine
 from app.registers.formats import Kind
 from app.registers.models import AppliedLoad
 from app.registers.sorting import Columns, Order
@@ -126,6 +127,11 @@ class Table:
                 cells = [_Cells() for _ in self._columns]
                 for batch in batches:
                     copy.write(_copy_text(batch, cells))
+
+    def analyse(self) -> None:
+        """Tell Postgres' planner what the table holds now; on SQLite every look-up is by key."""
+        if isinstance(self.register, PostgresEngine):
+            self.register.execute_sql(f"ANALYZE {self.name}")
 
     @property
     def _key(self) -> list[str]:

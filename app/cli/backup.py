@@ -1,4 +1,4 @@
-"""`verifyd backup` and `verifyd restore` (D60, D61)."""
+"""`verifyd backup` and `verifyd restore` (D47, D48)."""
 
 import argparse
 from pathlib import Path

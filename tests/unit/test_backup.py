@@ -1,4 +1,4 @@
-"""`verifyd backup`: what a backup holds, and what is left when it cannot be taken (D60)."""
+"""`verifyd backup`: what a backup holds, and what is left when it cannot be taken (D47)."""
 
 import fcntl
 import hashlib

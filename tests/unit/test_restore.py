@@ -1,4 +1,4 @@
-"""`verifyd restore`: what it puts in place, what it keeps, what it refuses (D61)."""
+"""`verifyd restore`: what it puts in place, what it keeps, what it refuses (D48)."""
 
 import json
 import shutil

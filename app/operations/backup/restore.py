@@ -1,4 +1,4 @@
-"""Puts a backup in place of a database whose service is stopped (D61)."""
+"""Puts a backup in place of a database whose service is stopped (D48)."""
 
 from pathlib import Path
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Puts the SQLite files of a backup in place, and keeps those that were there (D61)."""
+"""Puts the SQLite files of a backup in place, and keeps those that were there (D48)."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Takes backups: each is a directory, complete from the moment it has its name (D60)."""
+"""Takes backups: each is a directory, complete from the moment it has its name (D47)."""
 
 import fcntl
 import os

@@ -6,6 +6,7 @@ Each setting has a default, a unit and limits; every wrong one is reported at on
 import ipaddress
 import os
 import re
+import socket
 import zoneinfo
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -208,7 +209,7 @@ class Config:
 
         Each fault is a sentence that begins with the variable and a colon.
         """
-        environ = os.environ if environ is None else environ
+        environ = _with_credential(os.environ if environ is None else environ)
         values: dict[str, Any] = {}
         faults = []
         for name, setting in SETTINGS.items():
@@ -227,10 +228,28 @@ class Config:
         return cls(**values), faults
 
 
+def socket_address(bind: str) -> tuple[socket.AddressFamily, str | tuple[str, int]]:
+    """Return the family and the address of `ADDRESS:PORT` or `unix:/PATH`."""
+    if bind.startswith("unix:"):
+        return socket.AF_UNIX, bind.removeprefix("unix:")
+    host, _, port = bind.rpartition(":")
+    family = socket.AF_INET6 if host.startswith("[") else socket.AF_INET
+    return family, (host.strip("[]"), int(port))
+
+
 def sqlite_path(database_url: str) -> Path | None:
     """Return the file a `sqlite:///PATH` URL names, or None for another engine."""
     prefix = "sqlite:///"
     return Path(database_url[len(prefix) :]) if database_url.startswith(prefix) else None
+
+
+def _with_credential(environ: Mapping[str, str]) -> Mapping[str, str]:
+    """Take the database URL from systemd's credential, if there is one and no variable (D49)."""
+    variable = SETTINGS["database_url"].variable
+    credential = Path(environ.get("CREDENTIALS_DIRECTORY", "")) / "database_url"
+    if "CREDENTIALS_DIRECTORY" not in environ or variable in environ or not credential.exists():
+        return environ
+    return {**environ, variable: credential.read_text(encoding="utf-8", errors="replace")}
 
 
 def _beside(database_url: str) -> Path:

@@ -21,7 +21,7 @@ from gunicorn.http.errors import ParseException
 from gunicorn.util import write_nonblock
 from gunicorn.workers.sync import SyncWorker
 
-from app.config import Config
+from app.config import Config, socket_address
 from app.database import SqliteEngine, close_quietly, open_engine
 from app.errors import OperatorError, Problem
 from app.limits.file import FILE_NAME
@@ -208,15 +208,7 @@ def require_unused(address: str) -> None:
     """
     if not _INHERITED.isdisjoint(os.environ):
         return
-    family, target = _socket_address(address)
+    family, target = socket_address(address)
     with closing(socket.socket(family)) as connection, suppress(OSError):
         connection.connect(target)
         raise OperatorError(f"another server answers at {address}: stop it, or set VERIFYD_BIND")
-
-
-def _socket_address(address: str) -> tuple[socket.AddressFamily, str | tuple[str, int]]:
-    if address.startswith("unix:"):
-        return socket.AF_UNIX, address.removeprefix("unix:")
-    host, _, port = address.rpartition(":")
-    family = socket.AF_INET6 if host.startswith("[") else socket.AF_INET
-    return family, (host.strip("[]"), int(port))

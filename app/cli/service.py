@@ -8,6 +8,7 @@ import peewee
 
 from app.cli.output import print_item
 from app.cli.parser import Commands, add_command
+from app.cli.readiness import unreadiness
 from app.cli.session import opened_database
 from app.config import SETTINGS, Config, sqlite_path
 from app.errors import OperatorError
@@ -17,7 +18,15 @@ from app.schema import migrate, pending_migrations, versions
 def add_commands(commands: Commands) -> None:
     """Add the three commands."""
     add_command(commands, "serve", _serve, "serve until told to stop", prints_data=False)
-    add_command(commands, "check", _check, "report everything wrong with the settings at once")
+    check = add_command(
+        commands, "check", _check, "report everything wrong with settings and database at once"
+    )
+    check.add_argument(
+        "--ready",
+        metavar="ADDRESS",
+        type=_address,
+        help="wait until a service is ready there, too: ADDRESS:PORT or unix:/PATH",
+    )
     migrated = add_command(
         commands, "migrate", _migrate, "create the database, or bring it up to date"
     )
@@ -39,6 +48,8 @@ def _check(args: argparse.Namespace) -> None:
     config, faults = Config.read()
     told = {fault.partition(":")[0] for fault in faults}
     faults += [fault for fault in _faults(config) if fault.partition(":")[0] not in told]
+    if args.ready:
+        faults += unreadiness(args.ready)
     if args.json:
         print_item(args, {"ok": not faults, "faults": faults})
     elif not faults:
@@ -51,8 +62,12 @@ def _faults(config: Config) -> list[str]:
     """Return what is wrong beyond the settings' texts: files, rights, schema."""
     faults = []
     try:
-        with opened_database(config):
-            pass
+        with opened_database(config, check_schema=False) as engine:
+            found = versions(engine)
+        refusal = found.refusal()
+        # `serve` migrates an older database by itself (D39).
+        if refusal and not (found.can_migrate and found.database):
+            raise OperatorError(refusal)
     except (OperatorError, peewee.PeeweeException) as error:
         faults.append(f"{SETTINGS['database_url'].variable}: {error}")
     database = sqlite_path(config.database_url)
@@ -75,6 +90,13 @@ def _unwritable(name: str, folder: Path) -> list[str]:
 def _nearest_existing(path: Path) -> Path:
     path = path.absolute()
     return path if path.exists() else _nearest_existing(path.parent)
+
+
+def _address(text: str) -> str:
+    try:
+        return str(SETTINGS["bind"].parse(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _migrate(args: argparse.Namespace) -> None:

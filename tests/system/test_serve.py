@@ -247,3 +247,9 @@ def test_the_program_runs_as_a_module(world):
     ended = run_command("check", database_url=world.config.database_url)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert "VERIFYD_DATABASE_URL" in environment(database_url="x")
+
+
+def test_check_asks_a_service_whether_it_is_ready(served, world):
+    """`verifyd check --ready` ends with 0 when the service answers at /readyz."""
+    settings = {"database_url": world.config.database_url, "state_dir": world.config.state_dir}
+    assert run_command("check", "--ready", served.bind, **settings).returncode == 0

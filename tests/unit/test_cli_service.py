@@ -230,3 +230,17 @@ def test_a_reader_that_has_seen_enough_is_no_error_message(cli, monkeypatch):
         pipe.write("too late")
         ended = cli.run("accounts", "list")
     assert (ended.status, ended.stderr) == (1, "")
+
+
+def test_an_older_schema_is_no_fault(cli, monkeypatch):
+    """`serve` migrates it by itself (D39)."""
+    monkeypatch.setattr("app.schema.program_schema", lambda: 9)
+    assert cli.run("check").status == 0
+
+
+def test_check_waits_for_a_service_in_vain(cli, monkeypatch):
+    """Where nobody answers, the address is named when the time is over."""
+    monkeypatch.setattr("app.cli.readiness.DEADLINE_SECONDS", 0)
+    refusal = cli.refusal("check", "--ready", f"unix:{cli.directory}/socket")
+    assert refusal.startswith(f"the service at unix:{cli.directory}/socket is not ready")
+    assert "--ready" in cli.misuse("check", "--ready", "nowhere")

@@ -178,3 +178,22 @@ def test_register_names(name):
     assert not is_register_name(name.upper())
     assert not is_register_name(f"{name}\n")
     assert not is_register_name(f"1{name}")
+
+
+def test_the_database_url_can_be_a_credential(tmp_path):
+    """Systemd's credential stands in for the variable, which goes before it (D49)."""
+    credentials = {"CREDENTIALS_DIRECTORY": str(tmp_path)}
+    assert Config.from_env(credentials).database_url == "sqlite:///verifyd.db"
+    (tmp_path / "database_url").write_text("sqlite:////data/a.db\n")
+    assert Config.from_env(credentials).database_url == "sqlite:////data/a.db"
+    both = credentials | {"VERIFYD_DATABASE_URL": "sqlite:////data/b.db"}
+    assert Config.from_env(both).database_url == "sqlite:////data/b.db"
+
+
+def test_a_wrong_credential_is_not_repeated(tmp_path):
+    """It may hold a password."""
+    (tmp_path / "database_url").write_bytes(b"\xffhunter2")
+    with pytest.raises(ConfigError) as error:
+        Config.from_env({"CREDENTIALS_DIRECTORY": str(tmp_path)})
+    assert str(error.value).startswith("VERIFYD_DATABASE_URL: must be")
+    assert "hunter2" not in str(error.value)

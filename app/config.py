@@ -19,6 +19,10 @@ from app.errors import OperatorError
 PREFIX = "VERIFYD_"
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _REGISTER_NAME = re.compile(r"[a-z][a-z0-9_]{0,29}\Z")
+EVERY_REGISTER = "*"
+"""What stands for all registers that are not named."""
+_AGE = re.compile(r"(?P<number>[1-9][0-9]{0,8})(?P<unit>[smhd])\Z", re.ASCII)
+_UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 class ConfigError(OperatorError):
@@ -100,6 +104,22 @@ def _register_names(text: str) -> tuple[str, ...]:
     return names
 
 
+def _ages(text: str) -> dict[str, int]:
+    """Read `7d`, or `rdw=2d,mid=36h,*=7d`, into seconds by register."""
+    ages: dict[str, int] = {}
+    for part in _words(text):
+        name, _, age = part.rpartition("=")
+        name = name.strip() if "=" in part else EVERY_REGISTER
+        found = _AGE.match(age.strip())
+        is_name = name == EVERY_REGISTER or is_register_name(name)
+        if found is None or not is_name or name in ages:
+            raise ValueError(
+                "must be an age such as 36h or 7d, or one for each register, as in rdw=2d,*=7d"
+            )
+        ages[name] = int(found["number"]) * _UNIT_SECONDS[found["unit"]]
+    return ages
+
+
 def _words(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
@@ -174,6 +194,13 @@ SETTINGS: Mapping[str, Setting] = {
         "years after first registration before an MOT is due (D22): 0 (off) to 10; "
         "3 in Great Britain",
     ),
+    "stale_after": Setting(
+        "VERIFYD_STALE_AFTER",
+        "",
+        _ages,
+        "age from which a register's last load is a warning (D47): `36h` or `7d` for all, or by "
+        "register as in `rdw=2d,mid=36h,*=7d`; s, m, h or d",
+    ),
 }
 
 
@@ -191,6 +218,8 @@ class Config:
     access_log: bool = True
     register_order: tuple[str, ...] = ("native", "dvsa", "rdw", "dvla", "mid", "nyc")
     mot_first_years: int = 0
+    stale_after: Mapping[str, int] = field(default_factory=dict)
+    """Seconds by register, those of all others under EVERY_REGISTER."""
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> "Config":

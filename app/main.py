@@ -59,7 +59,7 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
         OpenApiDocument(),
         DocumentationPage(),
         DocumentationAsset(),
-        MetricsPage(engine, measures),
+        MetricsPage(engine, measures, config.stale_after),
     )
     app: Application = falcon.App(
         request_type=Request,

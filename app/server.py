@@ -29,6 +29,7 @@ from app.limits.store import start as start_limits
 from app.logs import LOGGING
 from app.main import create_app
 from app.operations import metrics_files, serving
+from app.operations.freshness import freshness
 from app.schema import database_id, migrate, versions
 
 _config = Config.from_env()
@@ -184,12 +185,17 @@ def prepare_database(config: Config) -> None:
 def prepare_state(config: Config) -> None:
     """Make what the workers share in the state directory: the buckets (D11), the metrics.
 
+    Registers that are stale by then are told in the log (D47).
+
     Raises OperatorError if it cannot be made, or the database is being restored.
     """
     serving.announce(config.state_dir)
     engine = open_engine(config.database_url)
     try:
         start_limits(config.state_dir / FILE_NAME, database_id(engine))
+        for each in freshness(engine, config.stale_after):
+            if each.is_stale:
+                _log.warning("%s", each.warning())
     finally:
         # NOTE: a connection must not cross the fork.
         close_quietly(engine)

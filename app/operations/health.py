@@ -1,9 +1,13 @@
 """Does the process live, and can it answer: for load balancers and the operator."""
 
+from collections.abc import Sequence
+
 import falcon
 import peewee
 
+from app import clock
 from app.accounts.authentication import Authenticator
+from app.catalogue import find_unreadable, in_precedence, state_expression
 from app.config import Config
 from app.database import Engine, drop_connection
 from app.errors import Problem
@@ -12,6 +16,7 @@ from app.http.authentication import find_caller
 from app.http.bodies import answer
 from app.limits.file import StoreError
 from app.limits.store import LimitStore
+from app.operations.freshness import Freshness, freshness
 from app.schema import Versions, versions
 
 
@@ -26,7 +31,10 @@ class Health:
 
 
 class Readiness:
-    """The service can answer: database reachable, schema usable (D29), rate limits kept (D11)."""
+    """The service can answer: schema usable (D29), registers readable, rate limits kept (D11).
+
+    That a register is stale is only a warning (D47).
+    """
 
     def __init__(
         self, engine: Engine, authenticator: Authenticator, limits: LimitStore, config: Config
@@ -35,36 +43,59 @@ class Readiness:
         self._authenticator = authenticator
         self._limits = limits
         self._trusted_proxies = config.trusted_proxies
+        self._stale_after = config.stale_after
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         """GET /readyz. 200, or 503 `not_ready`; details for local callers and key holders (D2)."""
-        is_local_caller = is_local(req, self._trusted_proxies)
         try:
             found = versions(self._engine)
-            refusal = found.refusal()
             # An empty database has no keys to ask for.
-            may_see_details = is_local_caller or (
+            may_see_details = is_local(req, self._trusted_proxies) or (
                 found.database > 0 and find_caller(self._authenticator, req) is not None
             )
+            refusal = found.refusal()
+            if refusal is not None:
+                detail = refusal if may_see_details else "The database is not of a usable schema."
+                raise Problem("not_ready", detail)
+            self._require_registers(may_see_details)
+            registers = freshness(self._engine, self._stale_after)
         except (peewee.DatabaseError, peewee.InterfaceError):
             drop_connection(self._engine)
             req.context.has_database_error = True
             raise Problem("not_ready", "The database cannot be reached.") from None
-        if refusal is not None:
-            detail = refusal if may_see_details else "The database is not of a usable schema."
-            raise Problem("not_ready", detail)
         try:
             self._limits.require_usable()
         except StoreError:
             raise Problem("not_ready", "The rate limits cannot be kept.") from None
-        members: dict[str, object] = {"status": "ready"}
-        if may_see_details:
-            members["checks"] = _checks(found)
-        answer(resp, members)
+        answer(resp, {"status": "ready", **(_details(found, registers) if may_see_details else {})})
 
     on_head = on_get
 
+    def _require_registers(self, may_see_details: bool) -> None:
+        state: str | None = state_expression().scalar(self._engine)
+        missing = find_unreadable(self._engine, in_precedence(state or "", ()))
+        if missing is not None:
+            detail = "A register cannot be read."
+            if may_see_details:
+                detail = (
+                    f"The register {missing.name} cannot be read: restore it, or drop it and "
+                    "load it again."
+                )
+            raise Problem("not_ready", detail)
 
-def _checks(found: Versions) -> dict[str, str]:
+
+def _details(found: Versions, registers: Sequence[Freshness]) -> dict[str, object]:
     schema = f"{found.database}, program {found.program}"
-    return {"database": "reachable", "schema": schema, "limits": "kept"}
+    return {
+        "checks": {"database": "reachable", "schema": schema, "limits": "kept"},
+        "registers": [
+            {
+                "name": each.register.name,
+                "loaded_at": clock.iso_utc(each.loaded_at),
+                "age_seconds": each.age_seconds,
+                "stale": each.is_stale,
+            }
+            for each in registers
+        ],
+        "warnings": [each.warning() for each in registers if each.is_stale],
+    }

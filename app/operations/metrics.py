@@ -1,16 +1,17 @@
 """GET /metrics: what Prometheus reads (D2)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import falcon
 import peewee
 
-from app.catalogue import KINDS, Register
+from app.catalogue import KINDS
 from app.database import Engine, drop_connection
 from app.errors import Problem
 from app.http.metrics import Measures
 from app.operations import metrics_files
+from app.operations.freshness import Freshness, freshness
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -25,10 +26,13 @@ class MetricsPage:
 
     Args:
         measures: None if they cannot be kept.
+        stale_after: the setting, in seconds by register (D47).
     """
 
-    def __init__(self, engine: Engine, measures: Measures | None) -> None:
-        self._engine = engine
+    def __init__(
+        self, engine: Engine, measures: Measures | None, stale_after: Mapping[str, int]
+    ) -> None:
+        self._registers = Registers(engine, stale_after)
         self._measures = measures
 
     def on_get(self, _req: falcon.Request, resp: falcon.Response) -> None:
@@ -38,7 +42,7 @@ class MetricsPage:
         from prometheus_client import CollectorRegistry, generate_latest  # noqa: PLC0415
 
         fresh = CollectorRegistry()
-        fresh.register(Freshness(self._engine))
+        fresh.register(self._registers)
         try:
             with metrics_files.reading():
                 counted = generate_latest(_counted(self._measures))
@@ -62,19 +66,20 @@ def _counted(measures: Measures) -> "CollectorRegistry":
     return registry
 
 
-class Freshness:
+class Registers:
     """How old what the registers say is, asked of the database when it is read."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, stale_after: Mapping[str, int]) -> None:
         self._engine = engine
+        self._stale_after = stale_after
 
     def collect(self) -> Iterator["Metric"]:
-        """Return a time and the rows of each register; without the database, only that."""
+        """Return times and rows of each register; without the database, only that."""
         from prometheus_client.metrics_core import GaugeMetricFamily  # noqa: PLC0415
 
-        registers: list[Register] = []
+        registers: list[Freshness] = []
         try:
-            registers = list(Register.select().order_by(Register.name).execute(self._engine))
+            registers = freshness(self._engine, self._stale_after)
             is_up = True
         except (peewee.DatabaseError, peewee.InterfaceError):
             drop_connection(self._engine)
@@ -87,12 +92,19 @@ class Freshness:
             "When the last load of a register ended, in Unix seconds.",
             labels=["register"],
         )
+        stale = GaugeMetricFamily(
+            "verifyd_register_stale",
+            "Whether that is longer ago than VERIFYD_STALE_AFTER allows.",
+            labels=["register"],
+        )
         rows = GaugeMetricFamily(
             "verifyd_register_rows", "Rows that a register holds.", labels=["register", "kind"]
         )
-        for register in registers:
-            if register.loaded_at is not None:
-                loaded.add_metric([register.name], register.loaded_at)
+        for each in registers:
+            name = each.register.name
+            loaded.add_metric([name], each.loaded_at)
+            if each.limit_seconds is not None:
+                stale.add_metric([name], int(each.is_stale))
             for kind in KINDS:
-                rows.add_metric([register.name, kind], getattr(register, kind))
-        yield from (loaded, rows)
+                rows.add_metric([name, kind], getattr(each.register, kind))
+        yield from (loaded, stale, rows)

@@ -1,19 +1,33 @@
 """GET /healthz and GET /readyz (D2, D29)."""
 
 import ipaddress
+from typing import Any
 
 import pytest
 
+from app import clock
 from app.accounts.tokens import Token
+from app.catalogue import Register
+from app.registers.history import History
+from app.registers.load import drop_register
 from app.schema import Installation, program_schema
 from tests.conftest import ON_SQLITE
 
 SCHEMA = program_schema()
 DETAILED = {
     "status": "ready",
-    "checks": {"database": "reachable", "schema": f"{SCHEMA}, program {SCHEMA}", "limits": "kept"},
+    "checks": {
+        "database": "reachable",
+        "schema": f"{SCHEMA}, program {SCHEMA}",
+        "limits": "kept",
+    },
+    "registers": [],
+    "warnings": [],
 }
 BRIEF = {"status": "ready"}
+CAR = {"registration": "AB12CDE", "make": "FORD"}
+PATH = "/v1/vehicle/AB12CDE/insurance"
+LOADED = 1_900_000_000
 LOCAL = ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1", ""]
 UNKNOWN_KEY = Token("abcdef", "nothere1", "x" * 43).text
 FORWARDED = ["X-Real-IP", "X-Forwarded-For", "Forwarded"]
@@ -97,7 +111,107 @@ class TestReadyz200:
         assert stranger.get("/readyz").status_int == 200
 
 
+class TestFreshness:
+    """The age of each register (D47)."""
+
+    @pytest.fixture
+    def aged(self, world, monkeypatch):
+        """Two registers, loaded two days and an hour ago, and just now."""
+        for name, time in (("rdw", LOADED), ("mid", LOADED + 176_400)):
+            monkeypatch.setattr(clock, "now", lambda time=time: time)
+            world.load([CAR], register=name)
+        return world
+
+    def test_the_age_of_each_register_is_told(self, aged):
+        """By name, whether anything limits it or not."""
+        assert aged.client(aged.alice_key).get("/readyz").json == DETAILED | {
+            "registers": [
+                {
+                    "name": "mid",
+                    "loaded_at": "2030-03-19T18:46:40Z",
+                    "age_seconds": 0,
+                    "stale": False,
+                },
+                {
+                    "name": "rdw",
+                    "loaded_at": "2030-03-17T17:46:40Z",
+                    "age_seconds": 176_400,
+                    "stale": False,
+                },
+            ]
+        }
+
+    @pytest.mark.parametrize(
+        ("stale_after", "stale"),
+        [
+            ({"rdw": 172_800}, ["rdw"]),
+            ({"rdw": 176_400}, []),
+            ({"*": 172_800}, ["rdw"]),
+            ({"*": 1, "rdw": 10**9}, []),
+            ({"mid": 1}, []),
+        ],
+    )
+    def test_a_register_older_than_the_setting_is_a_warning(self, aged, stale_after, stale):
+        """The service is ready all the same; a register's own limit counts before that of all."""
+        response = aged.client(aged.alice_key, stale_after=stale_after).get("/readyz")
+        assert (response.status_int, response.json["status"]) == (200, "ready")
+        assert [each["name"] for each in response.json["registers"] if each["stale"]] == stale
+        assert len(response.json["warnings"]) == len(stale)
+
+    def test_the_warning_is_a_sentence(self, aged):
+        """It tells which register, how old, and what is allowed."""
+        response = aged.client(aged.alice_key, stale_after={"rdw": 172_800}).get("/readyz")
+        assert response.json["warnings"] == [
+            "The register rdw was last loaded 2 d 1 h ago; VERIFYD_STALE_AFTER allows 2 d."
+        ]
+
+    def test_a_stranger_learns_nothing_of_it(self, aged):
+        """Which registers there are is not everybody's to know."""
+        assert aged.client(None, stale_after={"*": 1}).get("/readyz").json == BRIEF
+
+    def test_a_register_that_was_never_loaded_has_no_age(self, world, alice):
+        """Its first load may be under way."""
+        History(world.engine, "rdw").ensure_register(1)
+        assert alice.get("/readyz").json == DETAILED
+
+
 class TestReadyz503:
+    @pytest.fixture
+    def without_register(self, world):
+        """A register of which only the entry is left."""
+        world.load([CAR], register="rdw")
+        entry: Any = Register.select().dicts().get(world.engine)
+        drop_register(world.engine, "rdw")
+        Register.insert(**entry).execute(world.engine)
+        return world
+
+    def test_a_register_that_is_gone_makes_it_unready(self, without_register):
+        """As look-ups answer 503; who may see details is told which, and what to do."""
+        client = without_register.client(without_register.alice_key)
+        assert client.get(PATH).status_int == 503
+        response = client.get("/readyz")
+        assert (response.status_int, response.json["code"]) == (503, "not_ready")
+        assert response.json["detail"].startswith("The register rdw cannot be read: restore it")
+        response = without_register.client(None).get("/readyz")
+        assert response.json["detail"] == "A register cannot be read."
+
+    @ON_SQLITE
+    def test_a_register_whose_file_is_removed_makes_it_unready(self, world, alice):
+        """Also for a worker that has it open and could go on; others cannot."""
+        world.load([CAR], register="rdw")
+        world.load([CAR])
+        assert alice.get(PATH).status_int == 200
+        (file,) = world.directory.glob("verifyd.register_rdw.*.db")
+        file.rename(file.with_suffix(".away"))
+        assert "rdw" in alice.get("/readyz").json["detail"]
+        file.with_suffix(".away").rename(file)
+        assert alice.get("/readyz").status_int == 200
+
+    def test_a_register_without_rows_yet_does_not_matter(self, world, stranger):
+        """It is made before its file is."""
+        History(world.engine, "rdw").ensure_register(1)
+        assert stranger.get("/readyz").status_int == 200
+
     def test_a_lost_database_makes_it_unready(self, world):
         """Without a database there is nothing to serve, and it says when to ask again."""
         world.store.lose()

@@ -5,6 +5,7 @@ import re
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from app import clock
 from app.accounts.administration import set_plan
 from app.http.metrics import ANONYMOUS, NO_ROUTE
 from app.routes import ENDPOINTS
@@ -175,6 +176,19 @@ class TestDatabase:
         assert counted(samples, "register_loaded_timestamp_seconds", register="first") > 1.7e9
         assert counted(samples, "register_rows", register="second", kind="vehicles") == 2
         assert counted(samples, "register_rows", register="second", kind="fines") == 0
+
+    def test_a_stale_register_is_told(self, world, monkeypatch):
+        """1 or 0 for each that `VERIFYD_STALE_AFTER` says anything of (D47)."""
+        for register in ("a", "b", "c"):
+            world.load([{"registration": "AB12CDE"}], register=register)
+        client = world.client(world.alice_key, stale_after={"a": 3600, "b": 60})
+        loaded_at = clock.now()
+        monkeypatch.setattr(clock, "now", lambda: loaded_at + 100)
+        samples = read(client)
+        assert {key: value for key, value in samples.items() if key[0].endswith("_stale")} == {
+            ("verifyd_register_stale", ("register", "a")): 0,
+            ("verifyd_register_stale", ("register", "b")): 1,
+        }
 
 
 def test_nothing_private_is_told(world, alice, stranger):

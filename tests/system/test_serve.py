@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import pytest
 
+from app.catalogue import Register
 from tests.system.processes import (
     GUNICORN,
     SERVE,
@@ -253,3 +254,14 @@ def test_check_asks_a_service_whether_it_is_ready(served, world):
     """`verifyd check --ready` ends with 0 when the service answers at /readyz."""
     settings = {"database_url": world.config.database_url, "state_dir": world.config.state_dir}
     assert run_command("check", "--ready", served.bind, **settings).returncode == 0
+
+
+def test_a_stale_register_is_told_at_the_start(serve, world):
+    """One line in the log names it; the service is ready all the same (D47)."""
+    world.load([{"registration": "AB12CDE"}])
+    Register.update(loaded_at=1_700_000_000).execute(world.engine)
+    service = serve(stale_after="rdw=1s,*=7d")
+    told = [line for line in service.lines("stderr") if "last loaded" in line["message"]]
+    assert [line["level"] for line in told] == ["warning"]
+    assert told[0]["message"].startswith("The register native was last loaded ")
+    assert told[0]["message"].endswith("VERIFYD_STALE_AFTER allows 7 d.")

@@ -1,0 +1,64 @@
+"""How old what each register says is, and when that is worth a warning (D47)."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from app import clock
+from app.catalogue import Register
+from app.config import EVERY_REGISTER
+from app.database import Engine
+
+
+class Freshness(NamedTuple):
+    """A register that was loaded, and how long that is ago."""
+
+    register: Register
+    loaded_at: int
+    age_seconds: int
+    """Since its last load ended, whether that changed anything or not."""
+    limit_seconds: int | None
+    """What `VERIFYD_STALE_AFTER` allows; None if it says nothing of this register."""
+
+    @property
+    def is_stale(self) -> bool:
+        """Tell whether the register is older than it should be."""
+        return self.limit_seconds is not None and self.age_seconds > self.limit_seconds
+
+    def warning(self) -> str:
+        """Return a sentence for the operator about a register that is stale."""
+        return (
+            f"The register {self.register.name} was last loaded {told(self.age_seconds)} ago; "
+            f"VERIFYD_STALE_AFTER allows {told(self.limit_seconds or 0)}."
+        )
+
+
+def freshness(engine: Engine, stale_after: Mapping[str, int]) -> list[Freshness]:
+    """Return the registers that anything was loaded into, by name.
+
+    Args:
+        stale_after: the setting, in seconds.
+
+    Raises peewee.PeeweeException if the database cannot be read.
+    """
+    now = clock.now()
+    loaded = Register.select().where(Register.loaded_at.is_null(False)).order_by(Register.name)
+    otherwise = stale_after.get(EVERY_REGISTER)
+    return [
+        Freshness(
+            register=each,
+            loaded_at=each.loaded_at,
+            age_seconds=max(0, now - each.loaded_at),
+            limit_seconds=stale_after.get(each.name, otherwise),
+        )
+        for each in loaded.execute(engine)
+    ]
+
+
+def told(seconds: int) -> str:
+    """Return a time in the two largest units that it has, such as `2 d 3 h`."""
+    parts = []
+    for unit, size in (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1)):
+        number, seconds = divmod(seconds, size)
+        if number:
+            parts.append(f"{number} {unit}")
+    return " ".join(parts[:2]) or "0 s"

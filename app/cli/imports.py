@@ -34,7 +34,7 @@ from app.registers.models import RegisterLoad
 from app.registers.reading import Progress, Show
 from app.registers.rejects import RejectLimit
 
-_NICENESS = 19
+_NICENESS = 10
 _COLUMNS = (
     "id",
     "register",

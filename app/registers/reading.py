@@ -9,7 +9,6 @@ rest, is always what reading the file in one go would give.
 
 import gc
 import io
-import marshal
 import os
 import signal
 from collections import deque
@@ -19,7 +18,7 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn, cast
 
 from app.registers.formats import HEAD_BYTES, FileFault, Format, Kind, Report
 from app.registers.rejects import RECORD_CHARACTERS_MAX, RejectsFile
-from app.registers.sorting import Columns, Runs, write_run
+from app.registers.sorting import Columns, Runs, dump, undump, write_run
 from app.registers.sources import Member
 
 RUN_ROWS = 100_000
@@ -196,7 +195,7 @@ class _Child:
             self.file.close()
             return None
         self.file.seek(0)
-        return _Said(*marshal.load(self.file))  # noqa: S302 - written by our child
+        return _Said(*undump(self.file))
 
     def end(self) -> None:
         """Make an end of it if it still runs."""
@@ -218,7 +217,7 @@ class _Child:
             changes = cast(list[Columns], list(format_.rows(stream, kind, report)))
             lines = _lines_in(self.piece)
             said = _Said(len(changes), lines, report.rejects, report.skips, report.notes)
-            marshal.dump(tuple(said), self.file)
+            dump(tuple(said), self.file)
             write_run(runs.order.sort(changes), self.file)
             self.file.flush()
             status = 0

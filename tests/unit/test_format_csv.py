@@ -5,12 +5,16 @@ import csv
 import io
 import tracemalloc
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, NoReturn
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from app.registers.formats import FORMATS, FileFault, Kind
+from app.registers.formats import FORMATS, FileFault, Kind, delimited
+from app.registers.formats.columns import Layout
+from app.registers.formats.native import vehicle_layout
 from app.registers.rows import Change, VehicleRow
 
 MIB = 1024 * 1024
@@ -45,7 +49,7 @@ def read(data: bytes, kind: Kind = Kind.VEHICLES) -> Outcomes:
 def plates(data: bytes) -> list[str]:
     rows, rejects = read(data)
     assert not rejects
-    return [row.registration for row in rows]
+    return [row[0] for row in rows]
 
 
 def fault(data: bytes) -> str:
@@ -79,7 +83,7 @@ def test_line_ends_across_blocks(end: bytes) -> None:
     count = 60_000
     lines = [b"registration,make", *(b"P%06d,FORD" % n for n in range(count)), b"??,x"]
     rows, rejects = read(end.join(lines))
-    assert [row.registration for row in rows] == [f"P{n:06d}" for n in range(count)]
+    assert [row[0] for row in rows] == [f"P{n:06d}" for n in range(count)]
     assert [line for line, _, _ in rejects] == [count + 2]
 
 
@@ -114,7 +118,7 @@ def test_blank_lines_in_one_column() -> None:
 def test_ragged_rows() -> None:
     """A row with fewer or more fields than the header is rejected."""
     rows, rejects = read(b'registration,make\nAB1\nAB2,F,G\n"AB3"\n"AB4",F,G\nAB5,OPEL\n')
-    assert [row.registration for row in rows] == ["AB5"]
+    assert [row[0] for row in rows] == ["AB5"]
     assert [(line, reason) for line, reason, _ in rejects] == [
         (2, "1 fields where the header has 2"),
         (3, "3 fields where the header has 2"),
@@ -175,7 +179,7 @@ def test_line_over_the_limit(end: bytes) -> None:
     fits = b"AB1," + b"x" * (MIB - 4)
     lines = [b"registration,x", fits, fits + b"x", b"AB3,x", b"AB4," + b"y" * 5 * MIB, b"?,x"]
     rows, rejects = read(end.join(lines))
-    assert [row.registration for row in rows] == ["AB1", "AB3"]
+    assert [row[0] for row in rows] == ["AB1", "AB3"]
     assert [(line, reason) for line, reason, _ in rejects] == [
         (3, "longer than 1048576 bytes"),
         (5, "longer than 1048576 bytes"),
@@ -322,4 +326,57 @@ def test_every_record_has_one_outcome(records: list[tuple[str, str]]) -> None:
     rows, rejects = read(written.getvalue().encode())
     assert len(rows) + len(rejects) == len(records)
     if not rejects:
-        assert [row.registration for row in rows] == [plate for plate, _ in records]
+        assert [row[0] for row in rows] == [plate for plate, _ in records]
+
+
+CELLS = st.sampled_from(["", "FORD", " x ", "NULL", "2012", "true", "2026-01-31", "2026-02-30"])
+PLATES = st.sampled_from(["AB12CDE", "ab12 cde", "", "?", "MÜ AB 1", "NULL", "0042"])
+RECORDS = st.lists(
+    st.one_of(
+        st.tuples(PLATES, CELLS, CELLS, CELLS, CELLS).map(",".join),
+        st.sampled_from(["", "AB1,FORD", "AB1,,,,,", 'AB1,"FORD",,,', '"AB1\n",,,,', "  "]),
+    ),
+    max_size=8,
+)
+CLEAN = st.lists(st.sampled_from(["AB1,FORD,2012,,", "AB2,,,,2026-01-31"]), max_size=8)
+
+
+class Trickle(io.BytesIO):
+    """A stream that gives few bytes at a time, so that blocks are small."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        return super().read(min(size or 0, 48))
+
+
+@given(clean=CLEAN, records=RECORDS, end=st.sampled_from(["\n", "\r\n"]))
+def test_blocks_read_at_once_are_what_their_lines_are(
+    clean: list[str], records: list[str], end: str
+) -> None:
+    """Rows and rejects are the same, whatever is in a block and wherever blocks end."""
+    header = "registration,make,year,insured,motExpiry"
+    data = end.join([header, *clean, *records, *clean, ""]).encode()
+    layout = vehicle_layout()
+    line_by_line = outcome(io.BytesIO(data), replace(layout, finish_all=None))
+    assert outcome(io.BytesIO(data), layout) == line_by_line
+    assert outcome(Trickle(data), layout) == line_by_line
+
+
+def outcome(stream: io.BytesIO, layout: Layout) -> tuple[Any, list[Any]]:
+    """Everything that comes of a file."""
+    heard = Heard()
+    try:
+        rows = [tuple(row) for row in delimited.rows(stream, layout, heard)]
+    except FileFault as error:
+        return str(error), heard.rejects
+    return rows, heard.rejects
+
+
+def test_clean_blocks_are_read_at_once() -> None:
+    """Lines without quotes or faults are not looked at one by one."""
+
+    def unwanted(_: object) -> NoReturn:
+        raise AssertionError("a line was read by itself")
+
+    data = b"registration,make\n" + b"AB1,FORD\n" * 100
+    rows, rejects = outcome(io.BytesIO(data), replace(vehicle_layout(), finish=unwanted))
+    assert (len(rows), rejects) == (100, [])

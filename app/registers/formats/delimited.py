@@ -3,10 +3,10 @@
 import csv
 import io
 import re
-from collections.abc import Iterator
-from itertools import chain
+from collections.abc import Callable, Iterator
+from functools import partial
 from operator import call, itemgetter
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from app.registers.formats.columns import Layout, normalised
 from app.registers.formats.interface import FileFault, Report, RowFault, RowSkip
@@ -14,11 +14,15 @@ from app.registers.formats.lines import LINE_BYTES_MAX, Overlong, blocks, window
 from app.registers.rows import Row
 
 _SEPARATORS = ",;\t"
+_BLOCK = "\n"
+"""Stands for the lines of a block that was read at once; no line is like it."""
 _QUOTED = re.compile('"[^"]*"')
 
 
 class Table:
     """A delimited file being read; iterate to get its records, each a list of fields.
+
+    Where `read_block` is set, a block of lines that it can read comes as a tuple of rows instead.
 
     Blank lines are no records; ragged and malformed records are rejected (formats 0.4). Raises
     FileFault for a quote that is never closed, which one open over the limit counts as.
@@ -35,7 +39,10 @@ class Table:
         self._text = ""
         self._continued: list[str] = []
         self.header: list[str] = []
-        self._numbered = enumerate(chain.from_iterable(self._lines(stream)), 1)
+        self.read_block: Callable[[list[list[str]]], tuple[Row, ...] | None] | None = None
+        """PERF: takes the fields of a block, column by column; None if a record is no row."""
+        self._block: tuple[Row, ...] = ()
+        self._numbered = self._lines(stream)
         while not self._text.strip():
             self._line, self._text = next(self._numbered, (0, "-"))
         if not self._line:
@@ -50,9 +57,12 @@ class Table:
         self.wanted = len(self.header)
         """PERF: fields beyond these many may come unparted, as one."""
 
-    def __iter__(self) -> Iterator[list[str]]:
+    def __iter__(self) -> Iterator[list[str] | tuple[Row, ...]]:
         separator, separators, wanted = self._separator, len(self.header) - 1, self.wanted
         for line, text in self._numbered:
+            if text is _BLOCK:
+                yield self._block
+                continue
             self._line, self._text = line, text
             # PERF: most lines have no quote; split() parts an RDW line in 10 us, csv in 20 us.
             if '"' in text:
@@ -79,19 +89,50 @@ class Table:
     def _reject_ragged(self, found: int) -> None:
         self.reject(f"{found} fields where the header has {len(self.header)}")
 
-    def _lines(self, stream: BinaryIO) -> Iterator[list[str]]:
-        """Yield the lines of each block, without their ends."""
-        line = 1
+    def _lines(self, stream: BinaryIO) -> Iterator[tuple[int, str]]:
+        """Yield the lines with their numbers, without their ends; or a block that was read."""
+        number = 1
         for block in blocks(stream):
             if isinstance(block, Overlong):
-                self._reject_overlong(line, block)
+                self._reject_overlong(number, block)
                 lines = [""]
             else:
-                lines = self._text_of(block).split("\n")
+                text = self._text_of(block)
+                start = 0
+                while not self.header and start < len(text):
+                    end = text.find("\n", start) % (len(text) + 1)
+                    yield number, text[start:end]
+                    start = end + 1
+                    number += 1
+                text = text[start:]
+                if self._is_read(text):
+                    yield number, _BLOCK
+                    number += text.count("\n")
+                    continue
+                lines = text.split("\n")
                 if not lines[-1]:
                     lines.pop()
-            yield lines
-            line += len(lines)
+            yield from enumerate(lines, number)
+            number += len(lines)
+
+    def _is_read(self, text: str) -> bool:
+        """Read a block of lines at once, if each is a record without quotes that becomes a row.
+
+        PERF: 5 us a row of twelve columns; line by line it takes 14 us.
+        """
+        if not text or not self.read_block or self._in_record or '"' in text or not self._is_utf8:
+            return False
+        lines = text.count("\n")
+        # Each line's end becomes a field of its own: there they stand if no line is ragged.
+        fields = text.replace("\n", f"{self._separator}\n{self._separator}").split(self._separator)
+        ends = len(self.header)
+        if len(fields) != lines * (ends + 1) + 1 or fields[-1]:
+            return False
+        if fields[ends :: ends + 1].count("\n") != lines:
+            return False
+        block = self.read_block([fields[place : -1 : ends + 1] for place in range(ends)])
+        self._block = block or ()
+        return block is not None
 
     def _text_of(self, block: bytes) -> str:
         try:
@@ -163,9 +204,14 @@ def rows(
     table = Table(stream, report, separator)
     places = layout.places(table.header)
     table.wanted = max(places) + 1
+    if layout.finish_all is not None:
+        table.read_block = partial(_block_of, layout, places, layout.finish_all)
     # A missing column is read from the empty field that is put at the end of each record.
     pick, reads, finish = itemgetter(*places), layout.reads, layout.finish
     for fields in table:
+        if isinstance(fields, tuple):
+            yield from fields
+            continue
         fields.append("")
         try:
             row = finish(map(call, reads, pick(fields)))
@@ -175,6 +221,21 @@ def rows(
             table.skip(str(skip))
         else:
             yield row
+
+
+def _block_of(
+    layout: Layout,
+    places: list[int],
+    finish_all: Callable[[list[list[Any]]], list[Row]],
+    columns: list[list[str]],
+) -> tuple[Row, ...] | None:
+    """Return the rows of a block, None if one of its records is no row."""
+    nothing = [""] * len(columns[0])
+    try:
+        values = layout.values([columns[at] if at >= 0 else nothing for at in places])
+        return tuple(finish_all(values))
+    except RowFault:
+        return None
 
 
 class _Unheard:

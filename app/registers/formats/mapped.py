@@ -15,6 +15,7 @@ class MappedCsv:
     """CSV with a header whose columns a mapping names; never recognised, always told."""
 
     name = "mapped"
+    header_lines = 1
     looked_for = "a CSV header"
 
     def __init__(self, mapping: FileMapping) -> None:
@@ -36,7 +37,9 @@ class MappedCsv:
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Row]:
         """Read rows; every column that the mapping names must be there."""
         require_kind(self.name, kind, self._mapping.kind)
-        layout = Layout(self._mapping.layout_columns(), LAYOUTS[kind]().finish, folded_name)
+        ours = LAYOUTS[kind]()
+        columns = self._mapping.layout_columns()
+        layout = Layout(columns, ours.finish, folded_name, ours.finish_all)
         return delimited.rows(stream, layout, _Discreet(report), self._mapping.delimiter)
 
 

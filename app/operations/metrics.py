@@ -26,7 +26,7 @@ class MetricsPage:
 
     Args:
         measures: None if they cannot be kept.
-        stale_after: the setting, in seconds by register (D47).
+        stale_after: the setting, in seconds by register (D51).
     """
 
     def __init__(

@@ -112,7 +112,7 @@ class TestReadyz200:
 
 
 class TestFreshness:
-    """The age of each register (D47)."""
+    """The age of each register (D51)."""
 
     @pytest.fixture
     def aged(self, world, monkeypatch):

@@ -178,7 +178,7 @@ class TestDatabase:
         assert counted(samples, "register_rows", register="second", kind="fines") == 0
 
     def test_a_stale_register_is_told(self, world, monkeypatch):
-        """1 or 0 for each that `VERIFYD_STALE_AFTER` says anything of (D47)."""
+        """1 or 0 for each that `VERIFYD_STALE_AFTER` says anything of (D51)."""
         for register in ("a", "b", "c"):
             world.load([{"registration": "AB12CDE"}], register=register)
         client = world.client(world.alice_key, stale_after={"a": 3600, "b": 60})

@@ -28,6 +28,7 @@ CHANGING = (
     rb'"request_id":"[0-9a-f]{32}"',
     rb'"id":"dom_[0-9A-Za-z]{20}"',
     rb'"[a-zA-Z_]+":"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z"',
+    rb'"age_seconds":[0-9]+',
 )
 DATES = {"validFrom": "2026-01-01", "validTo": "2026-12-31"}
 VEHICLES = [

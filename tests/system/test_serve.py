@@ -257,7 +257,7 @@ def test_check_asks_a_service_whether_it_is_ready(served, world):
 
 
 def test_a_stale_register_is_told_at_the_start(serve, world):
-    """One line in the log names it; the service is ready all the same (D47)."""
+    """One line in the log names it; the service is ready all the same (D51)."""
     world.load([{"registration": "AB12CDE"}])
     Register.update(loaded_at=1_700_000_000).execute(world.engine)
     service = serve(stale_after="rdw=1s,*=7d")

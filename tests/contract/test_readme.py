@@ -22,7 +22,7 @@ TOLD_IN_WORDS = {
     "workers": "cores + 1",
     "state_dir": "`state/` beside the SQLite database",
     "trusted_proxies": "none",
-    "stale_after": "off",
+    "stale_after": "none",
 }
 # Written in two parts, so that this file does not name them itself.
 REGISTRIES = [

@@ -12,7 +12,7 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from email.message import Message
 from itertools import count
@@ -24,6 +24,8 @@ from app.config import SETTINGS
 ROOT = Path(__file__).parents[2]
 SERVE = (sys.executable, "-m", "app", "serve")
 GUNICORN = (sys.executable, "-m", "gunicorn", "-c", "python:app.server", "app.main:create_app()")
+# What is open as 0 becomes the first socket that systemd would hand over.
+_ACTIVATED = ("sh", "-c", 'LISTEN_FDS=1 LISTEN_PID=$$ exec "$@" 3<&0 0</dev/null', "sh")
 _DEADLINE_SECONDS = 30
 _PAUSE_SECONDS = 0.01
 _NUMBERS = count(1)
@@ -146,11 +148,17 @@ class Service:
 
     Args:
         bind: where it is told to listen.
+        listener: a socket that listens already, handed over as systemd does.
         settings: the `VERIFYD_` variables, without prefix, in lower case.
     """
 
     def __init__(
-        self, directory: Path, bind: str, command: Sequence[str] = SERVE, **settings: Any
+        self,
+        directory: Path,
+        bind: str,
+        command: Sequence[str] = SERVE,
+        listener: socket.socket | None = None,
+        **settings: Any,
     ) -> None:
         self.bind = bind
         self.key = ""
@@ -164,10 +172,10 @@ class Service:
             open(self._outputs["stderr"], "wb") as stderr,
         ):
             self.process = subprocess.Popen(
-                command,
+                [*_ACTIVATED, *command] if listener else command,
                 env=environment(bind=bind, **settings),
                 cwd=directory,
-                stdin=subprocess.DEVNULL,
+                stdin=listener or subprocess.DEVNULL,
                 stdout=stdout,
                 stderr=stderr,
                 start_new_session=True,
@@ -180,12 +188,17 @@ class Service:
         # PERF: a graceful stop takes half a second; a test that is about it has ended it by now.
         self.kill()
 
+    def stop(self) -> int:
+        """Tell it to stop, and return how it ended."""
+        self.process.terminate()
+        return self.process.wait(_DEADLINE_SECONDS)
+
     def kill(self) -> None:
         """End it at once, with all its workers."""
-        workers = self.workers() if self.process.poll() is None else []
+        others = list(descendants(self.process.pid))
         self.process.kill()
         self.process.wait()
-        for pid in workers:
+        for pid in others:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
@@ -206,9 +219,8 @@ class Service:
             return False
 
     def workers(self) -> list[int]:
-        """Return the process ids of the workers."""
-        pid = self.process.pid
-        return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        """Return the process ids of the workers: they have no children."""
+        return [pid for pid in descendants(self.process.pid) if not _children(pid)]
 
     def output(self, name: str) -> str:
         """Return what was written so far to `stdout` or `stderr`."""
@@ -231,3 +243,18 @@ class Service:
 
     def _headers(self, further: Mapping[str, str]) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.key}", **further}
+
+
+def descendants(pid: int) -> Iterator[int]:
+    """Yield the process ids of all that descends from a process, parents first."""
+    for child in _children(pid):
+        yield child
+        yield from descendants(child)
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    except FileNotFoundError:  # It has ended.
+        return []
+    return [int(child) for child in text.split()]

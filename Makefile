@@ -32,7 +32,7 @@ run: $(RUN_READY) ## Serve a demo register on 127.0.0.1:8000, with a key and a c
 test: $(DEV_READY) ## Run all tests but the long ones
 	@$(BIN)/python -m pytest --numprocesses auto $(PYTEST_ARGS)
 
-test-system: $(DEV_READY) ## Run the long tests of the whole system
+test-system: $(DEV_READY) $(BINARY_READY) ## Run the long tests of the whole system
 	@$(BIN)/python -m pytest -m system_long $(PYTEST_ARGS)
 
 check: $(DEV_READY) ## Check lint, format, types and import contracts

@@ -1,0 +1,59 @@
+"""The program as one file, built as `make binary` builds it: of this tree, and of others."""
+
+import hashlib
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.system.processes import ROOT
+
+_TOOLS = ROOT / ".venv-binary" / "bin"
+_PARTS = ("app", "deploy", "setup.cfg", "pyproject.toml")
+_LEFT_OUT = shutil.ignore_patterns("__pycache__")
+_COMMIT = f"{'0' * 40} 1795262219\n"
+
+
+def copy_tree(target: Path, source: Path = ROOT) -> Path:
+    """Copy what a binary is built from, of a commit that is not known."""
+    target.mkdir()
+    for part in _PARTS:
+        if (source / part).is_dir():
+            shutil.copytree(source / part, target / part, ignore=_LEFT_OUT)
+        else:
+            shutil.copy2(source / part, target / part)
+    (target / "app" / "commit.txt").write_text(_COMMIT)
+    return target
+
+
+def tree_of_commit(target: Path, commit: str) -> Path:
+    """Take what a binary is built from out of the history; skips the test where that is not there."""
+    words = ["git", "-C", str(ROOT), "archive", "--format=tar", commit, *_PARTS]
+    archived = subprocess.run(words, capture_output=True, check=False)
+    if archived.returncode:
+        pytest.skip(f"commit {commit} is not in this working copy's history")
+    target.mkdir()
+    subprocess.run(["tar", "-x", "-C", str(target)], input=archived.stdout, check=True)
+    return target
+
+
+def built(tree: Path) -> Path:
+    """Return the binary of a tree; the same tree is built once, below `build/`.
+
+    Skips the test where the environment for it is not there.
+    """
+    if not _TOOLS.exists():
+        pytest.skip(f"{_TOOLS} is not there: make test-system and make binary make it")
+    files = sorted(path for path in tree.rglob("*") if path.is_file())
+    digest = hashlib.sha256()
+    for path in files:
+        digest.update(f"{path.relative_to(tree)}\n".encode() + path.read_bytes())
+    binary = ROOT / "build" / "binaries" / digest.hexdigest()[:16] / "verifyd"
+    if not binary.exists():
+        words = [tree / "deploy" / "binary" / "build.sh", _TOOLS]
+        made = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert made.returncode == 0, made.stderr
+        binary.parent.mkdir(parents=True, exist_ok=True)
+        (tree / "dist" / "verifyd").rename(binary)
+    return binary

@@ -1,0 +1,147 @@
+"""The binary where there is no Python: behind nginx with TLS, and in a root of its own."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.system.binary import built, copy_tree
+from tests.system.processes import ROOT, Answer, Service, send
+from tests.system.site import behind_site
+
+pytestmark = pytest.mark.system_long
+BULK_MAX = 10_000
+LIBC = (
+    "libm.so.6",
+    "libdl.so.2",
+    "libpthread.so.0",
+    "librt.so.1",
+    "libutil.so.1",
+    "libresolv.so.2",
+)
+
+
+@pytest.fixture
+def binary(tmp_path) -> Path:
+    """The binary of this tree."""
+    return built(copy_tree(tmp_path / "tree"))
+
+
+class Installed:
+    """The binary and its data, run with nothing of this machine's environment.
+
+    Args:
+        before: the words of a command that runs it.
+    """
+
+    def __init__(
+        self, binary: Path, data: Path, socket: Path, before: tuple[object, ...] = ()
+    ) -> None:
+        self._words = [*before, "/usr/bin/env", "-i", "PATH=/nonexistent", "VERIFYD_WORKERS=2"]
+        self._words += [f"VERIFYD_DATABASE_URL=sqlite:///{data}/verifyd.db"]
+        self._words += [f"VERIFYD_STATE_DIR={data}/state", f"VERIFYD_BIND=unix:{socket}", binary]
+
+    def words(self, *words: object) -> list[str]:
+        """Return the words that run a command of it."""
+        return [str(word) for word in (*self._words, *words)]
+
+    def do(self, *words: object) -> str:
+        """Run a command that must succeed, and return what it prints."""
+        ended = subprocess.run(self.words(*words), capture_output=True, text=True, check=False)
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
+
+
+def test_all_operations_behind_nginx(binary, tmp_path, socket_directory):
+    """With an empty environment, through the shipped site: the answers are those of the tree."""
+    socket = socket_directory / "socket"
+    installed = Installed(binary, tmp_path, socket)
+    cars = tmp_path / "cars.csv"
+    rows = "".join(f"A{number:05},FORD,true\n" for number in range(BULK_MAX))
+    cars.write_text(f"registration,make,insured\n{rows}")
+    installed.do("migrate")
+    installed.do("import", cars)
+    installed.do("accounts", "create", "acme", "--plan", "enterprise")
+    key = json.loads(installed.do("keys", "create", "acme", "--json"))["key"]
+    headers = {"X-API-Key": key, "Content-Type": "application/json"}
+
+    with (
+        Service(tmp_path, f"unix:{socket}", installed.words("serve"), workers=2) as service,
+        behind_site(f"unix:{socket}", tmp_path) as site,
+    ):
+        service.wait_ready()
+
+        def ask(method: str, path: str, document: object = None) -> Answer:
+            body = json.dumps(document) if document else None
+            return send(site, method, path, body=body, headers=headers)
+
+        created = ask("POST", "/api/domains", {"name": "example.com"})
+        assert (created.status, created.headers["Location"]) == (201, "/api/domains/example.com")
+        assert ask("GET", "/api/domains").json() == {"domains": [created.json()]}
+        assert ask("GET", "/api/domains/example.com").json() == created.json()
+        assert ask("GET", "/v1/vehicle/A00001/insurance").json()["insured"] is True
+        assert ask("GET", "/v1/compliance/A00001").json()["checks"]["insuranceValid"] is True
+        plates = {"registrations": [f"A{number:05}" for number in range(BULK_MAX)]}
+        bulk = ask("POST", "/v1/vehicle/bulk-insurance", plates).json()
+        assert (bulk["processed"], bulk["successful"]) == (BULK_MAX, BULK_MAX)
+        too_large = send(site, "POST", "/api/domains", body=b" " * 2_200_000, headers=headers)
+        assert (too_large.status, too_large.json()["code"]) == (413, "body_too_large")
+        assert "swagger" in ask("GET", "/docs").body.decode()
+        assert_hidden(key, service)
+
+        assert service.stop() == 0
+        stopped = ask("GET", "/api/domains")
+        assert (stopped.status, stopped.json()["code"]) == (502, "service_unavailable")
+
+
+def assert_hidden(key: str, service: Service) -> None:
+    """Fail if a secret is in the list of processes or in the service's log."""
+    processes = b"".join(
+        path.read_bytes()
+        for path in Path("/proc").glob("[0-9]*/cmdline")
+        if os.access(path, os.R_OK)
+    )
+    assert b"serve" in processes
+    assert key.encode() not in processes
+    assert key not in service.output("stdout") + service.output("stderr")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the root directory")
+def test_it_serves_in_an_empty_root(binary, tmp_path, socket_directory):
+    """Installed twice with `--prefix`; there is nothing else there but the C library and `env`."""
+    root = socket_directory / "root"
+    for _ in range(2):
+        words = [ROOT / "deploy" / "install.sh", "--prefix", root, "--binary", binary]
+        subprocess.run(words, check=True, capture_output=True)
+    for path in ("proc", "tmp", "usr/bin"):
+        (root / path).mkdir(parents=True)
+    put_with_libraries(root, "/usr/bin/env", str(binary))
+    # The mount is the process's own, and ends with it.
+    enter = f"mount -t proc proc {root}/proc && exec chroot {root} " + '"$@"'
+    before = ("unshare", "--mount", "sh", "-c", enter, "sh")
+    program = Path("/opt/verifyd/current/verifyd")
+    installed = Installed(
+        program, Path("/var/lib/verifyd"), Path("/var/lib/verifyd/socket"), before
+    )
+    installed.do("migrate")
+    bind = f"unix:{root}/var/lib/verifyd/socket"
+    with Service(tmp_path, bind, installed.words("serve"), workers=2) as service:
+        service.wait_ready()
+        assert send(bind, "GET", "/healthz").status == 200
+        assert send(bind, "GET", "/api/domains").status == 401
+        assert service.stop() == 0
+
+
+def put_with_libraries(root: Path, *programs: str) -> None:
+    """Copy the C library and what programs need into a root, and the first program itself."""
+    listed = subprocess.run(["ldd", *programs], capture_output=True, text=True, check=True).stdout
+    libraries = {Path(path) for path in re.findall(r"(/\S+\.so\S*) \(", listed)}
+    (libc,) = (path for path in libraries if path.name == "libc.so.6")
+    for path in {Path(programs[0]), *libraries, *map(libc.with_name, LIBC)}:
+        target = root / str(path).lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, target)

@@ -21,7 +21,7 @@ from app.logs import logged_to_stderr
 from app.registers.formats import DEFAULT_STATE, FORMATS, Format, Kind, formats_of
 from app.registers.formats.mapped import MappedCsv
 from app.registers.formats.mapping import read_mapping
-from app.registers.history import MERGE, REPLACE, list_loads
+from app.registers.history import MERGE, REPLACE, find_interrupted, list_loads
 from app.registers.load import (
     DEFAULT_MAX_REJECTS,
     SHRINK_MAX_PERCENT,
@@ -151,7 +151,8 @@ def _giving_way() -> Iterator[None]:
 
 def _list(args: argparse.Namespace) -> None:
     with opened_database() as engine:
-        loads = [_members(each) for each in list_loads(engine, args.register)]
+        interrupted = find_interrupted(engine)
+        loads = [_members(each, interrupted) for each in list_loads(engine, args.register)]
     print_items(args, loads, _COLUMNS)
 
 
@@ -190,18 +191,23 @@ def _progress_bar() -> Iterator[Show]:
         yield show
 
 
-def _members(each: RegisterLoad) -> dict[str, object]:
-    """Return what is told of a load; the table shows `_COLUMNS`, JSON everything."""
+def _members(each: RegisterLoad, interrupted: set[int]) -> dict[str, object]:
+    """Return what is told of a load; the table shows `_COLUMNS`, JSON everything.
+
+    One that was killed is `interrupted` until the next load of its register finds out whether
+    its rows are in.
+    """
     finished_at = None if each.finished_at is None else clock.iso_utc(each.finished_at)
     seconds = None if each.finished_at is None else each.finished_at - each.started_at
     others = {
+        "status": "interrupted" if each.id in interrupted else each.status,
         "files": each.files.split("\n") if each.files else [],
         "started_at": clock.iso_utc(each.started_at),
         "finished_at": finished_at,
         "seconds": seconds,
     }
     plain = {name: getattr(each, name) for name in (*_COLUMNS, *_MEMBERS) if name not in others}
-    return {name: (plain | others)[name] for name in (*_COLUMNS, *_MEMBERS, *others)}
+    return {name: (plain | others)[name] for name in dict.fromkeys((*_COLUMNS, *_MEMBERS, *others))}
 
 
 def _register_name(text: str) -> str:

@@ -47,13 +47,25 @@ class Generations:
 
     def is_kept_there(self) -> bool:
         """Tell whether the kept generation can be read: a restored database may lack it."""
-        kept = self.find_kept()
-        if kept is None:
+        return self._is_there(self.find_kept(), _kept_schema(self.name))
+
+    def require_there(self) -> None:
+        """Raise OperatorError if the register was loaded, and what it held is not there."""
+        current = self.find_current()
+        was_loaded = current is not None and current.loaded_at is not None
+        if was_loaded and not self._is_there(current, _current_schema(self.name)):
+            raise OperatorError(
+                f"what the register {self.name} held is not there: restore it, or drop the "
+                "register and load it again"
+            )
+
+    def _is_there(self, entry: Any, schema: str) -> bool:
+        if entry is None:
             return False
         if isinstance(self._engine, SqliteEngine):
-            return _file(self._engine, kept).exists()
+            return _file(self._engine, entry).exists()
         query = "SELECT count(*) FROM pg_namespace WHERE nspname = %s"
-        return bool(self._engine.execute_sql(query, (_kept_schema(self.name),)).fetchone()[0])
+        return bool(self._engine.execute_sql(query, (schema,)).fetchone()[0])
 
     def require_room(self) -> None:
         """Raise OperatorError if this would be a register too many (D25)."""

@@ -2,7 +2,7 @@
 
 import getpass
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from app import clock
@@ -11,6 +11,7 @@ from app.database import Engine
 from app.errors import OperatorError
 from app.registers.formats import Kind
 from app.registers.generations import Generations
+from app.registers.lock import is_being_loaded
 from app.registers.models import RegisterLoad
 from app.registers.writer import Applied
 
@@ -90,9 +91,14 @@ class History:
             self.generations.switch(load_id, kind, held, now)
             self._end(load_id, status="done", finished_at=now, **counts)
 
-    def fail(self, load_id: int, reason: str) -> None:
-        """Note that a load failed; a register that was made for it goes again."""
-        self._end(load_id, status="failed", reason=reason, finished_at=clock.now())
+    def fail(self, load_id: int, reason: str, counts: Mapping[str, object]) -> None:
+        """Note that a load failed; a register that was made for it goes again.
+
+        Args:
+            counts: further columns of the history's line.
+        """
+        now = clock.now()
+        self._end(load_id, status="failed", reason=reason, finished_at=now, **counts)
         made = self.generations.find_current()
         # NOTE: a register that an earlier, killed load made may hold what that one committed.
         if made is not None and made.loaded_at is None and made.generation == load_id:
@@ -167,3 +173,15 @@ def list_loads(engine: Engine, register: str | None = None) -> list[RegisterLoad
     if register is not None:
         query = query.where(RegisterLoad.register == register)
     return list(query.execute(engine))
+
+
+def find_interrupted(engine: Engine) -> set[int]:
+    """Return the numbers of loads that were killed, and not settled yet by the next one."""
+    free = {load.id for load in _running(engine) if not is_being_loaded(engine, str(load.register))}
+    # One that has ended meanwhile was not killed.
+    return free & {load.id for load in _running(engine)} if free else free
+
+
+def _running(engine: Engine) -> list[Any]:
+    running = RegisterLoad.select().where(RegisterLoad.status == "running")
+    return list(running.execute(engine))

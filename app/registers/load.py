@@ -9,7 +9,7 @@ generation, which nobody reads until one commit in the main database points to i
 import hashlib
 import logging
 import tempfile
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -119,7 +119,7 @@ def _tried(engine: Engine, history: History, intake: "_Intake") -> LoadResult:
 
 def _loaded(engine: Engine, history: History, intake: "_Intake", state_dir: Path) -> LoadResult:
     """Do a load, and keep the history of it."""
-    with alone(engine, history.register):
+    with alone(engine, history.register) as require_alone:
         started_ns = clock.monotonic_ns()
         load_id = history.begin(
             kind=intake.kind,
@@ -132,10 +132,10 @@ def _loaded(engine: Engine, history: History, intake: "_Intake", state_dir: Path
         intake.rejects.path = intake.request.rejects or state_dir / "rejects" / rejects_name
         try:
             do = _replace if intake.request.mode == REPLACE else _merge
-            counts = do(engine, history, load_id, intake)
+            counts = do(engine, history, load_id, intake, require_alone)
         except BaseException as error:
             with suppress(OSError, peewee.PeeweeException):
-                history.fail(load_id, str(error) or type(error).__name__)
+                history.fail(load_id, str(error) or type(error).__name__, intake.read_so_far)
                 history.generations.remove_unused()
             # SEC: the reason, which can quote a record, is for the operator only.
             _log.warning("%s: failed, %s", what, type(error).__name__)
@@ -156,14 +156,24 @@ def _loaded(engine: Engine, history: History, intake: "_Intake", state_dir: Path
     return result
 
 
-def _merge(engine: Engine, history: History, load_id: int, intake: "_Intake") -> "_Counts":
+def _merge(
+    engine: Engine,
+    history: History,
+    load_id: int,
+    intake: "_Intake",
+    require_alone: Callable[[], None],
+) -> "_Counts":
     """Change the rows of the register in its own transaction; the main database is told later."""
     counts = _Counts()
-    history.ensure_register(load_id)
+    history.generations.require_room()
     _settle(engine, history, load_id)
     with intake.rejects:
         intake.read()
+    if intake.loaded:
+        history.ensure_register(load_id)
     entry = history.generations.find_current()
+    if entry is None:
+        return counts
     with _opened_table(engine, entry, intake.kind, counts) as table:
         history.announce(intake.kind)
         with table.register.atomic():
@@ -177,10 +187,17 @@ def _merge(engine: Engine, history: History, load_id: int, intake: "_Intake") ->
             table.analyse()
             applied = Applied(intake.loaded - counts.skipped, counts.changed, counts.held)
             note_applied(table.register, table.schema, load_id, applied)
+            require_alone()
     return counts
 
 
-def _replace(engine: Engine, history: History, load_id: int, intake: "_Intake") -> "_Counts":
+def _replace(
+    engine: Engine,
+    history: History,
+    load_id: int,
+    intake: "_Intake",
+    require_alone: Callable[[], None],
+) -> "_Counts":
     """Write the next generation, then let readers have it."""
     counts = _Counts()
     history.generations.require_room()
@@ -196,6 +213,7 @@ def _replace(engine: Engine, history: History, load_id: int, intake: "_Intake") 
             outcomes = _outcomes(intake, current, counts)
             Table(made.engine, made.schema, intake.kind).fill(each.rows for each in outcomes)
         _require_no_shrink(intake, counts)
+    require_alone()
     history.switch(load_id, intake.kind, counts.held, intake.columns(counts))
     return counts
 
@@ -288,6 +306,13 @@ class _Intake:
         if set(map(len, changes)) != {self.runs.order.row_columns}:
             raise FileFault(_NO_SNAPSHOT)
 
+    @property
+    def read_so_far(self) -> dict[str, object]:
+        """The counts of a load that failed: nothing of what was read is loaded."""
+        rejected, skipped = self.rejects.rejected, self.rejects.skipped
+        rows = self.loaded + rejected + skipped
+        return {"rows": rows, "rejected": rejected, "skipped": skipped}
+
     def columns(self, counts: "_Counts") -> dict[str, Any]:
         """Return the counts of this load's line in the history, and the checksum."""
         loaded = self.loaded - counts.skipped
@@ -355,8 +380,15 @@ def _outcomes(intake: _Intake, table: Table | None, counts: _Counts) -> Iterator
 
 
 def _require_no_shrink(intake: _Intake, counts: _Counts) -> None:
+    if intake.request.allow_shrink:
+        return
+    if not counts.held_before and not counts.held:
+        raise OperatorError(
+            f"there are no {intake.kind} in what was read; if that is right, "
+            "repeat it with --allow-shrink"
+        )
     least = counts.held_before * (100 - SHRINK_MAX_PERCENT) / 100
-    if counts.held < least and not intake.request.allow_shrink:
+    if counts.held < least:
         raise OperatorError(
             f"the register would shrink from {counts.held_before:,} to {counts.held:,} "
             f"{intake.kind}, by more than {SHRINK_MAX_PERCENT} %; if that is right, "
@@ -377,6 +409,7 @@ def _opened_table(engine: Engine, entry: Any, kind: Kind, counts: _Counts) -> It
 def _opened_current(
     engine: Engine, history: History, kind: Kind, counts: _Counts
 ) -> AbstractContextManager[Table | None]:
+    history.generations.require_there()
     entry = history.generations.find_current()
     return _opened_table(engine, entry, kind, counts) if entry else nullcontext()
 

@@ -2,24 +2,27 @@
 
 import fcntl
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+import peewee
 
 from app.database import Engine, SqliteEngine
 from app.errors import OperatorError
 
 
 @contextmanager
-def alone(engine: Engine, register: str) -> Iterator[None]:
+def alone(engine: Engine, register: str) -> Iterator[Callable[[], None]]:
     """Hold a register's lock; it ends with the process, however that ends.
 
-    Raises OperatorError at once if another process holds it.
+    Yields what raises OperatorError if the lock was lost meanwhile: on Postgres it ends with the
+    connection. Raises OperatorError at once if another process holds it.
     """
     with _tried(engine, register) as is_ours:
         if not is_ours:
             raise OperatorError(f"another load of the register {register} is running")
-        yield
+        yield _loss_noticed(engine)
 
 
 def is_being_loaded(engine: Engine, register: str) -> bool:
@@ -44,8 +47,22 @@ def _tried(engine: Engine, register: str) -> Iterator[bool]:
         try:
             yield bool(is_ours)
         finally:
-            if is_ours:
-                engine.execute_sql("SELECT pg_advisory_unlock(hashtext(%s))", (key,))
+            # What became of the load does not depend on it.
+            with suppress(peewee.PeeweeException):
+                if is_ours:
+                    engine.execute_sql("SELECT pg_advisory_unlock(hashtext(%s))", (key,))
+
+
+def _loss_noticed(engine: Engine) -> Callable[[], None]:
+    connection = None if isinstance(engine, SqliteEngine) else engine.connection()
+
+    def require_held() -> None:
+        if connection is not None:
+            engine.execute_sql("SELECT 1")  # If the connection is lost, this makes another one.
+            if engine.connection() is not connection:
+                raise OperatorError("the connection to the database was lost; nothing was changed")
+
+    return require_held
 
 
 def _lock_file(database: Path, register: str) -> Path:

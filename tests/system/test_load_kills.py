@@ -1,6 +1,5 @@
 """`verifyd import` killed at any moment: the old or the new, never a mixture (D28)."""
 
-import os
 import random
 import secrets
 import signal
@@ -66,7 +65,7 @@ def begun(world: World, mode: str, path: Path) -> "subprocess.Popen[bytes]":
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    until(lambda: query.count(world.engine) > lines, "the load to begin")
+    until(lambda: query.count(world.engine) > lines or load.poll() is not None, "the load to begin")
     return load
 
 
@@ -154,8 +153,9 @@ def kill_often(world: World, mode: str, kills: int) -> None:
         share = chance.uniform(*LATE) if number % 3 == 2 else chance.random()
         load = begun(world, mode, other.path)
         time.sleep(share * seconds)  # The moment is what is tried here.
-        os.kill(load.pid, signal.SIGKILL)
+        load.kill()
         has_ended = load.wait() == 0
+        assert load.returncode in (0, -signal.SIGKILL)
         require_nobody(load.pid)
         until(lambda: not is_being_loaded(world.engine, "native"), "the lock to be free")
         require_integrity(world)

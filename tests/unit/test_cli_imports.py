@@ -5,7 +5,21 @@ from hashlib import sha256
 
 import pytest
 
+from app.database import close_quietly, open_engine
+from app.registers.formats import Kind
+from app.registers.history import History
+from app.registers.lock import alone
+
 HEADER = "registration,make"
+COUNTS = ("rows", "loaded", "changed", "rejected", "skipped")
+
+
+@pytest.fixture
+def engine(cli):
+    """What another process would have open."""
+    engine = open_engine(cli.database_url)
+    yield engine
+    close_quietly(engine)
 
 
 def load(cli, *, register: str = "native", make: str = "FORD"):
@@ -64,6 +78,35 @@ def test_a_failed_load_tells_its_reason(cli):
     (line,) = cli.json("imports", "list")
     assert (line["status"], line["reason"]) == ("failed", refusal.strip())
     assert line["finished_at"] is not None
+
+
+def test_a_failed_load_tells_how_far_it_came(cli):
+    """What was read until then is counted; nothing of it is loaded."""
+    good, bad = cli.file("a.csv", HEADER, "AB12CDE,X", ",X"), cli.file("b.csv", HEADER, '"')
+    cli.refusal("import", good, bad)
+    (line,) = cli.json("imports", "list")
+    assert {name: line[name] for name in COUNTS} == dict(zip(COUNTS, (2, 0, 0, 1, 0), strict=True))
+
+
+def test_a_killed_load_is_interrupted(cli, engine):
+    """From then on, not only when the next load of its register settles it; JSON or not."""
+    begun = History(engine, "native").begin(
+        kind=Kind.VEHICLES, mode="merge", format_name="native-csv", files=["a.csv"]
+    )
+    (line,) = cli.json("imports", "list")
+    assert (line["id"], line["status"]) == (begun, "interrupted")
+    assert " interrupted " in cli.run("imports", "list").stdout
+    load(cli)
+    assert [line["status"] for line in cli.json("imports", "list")] == ["done", "failed"]
+
+
+def test_a_load_that_runs_is_told_so(cli, engine):
+    """Whoever holds the lock of the register is at work."""
+    with alone(engine, "native"):
+        History(engine, "native").begin(
+            kind=Kind.VEHICLES, mode="merge", format_name="native-csv", files=["a.csv"]
+        )
+        assert cli.json("imports", "list")[0]["status"] == "running"
 
 
 def test_a_load_by_a_user_without_a_name_is_remembered(cli, monkeypatch):

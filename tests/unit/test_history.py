@@ -85,7 +85,7 @@ def test_a_kind_is_announced_once(world, history):
 def test_a_failed_load_leaves_a_register_that_has_rows(world, history):
     """Only a register that was made for the load itself goes."""
     world.load([ROW])
-    history.fail(begun(history), "the disk is full")
+    history.fail(begun(history), "the disk is full", {})
     assert statuses(world) == [("done", None), ("failed", "the disk is full")]
     assert register(world) is not None
 

@@ -16,11 +16,12 @@ from app.registers import load as load_module
 from app.registers import reading as reading_module
 from app.registers.formats import Kind
 from app.registers.history import History, list_loads
-from app.registers.load import LoadRequest
+from app.registers.load import LoadRequest, drop_register
 from app.registers.writer import Table
 from app.schema import opened_register
 from app.vehicles.models import Fine, Policy, Vehicle, in_schema
 from tests.conftest import ON_POSTGRES
+from tests.postgres import connect
 
 FIRST, SECOND = 1_900_000_000, 1_900_086_400
 CAR: dict[str, Any] = {"registration": "AB12CDE", "make": "FORD", "year": 2012}
@@ -220,6 +221,56 @@ class TestAllOrNothing:
             world.load([CAR], register="r9")
         assert Register.select().count(world.engine) == REGISTERS_MAX
         assert world.load([OTHER], register="r0").changed == 1
+
+    @pytest.mark.parametrize("mode", ["merge", "replace"])
+    def test_what_a_register_held_must_be_there(self, world, mode):
+        """A load onto half of a register would make its loss look like data (D28)."""
+        world.load([CAR])
+        entry: Any = Register.select().dicts().get(world.engine)
+        drop_register(world.engine, "native")
+        Register.insert(**entry).execute(world.engine)
+        for dry_run in (True, False):
+            with pytest.raises(OperatorError, match="native held is not there: restore it, or"):
+                world.load_files(
+                    *files(world, a="registration,make\nA1,X\n"), mode=mode, dry_run=dry_run
+                )
+        drop_register(world.engine, "native")
+        assert world.load([CAR]).held == 1
+
+    @ON_POSTGRES
+    @pytest.mark.parametrize("mode", ["merge", "replace"])
+    def test_a_load_that_lost_its_lock_is_abandoned(self, world, monkeypatch, mode):
+        """The lock ends with its connection; by then another load may have begun."""
+        world.load([CAR])
+        lost = Table.put if mode == "merge" else Table.fill
+
+        def losing(self, rows):
+            lost(self, rows)
+            with connect(world.config.database_url) as operator:
+                pid = world.engine.connection().info.backend_pid
+                operator.execute("SELECT pg_terminate_backend(%s)", (pid,))
+
+        monkeypatch.setattr(Table, lost.__name__, losing)
+        paths = files(world, a="registration,make\nAB12CDE,SEAT\n")
+        with pytest.raises(OperatorError, match="connection to the database was lost; nothing"):
+            world.load_files(*paths, mode=mode)
+        monkeypatch.undo()
+        assert [row[1] for row in held(world)] == ["FORD"]
+        assert world.load_files(*paths, mode=mode).changed == 1
+
+    def test_a_merge_of_nothing_makes_no_register(self, world):
+        """A header alone takes none of the eight places, and is no fault."""
+        result = world.load_files(*files(world, a="registration,make\n"))
+        assert (result.rows, result.held) == (0, 0)
+        assert [line.status for line in list_loads(world.engine)] == ["done"]
+        assert Register.select().count(world.engine) == 0
+        assert list(world.directory.glob("*.register_native.*.db*")) == []
+
+    def test_a_merge_of_nothing_changes_nothing(self, world):
+        """Into a register that is there; it counts as a load, and the register as fresh."""
+        world.load([CAR])
+        result = world.load_files(*files(world, a="registration,make\n"))
+        assert (result.changed, result.held_before, result.held) == (0, 1, 1)
 
     def test_a_reader_sees_the_old_until_the_commit(self, world, alice, monkeypatch):
         """While rows are being written, answers, domains and other registers go on as before."""

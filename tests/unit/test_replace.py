@@ -149,6 +149,14 @@ class TestShrink:
         with pytest.raises(OperatorError, match="shrink from 1 to 0"):
             replace(HEADER)
 
+    @pytest.mark.parametrize("dry_run", [False, True])
+    def test_nothing_replaces_nothing(self, world, replace, dry_run):
+        """A register of no rows is made only for who asks for it."""
+        with pytest.raises(OperatorError, match="there are no vehicles in what was read"):
+            replace(HEADER, dry_run=dry_run)
+        assert Register.select().count(world.engine) == 0
+        assert replace(HEADER, allow_shrink=True, dry_run=dry_run).held == 0
+
 
 class TestDryRun:
     @pytest.mark.parametrize("mode", ["merge", "replace"])

@@ -175,7 +175,7 @@ class Service:
                 [*_ACTIVATED, *command] if listener else command,
                 env=environment(bind=bind, **settings),
                 cwd=directory,
-                stdin=listener or subprocess.DEVNULL,
+                stdin=listener.fileno() if listener else subprocess.DEVNULL,
                 stdout=stdout,
                 stderr=stderr,
                 start_new_session=True,

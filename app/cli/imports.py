@@ -34,7 +34,8 @@ from app.registers.models import RegisterLoad
 from app.registers.reading import Progress, Show
 from app.registers.rejects import RejectLimit
 
-_NICENESS = 10
+NICENESS = 10
+"""Of a load, so that the service goes first."""
 _COLUMNS = (
     "id",
     "register",
@@ -140,7 +141,7 @@ def _import(args: argparse.Namespace) -> None:
 @contextmanager
 def _giving_way() -> Iterator[None]:
     """Let the service go first, and spare ourselves what only a long life needs."""
-    os.nice(_NICENESS)
+    os.nice(NICENESS)
     # PERF: rows are no garbage; looking for cycles among them takes a third of the reading.
     gc.disable()
     try:

@@ -1,6 +1,7 @@
 """What changes make of the rows that a register holds: which to write, which to remove (D21)."""
 
 from collections.abc import Iterable
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from app.registers.rows import PolicyCancellation, PolicyDeletion, PolicyRow, VehicleDeletion
@@ -9,6 +10,8 @@ from app.registers.sorting import Columns, Order
 _DELETIONS = (len(VehicleDeletion._fields), len(PolicyDeletion._fields))
 _CANCELLATION = len(PolicyCancellation._fields)
 _CANCELLED_ON = PolicyRow._fields.index("cancelled_on")
+
+_TIME = itemgetter(-1)
 
 
 class Outcome(NamedTuple):
@@ -50,7 +53,9 @@ def compare(
         after, skipped = _applied(changes, before, order)
         gone = [row for key, row in before.items() if key not in after]
     if not before:
-        rows = [row if row[-1] is not None else (*row[:-1], loaded_at) for row in after.values()]
+        rows = list(after.values())
+        if None in map(_TIME, rows):
+            rows = [row if row[-1] is not None else (*row[:-1], loaded_at) for row in rows]
         return Outcome(rows, rows, gone, len(rows), skipped)
     rows = [_timed(row, before.get(key), loaded_at) for key, row in after.items()]
     changed = [row for key, row in zip(after, rows, strict=True) if row != before.get(key)]

@@ -8,15 +8,16 @@ import marshal
 import tempfile
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
-from operator import itemgetter
+from itertools import chain, islice
+from operator import eq, itemgetter
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 Columns = tuple[Any, ...]
 
-_CHUNK_ROWS = 500
-"""Rows of each run that are held in memory while runs are merged."""
+_CHUNK_ROWS = 128
+"""Rows of each run that are held in memory while runs are merged: 100 kB, and 40 million vehicles
+are 490 runs."""
 _BATCH_ROWS = 10_000
 _LENGTH_BYTES = 8
 
@@ -32,22 +33,33 @@ class Order(NamedTuple):
     row_columns: int
     """What is as long as this is a row; other changes are shorter (see `rows`)."""
 
-    def group_of(self) -> Callable[[Columns], Any]:
+    def group_of(self) -> Callable[[Columns], str]:
         """Return what takes the group out of a change."""
-        return itemgetter(*range(self.group_columns))
+        return _first(self.group_columns)
 
-    def key_of(self) -> Callable[[Columns], Any]:
+    def key_of(self) -> Callable[[Columns], str]:
         """Return what takes the key out of a row."""
-        return itemgetter(*range(self.key_columns))
+        return _first(self.key_columns)
 
     def sort(self, changes: list[Columns]) -> list[Columns]:
         """Return the changes of one run sorted; of rows of one key only the last one."""
         if set(map(len, changes)) == {self.row_columns}:
             key_of = self.key_of()
             changes.sort(key=key_of)
-            return list(dict(zip(map(key_of, changes), changes, strict=True)).values())
+            keys = list(map(key_of, changes))
+            if any(map(eq, keys, islice(keys, 1, None))):
+                return list(dict(zip(keys, changes, strict=True)).values())
+            return changes
         changes.sort(key=self.group_of())
         return changes
+
+
+def _first(columns: int) -> Callable[[Columns], str]:
+    """Return what takes the first columns out of a change, as one text that sorts as they do."""
+    if columns == 1:
+        return itemgetter(0)
+    # PERF: texts are sorted three times as fast as tuples; no text of a row has a NUL.
+    return lambda change: "\0".join(change[:columns])
 
 
 class Runs:
@@ -133,14 +145,14 @@ class _Run:
         self._refill()
 
     @property
-    def last_group(self) -> Any:
+    def last_group(self) -> str:
         """The group of the last change in memory; the run must not be at its end."""
         return self._group_of(self._chunk[-1])
 
     def __bool__(self) -> bool:
         return bool(self._chunk)
 
-    def take(self, until: Any) -> Iterator[list[Columns]]:
+    def take(self, until: str) -> Iterator[list[Columns]]:
         """Yield the changes that are left up to a group, this one included."""
         while self._chunk:
             end = bisect_right(self._chunk, until, key=self._group_of)

@@ -7,8 +7,8 @@ stored. Missing is the empty text, `null` and a source's placeholders, in any ca
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
-from operator import add
 from typing import TypeVar
 
 from app.registers.formats.interface import RowFault
@@ -23,8 +23,12 @@ _CENTS_MAX = 2**63 - 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SHOWN_CHARACTERS = 40
 
-# One text a line, each of which its reader returns as it is.
+# One text a line, each written as nearly all are; their readers return the last two as they are.
 _CANONICAL = re.compile(r"[0-9A-Z]{1,12}(?:\n[0-9A-Z]{1,12})*+")
+_MOMENTS = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z"
+    r"(?:\n[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z)*+"
+)
 _PLAIN = re.compile(r"[!-~](?:[ -~]{0,98}[!-~])?(?:\n[!-~](?:[ -~]{0,98}[!-~])?)*+")
 
 T = TypeVar("T")
@@ -213,17 +217,13 @@ def moment(label: str) -> Callable[[str], int | None]:
 def moments(label: str) -> Callable[[list[str]], list[int | None]]:
     """Make a reader of many ISO 8601 times at once."""
     read = moment(label)
-    midnights, times_of_day = Memo(_midnight), Memo(_seconds_of_day, _TIMES_OF_DAY_MAX)
 
     def read_all(texts: list[str]) -> list[int | None]:
-        if not any(texts):
-            return [None] * len(texts)
-        days = map(midnights.__getitem__, [text[:10] for text in texts])
-        times = map(times_of_day.__getitem__, [text[10:] for text in texts])
-        try:
-            return list(map(add, days, times))
-        except TypeError:  # None: one of them is unusual.
-            return list(map(read, texts))
+        # PERF: nearly all are written like this, if there are any: 0.8 us each, one by one 5 us.
+        if _MOMENTS.fullmatch("\n".join(texts)):
+            with suppress(ValueError):  # One of them is no day of the calendar.
+                return list(map(int, map(datetime.timestamp, map(datetime.fromisoformat, texts))))
+        return list(map(read, texts))
 
     return read_all
 

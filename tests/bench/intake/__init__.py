@@ -1,0 +1,1 @@
+"""How fast register files are loaded, and what the service feels of it."""

@@ -1,0 +1,74 @@
+"""An installation in a directory of its own, into which files are loaded as an operator does."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from app.accounts.administration import create_account, create_key, set_plan
+from app.config import Config
+from app.database import Engine, close_quietly, open_engine
+from app.schema import migrate
+from tests.bench.intake.processes import Cost, cost_of
+from tests.system.processes import environment
+
+_PROGRAM = (sys.executable, "-m", "app")
+
+
+class Installation:
+    """A migrated database.
+
+    Args:
+        directory: where the state is kept, and the database unless it is another.
+        url: of a Postgres database.
+    """
+
+    def __init__(self, directory: Path, url: str | None = None) -> None:
+        self.directory = directory
+        self.config = Config(
+            database_url=url or f"sqlite:///{directory / 'bench.db'}",
+            state_dir=directory / "state",
+            access_log=False,
+        )
+        with self.opened(create=True) as engine:
+            migrate(engine)
+
+    @contextmanager
+    def opened(self, *, create: bool = False) -> Iterator[Engine]:
+        """Open the main database."""
+        engine = open_engine(self.config.database_url, create=create)
+        try:
+            yield engine
+        finally:
+            close_quietly(engine)
+
+    def replace(self, file: Path) -> Cost:
+        """Run `verifyd import FILE --mode replace`."""
+        command = (*_PROGRAM, "import", str(file), "--mode", "replace", "--json")
+        return cost_of(command, self.directory, environment(**self.settings))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Where it is, for a process of its own."""
+        return {"database_url": self.config.database_url, "state_dir": self.config.state_dir}
+
+    def key(self) -> str:
+        """Return a key that no limit stops."""
+        with self.opened() as engine:
+            plan = {"requests": 10**9, "window_seconds": 1}
+            set_plan(engine, "bench", bulk_max=1_000, domains_max=10**6, **plan)
+            create_account(engine, "bench", "bench")
+            return create_key(engine, "bench")[1].text
+
+    def register_bytes(self) -> int:
+        """Return the size of the registers' files."""
+        return sum(file.stat().st_size for file in self.directory.glob("bench.register_*.db"))
+
+
+@contextmanager
+def fresh(directory: Path) -> Iterator[Installation]:
+    """Give an empty SQLite installation, and remove it afterwards."""
+    with TemporaryDirectory(dir=directory) as own:
+        yield Installation(Path(own))

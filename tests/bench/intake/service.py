@@ -1,0 +1,128 @@
+"""What clients of `verifyd serve` feel: look-ups at a fixed rate, and a domain every second."""
+
+import random
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+
+from app.registers.formats import Kind
+from tests.bench.intake.files import plate, write_file
+from tests.bench.intake.installation import Installation, fresh
+from tests.system.processes import Service, free_port
+
+LOOK_UPS_A_SECOND = 50
+SLOWER_MAX = 3
+DOMAIN_SECONDS_MAX = 1
+_IDLE_SECONDS = 20
+
+
+@contextmanager
+def serving(installation: Installation) -> Iterator[Service]:
+    """Run `verifyd serve` on an installation, with a key that no limit stops."""
+    key = installation.key()
+    bind = f"127.0.0.1:{free_port()}"
+    with Service(installation.directory, bind, **installation.settings) as service:
+        service.key = key
+        yield service.wait_ready()
+
+
+class Clients:
+    """Two clients, one looking up vehicles, one creating domains; `with` runs them.
+
+    A request counts from the moment it was due, so that one that waits for others is slow as well.
+
+    Args:
+        vehicles: of them there are so many, counted from 0.
+    """
+
+    def __init__(self, service: Service, vehicles: int) -> None:
+        self._service = service
+        self._vehicles = vehicles
+        self._over = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._look_up),
+            threading.Thread(target=self._create),
+        ]
+        self.seconds: list[float] = []
+        self.domain_seconds: list[float] = []
+        self.failed = 0
+
+    def __enter__(self) -> "Clients":
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def percentile_ms(self, part: float) -> float:
+        """Return the time that so many of the look-ups, 0 to 1, did not exceed."""
+        return sorted(self.seconds)[int(len(self.seconds) * part)] * 1000
+
+    def __str__(self) -> str:
+        return (
+            f"{len(self.seconds):7,} look-ups, {self.failed} failed, median "
+            f"{self.percentile_ms(0.5):.1f} ms, p99 {self.percentile_ms(0.99):.1f} ms; "
+            f"a domain took {max(self.domain_seconds) * 1000:.0f} ms at most"
+        )
+
+    def _look_up(self) -> None:
+        chance = random.Random(0)
+        for due in self._every(1 / LOOK_UPS_A_SECOND):
+            number = chance.randrange(self._vehicles)
+            is_there = self._answers(200, "GET", f"/v1/vehicle/{plate(number)}/insurance")
+            self.failed += not is_there
+            self.seconds.append(time.monotonic() - due)
+
+    def _create(self) -> None:
+        for due in self._every(1):
+            name = f"d{time.monotonic_ns()}.example"
+            self.failed += not self._answers(201, "POST", "/api/domains", {"name": name})
+            self.domain_seconds.append(time.monotonic() - due)
+
+    def _every(self, seconds: float) -> Iterator[float]:
+        """Yield when each request is due, at that time."""
+        due = time.monotonic()
+        while not self._over.wait(max(due - time.monotonic(), 0)):
+            yield due
+            due += seconds
+
+    def _answers(self, status: int, method: str, path: str, document: object = None) -> bool:
+        try:
+            if method == "GET":
+                return self._service.get(path).status == status
+            return self._service.post(path, document).status == status
+        except OSError:
+            return False
+
+
+def print_latencies(directory: Path, rows: int, runs: int) -> None:
+    """Compare look-ups while nothing else goes on with those during a `replace`."""
+    print(f"Look-ups, {LOOK_UPS_A_SECOND} a second, idle and during a replace of {rows:,} vehicles")
+    file = directory / "vehicles.csv"
+    write_file(file, Kind.VEHICLES, rows)
+    ratios, domain_seconds, failed = [], [], 0
+    with fresh(directory) as installation:
+        installation.replace(file)
+        with serving(installation) as service:
+            for _ in range(runs):
+                with Clients(service, rows) as idle:
+                    time.sleep(_IDLE_SECONDS)
+                print(f"  idle    {idle}", flush=True)
+                with Clients(service, rows) as loading:
+                    installation.replace(file)
+                print(f"  loading {loading}", flush=True)
+                ratios.append(loading.percentile_ms(0.99) / idle.percentile_ms(0.99))
+                domain_seconds += loading.domain_seconds
+                failed += loading.failed
+    print(f"  p99 is {median(ratios):.1f} times as long (at most {SLOWER_MAX}), {failed} failed")
+    print(
+        f"  a domain took {max(domain_seconds):.2f} s at most (under {DOMAIN_SECONDS_MAX})\n",
+        flush=True,
+    )
+    file.unlink()

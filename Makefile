@@ -3,6 +3,8 @@
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
+ROWS ?= 4000000
+PARTS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -15,7 +17,7 @@ DEMO := $(CURDIR)/.demo
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test test-system check bench binary clean
+.PHONY: help run test test-system check bench bench-intake binary clean
 
 help: ## List the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' Makefile | expand -t 20
@@ -43,6 +45,9 @@ check: $(DEV_READY) ## Check lint, format, types and import contracts
 
 bench: $(DEV_READY) ## Measure the hot path
 	@$(BIN)/python -m tests.bench
+
+bench-intake: $(DEV_READY) ## Measure loads of register files, ROWS=4000000 each
+	@$(BIN)/python -m tests.bench.intake --rows $(ROWS) $(PARTS)
 
 binary: $(BINARY_READY) ## Build dist/verifyd, one file with everything in it, and its checksum
 	@deploy/binary/build.sh $(BINARY_VENV)/bin

@@ -92,6 +92,14 @@ class TestReplace:
         assert replace(vehicles("FORD", "KIA")).changed == 1
         assert [row[-1] for row in held(world)] == [FIRST, SECOND]
 
+    @pytest.mark.parametrize(
+        "texts", [["FORD", "", "BMW"], ["None", "", "None or so"], ["\\N", "", "A\\tB\\"], ["%s"]]
+    )
+    def test_texts_are_held_as_they_are(self, world, replace, texts):
+        """Backslashes and what looks like a null are nothing special."""
+        assert replace(vehicles(*texts)).loaded == len(texts)
+        assert makes(world) == [text or None for text in texts]
+
     def test_other_kinds_are_carried_over(self, world, replace):
         """Replacing the vehicles leaves policies and fines as they are, with their times."""
         replace(POLICIES, mode="merge")

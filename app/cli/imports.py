@@ -3,6 +3,7 @@
 import argparse
 import gc
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from app.logs import logged_to_stderr
 from app.registers.formats import DEFAULT_STATE, FORMATS, Format, Kind, formats_of
 from app.registers.formats.mapped import MappedCsv
 from app.registers.formats.mapping import read_mapping
-from app.registers.history import MERGE, REPLACE, find_interrupted, list_loads
+from app.registers.history import INTERRUPTED, MERGE, REPLACE, find_interrupted, list_loads
 from app.registers.load import (
     DEFAULT_MAX_REJECTS,
     SHRINK_MAX_PERCENT,
@@ -130,6 +131,7 @@ def _import(args: argparse.Namespace) -> None:
     )
     with (
         _giving_way(),
+        _ended_like_ctrl_c(),
         opened_database() as engine,
         logged_to_stderr(),
         _progress_bar() as progress,
@@ -148,6 +150,16 @@ def _giving_way() -> Iterator[None]:
         yield
     finally:
         gc.enable()
+
+
+@contextmanager
+def _ended_like_ctrl_c() -> Iterator[None]:
+    """Let TERM abandon a load in good order, with nothing left behind."""
+    former = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, former)
 
 
 def _list(args: argparse.Namespace) -> None:
@@ -201,7 +213,7 @@ def _members(each: RegisterLoad, interrupted: set[int]) -> dict[str, object]:
     finished_at = None if each.finished_at is None else clock.iso_utc(each.finished_at)
     seconds = None if each.finished_at is None else each.finished_at - each.started_at
     others = {
-        "status": "interrupted" if each.id in interrupted else each.status,
+        "status": INTERRUPTED if each.id in interrupted else each.status,
         "files": each.files.split("\n") if each.files else [],
         "started_at": clock.iso_utc(each.started_at),
         "finished_at": finished_at,

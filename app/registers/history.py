@@ -18,6 +18,7 @@ from app.registers.writer import Applied
 FindApplied = Callable[[int], Applied | None]
 MERGE, REPLACE, ROLLBACK = "merge", "replace", "rollback"
 """What a line of the history can be."""
+INTERRUPTED = "interrupted"
 
 
 class History:
@@ -118,7 +119,7 @@ class History:
         for load in list(query.execute(self._engine)):
             applied = find_applied(load.id)
             if applied is None:
-                self._end(load.id, status="failed", reason="interrupted")
+                self._end(load.id, status="failed", reason=INTERRUPTED)
             else:
                 counts = {"loaded": applied.loaded, "changed": applied.changed}
                 self.finish(load.id, Kind(load.kind), applied.held, counts)
@@ -157,7 +158,9 @@ class History:
             self._end(load_id, status="done", finished_at=clock.now())
 
     def _end(self, load_id: int, **values: object) -> None:
-        RegisterLoad.update(**values).where(RegisterLoad.id == load_id).execute(self._engine)
+        # What was done cannot fail any more.
+        is_it = (RegisterLoad.id == load_id) & (RegisterLoad.status == "running")
+        RegisterLoad.update(**values).where(is_it).execute(self._engine)
 
 
 def _user() -> str:

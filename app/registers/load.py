@@ -25,7 +25,7 @@ from app.errors import OperatorError
 from app.registers.comparison import Outcome, compare
 from app.registers.formats import FORMATS, FileFault, Format, Kind, recognise
 from app.registers.generations import Generations
-from app.registers.history import MERGE, REPLACE, ROLLBACK, History
+from app.registers.history import INTERRUPTED, MERGE, REPLACE, ROLLBACK, History
 from app.registers.lock import alone
 from app.registers.reading import Reader, Show
 from app.registers.rejects import RejectLimit, RejectsFile
@@ -135,7 +135,9 @@ def _loaded(engine: Engine, history: History, intake: "_Intake", state_dir: Path
             counts = do(engine, history, load_id, intake, require_alone)
         except BaseException as error:
             with suppress(OSError, peewee.PeeweeException):
-                history.fail(load_id, str(error) or type(error).__name__, intake.read_so_far)
+                # NOTE: Ctrl-C can come just behind the commit; then the next load settles it.
+                if not _is_applied(engine, history, load_id):
+                    history.fail(load_id, _reason(error), intake.read_so_far)
                 history.generations.remove_unused()
             # SEC: the reason, which can quote a record, is for the operator only.
             _log.warning("%s: failed, %s", what, type(error).__name__)
@@ -416,6 +418,22 @@ def _opened_current(
 
 def _find_applied(table: Table | None, load_id: int) -> Applied | None:
     return find_applied(table.register, table.schema, load_id) if table else None
+
+
+def _is_applied(engine: Engine, history: History, load_id: int) -> bool:
+    """Tell whether a merge that was cut short is in the register all the same."""
+    with (
+        suppress(OSError, peewee.PeeweeException, OperatorError),
+        _opened_current(engine, history, Kind.VEHICLES, _Counts()) as current,
+    ):
+        return _find_applied(current, load_id) is not None
+    return False
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    return str(error) or type(error).__name__
 
 
 def _only_kept(engine: Engine) -> str:

@@ -5,13 +5,16 @@ import io
 from types import SimpleNamespace
 from typing import Any
 
+import peewee
 import pytest
 
 from app import clock
+from app import schema as schema_module
 from app.catalogue import REGISTERS_MAX, Register
 from app.database import close_quietly, open_engine
 from app.domains.repository import Domains
 from app.errors import OperatorError
+from app.operations.backup.take import take
 from app.registers import load as load_module
 from app.registers import reading as reading_module
 from app.registers.formats import Kind
@@ -20,8 +23,9 @@ from app.registers.load import LoadRequest, drop_register
 from app.registers.writer import Table
 from app.schema import opened_register
 from app.vehicles.models import Fine, Policy, Vehicle, in_schema
-from tests.conftest import ON_POSTGRES
+from tests.conftest import ON_POSTGRES, ON_SQLITE
 from tests.postgres import connect
+from tests.stores import end_connections
 
 FIRST, SECOND = 1_900_000_000, 1_900_086_400
 CAR: dict[str, Any] = {"registration": "AB12CDE", "make": "FORD", "year": 2012}
@@ -239,6 +243,50 @@ class TestAllOrNothing:
 
     @ON_POSTGRES
     @pytest.mark.parametrize("mode", ["merge", "replace"])
+    def test_a_load_that_lost_its_database_changes_nothing(self, world, monkeypatch, mode):
+        """All connections are ended in the midst of the rows, as when the server restarts."""
+        world.load([CAR])
+        written = Table.put if mode == "merge" else Table.fill
+
+        def losing(self, rows):
+            with connect(world.config.database_url) as operator:
+                name = self.register.connection().info.dbname
+                end_connections(operator, name)
+            written(self, rows)
+
+        monkeypatch.setattr(Table, written.__name__, losing)
+        paths = files(world, a="registration,make\nAB12CDE,SEAT\n")
+        with pytest.raises(peewee.OperationalError):
+            world.load_files(*paths, mode=mode)
+        monkeypatch.undo()
+        assert [line.status for line in list_loads(world.engine)] == ["failed", "done"]
+        assert [row[1] for row in held(world)] == ["FORD"]
+        assert world.load_files(*paths, mode=mode).changed == 1
+
+    @ON_SQLITE
+    @pytest.mark.parametrize("mode", ["merge", "replace"])
+    def test_a_backup_during_a_load_is_of_the_old(self, world, monkeypatch, mode):
+        """It is whole, and no load waits for it."""
+        world.load([CAR, OTHER])
+        written = Table.put if mode == "merge" else Table.fill
+        rows: list[int | None] = []
+
+        def watched(self, batch):
+            written(self, batch)
+            engine = open_engine(world.config.database_url)
+            taken = take(engine, world.directory / "backups", registers=True, keep=None)
+            close_quietly(engine)
+            rows.extend(file.rows.get("vehicle") for file in taken.manifest.files.values())
+
+        monkeypatch.setattr(Table, written.__name__, watched)
+        (world.directory / "backups").mkdir()
+        lines = "".join(f"AB{n}CDE,SEAT\n" for n in range(12, 15))
+        paths = files(world, a=f"registration,make\n{lines}")
+        assert world.load_files(*paths, mode=mode).changed == 3
+        assert [count for count in rows if count is not None] == [2]
+
+    @ON_POSTGRES
+    @pytest.mark.parametrize("mode", ["merge", "replace"])
     def test_a_load_that_lost_its_lock_is_abandoned(self, world, monkeypatch, mode):
         """The lock ends with its connection; by then another load may have begun."""
         world.load([CAR])
@@ -328,6 +376,16 @@ class TestAllOrNothing:
         second, first = list_loads(world.engine)
         assert (first.status, first.loaded, first.changed) == ("done", 1, 1)
         assert (second.status, second.loaded, second.changed) == ("done", 1, 1)
+        assert Register.select(Register.vehicles).scalar(world.engine) == 2
+
+    def test_an_interruption_behind_the_commit_is_settled_by_the_next(self, world, monkeypatch):
+        """Ctrl-C then is as a kill: the rows are in, and the line must not say otherwise."""
+        with monkeypatch.context() as until_then:
+            until_then.setattr(schema_module, "close_quietly", _interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                world.load([CAR])
+        world.load([OTHER])
+        assert [line.status for line in list_loads(world.engine)] == ["done", "done"]
         assert Register.select(Register.vehicles).scalar(world.engine) == 2
 
     def test_what_a_killed_load_committed_outlives_a_failing_one(self, world, monkeypatch):

@@ -276,13 +276,20 @@ class TestRollback:
         assert len(generations(world)) == 2
 
     def test_it_waits_for_no_load(self, world, replace):
-        """While a load of the register runs, it is refused."""
+        """While a load of the register runs, it is refused, and so is dropping it."""
+
+        def dropped() -> None:
+            drop_register(world.engine, "native")
+
         replace(vehicles("FORD"))
         replace(vehicles("SEAT"))
         other = open_engine(world.config.database_url)
-        with alone(other, "native"), pytest.raises(OperatorError, match="another load"):
-            roll_back(world.engine, "native", None)
+        with alone(other, "native"):
+            for undo in (lambda: roll_back(world.engine, "native", None), dropped):
+                with pytest.raises(OperatorError, match="another load of the register native"):
+                    undo()
         close_quietly(other)
+        assert makes(world) == ["SEAT"]
 
 
 class TestGenerations:

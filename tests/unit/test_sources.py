@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from app.registers import sources
 from app.registers.formats import HEAD_BYTES, FileFault
 from app.registers.sources import in_order_of_dates, members
 
@@ -339,6 +340,42 @@ def test_any_damage(whole: bytes, data: st.DataObject, saved: Saved) -> None:
         damaged[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
     with contextlib.suppress(FileFault):
         read(saved(bytes(damaged)))
+
+
+@pytest.mark.parametrize("data", [DATA, gzip.compress(DATA), zipped(("a.csv", DATA))])
+@pytest.mark.parametrize("what", ["appended to", "written over", "truncated"])
+def test_a_file_that_changes(data: bytes, what: str, saved: Saved) -> None:
+    """Somebody who writes to a file while it is read makes it a mixture: a fault at its end."""
+    path = Path(saved(data))
+    opened = members(str(path))
+    member = next(opened)
+    if what == "truncated":
+        os.truncate(path, len(data) - 8)
+    else:
+        with open(path, "ab" if what == "appended to" else "r+b") as file:
+            file.write(data[:10])
+    os.utime(path, (1, 1))
+    with pytest.raises(FileFault, match=r"was changed while it was read|cut off|damaged"):
+        _ = member.stream.read(), next(opened, None)
+
+
+def test_a_file_that_is_replaced(saved: Saved) -> None:
+    """What was opened is read to its end; the new file has a name only."""
+    path = Path(saved(DATA))
+    for member in members(str(path)):
+        path.with_suffix(".new").write_bytes(b"another")
+        path.with_suffix(".new").rename(path)
+        assert member.stream.read() == DATA
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lambda data: zipped(("a.csv", data))])
+def test_a_bomb(
+    pack: Callable[[bytes], bytes], saved: Saved, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What unpacks to more than 200 times its size is refused; registers are far from that."""
+    monkeypatch.setattr(sources, "_UNPACKED_BYTES_FREE", 2 * len(DATA))
+    assert "more than 200 times its size" in fault(saved(pack(bytes(4 * MIB))))
+    assert len(read(saved(pack(DATA * 10)))) == 1
 
 
 def test_order_of_dates() -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 from app.errors import OperatorError
 from app.postgres import PostgresEngine
 
-# The main database's tables; each register is a schema of its own (D25).
-_REGISTERS = "register_*"
+# The main database's tables; each generation of a register is a schema of its own (D25, D28).
+_REGISTERS = ("register_*", "kept_register_*")
+_UNFINISHED = "next_register_*"
 
 
 def dump(engine: PostgresEngine, target: Path, *, registers: bool) -> dict[str, int]:
@@ -24,8 +25,8 @@ def dump(engine: PostgresEngine, target: Path, *, registers: bool) -> dict[str, 
         (snapshot,) = engine.execute_sql("SELECT pg_export_snapshot()").fetchone()
         words = ["--format=custom", "--no-owner", "--no-privileges"]
         words += [f"--snapshot={snapshot}", f"--file={target}"]
-        if not registers:
-            words.append(f"--exclude-schema={_REGISTERS}")
+        excluded = (_UNFINISHED,) if registers else (_UNFINISHED, *_REGISTERS)
+        words += [f"--exclude-schema={schemas}" for schemas in excluded]
         _run("pg_dump", words, engine.database)
         return count(engine)
     finally:

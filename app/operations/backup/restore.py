@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from app.catalogue import Register
+from app.catalogue import KeptRegister, Register
 from app.config import Config, sqlite_path
 from app.database import close_quietly
 from app.errors import OperatorError
@@ -60,6 +60,7 @@ def _read_dump(database_url: str, source: Path, found: Manifest) -> list[str]:
         ((name, file),) = found.files.items()
         postgres.restore(engine, source / name, file.rows)
         if found.registers is None:
+            KeptRegister.delete().execute(engine)
             Register.delete().execute(engine)
     finally:
         close_quietly(engine)

@@ -54,12 +54,17 @@ def require_sound(path: Path, rows: dict[str, int]) -> None:
 
 
 def list_registers(main: Path) -> list[tuple[str, int]]:
-    """Return name and generation of the registers that a main file, which nobody uses, names."""
+    """Return name and generation of the registers that a main file, which nobody uses, names.
+
+    One that nothing was loaded into yet is left out: it need not have a file.
+    """
     with (
         driver_errors_translated(),
         closing(driver.connect(f"{file_uri(main, 'ro')}&immutable=1", uri=True)) as connection,
     ):
-        rows = connection.execute("SELECT name, generation FROM register ORDER BY name")
+        rows = connection.execute(
+            "SELECT name, generation FROM register WHERE kinds <> '' ORDER BY name"
+        )
         return [(str(name), int(generation)) for name, generation in rows]
 
 

@@ -5,6 +5,7 @@ file (formats 0.10). One run is sorted in memory at a time; when there are more,
 """
 
 import marshal
+import os
 import tempfile
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -94,9 +95,12 @@ class Runs:
     def _spill(self) -> None:
         if self._latest:
             file = self.new_file()
-            write_run(self._latest, file)
-            file.seek(0)
             self._files.append(file)
+            try:
+                write_run(self._latest, file)
+                file.seek(0)
+            except OSError as error:  # Which tells no name: the file has none.
+                raise OSError(error.errno, error.strerror, os.fspath(self._directory)) from None
             self._latest = []
 
     def batches(self) -> Iterator[list[Columns]]:

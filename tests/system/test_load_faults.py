@@ -1,18 +1,24 @@
 """Loads that are killed, or run out of room, while a real service goes on answering (D28)."""
 
 import json
+import os
 import resource
 import shutil
 import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from app.database import close_quietly
+from app.database import close_quietly, open_engine
 from app.registers.history import list_loads
-from tests.system.processes import environment, run_command
+from tests.conftest import World
+from tests.postgres import connect
+from tests.system.processes import environment, run_command, until
 
 CAR = {"registration": "AB12CDE", "make": "FORD"}
 PATH = "/v1/vehicle/AB12CDE/insurance"
@@ -36,6 +42,29 @@ def big_file(tmp_path: Path) -> Path:
     rows = (f"AA{n:05},{'X' * 100},{'Y' * 100}" for n in range(20_000))
     path.write_text("\n".join(("registration,make,model", "AB12CDE,SKODA,", *rows)))
     return path
+
+
+def many_rows(directory: Path, rows: int) -> Path:
+    """A file that is read by several processes, and is sorted on disk: AB12CDE, and others."""
+    path = directory / "many.csv"
+    lines = (f"AA{n:06},SKODA,{'X' * 60}\n" for n in range(rows - 1))
+    path.write_text("registration,make,model\nAB12CDE,SKODA,\n" + "".join(lines))
+    return path
+
+
+def started_load(world: World, file: Path, mode: str) -> "subprocess.Popen[str]":
+    """Start a load in a process group of its own, and wait until it is in the history."""
+    lines = len(list_loads(world.engine))
+    load = subprocess.Popen(
+        [sys.executable, "-m", "app", "import", str(file), "--mode", mode],
+        env=environment(database_url=world.config.database_url, state_dir=world.config.state_dir),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    until(lambda: len(list_loads(world.engine)) > lines, "the load to begin")
+    return load
 
 
 def make_of(service) -> str:
@@ -73,7 +102,8 @@ def test_a_killed_load_is_settled_by_the_next(serve, world, place, make, status,
     assert make_of(service) == make
 
 
-def test_a_load_onto_a_full_disk_changes_nothing(serve, world, little_disk, big_file):
+@pytest.mark.parametrize("mode", ["merge", "replace"])
+def test_a_load_onto_a_full_disk_changes_nothing(serve, world, little_disk, big_file, mode):
     """It ends with a clear message; look-ups go on, and with room again the load succeeds."""
     world.load([CAR])
     close_quietly(world.engine)
@@ -84,15 +114,146 @@ def test_a_load_onto_a_full_disk_changes_nothing(serve, world, little_disk, big_
         "state_dir": world.directory / "state",
     }
     service = serve(workers=1, **settings)
-    ended = run_command("import", big_file, **settings)
+    before = sorted(path.name for path in little_disk.iterdir())
+    ended = run_command("import", big_file, "--mode", mode, **settings)
     assert (ended.returncode, ended.stdout) == (1, "")
     assert "disk is full" in ended.stderr
     assert "Traceback" not in ended.stderr
     assert make_of(service) == "FORD"
+    assert sorted(path.name for path in little_disk.iterdir()) == before
     subprocess.run(["mount", "-o", "remount,size=60m", str(little_disk)], check=True)
-    again = run_command("import", big_file, "--json", **settings)
+    again = run_command("import", big_file, "--mode", mode, "--json", **settings)
     assert json.loads(again.stdout)["changed"] == 20_001
     assert make_of(service) == "SKODA"
+
+
+def test_rows_that_find_no_room_to_wait_change_nothing(world, little_disk):
+    """What is read is sorted on disk, beside the data; what went there is gone with the load."""
+    world.load([CAR])
+    close_quietly(world.engine)
+    for path in world.directory.glob("verifyd.*"):
+        shutil.move(path, little_disk)
+    file = many_rows(world.directory, 250_000)
+    free = shutil.disk_usage(little_disk).free
+    ended = run_command(
+        "import",
+        file,
+        database_url=f"sqlite:///{little_disk / 'verifyd.db'}",
+        state_dir=world.directory / "state",
+    )
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.splitlines()[-1].endswith(f"No space left on device: '{little_disk}'")
+    assert free - shutil.disk_usage(little_disk).free < 100_000
+
+
+def test_a_load_whose_history_finds_no_room_changes_nothing(world, little_disk):
+    """A disk that was full before ends a load as it begins; what it holds can still be read."""
+    world.load([CAR])
+    close_quietly(world.engine)
+    for path in world.directory.glob("verifyd.*"):
+        shutil.move(path, little_disk)
+    file = world.directory / "new.csv"
+    file.write_text("registration,make\nAB12CDE,SKODA\n")
+    settings: dict[str, Any] = {
+        "database_url": f"sqlite:///{little_disk / 'verifyd.db'}",
+        "state_dir": world.directory / "state",
+    }
+    engine = open_engine(settings["database_url"])  # As the service has.
+    assert list_loads(engine)
+    rest = little_disk / "rest"
+    with suppress(OSError), open(rest, "wb", buffering=0) as filling:
+        while filling.write(bytes(4096)):
+            pass
+    ended = run_command("import", file, **settings)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr == "the database cannot be used: database or disk is full\n"
+    rest.unlink()
+    close_quietly(engine)
+    again = run_command("import", file, "--json", **settings)
+    assert json.loads(again.stdout)["changed"] == 1
+
+
+@pytest.mark.parametrize(
+    ("number", "mode"), [(signal.SIGTERM, "merge"), (signal.SIGINT, "replace")]
+)
+def test_a_load_that_is_told_to_stop_leaves_nothing(world, number, mode):
+    """Ctrl-C, which reaches its children, too, and TERM: one line, the old data, no remains."""
+    world.load([CAR])
+    before = sorted(path.name for path in world.directory.glob("verifyd.*"))
+    file = many_rows(world.directory, 250_000)
+    load = started_load(world, file, mode)
+    tree = Path(f"/proc/{load.pid}/task/{load.pid}/children")
+    until(tree.read_text, "its children")
+    os.killpg(load.pid, number)
+    stdout, stderr = load.communicate()
+    assert (load.returncode, stdout) == (1, "")
+    assert stderr.splitlines()[-1] == "interrupted"
+    assert [json.loads(line)["level"] for line in stderr.splitlines()[:-1]] == ["warning"]
+    assert sorted(path.name for path in world.directory.glob("verifyd.*")) == before
+    assert [(each.status, each.reason) for each in list_loads(world.engine)] == [
+        ("failed", "interrupted"),
+        ("done", None),
+    ]
+    assert world.load([CAR]).held == 1
+
+
+@pytest.mark.parametrize("mode", ["merge", "replace"])
+def test_the_service_goes_on_during_a_load(serve, world, mode):
+    """Look-ups are answered, domains made within a second, and another load is refused at once."""
+    world.load([CAR])
+    service = serve(workers=2)
+    service.key = world.key_of("carol", "enterprise")
+    load = started_load(world, many_rows(world.directory, 40_000), mode)
+    created_ns: list[int] = []
+    while load.poll() is None:
+        assert make_of(service) in ("FORD", "SKODA")
+        begun_ns = time.monotonic_ns()
+        domain = {"name": f"d{len(created_ns)}.example.com"}
+        assert service.post("/api/domains", domain).status == 201
+        created_ns.append(time.monotonic_ns() - begun_ns)
+        if len(created_ns) == 3:
+            again = run_command(
+                "import", world.directory / "many.csv", database_url=world.config.database_url
+            )
+            assert "another load of the register native is running" in again.stderr
+    load.communicate()
+    assert load.returncode == 0
+    assert len(created_ns) > 3
+    assert max(created_ns) < 1e9
+    assert make_of(service) == "SKODA"
+
+
+@pytest.mark.system_long
+@pytest.mark.parametrize("mode", ["merge", "replace"])
+def test_a_load_whose_postgres_stops_changes_nothing(cluster, tmp_path, mode):
+    """It ends with a clear message; when the database is back, the same load succeeds."""
+    settings = {"database_url": cluster.url, "state_dir": tmp_path / "state"}
+    assert run_command("migrate", **settings).returncode == 0
+    car = tmp_path / "car.csv"
+    car.write_text("registration,make\nAB12CDE,FORD\n")
+    assert run_command("import", car, **settings).returncode == 0
+    file = many_rows(tmp_path, 40_000)
+    load = subprocess.Popen(
+        [sys.executable, "-m", "app", "import", str(file), "--mode", mode],
+        env=environment(**settings),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    busy = "SELECT 1 FROM pg_stat_activity WHERE query ILIKE 'COPY %' OR query ILIKE 'INSERT%'"
+    with connect(cluster.url) as operator:
+        busy += " AND state <> 'idle' AND pid <> pg_backend_pid()"
+        until(lambda: operator.execute(busy).fetchone(), "rows to be written")
+    cluster.stop("immediate")
+    _, stderr = load.communicate()
+    assert load.returncode == 1
+    assert "Traceback" not in stderr
+    assert stderr.splitlines()[-1]
+    cluster.start()
+    (line, _) = json.loads(run_command("imports", "list", "--json", **settings).stdout)
+    assert line["status"] == "interrupted"
+    again = run_command("import", file, "--mode", mode, "--json", **settings)
+    assert json.loads(again.stdout)["changed"] == 40_000
 
 
 def test_a_load_that_may_write_no_more_changes_nothing(serve, world, big_file):

@@ -24,6 +24,8 @@ from app.registers.formats import FORMATS, HEAD_BYTES, FileFault, Kind, recognis
         (b'{"registration": "AB1", "make": "X", "firstUsedDate": null}\n', "dvsa"),
         (b'{"registration": "AB1", "modification": "DELETED"}\n', "dvsa"),
         (b'{\n  "registration": "AB1",\n  "primaryColour": "Blue"\n}\n{\n', "dvsa"),
+        (b'{"registration": "AB1", "make": "X", "registrationDate": "2025-01-01"}\n', "dvsa"),
+        (b'{"registration": "AB1", "make": "X", "last_update_date": "2025-01-01"}\n', "dvsa"),
         (b'{"errors": []}\n{"registrationNumber": "AB1"}\n', "dvla"),
         (b'[{"registrationNumber": "AB1"}]', "dvla"),
         (b"H0001I123001L000123202506300615#\r\n", "mid"),

@@ -25,12 +25,18 @@ _PLACEHOLDERS = MISSING | {"not stated"}
 _CHANGED = frozenset({"", "null", "created", "updated"})
 _DAY_CHARACTERS = len("YYYY-MM-DD")
 _MODIFICATION = frozenset({"modification", "last_modification", "lastmodification"})
+# No member of our own layout, whose registrations a record of a new vehicle would pass for.
 _OWN_MEMBERS = _MODIFICATION | {
     "mottests",
     "lastmottestdate",
     "manufacturedate",
     "firstuseddate",
+    "registrationdate",
     "primarycolour",
+    "secondarycolour",
+    "last_update_date",
+    "lastupdatedate",
+    "lastupdatetimestamp",
 }
 
 

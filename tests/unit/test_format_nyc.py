@@ -96,6 +96,13 @@ def test_json_numbers() -> None:
     assert outcome(record % "1") == "Plate: not a JSON string"
 
 
+@pytest.mark.parametrize("number", ["1.4E+09", "1400000000.0"])
+def test_json_numbers_that_may_have_lost_digits(number: str) -> None:
+    """Scientific notation is rejected as a JSON number, too."""
+    record = '[{"plate": "1", "state": "NY", "summons_number": %s, "amount_due": 1e1}]'
+    assert outcome(record % number) == f"Summons Number: not digits only: '{number}'"
+
+
 def test_written_off() -> None:
     """All six amounts blank: written off, nothing is owed; the due alone is no reason."""
     assert fine(Amount_Due="") == FINE._replace(amount_cents=0, settled=True)

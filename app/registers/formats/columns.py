@@ -29,6 +29,8 @@ class Column:
     required: bool = False
     read_all: Callable[[list[str]], list[Any]] | None = None
     """PERF: reads many texts at once, as `read` would each; raises RowFault if one is faulty."""
+    is_whole: bool = False
+    """A JSON number with a fraction or an exponent rejects the row: it may have lost digits."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 from app.registers.formats.columns import Column, Layout, normalised
 from app.registers.formats.interface import Report, RowFault, RowSkip
 from app.registers.formats.json_stream import Number, Objects
+from app.registers.formats.values import shown
 from app.registers.rows import Row
 
 _PLACES_MAX = 30
@@ -57,11 +58,13 @@ class _Texts:
                 raise RowFault(f"{label}: there twice")
             if type(value) is str:
                 texts[place] = value
-            elif place:
-                texts[place] = text_of(label, value)
-            else:
+            elif not place:
                 # A number may have lost its leading zeros (formats 0.2).
                 raise RowFault(f"{label}: not a JSON string")
+            elif self._columns[place].is_whole and isinstance(value, Number):
+                raise RowFault(f"{label}: not digits only: {shown(value)}")
+            else:
+                texts[place] = text_of(label, value)
         return texts
 
     def _learn(self, members: Iterable[str]) -> None:

@@ -114,7 +114,7 @@ def fine_layout(state: str) -> Layout:
     columns = (
         _column("Plate", str, required=True),
         _column("State", str, required=True),
-        _column("Summons Number", _reference(), required=True),
+        _column("Summons Number", _reference(), required=True, is_whole=True),
         _column("Issue Date", day("Issue Date", _date)),
         _column("Amount Due", remembering(_dollars()), required=True),
         *(_column(label, str) for label in _OTHER_AMOUNTS),
@@ -122,8 +122,10 @@ def fine_layout(state: str) -> Layout:
     return Layout(columns, finish)
 
 
-def _column(label: str, read: Callable[[str], Any], *, required: bool = False) -> Column:
-    return Column(label, frozenset([normalised(label)]), read, required)
+def _column(
+    label: str, read: Callable[[str], Any], *, required: bool = False, is_whole: bool = False
+) -> Column:
+    return Column(label, frozenset([normalised(label)]), read, required, is_whole=is_whole)
 
 
 def _plate(text: str) -> str:

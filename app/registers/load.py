@@ -23,7 +23,7 @@ from app.catalogue import KeptRegister
 from app.database import Engine, SqliteEngine
 from app.errors import OperatorError
 from app.registers.comparison import Outcome, compare
-from app.registers.formats import FORMATS, FileFault, Format, Kind, recognise
+from app.registers.formats import FORMATS, FileFault, Format, Kind, is_empty_array, recognise
 from app.registers.generations import Generations
 from app.registers.history import INTERRUPTED, MERGE, REPLACE, ROLLBACK, History
 from app.registers.lock import alone
@@ -292,6 +292,9 @@ class _Intake:
     def read(self) -> None:
         """Read all files; raises OperatorError, too many rejects among others."""
         for member in self._opened:
+            # Pages of an API's answer are asked for until one has nothing.
+            if self.loaded and is_empty_array(member.head):
+                continue
             if _layout_of(member, self.request) != self.layout:
                 raise FileFault(
                     f"The file is not {self.layout.format.name} of {self.layout.kind} as the "

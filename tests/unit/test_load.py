@@ -191,6 +191,15 @@ class TestKinds:
             world.load_files(*paths, kind=Kind.VEHICLES)
         assert world.load_files(*paths, kind=Kind.POLICIES).kind == "policies"
 
+    @pytest.mark.parametrize("nothing", ["[]", " [\r\n]\n", "\ufeff[ ]"])
+    def test_the_page_after_the_last_is_empty(self, world, nothing):
+        """Pages are asked for until one holds nothing; that one is no fault among the others."""
+        for options in ({}, {"format": "rdw-json"}):
+            pages = files(world, a='[{"kenteken": "A1"}]', b=nothing, c='[{"kenteken": "A2"}]')
+            assert world.load_files(*pages, **options).rows == 2
+        with pytest.raises(OperatorError, match="fits no format"):
+            world.load_files(*files(world, a=nothing))
+
 
 class TestAllOrNothing:
     def test_one_bad_file_among_several_changes_nothing(self, world):

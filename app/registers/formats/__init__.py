@@ -12,6 +12,7 @@ from app.registers.formats.interface import (
     Report,
     RowFault,
 )
+from app.registers.formats.json_stream import is_empty_array
 from app.registers.formats.mid import Mid
 from app.registers.formats.native import NativeCsv, NativeNdjson
 from app.registers.formats.nyc import DEFAULT_STATE, NycCsv, NycJson
@@ -27,6 +28,7 @@ __all__ = [
     "Report",
     "RowFault",
     "formats_of",
+    "is_empty_array",
     "recognise",
 ]
 

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO, cast
 import msgspec
 
 from app.registers.formats.columns import normalised
-from app.registers.formats.interface import Report
+from app.registers.formats.interface import HEAD_BYTES, Report
 from app.registers.formats.json_values import Brackets, Splitter
 from app.registers.formats.lines import (
     BLOCK_BYTES,
@@ -19,6 +19,7 @@ from app.registers.formats.lines import (
 )
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_EMPTY_ARRAY = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\[\s*+\]\s*+")
 _NAME = re.compile(rb'("(?:[^"\\]++|\\.)*+")\s*+(:?)|[{}\[\]]', re.DOTALL)
 
 
@@ -130,6 +131,11 @@ class Objects:
     def _reject_overlong(self, line: int, overlong: Overlong) -> None:
         reason = f"longer than {LINE_BYTES_MAX} bytes"
         self._report.reject(line, reason, _decoded_text(overlong.start))
+
+
+def is_empty_array(head: bytes) -> bool:
+    """Tell whether a file, by its head, is an array of nothing: the page after an API's last."""
+    return _EMPTY_ARRAY.fullmatch(head) is not None and len(head) < HEAD_BYTES
 
 
 def line_member_names(head: bytes) -> frozenset[str]:

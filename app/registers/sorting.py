@@ -9,6 +9,7 @@ import os
 import tempfile
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain, islice
 from operator import eq, itemgetter
 from pathlib import Path
@@ -116,7 +117,8 @@ class Runs:
     def close(self) -> None:
         """Give up the files."""
         for file in self._files:
-            file.close()
+            with suppress(OSError):  # On a full disk: what waits to be written is not wanted.
+                file.close()
 
 
 def write_run(changes: Sequence[Columns], file: BinaryIO) -> None:

@@ -51,9 +51,11 @@ _COLUMNS = (
     "started_at",
     "seconds",
     "loaded_by",
+    "checksum",
     "reason",
 )
-_MEMBERS = ("format", "checksum")
+_MEMBERS = ("format",)
+_CHECKSUM_DIGITS_SHOWN = 12
 
 
 def add_commands(commands: Commands) -> None:
@@ -89,7 +91,11 @@ def add_commands(commands: Commands) -> None:
         action="store_true",
         help=f"let replace take more than {SHRINK_MAX_PERCENT} %% of the rows away",
     )
-    command.add_argument("--dry-run", action="store_true", help="only tell what would happen")
+    command.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="only tell what would happen",
+    )
     command.add_argument("--rejects", type=Path, metavar="FILE", help="where rejected rows go")
     command.add_argument(
         "--max-rejects",
@@ -166,6 +172,9 @@ def _list(args: argparse.Namespace) -> None:
     with opened_database() as engine:
         interrupted = find_interrupted(engine)
         loads = [_members(each, interrupted) for each in list_loads(engine, args.register)]
+    if not args.json:
+        # The first digits tell files apart, and leave room for the rest.
+        loads = [each | {"checksum": _shortened(each["checksum"])} for each in loads]
     print_items(args, loads, _COLUMNS)
 
 
@@ -221,6 +230,10 @@ def _members(each: RegisterLoad, interrupted: set[int]) -> dict[str, object]:
     }
     plain = {name: getattr(each, name) for name in (*_COLUMNS, *_MEMBERS) if name not in others}
     return {name: (plain | others)[name] for name in dict.fromkeys((*_COLUMNS, *_MEMBERS, *others))}
+
+
+def _shortened(checksum: object) -> str | None:
+    return str(checksum)[:_CHECKSUM_DIGITS_SHOWN] if checksum else None
 
 
 def _register_name(text: str) -> str:

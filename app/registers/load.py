@@ -104,9 +104,10 @@ def load(engine: Engine, state_dir: Path, request: LoadRequest, show: Show) -> L
 
 
 def _tried(engine: Engine, history: History, intake: "_Intake") -> LoadResult:
-    """Find out how a load would end; nothing is written that outlives this process."""
+    """Find out how a load would end; nothing is written but the rejects, if told where to."""
     counts = _Counts()
     history.generations.require_room()
+    intake.rejects.path = intake.request.rejects
     with intake.rejects:
         intake.read()
     with _opened_current(engine, history, intake.kind, counts) as current:
@@ -114,7 +115,7 @@ def _tried(engine: Engine, history: History, intake: "_Intake") -> LoadResult:
             pass
     if intake.request.mode == REPLACE:
         _require_no_shrink(intake, counts)
-    return intake.result(history.register, counts, None)
+    return intake.result(history.register, counts)
 
 
 def _loaded(engine: Engine, history: History, intake: "_Intake", state_dir: Path) -> LoadResult:
@@ -147,7 +148,7 @@ def _loaded(engine: Engine, history: History, intake: "_Intake", state_dir: Path
             history.finish(load_id, intake.kind, counts.held, intake.columns(counts))
         with suppress(OSError, peewee.PeeweeException):  # The next load removes it as well.
             history.generations.remove_unused()
-    result = intake.result(history.register, counts, intake.rejects)
+    result = intake.result(history.register, counts)
     _log.info(
         "%s: done in %.1f s, rows %d, loaded %d, changed %d, rejected %d, skipped %d, held %d",
         what,
@@ -251,10 +252,10 @@ def drop_register(engine: Engine, name: str) -> None:
 
     Raises OperatorError if there is none of that name, or a load of it is running.
     """
+    generations = Generations(engine, name)
+    if generations.find_current() is None:
+        raise OperatorError(f"there is no register {name}")
     with alone(engine, name):
-        generations = Generations(engine, name)
-        if generations.find_current() is None:
-            raise OperatorError(f"there is no register {name}")
         generations.remove_all()
 
 
@@ -331,7 +332,7 @@ class _Intake:
             "checksum": self._checksum.hexdigest(),
         }
 
-    def result(self, register: str, counts: "_Counts", rejects: RejectsFile | None) -> LoadResult:
+    def result(self, register: str, counts: "_Counts") -> LoadResult:
         """Return how the load ended."""
         return LoadResult(
             register=register,
@@ -341,7 +342,7 @@ class _Intake:
             dry_run=self.request.dry_run,
             held_before=counts.held_before,
             held=counts.held,
-            rejects=str(rejects.path) if rejects and rejects.rejected else None,
+            rejects=str(self.rejects.path) if self.rejects.path and self.rejects.rejected else None,
             notes=self.rejects.notes,
             **self.columns(counts),
         )

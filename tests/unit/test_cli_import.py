@@ -94,6 +94,20 @@ def test_rejects_go_where_they_are_told(cli):
     assert rejects.stat().st_mode & 0o777 == 0o600
 
 
+def test_a_dry_run_writes_rejects_where_it_is_told(cli):
+    """Why rows would be rejected can be seen before anything is loaded."""
+    file, rejects = cli.file("vehicles.csv", *NINE_GOOD_ONE_BAD), cli.directory / "out.csv"
+    refusal = cli.refusal("import", file, "--dry-run", "--rejects", rejects)
+    assert (
+        f"1 of 10 records were rejected, more than 1%; nothing was loaded; see {rejects}" in refusal
+    )
+    words = ("import", file, "--dry-run", "--max-rejects", "1")
+    assert cli.json(*words, "--rejects", rejects)["rejects"] == str(rejects)
+    assert "no registration" in rejects.read_text()
+    assert cli.json(*words)["rejects"] is None
+    assert cli.json("imports", "list") == []
+
+
 def test_rejects_go_into_the_state_directory_unless_told(cli):
     """The default is `rejects/` below it, named after register and load (D37)."""
     file = cli.file("vehicles.csv", *NINE_GOOD_ONE_BAD)

@@ -56,6 +56,16 @@ def test_a_load_is_remembered(cli):
     assert line["started_at"] <= line["finished_at"]
 
 
+def test_people_see_the_beginning_of_the_checksum(cli):
+    """In a table; what was never read to its end has none."""
+    load(cli)
+    cli.refusal("import", cli.file("b.csv", HEADER, '"'))
+    checksum = sha256((cli.directory / "vehicles.csv").read_bytes()).hexdigest()
+    heading, failed, done = cli.run("imports", "list").stdout.splitlines()
+    at = heading.index("checksum")
+    assert (failed[at:].split()[0], done[at:].split()[0]) == ("-", checksum[:12])
+
+
 def test_loads_are_listed_the_latest_first(cli):
     """The list is of all registers, or of the one that is named."""
     for register in ("native", "fleet"):
@@ -133,5 +143,7 @@ def test_a_register_is_dropped(cli):
 def test_an_unknown_register_is_not_dropped(cli, register):
     """The refusal names it, and the others stay."""
     load(cli)
+    before = sorted(cli.directory.iterdir())
     assert f"there is no register {register}" in cli.refusal("imports", "drop", register)
+    assert sorted(cli.directory.iterdir()) == before
     assert load(cli)["changed"] == 0

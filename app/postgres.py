@@ -95,8 +95,15 @@ class PostgresEngine(peewee.PostgresqlDatabase):
         return super().execute_sql(sql, params)
 
     def rollback(self) -> None:
-        """Roll back, unless the connection was lost: why must not be lost as well."""
-        if not self._is_lost():
+        """Roll back, unless the connection was lost: why must not be lost as well.
+
+        Where Ctrl-C came in the midst of a statement, the connection takes no other: it is closed.
+        """
+        if self._is_lost():
+            return
+        if self.connection().info.transaction_status.name == "ACTIVE":
+            self.connection().close()
+        else:
             super().rollback()
 
     def _is_lost(self) -> bool:

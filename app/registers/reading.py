@@ -13,6 +13,7 @@ import os
 import signal
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import islice
 from typing import Any, BinaryIO, NamedTuple, NoReturn, cast
 
@@ -200,8 +201,10 @@ class _Child:
     def end(self) -> None:
         """Make an end of it if it still runs."""
         if self._process_id:
-            os.kill(self._process_id, signal.SIGKILL)
-            os.waitpid(self._process_id, 0)
+            # Ctrl-C can come when it has been waited for, before that is noted.
+            with suppress(ProcessLookupError, ChildProcessError):
+                os.kill(self._process_id, signal.SIGKILL)
+                os.waitpid(self._process_id, 0)
         self.file.close()
 
     def _work(self, format_: Format, kind: Kind, header: bytes, runs: Runs) -> NoReturn:

@@ -177,6 +177,22 @@ class TestLostConnection:
                 operator.execute("ALTER TABLE plan DROP COLUMN further")
 
 
+def interrupt(engine: PostgresEngine) -> None:
+    """Press Ctrl-C in a transaction, while the server is at work on a statement."""
+    with engine.atomic():
+        Account.update(name="carol").where(Account.name == "bob").execute(engine)
+        engine.connection().pgconn.send_query(b"SELECT pg_sleep(60)")
+        raise KeyboardInterrupt
+
+
+@ON_POSTGRES
+def test_an_interruption_in_the_midst_of_a_statement_stays_one(world):
+    """It is not covered by what the busy connection says to the rollback; nothing was written."""
+    with pytest.raises(KeyboardInterrupt):
+        interrupt(world.engine)
+    assert {account.name for account in Account.select().execute(world.engine)} == {"alice", "bob"}
+
+
 @ON_POSTGRES
 def test_a_read_only_server_does_not_stick(world, alice, caplog):
     """A former primary is left: 503, and the next request connects anew (D45)."""

@@ -117,6 +117,15 @@ def test_broken_lines() -> None:
         assert read(text) == ([{"id": 0}, {"id": 2}], [(2, "not a JSON object")])
 
 
+def test_broken_line_after_one_longer_than_a_block() -> None:
+    """Lines are lines, though the first is hundreds of kilobytes; an object over lines is none."""
+    long = {"id": 0, "tests": ["x" * 1000] * 600}
+    text = f'{json.dumps(long)}\n{{"id"\n{{"id": 2}}\n'
+    assert read(text) == ([long, {"id": 2}], [(2, "not a JSON object")])
+    with pytest.raises(FileFault, match="broken at line 606"):
+        read(json.dumps(long, indent=0) + '\n{"id" 1}\n{"id": 2}\n')
+
+
 @pytest.mark.parametrize(
     ("text", "fault"),
     [

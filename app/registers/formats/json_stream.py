@@ -71,6 +71,11 @@ class Objects:
         if self._only_lines:
             return self._of_lines(self._stream)
         start = self._stream.read(BLOCK_BYTES).removeprefix(_BYTE_ORDER_MARK)
+        # One record can be longer than a block: where its line ends, tells the shape (formats 2).
+        while b"\n" not in start.lstrip() and len(start) <= LINE_BYTES_MAX:
+            if not (block := self._stream.read(BLOCK_BYTES)):
+                break
+            start += block
         if _is_ndjson(start):
             return self._of_lines(cast(BinaryIO, _Rejoined(start, self._stream)))
         return self._of_values(Splitter(start, self._stream))

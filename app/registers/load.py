@@ -23,7 +23,15 @@ from app.catalogue import KeptRegister
 from app.database import Engine, SqliteEngine
 from app.errors import OperatorError
 from app.registers.comparison import Outcome, compare
-from app.registers.formats import FORMATS, FileFault, Format, Kind, is_empty_array, recognise
+from app.registers.formats import (
+    FORMATS,
+    FileFault,
+    Format,
+    Kind,
+    advice,
+    is_empty_array,
+    recognise,
+)
 from app.registers.generations import Generations
 from app.registers.history import INTERRUPTED, MERGE, REPLACE, ROLLBACK, History
 from app.registers.lock import alone
@@ -469,8 +477,8 @@ def _layout_of(member: Member, request: LoadRequest) -> _Layout:
         seen = format_.recognise(member.head)
     kind = seen or request.kind
     if kind is None:
-        looked_for = format_.looked_for
-        raise FileFault(f"The file is no {format_.name}: looked for {looked_for}.", member.name)
+        looked_for = f"looked for {format_.looked_for}.{advice(member.head)}"
+        raise FileFault(f"The file is no {format_.name}: {looked_for}", member.name)
     if request.kind is not None and kind != request.kind:
         # Read as another kind, its rows would blank what the register holds.
         raise FileFault(f"The file holds {kind}, not {request.kind}.", member.name)

@@ -191,6 +191,12 @@ class TestKinds:
             world.load_files(*paths, kind=Kind.VEHICLES)
         assert world.load_files(*paths, kind=Kind.POLICIES).kind == "policies"
 
+    def test_utf_16_is_told_of_a_named_format(self, world):
+        """Who names the format is told, too, why the file does not look like it."""
+        paths = files(world, a="Kenteken\nA1\n".encode("utf-16"))
+        with pytest.raises(OperatorError, match=r"no rdw-csv: looked for .* UTF-16"):
+            world.load_files(*paths, format="rdw-csv")
+
     @pytest.mark.parametrize("nothing", ["[]", " [\r\n]\n", "\ufeff[ ]"])
     def test_the_page_after_the_last_is_empty(self, world, nothing):
         """Pages are asked for until one holds nothing; that one is no fault among the others."""

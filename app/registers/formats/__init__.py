@@ -27,6 +27,7 @@ __all__ = [
     "Kind",
     "Report",
     "RowFault",
+    "advice",
     "formats_of",
     "is_empty_array",
     "recognise",
@@ -63,9 +64,10 @@ def recognise(head: bytes, formats: Mapping[str, Format] = FORMATS) -> tuple[For
         if kind is not None:
             return each, kind
     looked_for = "; ".join(f"{each.name}, {each.looked_for}" for each in formats.values())
-    raise FileFault(f"The file fits no format. Looked for: {looked_for}.{_hint(head)}")
+    raise FileFault(f"The file fits no format. Looked for: {looked_for}.{advice(head)}")
 
 
-def _hint(head: bytes) -> str:
+def advice(head: bytes) -> str:
+    """Return a sentence on what to do about a file that does not fit, or nothing."""
     is_utf16 = head.startswith((b"\xff\xfe", b"\xfe\xff"))
     return " It begins like UTF-16; save it as UTF-8." if is_utf16 else ""

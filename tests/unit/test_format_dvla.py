@@ -112,3 +112,14 @@ def test_stored_values() -> None:
     assert answer(make=["FORD"]) == "make: a JSON object or array"
     assert answer(colour="RED\0") == "colour: holds a control character"
     assert answer(fuelType=["x\0"], wheelplan="x" * 200) == VehicleRow("AB1")
+
+
+def test_each_answer_a_file_of_its_own(world) -> None:
+    """A file that is an error body is one reject among the answers, be it the first."""
+    paths = [world.directory / f"{name}.json" for name in "abcd"]
+    paths[0].write_text('{"errors": [{"status": "404", "title": "Vehicle Not Found"}]}')
+    paths[1].write_text('{"registrationNumber": "AA1"}')
+    paths[2].write_text('{"message": "Too Many Requests"}')
+    paths[3].write_text('{"registrationNumber": "AA2"}')
+    result = world.load_files(*paths)
+    assert (result.register, result.loaded, result.rejected) == ("dvla", 2, 2)

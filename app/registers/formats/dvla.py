@@ -14,6 +14,7 @@ from app.registers.formats.values import day, known_word, registration, text, ye
 from app.registers.rows import Row, VehicleRow
 
 _KEY = "registrationNumber"
+_ERROR_BODY = frozenset({"errors", "message"})
 _TAX_STATUSES = {
     "taxed": "taxed",
     "untaxed": "untaxed",
@@ -30,8 +31,13 @@ class Dvla:
     looked_for = f"JSON objects with the member {_KEY}"
 
     def recognise(self, head: bytes) -> Kind | None:
-        """Return vehicles if there is a member registrationNumber."""
-        return Kind.VEHICLES if normalised(_KEY) in member_names(head) else None
+        """Return vehicles if there is a member registrationNumber, or nothing but error bodies.
+
+        Where each answer is a file of its own, some of the files are errors.
+        """
+        names = member_names(head)
+        is_ours = normalised(_KEY) in names or (names and names <= _ERROR_BODY)
+        return Kind.VEHICLES if is_ours else None
 
     def is_snapshot(self, head: bytes) -> bool:
         """A collection may be all that the operator has asked for."""

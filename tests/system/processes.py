@@ -30,9 +30,9 @@ _DEADLINE_SECONDS = 30
 _PAUSE_SECONDS = 0.01
 _NUMBERS = count(1)
 # On loopback, before a throw-away certificate, there is nobody to tell apart.
-_TLS = ssl.create_default_context()
-_TLS.check_hostname = False
-_TLS.verify_mode = ssl.CERT_NONE
+TLS = ssl.create_default_context()
+TLS.check_hostname = False
+TLS.verify_mode = ssl.CERT_NONE
 
 _T = TypeVar("_T")
 
@@ -102,7 +102,7 @@ def connected(bind: str) -> socket.socket:
     """Return a connection to `ADDRESS:PORT`, `tls:ADDRESS:PORT` or `unix:/PATH`."""
     if bind.startswith("tls:"):
         plain = connected(bind.removeprefix("tls:"))
-        return _TLS.wrap_socket(plain, server_hostname="localhost")
+        return TLS.wrap_socket(plain, server_hostname="localhost")
     if bind.startswith("unix:"):
         connection = socket.socket(socket.AF_UNIX)
         connection.settimeout(_DEADLINE_SECONDS)

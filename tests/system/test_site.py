@@ -3,17 +3,21 @@
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
+import time
+from contextlib import ExitStack, suppress
 from http import HTTPStatus
 from pathlib import Path
 
 import pytest
 
-from tests.system.processes import connected, free_port, read_answer, send
+from tests.system.processes import TLS, Answer, connected, free_port, read_answer, send, until
 from tests.system.site import SITE, behind_site, command_with_site
 
 TOOLS = Path(sys.executable).parent
+CONNECTIONS_MAX = 64
 # As RFC 9110 names them; Python took these names over with 3.13.
 TITLES = {413: "Content Too Large", 414: "URI Too Long"}
 
@@ -127,6 +131,59 @@ def test_metrics_need_no_key_on_this_host(site):
     """Prometheus beside nginx counts as local; a stranger's address cannot be pretended."""
     assert send(site, "GET", "/metrics").status == 200
     assert send(site, "GET", "/metrics", headers={"X-Real-IP": "192.0.2.1"}).status == 200
+
+
+def test_metrics_are_for_this_host_only(alone):
+    """Whoever comes from another address than 127.0.0.1 is refused, with or without a key."""
+    host, _, port = alone.removeprefix("tls:").rpartition(":")
+    other = socket.create_connection((host, int(port)), source_address=("127.0.0.2", 0))
+    with TLS.wrap_socket(other, server_hostname="localhost") as connection:
+        connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        require_problem(read_answer(connection), 403, "forbidden")
+
+
+def test_no_body_is_written_to_a_file(site, served, world):
+    """Where nginx would put files there is nothing: the longest bulk goes through memory."""
+    for folder in ("body", "proxy"):
+        (world.directory / folder).rmdir()
+    plates = {"registrations": ["AB12CDE"] * 1_000, "padding": "x" * 1_000_000}
+    key = {"X-API-Key": served.key, "Content-Type": "application/json"}
+    answer = send(site, "POST", "/v1/vehicle/bulk-insurance", body=json.dumps(plates), headers=key)
+    assert answer.json()["processed"] == 1_000
+
+
+def test_an_address_has_so_many_connections(alone):
+    """What goes beyond is told to come again, before anything of it is read."""
+    answer = until(lambda: beyond_connections(alone), "nginx to refuse a connection")
+    require_problem(answer, 429, "too_many_connections")
+    assert answer.headers["Retry-After"] == "1"
+
+
+def beyond_connections(bind: str) -> Answer | None:
+    """The answer to one request more than an address may have, if it is 429.
+
+    On a busy machine the first of them may have been too slow by then.
+    """
+    begun = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"
+    with ExitStack() as open_ones:
+        for _ in range(CONNECTIONS_MAX):
+            open_ones.enter_context(connected(bind)).sendall(begun)
+        answer = send(bind, "GET", "/")
+    return answer if answer.status == 429 else None
+
+
+@pytest.mark.system_long
+@pytest.mark.parametrize(
+    "begun", [b"GET / HT", b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{"]
+)
+def test_a_slow_client_is_let_go(alone, begun):
+    """Ten seconds without a byte, in the head or in the body, are the end."""
+    with connected(alone) as connection:
+        connection.sendall(begun)
+        started = time.monotonic()
+        with suppress(ConnectionResetError):
+            assert connection.recv(1) == b""
+    assert 8 < time.monotonic() - started < 20
 
 
 def test_logs_hold_no_registration_and_no_key(site, served, world):

@@ -13,13 +13,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.processes import TLS, Answer, connected, free_port, read_answer, send, until
+from tests.system.processes import TLS, connected, free_port, read_answer, send, until
 from tests.system.site import SITE, behind_site, command_with_site
 
 TOOLS = Path(sys.executable).parent
 CONNECTIONS_MAX = 64
 # As RFC 9110 names them; Python took these names over with 3.13.
 TITLES = {413: "Content Too Large", 414: "URI Too Long"}
+
+
+@pytest.fixture
+def served(serve, socket_directory):
+    """A server on a Unix socket, as installed; one request a minute without a key."""
+    return serve(bind=f"unix:{socket_directory}/socket", anonymous_limit=1)
 
 
 @pytest.fixture
@@ -133,6 +139,16 @@ def test_metrics_need_no_key_on_this_host(site):
     assert send(site, "GET", "/metrics", headers={"X-Real-IP": "192.0.2.1"}).status == 200
 
 
+def test_a_client_cannot_choose_its_address(site):
+    """Whatever headers say, guesses at keys from one connection's end share a bucket (D10)."""
+    claims = [
+        {"X-Real-IP": f"192.0.2.{number}", "X-Forwarded-For": f"192.0.2.{number}"}
+        for number in range(2)
+    ]
+    statuses = [send(site, "GET", "/api/domains", headers=claim).status for claim in claims]
+    assert statuses == [401, 429]
+
+
 def test_metrics_are_for_this_host_only(alone):
     """Whoever comes from another address than 127.0.0.1 is refused, with or without a key."""
     host, _, port = alone.removeprefix("tls:").rpartition(":")
@@ -159,7 +175,7 @@ def test_an_address_has_so_many_connections(alone):
     assert answer.headers["Retry-After"] == "1"
 
 
-def beyond_connections(bind: str) -> Answer | None:
+def beyond_connections(bind):
     """The answer to one request more than an address may have, if it is 429.
 
     On a busy machine the first of them may have been too slow by then.

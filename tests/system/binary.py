@@ -28,7 +28,7 @@ def copy_tree(target: Path, source: Path = ROOT) -> Path:
 
 
 def tree_of_commit(target: Path, commit: str) -> Path:
-    """Take what a binary is built from out of the history; skips where that is not there."""
+    """Take what a binary is built from out of the history; skips the test if it is not there."""
     words = ["git", "-C", str(ROOT), "archive", "--format=tar", commit, *_PARTS]
     archived = subprocess.run(words, capture_output=True, check=False)
     if archived.returncode:

@@ -1,0 +1,95 @@
+"""A small Debian with a systemd of its own, in namespaces: what an operator installs on."""
+
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+from tests.system.processes import ROOT, descendants, until
+
+SUITE = "bookworm"
+PACKAGES = "systemd-sysv,nginx-light,curl,sudo"
+_NEEDED = ("debootstrap", "unshare", "nsenter")
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_BOOT = Path(__file__).parent / "boot.sh"
+
+
+def debian_root() -> Path:
+    """Return a minimal Debian, without Python; it is made once, below `build/`.
+
+    Skips the test where that cannot be.
+    """
+    root = ROOT / "build" / f"debian-{SUITE}"
+    if os.geteuid() != 0:
+        pytest.skip("only root can make a Debian root directory and start it")
+    missing = [program for program in _NEEDED if shutil.which(program) is None]
+    if missing:
+        pytest.skip(f"{', '.join(missing)} is not on this machine")
+    if not root.exists():
+        new = root.with_name(f"{root.name}.new")
+        shutil.rmtree(new, ignore_errors=True)
+        words = ["--variant=minbase", f"--include={PACKAGES}", SUITE, str(new)]
+        made = subprocess.run(["debootstrap", *words], capture_output=True, text=True, check=False)
+        if made.returncode:
+            pytest.skip(f"debootstrap cannot make a root directory: {made.stdout[-200:]}")
+        new.rename(root)
+    return root
+
+
+class Machine:
+    """A running machine; `with` ends it, and all that runs in it."""
+
+    def __init__(self, directory: Path) -> None:
+        self._boot = subprocess.Popen([_BOOT, debian_root(), directory], start_new_session=True)
+        self._init: int | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self._init = until(self._found_init, "systemd to start")
+            until(self._is_up, "systemd to have started all")
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        if self._init:
+            os.kill(self._init, signal.SIGKILL)
+        self._boot.wait(30)
+
+    def run(self, command: str, *, seconds: int = 300) -> subprocess.CompletedProcess[str]:
+        """Run a shell command as root in its home directory, whatever comes of it."""
+        entered = ["nsenter", "--target", str(self._init), "--all", "--"]
+        return subprocess.run(
+            [*entered, "env", "-i", f"PATH={_PATH}", "HOME=/root", "sh", "-c", f"cd\n{command}"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+        )
+
+    def do(self, command: str) -> str:
+        """Run a shell command that must succeed, and return what it prints."""
+        ended = self.run(command)
+        assert ended.returncode == 0, f"{command}\n{ended.stdout}{ended.stderr}"
+        return ended.stdout
+
+    def path(self, name: str) -> Path:
+        """Return where a file of the machine is, seen from outside."""
+        return Path(f"/proc/{self._init}/root/{name.lstrip('/')}")
+
+    def _found_init(self) -> int | None:
+        assert self._boot.poll() is None, "the machine does not start"
+        for pid in descendants(self._boot.pid):
+            if Path(f"/proc/{pid}/comm").read_text() == "systemd\n":
+                return pid
+        return None
+
+    def _is_up(self) -> bool:
+        state = self.run("systemctl is-system-running").stdout.strip()
+        return state in ("running", "degraded")

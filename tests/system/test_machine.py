@@ -1,0 +1,178 @@
+"""A small Debian with systemd, without Python: installing, operating and upgrading as told."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.schema import program_schema
+from tests.system.binary import built, copy_tree
+from tests.system.conftest import NEXT_MIGRATION
+from tests.system.creators import Creators
+from tests.system.machine import Machine
+from tests.system.nginx import make_certificate
+from tests.system.processes import ROOT
+from tests.system.site import behind_site
+
+pytestmark = pytest.mark.system_long
+
+PAGE = (ROOT / "deploy" / "README.md").read_text()
+ENOUGH = 1_000_000
+# So many in ten seconds, unless told otherwise; then systemd closes the socket.
+RESTARTS_ALLOWED = 5
+ASKED = "curl -sS --unix-socket /run/verifyd.sock"
+# The next release brings a schema of its own, and does not serve while this file is there.
+BROKEN = "/var/lib/verifyd/broken"
+REFUSAL = f"""
+
+def prepare_state(config: Config) -> None:
+    if Path("{BROKEN}").exists():
+        raise SystemExit("broken")
+    _prepare_state(config)
+"""
+
+
+@pytest.fixture(scope="module")
+def binary(tmp_path_factory) -> Path:
+    """The binary of this tree."""
+    return built(copy_tree(tmp_path_factory.mktemp("binary") / "tree"))
+
+
+@pytest.fixture
+def machine(binary, tmp_path, socket_directory) -> Iterator[Machine]:
+    """A machine to which the release was brought: binary, deploy folder, certificate."""
+    with Machine(socket_directory) as machine:
+        bring(machine, binary)
+        make_certificate(tmp_path)
+        shutil.copy(tmp_path / "fullchain.pem", machine.path("/root/fullchain.pem"))
+        shutil.copy(tmp_path / "key.pem", machine.path("/root/privkey.pem"))
+        yield machine
+
+
+@pytest.fixture
+def installed(machine) -> Machine:
+    """A machine on which the service runs."""
+    machine.do("deploy/install.sh --binary verifyd")
+    return machine
+
+
+def bring(machine: Machine, binary: Path, name: str = "verifyd") -> None:
+    """Put a binary and the deploy folder of this tree where root is at home."""
+    home = machine.path("/root")
+    shutil.copytree(ROOT / "deploy", home / "deploy", dirs_exist_ok=True)
+    shutil.copy(binary, home / name)
+    summed = subprocess.run(["sha256sum", name], cwd=home, capture_output=True, check=True)
+    (home / f"{name}.sha256").write_bytes(summed.stdout)
+
+
+def test_the_commands_of_the_page_are_ten_and_work(machine):
+    """From a bare machine to an answer over TLS, as `deploy/README.md` says."""
+    (block,) = re.findall(r"## From a bare machine to TLS.*?```sh\n(.*?)```", PAGE, re.DOTALL)
+    packages, *commands, ask = block.splitlines()
+    assert len(commands) + 2 <= 10
+    assert packages == "sudo apt-get install nginx"  # It is there: the machine has no network.
+    machine.path("/srv/vehicles.csv").write_text("registration,make\nAB12CDE,FORD\n")
+    printed = "".join(machine.do(command) for command in commands)
+    (key,) = re.findall(r"vfd_\w+", printed)
+    answer = machine.do(ask.replace("$KEY", key).replace("HOST", "localhost") + " -k")
+    assert '"make":"FORD"' in answer
+    assert '"code":"unauthorized"' in machine.do("curl -sk https://localhost/nothing")
+    seen = machine.do("cat /proc/[0-9]*/cmdline; cat /var/log/nginx/*; journalctl --no-pager")
+    assert "AB12CDE" not in seen
+    assert key not in seen
+
+
+def test_what_runs_every_night_runs(installed):
+    """In their sandbox, as their user: the backup, and the loading of what lies in drop/."""
+    installed.path("/var/lib/verifyd/drop/a.csv").write_text("registration\nAB12CDE\n")
+    installed.do("touch -d '-5 min' /var/lib/verifyd/drop/a.csv")
+    installed.do("systemctl start verifyd-import verifyd-backup")
+    assert installed.do("ls /var/lib/verifyd/drop") == ""
+    assert '"loaded": 1' in installed.do("verifyd imports list --json")
+    (backup,) = installed.do("ls /var/lib/verifyd/backups").split()
+    installed.do("systemctl stop verifyd.socket verifyd.service")
+    installed.do(f"verifyd restore /var/lib/verifyd/backups/{backup}")
+    installed.do("systemctl start verifyd.socket verifyd.service")
+    assert '"status":"ready"' in installed.do(f"{ASKED} http://localhost/readyz")
+
+
+def test_wrong_settings_are_told_and_heal(installed):
+    """The service waits until they are right, and nobody is refused meanwhile."""
+    settings = installed.path("/etc/verifyd/verifyd.env")
+    right = settings.read_text()
+    settings.write_text(f"{right}VERIFYD_WORKERS=many\n")
+    assert "VERIFYD_WORKERS: must be" in installed.run("verifyd check").stderr
+    installed.do("systemctl restart verifyd")
+    installed.do(f"({ASKED} http://localhost/healthz; echo) >answer 2>&1 &")
+    told = "journalctl -u verifyd | grep -c VERIFYD_WORKERS"
+    installed.do(f"until [ $({told}) -gt {RESTARTS_ALLOWED} ]; do sleep 0.1; done")
+    assert installed.do("systemctl is-active verifyd.socket; cat answer") == "active\n"
+    settings.write_text(right)
+    assert '"status":"ok"' in installed.do("until [ -s answer ]; do sleep 0.1; done; cat answer")
+
+
+def test_the_database_url_is_a_credential(installed):
+    """Taken out of the settings, it is in a file of root's only, and in no list of processes."""
+    url = "sqlite:////var/lib/verifyd/hidden.db"
+    settings = installed.path("/etc/verifyd/verifyd.env")
+    settings.write_text(re.sub("(?m)^VERIFYD_DATABASE_URL=.*\n", "", settings.read_text()))
+    installed.do("install -d -m 700 /etc/credstore")
+    installed.do(f"umask 077; echo {url} >/etc/credstore/verifyd.database_url")
+    installed.do("verifyd migrate; verifyd check; systemctl restart verifyd")
+    installed.do("verifyd check --ready unix:/run/verifyd.sock")
+    assert installed.do("ls -l /proc/[0-9]*/fd | grep hidden.db || true") != ""
+    seen = installed.do("cat /proc/[0-9]*/cmdline; systemctl show verifyd; journalctl")
+    assert "hidden.db" not in seen
+
+
+@pytest.fixture(scope="module")
+def next_binary(tmp_path_factory) -> Path:
+    """The binary of a later release, with a further migration."""
+    tree = copy_tree(tmp_path_factory.mktemp("next") / "tree")
+    schema = program_schema() + 1
+    script = tree / "app" / "migrations" / "main" / f"{schema:04}_further.py"
+    script.write_text(NEXT_MIGRATION.format(schema=schema, then=""))
+    server = tree / "app" / "server.py"
+    text = server.read_text()
+    assert text.count("def prepare_state(") == 1
+    server.write_text(text.replace("def prepare_state(", "def _prepare_state(") + REFUSAL)
+    version = tree / "app" / "version.py"
+    version.write_text(re.sub('VERSION = ".*"', 'VERSION = "99.0.0"', version.read_text()))
+    return built(tree)
+
+
+def test_an_upgrade_and_the_way_back_under_load(installed, next_binary, tmp_path):
+    """A release that does not serve goes back by itself; one that does stays. Nobody notices."""
+    machine = installed
+    limits = f"--requests {ENOUGH} --window 60 --bulk-max 1 --domains-max {ENOUGH}"
+    machine.do(f"verifyd plans set standard {limits}; verifyd accounts create acme")
+    (key,) = re.findall(r"vfd_\w+", machine.do("verifyd keys create acme"))
+    bring(machine, next_binary, "next")
+    socket = machine.path("/run/verifyd.sock")
+    with behind_site(f"unix:{socket}", tmp_path) as site, Creators(site, [key]) as creators:
+        creators.wait_for(8)
+        machine.do(f"touch {BROKEN}")
+        ended = machine.run("deploy/install.sh --binary next")
+        assert ended.returncode == 1
+        assert "the release before serves again" in ended.stderr
+        assert "99.0.0" not in machine.do("verifyd version")
+        assert f'"database": {program_schema() + 1}' in machine.do(
+            "verifyd migrate --status --json"
+        )
+        creators.wait_for(8)
+
+        machine.do(f"rm {BROKEN}")
+        assert "99.0.0 is installed" in machine.do("deploy/install.sh --binary next")
+        assert "99.0.0" in machine.do("verifyd version")
+        creators.wait_for(8)
+
+        machine.do("/opt/verifyd/previous/install.sh")
+        assert "99.0.0" not in machine.do("verifyd version")
+        creators.wait_for(8)
+    assert creators.statuses("POST") == {201}
+    assert creators.statuses("GET") == {200}
+    assert len(machine.do("ls /var/lib/verifyd/backups").split()) == 3
+    assert "replaced" not in machine.do("ls /var/lib/verifyd")

@@ -1,10 +1,11 @@
 """Servers for the tests of real processes, each with a database of its own."""
 
 import shutil
+import socket
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from subprocess import CalledProcessError
 from typing import Any
@@ -74,6 +75,15 @@ def socket_directory() -> Iterator[Path]:
     path = Path(tempfile.mkdtemp(prefix="vfd-"))
     yield path
     shutil.rmtree(path)
+
+
+@pytest.fixture
+def listener(socket_directory: Path) -> Iterator[socket.socket]:
+    """A socket that listens, and is nobody's."""
+    with closing(socket.socket(socket.AF_UNIX)) as listener:
+        listener.bind(str(socket_directory / "socket"))
+        listener.listen(socket.SOMAXCONN)
+        yield listener
 
 
 @pytest.fixture

@@ -1,8 +1,5 @@
 """Restarts under load, as systemd makes them: the socket outlives the service."""
 
-import socket
-from contextlib import closing
-
 import pytest
 
 from app.accounts.administration import set_plan
@@ -12,15 +9,6 @@ from tests.system.site import behind_site
 
 RESTARTS = 30
 ENOUGH = 1_000_000
-
-
-@pytest.fixture
-def listener(socket_directory):
-    """A socket that listens, and is nobody's."""
-    with closing(socket.socket(socket.AF_UNIX)) as listener:
-        listener.bind(str(socket_directory / "socket"))
-        listener.listen(socket.SOMAXCONN)
-        yield listener
 
 
 @pytest.mark.system_long

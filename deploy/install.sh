@@ -187,6 +187,9 @@ go_back() {
 
 [ -n "$root" ] || [ "$(id -u)" -eq 0 ] || fail "only root can install it: sudo $0"
 require_binary
+mkdir -p "$home"
+exec 9>"$home/.lock"
+flock --nonblock 9 || fail "it is being installed already"
 old=$(readlink -e "$home/current" || true)
 lay_out_release
 make_user
@@ -197,8 +200,8 @@ if [ -n "$root" ]; then
     exit 0
 fi
 prepare_data
-point current "$release"
 [ -z "$old" ] || [ "$old" = "$release" ] || point previous "$old"
+point current "$release"
 start "$release" || go_back
 remove_old_releases
 say "$version is installed"

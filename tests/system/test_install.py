@@ -1,5 +1,6 @@
 """What is installed: scripts and units hold what their linters ask, a tree is laid out as told."""
 
+import fcntl
 import hashlib
 import re
 import shutil
@@ -201,6 +202,29 @@ def test_a_binary_that_does_not_run_is_refused(tree, text):
     assert ended.returncode == 1
     assert "does not run here: it needs glibc" in ended.stderr
     assert tree.files() == {}
+
+
+def test_two_at_once_are_one_after_the_other(tree):
+    """The second is told, and has changed nothing."""
+    tree.install()
+    before = tree.files()
+    tree.change("verifyd.env.example")
+    with (tree.root / "opt/verifyd/.lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        ended = tree.run()
+    assert (ended.returncode, tree.files()) == (1, before)
+    assert "it is being installed already" in ended.stderr
+
+
+def test_one_that_was_killed_is_run_again(tree):
+    """What it had begun to lay out is made anew, and all is as if it had not been killed."""
+    tree.install()
+    before = tree.files()
+    (release,) = (tree.root / "opt/verifyd/releases").iterdir()
+    release.rename(release.with_name(f"{release.name}.new"))
+    (release.with_name(f"{release.name}.new") / "verifyd").unlink()
+    tree.install()
+    assert tree.files() == before
 
 
 def test_words_it_does_not_know_are_a_usage_error(tree):

@@ -86,12 +86,17 @@ def test_the_commands_of_the_page_are_ten_and_work(machine):
 
 
 def test_what_runs_every_night_runs(installed):
-    """In their sandbox, as their user: the backup, and the loading of what lies in drop/."""
+    """In their sandbox, as their user: the backup, and the loading of what lies in drop/.
+
+    Nothing of it is for others to read.
+    """
     installed.path("/var/lib/verifyd/drop/a.csv").write_text("registration\nAB12CDE\n")
     installed.do("touch -d '-5 min' /var/lib/verifyd/drop/a.csv")
     installed.do("systemctl start verifyd-import verifyd-backup")
     assert installed.do("ls /var/lib/verifyd/drop") == ""
     assert '"loaded": 1' in installed.do("verifyd imports list --json")
+    readable = "find /etc/verifyd /var/lib/verifyd /run/verifyd ! -type l -perm /o=rwx"
+    assert installed.do(readable) == ""
     (backup,) = installed.do("ls /var/lib/verifyd/backups").split()
     installed.do("systemctl stop verifyd.socket verifyd.service")
     installed.do(f"verifyd restore /var/lib/verifyd/backups/{backup}")

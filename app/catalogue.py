@@ -95,8 +95,13 @@ def attach(engine: Engine, registers: tuple[RegisterRef, ...]) -> None:
         engine.attach_only(_files(engine.path, registers))
 
 
-def find_unreadable(engine: Engine, registers: tuple[RegisterRef, ...]) -> RegisterRef | None:
-    """Return the first register that look-ups cannot read, None if they can read all of them."""
+def find_unreadable(engine: Engine) -> RegisterRef | None:
+    """Return the first register that look-ups cannot read, None if they can read all of them.
+
+    Raises peewee.PeeweeException if the database itself cannot be read.
+    """
+    state: str | None = state_expression().scalar(engine)
+    registers = in_precedence(state or "", ())
     if _can_read(engine, registers):
         return None
     return next((ref for ref in registers if not _can_read(engine, (ref,))), None)

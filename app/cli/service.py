@@ -6,6 +6,7 @@ from pathlib import Path
 
 import peewee
 
+from app.catalogue import find_unreadable
 from app.cli.output import print_item
 from app.cli.parser import Commands, add_command
 from app.cli.readiness import unreadiness
@@ -64,10 +65,16 @@ def _faults(config: Config) -> list[str]:
     try:
         with opened_database(config, check_schema=False) as engine:
             found = versions(engine)
-        refusal = found.refusal()
+            refusal = found.refusal()
+            missing = None if refusal else find_unreadable(engine)
         # `serve` migrates an older database by itself (D39).
         if refusal and not (found.can_migrate and found.database):
             raise OperatorError(refusal)
+        if missing:
+            raise OperatorError(
+                f"the register {missing.name} cannot be read: "
+                "restore it, or drop it and load it again"
+            )
     except (OperatorError, peewee.PeeweeException) as error:
         faults.append(f"{SETTINGS['database_url'].variable}: {error}")
     database = sqlite_path(config.database_url)

@@ -7,7 +7,7 @@ import peewee
 
 from app import clock
 from app.accounts.authentication import Authenticator
-from app.catalogue import find_unreadable, in_precedence, state_expression
+from app.catalogue import find_unreadable
 from app.config import Config
 from app.database import Engine, drop_connection
 from app.errors import Problem
@@ -72,8 +72,7 @@ class Readiness:
     on_head = on_get
 
     def _require_registers(self, may_see_details: bool) -> None:
-        state: str | None = state_expression().scalar(self._engine)
-        missing = find_unreadable(self._engine, in_precedence(state or "", ()))
+        missing = find_unreadable(self._engine)
         if missing is not None:
             detail = "A register cannot be read."
             if may_see_details:

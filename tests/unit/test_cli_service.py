@@ -125,6 +125,17 @@ def test_check_prints_one_document(cli, monkeypatch):
     assert json.loads(ended.stdout) == {"ok": False, "faults": ["VERIFYD_COLOUR: no such setting"]}
 
 
+def test_check_looks_at_the_registers(cli):
+    """One whose file is gone would make every look-up 503."""
+    cli.json("import", cli.file("a.csv", "registration,make", "AB12CDE,FORD"))
+    (file,) = cli.directory.glob("*.register_native.*.db")
+    file.unlink()
+    assert cli.refusal("check") == (
+        "VERIFYD_DATABASE_URL: the register native cannot be read: restore it, or drop it and "
+        "load it again\n"
+    )
+
+
 def test_check_looks_at_more_than_texts(bare_cli, monkeypatch):
     """A missing database, state and socket directories of no use: all three are told at once."""
     (bare_cli.directory / "file").write_text("")

@@ -10,19 +10,15 @@ import pytest
 from tests.system.processes import ROOT
 
 _TOOLS = ROOT / ".venv-binary" / "bin"
-_PARTS = ("app", "deploy", "setup.cfg", "pyproject.toml")
+_PARTS = ("app", "deploy/binary")
 _LEFT_OUT = shutil.ignore_patterns("__pycache__")
 _COMMIT = f"{'0' * 40} 1795262219\n"
 
 
 def copy_tree(target: Path, source: Path = ROOT) -> Path:
     """Copy what a binary is built from, of a commit that is not known."""
-    target.mkdir()
     for part in _PARTS:
-        if (source / part).is_dir():
-            shutil.copytree(source / part, target / part, ignore=_LEFT_OUT)
-        else:
-            shutil.copy2(source / part, target / part)
+        shutil.copytree(source / part, target / part, ignore=_LEFT_OUT)
     (target / "app" / "commit.txt").write_text(_COMMIT)
     return target
 

@@ -27,6 +27,8 @@ GUNICORN = (sys.executable, "-m", "gunicorn", "-c", "python:app.server", "app.ma
 # What is open as 0 becomes the first socket that systemd would hand over.
 _ACTIVATED = ("sh", "-c", 'LISTEN_FDS=1 LISTEN_PID=$$ exec "$@" 3<&0 0</dev/null', "sh")
 _DEADLINE_SECONDS = 30
+# Longer than nginx waits for an answer: what fails is then told by it.
+_ANSWER_SECONDS = 70
 _PAUSE_SECONDS = 0.01
 _NUMBERS = count(1)
 # On loopback, before a throw-away certificate, there is nobody to tell apart.
@@ -105,7 +107,7 @@ def connected(bind: str) -> socket.socket:
         return TLS.wrap_socket(plain, server_hostname="localhost")
     if bind.startswith("unix:"):
         connection = socket.socket(socket.AF_UNIX)
-        connection.settimeout(_DEADLINE_SECONDS)
+        connection.settimeout(_ANSWER_SECONDS)
         try:
             connection.connect(bind.removeprefix("unix:"))
         except OSError:
@@ -113,7 +115,7 @@ def connected(bind: str) -> socket.socket:
             raise
         return connection
     host, _, port = bind.rpartition(":")
-    return socket.create_connection((host, int(port)), timeout=_DEADLINE_SECONDS)
+    return socket.create_connection((host, int(port)), timeout=_ANSWER_SECONDS)
 
 
 def send(

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-_SAMPLED_EVERY_SECONDS = 0.1
+_SAMPLED_EVERY_SECONDS = 0.25
 
 
 class Cost(NamedTuple):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.processes import ROOT
+from tests.system.processes import KEPT, ROOT
 
 _TOOLS = ROOT / ".venv-binary" / "bin"
 _PARTS = ("app", "deploy/binary")
@@ -35,7 +35,7 @@ def tree_of_commit(target: Path, commit: str) -> Path:
 
 
 def built(tree: Path) -> Path:
-    """Return the binary of a tree; the same tree is built once, below `build/`.
+    """Return the binary of a tree; the same tree is built once.
 
     Skips the test where the environment for it is not there.
     """
@@ -45,7 +45,7 @@ def built(tree: Path) -> Path:
     digest = hashlib.sha256()
     for path in files:
         digest.update(f"{path.relative_to(tree)}\n".encode() + path.read_bytes())
-    binary = ROOT / "build" / "binaries" / digest.hexdigest()[:16] / "verifyd"
+    binary = KEPT / "binaries" / digest.hexdigest()[:16] / "verifyd"
     if not binary.exists():
         words = [tree / "deploy" / "binary" / "build.sh", _TOOLS]
         made = subprocess.run(words, capture_output=True, text=True, check=False)

@@ -9,7 +9,7 @@ from typing import Self
 
 import pytest
 
-from tests.system.processes import ROOT, descendants, until
+from tests.system.processes import KEPT, descendants, until
 
 SUITE = "bookworm"
 PACKAGES = "systemd-sysv,nginx-light,curl,sudo"
@@ -19,17 +19,18 @@ _BOOT = Path(__file__).parent / "boot.sh"
 
 
 def debian_root() -> Path:
-    """Return a minimal Debian, without Python; it is made once, below `build/`.
+    """Return a minimal Debian, without Python; it is made once.
 
     Skips the test where that cannot be.
     """
-    root = ROOT / "build" / f"debian-{SUITE}"
+    root = KEPT / f"debian-{SUITE}"
     if os.geteuid() != 0:
         pytest.skip("only root can make a Debian root directory and start it")
     missing = [program for program in _NEEDED if shutil.which(program) is None]
     if missing:
         pytest.skip(f"{', '.join(missing)} is not on this machine")
     if not root.exists():
+        KEPT.mkdir(exist_ok=True)
         new = root.with_name(f"{root.name}.new")
         shutil.rmtree(new, ignore_errors=True)
         words = ["--variant=minbase", f"--include={PACKAGES}", SUITE, str(new)]

@@ -22,6 +22,8 @@ from typing import Any, NamedTuple, Self, TypeVar
 from app.config import SETTINGS
 
 ROOT = Path(__file__).parents[2]
+KEPT = ROOT / ".system-tests"
+"""What long tests make once: `make clean` removes it."""
 SERVE = (sys.executable, "-m", "app", "serve")
 GUNICORN = (sys.executable, "-m", "gunicorn", "-c", "python:app.server", "app.main:create_app()")
 # What is open as 0 becomes the first socket that systemd would hand over.

@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -58,8 +59,10 @@ class Machine:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        if self._init:
-            os.kill(self._init, signal.SIGKILL)
+        # With the first process of a machine all others end.
+        for pid in [self._init] if self._init else list(descendants(self._boot.pid)):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self._boot.wait(30)
 
     def run(self, command: str, *, seconds: int = 300) -> subprocess.CompletedProcess[str]:
@@ -87,8 +90,9 @@ class Machine:
     def _found_init(self) -> int | None:
         assert self._boot.poll() is None, "the machine does not start"
         for pid in descendants(self._boot.pid):
-            if Path(f"/proc/{pid}/comm").read_text() == "systemd\n":
-                return pid
+            with suppress(FileNotFoundError):  # It has ended meanwhile.
+                if Path(f"/proc/{pid}/comm").read_text() == "systemd\n":
+                    return pid
         return None
 
     def _is_up(self) -> bool:

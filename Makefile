@@ -3,6 +3,8 @@
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
+# Tests wait for processes and disks half of their time.
+PROCESSES ?= $(shell expr 2 '*' $$(nproc))
 ROWS ?= 4000000
 PARTS ?=
 
@@ -32,7 +34,7 @@ run: $(RUN_READY) ## Serve a demo register on 127.0.0.1:8000, with a key and a c
 	@exec $(BIN)/verifyd serve
 
 test: $(DEV_READY) ## Run all tests but the long ones
-	@$(BIN)/python -m pytest --numprocesses auto $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest --numprocesses $(PROCESSES) $(PYTEST_ARGS)
 
 test-system: $(DEV_READY) $(BINARY_READY) ## Run the long tests of the whole system
 	@$(BIN)/python -m pytest -m system_long $(PYTEST_ARGS)

@@ -28,6 +28,7 @@ PIECE_BYTES = 8 * 1024 * 1024
 PIECE_LINES_MAX = 150_000
 """A piece of a file; a child process needs some 40 MB for its rows."""
 _ROWS_BETWEEN_PROGRESS = 5_000
+_STOPS = (signal.SIGINT, signal.SIGTERM)
 _CORES = len(os.sched_getaffinity(0))
 
 
@@ -184,9 +185,14 @@ class _Child:
     ) -> None:
         self.piece = piece
         self.file = runs.new_file()
-        self._process_id = os.fork()
-        if self._process_id == 0:
-            self._work(format_, kind, header, runs)
+        # What stops the load waits: it must not meet a child that still is as its parent.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
+        try:
+            self._process_id = os.fork()
+            if self._process_id == 0:
+                self._work(format_, kind, header, runs)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     def wait(self) -> _Said | None:
         """Return what it says, None if it failed; then its file stands where the run begins."""
@@ -210,6 +216,9 @@ class _Child:
     def _work(self, format_: Format, kind: Kind, header: bytes, runs: Runs) -> NoReturn:
         status = 1
         try:
+            for number in _STOPS:
+                signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
             # The register's lock must end with the parent, and is held through its descriptor.
             keep = self.file.fileno()
             os.closerange(3, keep)

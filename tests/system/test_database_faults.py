@@ -159,10 +159,10 @@ def test_a_database_that_became_garbage_is_no_500(serve, world):
 
 def test_a_register_that_is_gone_is_no_500(serve, world):
     """Look-ups are 503 while its file is away, domains go on; with the file all is as before."""
+    service = serve(workers=1)
     world.load([{"registration": "AB12CDE", "make": "FORD"}])
     (register,) = world.directory.glob("*.register_native.*.db")
     aside = register.rename(world.directory / "aside.db")
-    service = serve(workers=1)
     require_unavailable(service.get("/v1/vehicle/AB12CDE/insurance"))
     assert service.get("/api/domains").status == 200
     aside.rename(register)

@@ -54,6 +54,8 @@ def many_rows(directory: Path, rows: int) -> Path:
 def started_load(world: World, file: Path, mode: str) -> "subprocess.Popen[str]":
     """Start a load in a process group of its own, and wait until it is in the history."""
     lines = len(list_loads(world.engine))
+    # What is started in the background ignores Ctrl-C, and so would what it starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     load = subprocess.Popen(
         [sys.executable, "-m", "app", "import", str(file), "--mode", mode],
         env=environment(database_url=world.config.database_url, state_dir=world.config.state_dir),

@@ -18,7 +18,14 @@ def words(world, target: str) -> list[str]:
     return ["copy", "--from", world.store.url, "--to", target, "--json"]
 
 
-@pytest.mark.parametrize("table", ["account", "register_load", "register_native.vehicle"])
+@pytest.mark.parametrize(
+    "table",
+    [
+        pytest.param("account", marks=pytest.mark.system_long),
+        pytest.param("register_load", marks=pytest.mark.system_long),
+        "register_native.vehicle",
+    ],
+)
 def test_a_killed_copy_leaves_nothing_and_is_run_again(world, empty_postgres, table):
     """Whatever had been written by then is gone with the process; nobody has to clean up."""
     world.load([{"registration": "AB12CDE", "make": "FORD"}])

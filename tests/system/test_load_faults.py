@@ -103,7 +103,7 @@ def test_a_killed_load_is_settled_by_the_next(serve, world, place, make, status,
     assert make_of(service) == make
 
 
-@pytest.mark.parametrize("mode", ["merge", "replace"])
+@pytest.mark.parametrize("mode", ["merge", pytest.param("replace", marks=pytest.mark.system_long)])
 def test_a_load_onto_a_full_disk_changes_nothing(serve, world, little_disk, big_file, mode):
     """It ends with a clear message; look-ups go on, and with room again the load succeeds."""
     world.load([CAR])

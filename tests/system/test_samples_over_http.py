@@ -43,6 +43,7 @@ def loaded(serve, world, expected):
     return service
 
 
+@pytest.mark.system_long
 def test_the_samples_load_and_answer_as_expected(loaded, expected):
     """Counts of all three files, and every plate that depends on them alone."""
     told = csv_files(expected)

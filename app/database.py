@@ -209,3 +209,12 @@ def close_quietly(engine: Engine) -> None:
     """Close this thread's connection if there is one, whatever its state."""
     with suppress(peewee.PeeweeException):
         engine.close()
+
+
+def sync(path: Path) -> None:
+    """See that a file, or the names in a directory, survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from app.catalogue import REGISTERS_MAX, KeptRegister, Register, register_file
-from app.database import Engine, SqliteEngine, close_quietly
+from app.database import Engine, SqliteEngine, close_quietly, sync
 from app.errors import OperatorError
 from app.postgres import PostgresEngine
 from app.registers.formats import Kind
@@ -106,7 +106,7 @@ class Generations:
         finally:
             close_quietly(file)
         for synced in (path, path.parent):
-            _fsync(synced)
+            sync(synced)
 
     @contextmanager
     def _postgres_schema(self, main: PostgresEngine) -> Iterator[NextGeneration]:
@@ -262,11 +262,3 @@ def _generations_on_disk(database: Path, name: str) -> set[int]:
     )
     found = (pattern.fullmatch(entry.name) for entry in os.scandir(database.parent))
     return {int(match[1]) for match in found if match}
-
-
-def _fsync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

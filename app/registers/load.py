@@ -140,6 +140,10 @@ def _loaded(engine: Engine, history: History, intake: "_Intake", state_dir: Path
         rejects_name = f"{history.register}-{load_id}.csv"
         intake.rejects.path = intake.request.rejects or state_dir / "rejects" / rejects_name
         try:
+            history.generations.require_room()
+            _settle(engine, history, load_id)
+            with intake.rejects:
+                intake.read()
             do = _replace if intake.request.mode == REPLACE else _merge
             counts = do(engine, history, load_id, intake, require_alone)
         except BaseException as error:
@@ -176,10 +180,6 @@ def _merge(
 ) -> "_Counts":
     """Change the rows of the register in its own transaction; the main database is told later."""
     counts = _Counts()
-    history.generations.require_room()
-    _settle(engine, history, load_id)
-    with intake.rejects:
-        intake.read()
     if intake.loaded:
         history.ensure_register(load_id)
     entry = history.generations.find_current()
@@ -211,10 +211,6 @@ def _replace(
 ) -> "_Counts":
     """Write the next generation, then let readers have it."""
     counts = _Counts()
-    history.generations.require_room()
-    _settle(engine, history, load_id)
-    with intake.rejects:
-        intake.read()
     with (
         _opened_current(engine, history, intake.kind, counts) as current,
         history.generations.opened_next(load_id) as made,

@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from app.database import sync
 from app.errors import OperatorError
 
 FILE_NAME = "manifest.json"
@@ -101,15 +102,6 @@ def list_backups(directory: Path) -> Iterator[Path]:
     for path in sorted(directory.glob("verifyd-*")):
         if (path / FILE_NAME).is_file():
             yield path
-
-
-def sync(path: Path) -> None:
-    """See that a file, or the names in a directory, survive a power cut."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _sha256(path: Path) -> str:

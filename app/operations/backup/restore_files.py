@@ -11,7 +11,7 @@ import pysqlite3.dbapi2 as driver
 
 from app import clock
 from app.catalogue import register_file
-from app.database import BUSY_TIMEOUT_SECONDS, driver_errors_translated, file_uri
+from app.database import BUSY_TIMEOUT_SECONDS, driver_errors_translated, file_uri, sync
 from app.errors import OperatorError
 from app.operations.backup import manifest, sqlite
 from app.operations.backup.manifest import Manifest
@@ -37,7 +37,7 @@ def put_in_place(database: Path, source: Path, found: Manifest) -> tuple[Path | 
             if found.registers is None:
                 _carry_over_registers(former, main, found)
             registers = sqlite.list_registers(main)
-            manifest.sync(main)
+            sync(main)
             stay = {register_file(database, *register) for register in registers} - staged.keys()
             replaced = _set_aside(database, stay)
         _move(staged, database)
@@ -60,7 +60,7 @@ def _staged(database: Path, source: Path, found: Manifest) -> Iterator[dict[Path
             staged[target] = scratch / target.name
             shutil.copyfile(source / name, staged[target])
             staged[target].chmod(0o640)
-            manifest.sync(staged[target])
+            sync(staged[target])
         yield staged
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -81,7 +81,7 @@ def _move(staged: dict[Path, Path], database: Path) -> None:
     """
     for target in sorted(staged, key=lambda path: path == database):
         os.replace(staged[target], target)
-    manifest.sync(database.parent)
+    sync(database.parent)
 
 
 @contextmanager
@@ -155,6 +155,6 @@ def _set_aside(database: Path, stay: set[Path]) -> Path | None:
     aside.mkdir(mode=0o700, exist_ok=True)
     for file in moved:
         os.replace(file, aside / file.name)
-    manifest.sync(aside)
-    manifest.sync(database.parent)
+    sync(aside)
+    sync(database.parent)
     return aside

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from app import clock
 from app.catalogue import Register, register_file
-from app.database import Engine, SqliteEngine
+from app.database import Engine, SqliteEngine, sync
 from app.errors import OperatorError
 from app.operations.backup import manifest, postgres, sqlite
 from app.operations.backup.manifest import BackupFile, Manifest
@@ -54,7 +54,7 @@ def take(engine: Engine, destination: Path, *, registers: bool, keep: int | None
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
             raise
-        manifest.sync(destination)
+        sync(destination)
         removed = _prune(destination, taken.database_id, keep)
     return Taken(final, taken, removed)
 

@@ -24,7 +24,8 @@ from app.database import Engine
 from app.domains.repository import Domains
 from app.errors import OperatorError
 from app.registers.demo import CAST, write_files
-from app.registers.load import LoadRequest, drop_register, load
+from app.registers.intake import LoadRequest
+from app.registers.load import drop_register, load
 from app.schema import migrate
 
 _ACCOUNT = "demo"

@@ -23,14 +23,8 @@ from app.registers.formats import DEFAULT_STATE, FORMATS, Format, Kind, formats_
 from app.registers.formats.mapped import MappedCsv
 from app.registers.formats.mapping import read_mapping
 from app.registers.history import INTERRUPTED, MERGE, REPLACE, find_interrupted, list_loads
-from app.registers.load import (
-    DEFAULT_MAX_REJECTS,
-    SHRINK_MAX_PERCENT,
-    LoadRequest,
-    drop_register,
-    load,
-    roll_back,
-)
+from app.registers.intake import DEFAULT_MAX_REJECTS, SHRINK_MAX_PERCENT, LoadRequest
+from app.registers.load import drop_register, load, roll_back
 from app.registers.models import RegisterLoad
 from app.registers.reading import Progress, Show
 from app.registers.rejects import RejectLimit

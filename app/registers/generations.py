@@ -7,7 +7,7 @@ one before; a schema changes its name in the commit that changes the register's 
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from app.registers.formats import Kind
 from app.registers.writer import TABLES, qualified
 from app.schema import migrate_register
 
+_PART = "-part"
 _SUFFIXES = ("", "-wal", "-shm", "-journal")
 
 
@@ -94,17 +95,10 @@ class Generations:
     @contextmanager
     def _sqlite_file(self, main: SqliteEngine, load_id: int) -> Iterator[NextGeneration]:
         path = register_file(main.path, self.name, load_id)
-        file = SqliteEngine(path, create=True)
-        try:
-            migrate_register(file, None)
-            # PERF: nobody else has the file, and a load that fails removes it.
-            file.pragma("journal_mode", "off")
-            file.pragma("synchronous", "off")
+        with _written(path) as file:
             yield NextGeneration(file, None)
             # So that a later merge does not hold up readers, as in every register.
             file.pragma("journal_mode", "wal")
-        finally:
-            close_quietly(file)
         for synced in (path, path.parent):
             sync(synced)
 
@@ -136,19 +130,38 @@ class Generations:
         current = self.find_current()
         if current is None:
             return
-        source = _current_schema(self.name)
+        kinds = [kind for kind in TABLES if kind != replaced and kind[0] in current.kinds]
         if isinstance(self._engine, SqliteEngine):
-            source = "held"
-            file = _file(self._engine, current)
-            made.engine.execute_sql("ATTACH DATABASE ? AS held", (os.fspath(file.absolute()),))
-        for kind in TABLES:
-            if kind != replaced and kind[0] in current.kinds:
-                made.engine.execute_sql(
-                    f"INSERT INTO {_table(made.schema or 'main', kind)} "  # noqa: S608 - ours
-                    f"SELECT * FROM {_table(source, kind)}"
-                )
-        if isinstance(self._engine, SqliteEngine):
-            made.engine.execute_sql("DETACH DATABASE held")
+            _copy_from_file(made, _file(self._engine, current), kinds)
+        else:
+            _copy_from_schema(made, _current_schema(self.name), kinds)
+
+    @contextmanager
+    def opened_part(self, made: NextGeneration) -> Iterator[NextGeneration]:
+        """Open a part of the next generation, for another process to write at the same time.
+
+        It is there when this is left, all of it or nothing.
+        """
+        if isinstance(made.engine, SqliteEngine):
+            with _written(_part_of(made.engine.path)) as file:
+                yield NextGeneration(file, None)
+        else:
+            register = PostgresEngine(made.engine.database)
+            try:
+                with register.atomic():
+                    yield NextGeneration(register, made.schema)
+            finally:
+                close_quietly(register)
+
+    def add_part(self, made: NextGeneration, kind: Kind) -> None:
+        """Add rows of a part that is whole; in Postgres they are there."""
+        if isinstance(made.engine, SqliteEngine):
+            _copy_from_file(made, _part_of(made.engine.path), [kind])
+
+    def remove_part(self, made: NextGeneration) -> None:
+        """Remove a part, whole or not; in Postgres what was not committed is not there."""
+        if isinstance(made.engine, SqliteEngine):
+            _remove(_part_of(made.engine.path))
 
     def switch(self, load_id: int, kind: Kind, held: int, loaded_at: int) -> None:
         """Let readers have the next generation; within the commit that ends the load.
@@ -206,8 +219,8 @@ class Generations:
         used = {each.generation for each in (self.find_current(), self.find_kept()) if each}
         for generation in _generations_on_disk(self._engine.path, self.name) - used:
             file = register_file(self._engine.path, self.name, generation)
-            for suffix in _SUFFIXES:
-                file.with_name(file.name + suffix).unlink(missing_ok=True)
+            _remove(file)
+            _remove(_part_of(file))
 
     def remove_all(self) -> None:
         """Remove the register: its entry first, then what it stored."""
@@ -223,6 +236,43 @@ class Generations:
 
     def _drop_schema(self, schema: str) -> None:
         self._engine.execute_sql(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE')
+
+
+@contextmanager
+def _written(path: Path) -> Iterator[SqliteEngine]:
+    """Make a register's file, for its one writer."""
+    file = SqliteEngine(path, create=True)
+    try:
+        migrate_register(file, None)
+        # PERF: nobody else has the file, and a load that fails removes it.
+        file.pragma("journal_mode", "off")
+        file.pragma("synchronous", "off")
+        yield file
+    finally:
+        close_quietly(file)
+
+
+def _copy_from_file(made: NextGeneration, source: Path, kinds: Iterable[Kind]) -> None:
+    made.engine.execute_sql("ATTACH DATABASE ? AS source", (os.fspath(source.absolute()),))
+    _copy_from_schema(made, "source", kinds)
+    made.engine.execute_sql("DETACH DATABASE source")
+
+
+def _copy_from_schema(made: NextGeneration, schema: str, kinds: Iterable[Kind]) -> None:
+    for kind in kinds:
+        made.engine.execute_sql(
+            f"INSERT INTO {_table(made.schema or 'main', kind)} "  # noqa: S608 - names of ours
+            f"SELECT * FROM {_table(schema, kind)}"
+        )
+
+
+def _part_of(file: Path) -> Path:
+    return file.with_name(file.name + _PART)
+
+
+def _remove(file: Path) -> None:
+    for suffix in _SUFFIXES:
+        file.with_name(file.name + suffix).unlink(missing_ok=True)
 
 
 def _file(engine: SqliteEngine, entry: Any) -> Path:
@@ -258,7 +308,7 @@ def _generations_on_disk(database: Path, name: str) -> set[int]:
         re.escape(f"{database.stem}.register_{name}.")
         + "([0-9]+)"
         + re.escape(database.suffix)
-        + "(?:-wal|-shm|-journal)?"
+        + f"(?:{_PART})?(?:-wal|-shm|-journal)?"
     )
     found = (pattern.fullmatch(entry.name) for entry in os.scandir(database.parent))
     return {int(match[1]) for match in found if match}

@@ -7,19 +7,17 @@ with its piece, this process does from there on by itself: what is loaded, and w
 rest, is always what reading the file in one go would give.
 """
 
-import gc
 import io
-import os
-import signal
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
+from functools import partial
 from itertools import islice
-from typing import Any, BinaryIO, NamedTuple, NoReturn, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
+from app.registers.children import CORES, Child
 from app.registers.formats import HEAD_BYTES, FileFault, Format, Kind, Report
 from app.registers.rejects import RECORD_CHARACTERS_MAX, RejectsFile
-from app.registers.sorting import Columns, Runs, dump, undump, write_run
+from app.registers.sorting import Columns, Order, Runs, dump, undump, write_run
 from app.registers.sources import Member
 
 RUN_ROWS = 100_000
@@ -28,8 +26,6 @@ PIECE_BYTES = 8 * 1024 * 1024
 PIECE_LINES_MAX = 150_000
 """A piece of a file; a child process needs some 40 MB for its rows."""
 _ROWS_BETWEEN_PROGRESS = 5_000
-_STOPS = (signal.SIGINT, signal.SIGTERM)
-_CORES = len(os.sched_getaffinity(0))
 
 
 class Progress(NamedTuple):
@@ -68,7 +64,7 @@ class Reader:
         # Formats that are no lines have no such attribute.
         header_lines: int | None = getattr(self._format, "header_lines", None)
         try:
-            if header_lines is None or _CORES < 2:
+            if header_lines is None or CORES < 2:
                 self._read_in_one_go(member, member.stream, 0)
             else:
                 self._read_pieces(member, _Cutter(member.stream, header_lines))
@@ -91,31 +87,31 @@ class Reader:
 
     def _read_pieces(self, member: Member, cutter: "_Cutter") -> None:
         """Have pieces read by child processes; what they say is taken in the file's order."""
-        children: deque[_Child] = deque()
+        pieces: deque[_Piece] = deque()
         lines = 0
         try:
-            while (piece := cutter.next_piece()) or children:
+            while (piece := cutter.next_piece()) or pieces:
                 if piece:
-                    header = cutter.header if lines or children else b""
-                    children.append(_Child(self._format, self._kind, header, piece, self._runs))
-                if not piece or len(children) == _CORES:
-                    said = children[0].wait()
-                    if said is None:
+                    header = cutter.header if lines or pieces else b""
+                    pieces.append(_Piece(self._format, self._kind, header, piece, self._runs))
+                if not piece or len(pieces) == CORES:
+                    if not pieces[0].wait():
                         break
-                    self._take(said, lines)
-                    self._runs.add_file(children.popleft().file)
-                    lines += said.lines
+                    lines += self._take(pieces.popleft(), lines)
                     self._show(Progress(member, self.loaded))
         finally:
-            for child in children:
-                child.end()
-        rest = cutter.rest([child.piece for child in children])
+            for each in pieces:
+                each.end()
+        rest = cutter.rest([each.lines for each in pieces])
         if rest is not None:
             header = cutter.header if lines else b""
             stream = _chained(header, *rest)
             self._read_in_one_go(member, stream, lines - header.count(b"\n"))
 
-    def _take(self, said: "_Said", lines_before: int) -> None:
+    def _take(self, piece: "_Piece", lines_before: int) -> int:
+        """Take what a child made of a piece; return how many lines that was."""
+        values, run_at = undump(piece.file)
+        said = _Said(*values)
         self.loaded += said.loaded
         for line, reason, record in said.rejects:
             self._rejects.reject(line + lines_before, reason, record)
@@ -123,6 +119,8 @@ class Reader:
             self._rejects.skip(line + lines_before, reason)
         for text in said.notes:
             self._rejects.note(text)
+        self._runs.add_file(piece.file, run_at)
+        return said.lines
 
 
 class _Cutter:
@@ -177,65 +175,36 @@ class _Said(NamedTuple):
     notes: list[str]
 
 
-class _Child:
-    """A process that reads one piece, sorts its rows and writes them to a file without a name."""
+class _Piece:
+    """A piece that a child process reads, sorts and writes to a file without a name."""
 
     def __init__(
-        self, format_: Format, kind: Kind, header: bytes, piece: bytes, runs: Runs
+        self, format_: Format, kind: Kind, header: bytes, lines: bytes, runs: Runs
     ) -> None:
-        self.piece = piece
+        self.lines = lines
         self.file = runs.new_file()
-        # What stops the load waits: it must not meet a child that still is as its parent.
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
-        try:
-            self._process_id = os.fork()
-            if self._process_id == 0:
-                self._work(format_, kind, header, runs)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        read = partial(self._read, format_, kind, header, runs.order)
+        self._child = Child(read, [self.file])
 
-    def wait(self) -> _Said | None:
-        """Return what it says, None if it failed; then its file stands where the run begins."""
-        _, status = os.waitpid(self._process_id, 0)
-        self._process_id = 0
-        if status:
-            self.file.close()
-            return None
-        self.file.seek(0)
-        return _Said(*undump(self.file))
+    def wait(self) -> bool:
+        """Wait until it has been read; return whether it could be."""
+        return self._child.wait()
 
     def end(self) -> None:
-        """Make an end of it if it still runs."""
-        if self._process_id:
-            # Ctrl-C can come when it has been waited for, before that is noted.
-            with suppress(ProcessLookupError, ChildProcessError):
-                os.kill(self._process_id, signal.SIGKILL)
-                os.waitpid(self._process_id, 0)
+        """Give it up."""
+        self._child.end()
         self.file.close()
 
-    def _work(self, format_: Format, kind: Kind, header: bytes, runs: Runs) -> NoReturn:
-        status = 1
-        try:
-            for number in _STOPS:
-                signal.signal(number, signal.SIG_DFL)
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
-            # The register's lock must end with the parent, and is held through its descriptor.
-            keep = self.file.fileno()
-            os.closerange(3, keep)
-            os.closerange(keep + 1, os.sysconf("SC_OPEN_MAX"))
-            gc.disable()
-            report = _Notes(header.count(b"\n"))
-            stream = io.BytesIO(header + self.piece)
-            changes = cast(list[Columns], list(format_.rows(stream, kind, report)))
-            lines = _lines_in(self.piece)
-            said = _Said(len(changes), lines, report.rejects, report.skips, report.notes)
-            dump(tuple(said), self.file)
-            write_run(runs.order.sort(changes), self.file)
-            self.file.flush()
-            status = 0
-        finally:
-            # NOTE: what went wrong is said by the parent, which reads the piece again.
-            os._exit(status)
+    def _read(self, format_: Format, kind: Kind, header: bytes, order: Order) -> None:
+        report = _Notes(header.count(b"\n"))
+        stream = io.BytesIO(header + self.lines)
+        changes = cast(list[Columns], list(format_.rows(stream, kind, report)))
+        said = _Said(
+            len(changes), _lines_in(self.lines), report.rejects, report.skips, report.notes
+        )
+        dump(tuple(said), self.file)
+        write_run(order.sort(changes), order, self.file)
+        self.file.flush()
 
 
 class _Notes:

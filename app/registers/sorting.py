@@ -76,18 +76,19 @@ class Runs:
     def __init__(self, order: Order, directory: Path) -> None:
         self.order = order
         self._directory = directory
-        self._files: list[BinaryIO] = []
+        self._files: list[tuple[BinaryIO, int]] = []
         self._latest: list[Columns] = []
+        self._runs: list[_Run] = []
 
     def add(self, changes: list[Columns]) -> None:
         """Sort a run; it stays in memory until another one comes."""
         self._spill()
         self._latest = self.order.sort(changes)
 
-    def add_file(self, file: BinaryIO) -> None:
-        """Add a run that `write_run` wrote, from where the file stands."""
+    def add_file(self, file: BinaryIO, at: int) -> None:
+        """Add a run that `write_run` wrote somewhere in a file of ours."""
         self._spill()
-        self._files.append(file)
+        self._files.append((file, at))
 
     def new_file(self) -> BinaryIO:
         """Return an empty file without a name, for a run."""
@@ -96,33 +97,68 @@ class Runs:
     def _spill(self) -> None:
         if self._latest:
             file = self.new_file()
-            self._files.append(file)
+            self._files.append((file, 0))
             try:
-                write_run(self._latest, file)
-                file.seek(0)
+                write_run(self._latest, self.order, file)
+                file.flush()
             except OSError as error:  # Which tells no name: the file has none.
                 raise OSError(error.errno, error.strerror, os.fspath(self._directory)) from None
             self._latest = []
 
-    def batches(self) -> Iterator[list[Columns]]:
-        """Yield all changes sorted, once, in lists that hold each group as a whole."""
+    @property
+    def files(self) -> list[BinaryIO]:
+        """What the runs wait in, for a child process that gives them back as well."""
+        return [file for file, _ in self._files]
+
+    def middle(self) -> str | None:
+        """Return a group that about half of the changes come up to; None if they are few.
+
+        After this no run can be added.
+        """
         if self._files:
-            self._spill()
-            merged = _merged([_Run(file, self.order) for file in self._files], self.order)
+            self._open()
+        middles = sorted(run.middle for run in self._runs)
+        return middles[len(middles) // 2] if middles else None
+
+    def batches(
+        self, after: str | None = None, until: str | None = None
+    ) -> Iterator[list[Columns]]:
+        """Yield all changes sorted, once, in lists that hold each group as a whole.
+
+        Args:
+            after: leave out what comes up to this group.
+            until: the last group; called again, this goes on behind it.
+        """
+        if self._files:
+            self._open()
+            if after is not None:
+                self._leave_out(after)
+            merged = _merged(self._runs, self.order, until)
         else:
             merged = iter([self._latest] if self._latest else [])
         for changes in merged:
             yield from _parted(changes, self.order)
 
+    def _open(self) -> None:
+        if not self._runs:
+            self._spill()
+            self._runs = [_Run(file, at, self.order) for file, at in self._files]
+
+    def _leave_out(self, until: str) -> None:
+        for run in self._runs:
+            for _ in run.take(until):
+                pass
+
     def close(self) -> None:
         """Give up the files."""
-        for file in self._files:
+        for file in self.files:
             with suppress(OSError):  # On a full disk: what waits to be written is not wanted.
                 file.close()
 
 
-def write_run(changes: Sequence[Columns], file: BinaryIO) -> None:
-    """Write a sorted run, to be read back by this process."""
+def write_run(changes: Sequence[Columns], order: Order, file: BinaryIO) -> None:
+    """Write a sorted run, to be read back by this process or a child: its middle comes first."""
+    dump(order.group_of()(changes[len(changes) // 2]) if changes else "", file)
     for start in range(0, len(changes), _CHUNK_ROWS):
         # NOTE: marshal knows no subclasses of tuple.
         dump(list(map(tuple, changes[start : start + _CHUNK_ROWS])), file)
@@ -134,21 +170,28 @@ def dump(value: Any, file: BinaryIO) -> None:
     file.write(len(data).to_bytes(_LENGTH_BYTES) + data)
 
 
-def undump(file: BinaryIO) -> Any:
-    """Return the next value that a process of ours wrote, None at the end of the file."""
+def undump(file: BinaryIO, at: int = 0) -> tuple[Any, int]:
+    """Return the value that a process of ours wrote somewhere, and where the next one begins.
+
+    At the end of the file that is None. Where the file itself stands does not matter: it is the
+    same for a process and its children.
+    """
     # PERF: marshal.load() would ask the file for each text and number: 23 us a row, not 1 us.
-    data = file.read(int.from_bytes(file.read(_LENGTH_BYTES)))
-    return marshal.loads(data) if data else None  # noqa: S302 - written by ourselves
+    length = int.from_bytes(os.pread(file.fileno(), _LENGTH_BYTES, at))
+    data = os.pread(file.fileno(), length, at + _LENGTH_BYTES)
+    value = marshal.loads(data) if data else None  # noqa: S302 - written by ourselves
+    return value, at + _LENGTH_BYTES + length
 
 
 class _Run:
     """A run that is read back a chunk at a time."""
 
-    def __init__(self, file: BinaryIO, order: Order) -> None:
+    def __init__(self, file: BinaryIO, at: int, order: Order) -> None:
         self._file = file
+        self._at = at
         self._group_of = order.group_of()
-        self._chunk: list[Columns] = []
-        self._refill()
+        self.middle: str = self._next()
+        self._chunk: list[Columns] = self._next() or []
 
     @property
     def last_group(self) -> str:
@@ -166,15 +209,14 @@ class _Run:
             if end < len(self._chunk):
                 self._chunk = self._chunk[end:]
                 return
-            self._refill()
+            self._chunk = self._next() or []
 
-    def _refill(self) -> None:
-        self._chunk = undump(self._file) or []
-        if not self._chunk:
-            self._file.close()
+    def _next(self) -> Any:
+        value, self._at = undump(self._file, self._at)
+        return value
 
 
-def _merged(runs: list[_Run], order: Order) -> Iterator[list[Columns]]:
+def _merged(runs: list[_Run], order: Order, last: str | None) -> Iterator[list[Columns]]:
     """Merge sorted runs; of two changes of one group that of the earlier run comes first.
 
     PERF: everything below a group somewhere in the middle of what is in memory is sorted at
@@ -183,9 +225,13 @@ def _merged(runs: list[_Run], order: Order) -> Iterator[list[Columns]]:
     while runs := [run for run in runs if run]:
         ends = sorted(run.last_group for run in runs)
         until = ends[len(ends) // 2]
+        if last is not None:
+            until = min(until, last)
         yield order.sort(
             list(chain.from_iterable(chain.from_iterable(r.take(until) for r in runs)))
         )
+        if until == last:
+            return
 
 
 def _parted(changes: list[Columns], order: Order) -> Iterator[list[Columns]]:

@@ -87,12 +87,12 @@ class Table:
             asked = groups[start : start + _GROUPS_ASKED_FOR]
             yield from self._rows(sql, list(chain.from_iterable(asked)))
 
-    def find_between(self, first: Columns, last: Columns) -> list[Columns]:
-        """Return the rows from the key of one row to that of another."""
+    def find_between(self, rows: Sequence[Columns]) -> list[Columns]:
+        """Return all rows from the key of the first of these rows to that of the last one."""
         size = self.order.key_columns
         key = f"({', '.join([self.register.param] * size)})"
         sql = f"{self._select()} ({self._names(size)}) BETWEEN {key} AND {key}"
-        return self._rows(sql, [*first[:size], *last[:size]])
+        return self._rows(sql, [*rows[0][:size], *rows[-1][:size]])
 
     def put(self, rows: Sequence[Columns]) -> None:
         """Insert rows, or replace those of the same key; within a transaction."""

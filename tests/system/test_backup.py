@@ -198,7 +198,8 @@ def importing(world: World, settings: dict[str, Any]):
 
     def load() -> None:
         while not is_over.is_set():
-            run("import", files[len(loads) % 2], **settings)
+            ended = run_command("import", files[len(loads) % 2], **settings)
+            assert ended.returncode == 0, ended.stderr
             loads.append(len(loads))
 
     loader = threading.Thread(target=load)

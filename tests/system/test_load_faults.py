@@ -233,9 +233,11 @@ def test_a_load_whose_postgres_stops_changes_nothing(cluster, tmp_path, mode):
         stderr=subprocess.PIPE,
         text=True,
     )
-    busy = "SELECT 1 FROM pg_stat_activity WHERE query ILIKE 'COPY %' OR query ILIKE 'INSERT%'"
+    busy = (
+        "SELECT 1 FROM pg_stat_activity WHERE state <> 'idle' AND pid <> pg_backend_pid() "
+        """AND query SIMILAR TO '(COPY|INSERT)%register_native"."vehicle"%'"""
+    )
     with connect(cluster.url) as operator:
-        busy += " AND state <> 'idle' AND pid <> pg_backend_pid()"
         until(lambda: operator.execute(busy).fetchone(), "rows to be written")
     cluster.stop("immediate")
     _, stderr = load.communicate()

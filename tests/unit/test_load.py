@@ -19,7 +19,8 @@ from app.registers import load as load_module
 from app.registers import reading as reading_module
 from app.registers.formats import Kind
 from app.registers.history import History, list_loads
-from app.registers.load import LoadRequest, drop_register
+from app.registers.intake import LoadRequest
+from app.registers.load import drop_register
 from app.registers.writer import Table
 from app.schema import opened_register
 from app.vehicles.models import Fine, Policy, Vehicle, in_schema

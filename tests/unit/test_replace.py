@@ -1,5 +1,6 @@
 """Replace and rollback: the files are all there is, and there is one way back (D28)."""
 
+import random
 from typing import Any
 
 import pytest
@@ -8,11 +9,13 @@ from app import clock
 from app.catalogue import KeptRegister, Register
 from app.database import SqliteEngine, close_quietly, open_engine
 from app.errors import OperatorError
+from app.registers import halves, reading
 from app.registers.formats import Kind
 from app.registers.generations import Generations
 from app.registers.history import list_loads
 from app.registers.load import drop_register, roll_back
 from app.registers.lock import alone
+from app.registers.writer import Table
 from app.schema import opened_register
 from app.vehicles.models import Fine, Policy, Vehicle
 
@@ -65,6 +68,16 @@ def generations(world) -> list[str]:
         return sorted(name for name in names if not name.endswith(("-wal", "-shm")))
     query = "SELECT nspname FROM pg_namespace WHERE nspname LIKE '%%register_native' ORDER BY 1"
     return [name for (name,) in world.engine.execute_sql(query).fetchall()]
+
+
+def many(make: str, numbers: range) -> str:
+    """A file of many vehicles of one make, in no order."""
+    shuffled = random.Random(make).sample(numbers, len(numbers))
+    return HEADER + "".join(f"AB{n:05},{make}\n" for n in shuffled)
+
+
+def _failing(*_: object, **__: object) -> None:
+    raise OSError("no room")
 
 
 class TestReplace:
@@ -135,6 +148,60 @@ class TestReplace:
             path.write_text(f"{HEADER}A{number},FORD\n")
             paths.append(path)
         assert world.load_files(*paths, mode="replace").held == 3
+
+
+class TestHalves:
+    """Files of many pieces are written by two processes, one for each half of the keys."""
+
+    @pytest.fixture(autouse=True)
+    def _small_pieces(self, monkeypatch):
+        monkeypatch.setattr(reading, "PIECE_BYTES", 256)
+
+    def test_together_they_are_one_replace(self, world, replace, at):
+        """What is held and counted is what one process alone would make of it."""
+        at(FIRST)
+        replace(many("FORD", range(200)))
+        at(SECOND)
+        result = replace(
+            many("FORD", range(10, 150)) + many("SEAT", range(150, 205))[len(HEADER) :]
+        )
+        assert (result.held_before, result.held, result.loaded) == (200, 195, 195)
+        assert result.changed == 10 + 50 + 5
+        assert makes(world) == ["FORD"] * 140 + ["SEAT"] * 55
+        assert [row[-1] for row in held(world)] == [FIRST] * 140 + [SECOND] * 55
+        assert len(generations(world)) == 2
+
+    def test_the_later_row_counts_in_both(self, world, replace):
+        """Wherever in the file it is."""
+        replace(many("FORD", range(100)) + many("SEAT", range(100)).removeprefix(HEADER))
+        assert makes(world) == ["SEAT"] * 100
+
+    def test_policies_are_parted_between_groups(self, world, replace):
+        """All periods of one policy are in the same half."""
+        periods = "".join(
+            f"AB{n // 4:05},P-1,20{10 + n % 4}-01-01,20{10 + n % 4}-12-31\n" for n in range(200)
+        )
+        header = POLICIES[: POLICIES.index("\n") + 1]
+        assert replace(header + periods).held == 200
+        assert len(held(world, Policy)) == 200
+
+    def test_what_the_other_process_cannot_do_is_done(self, world, replace, monkeypatch):
+        """Then all is done by one, and nothing is left of the half that failed."""
+        replace(many("FORD", range(100)))
+        monkeypatch.setattr(halves, "dump", _failing)
+        result = replace(many("SEAT", range(100)))
+        assert (result.held, result.changed) == (100, 100)
+        assert makes(world) == ["SEAT"] * 100
+        assert len(generations(world)) == 2
+
+    def test_what_neither_can_do_fails(self, world, replace, monkeypatch):
+        """The first generation stays, alone, and the reason is told."""
+        replace(many("FORD", range(100)))
+        monkeypatch.setattr(Table, "fill", _failing)
+        with pytest.raises(OSError, match="no room"):
+            replace(many("SEAT", range(100)))
+        assert makes(world) == ["FORD"] * 100
+        assert len(generations(world)) == 1
 
 
 class TestShrink:

@@ -97,18 +97,40 @@ def test_rows_come_back_from_disk_as_they_were(tmp_path):
     assert list(chain.from_iterable(found)) == [tuple(VehicleRow("A")), tuple(row)]
 
 
-def test_a_run_of_another_process_is_added_where_its_file_stands(tmp_path):
+def test_a_run_of_another_process_is_added_from_where_it_begins(tmp_path):
     """What stands before it in the file is not read again."""
-    with closing(Runs(Order(1, 1, 2), tmp_path)) as runs:
+    order = Order(1, 1, 2)
+    with closing(Runs(order, tmp_path)) as runs:
         runs.add([("B", 1), ("C", 1)])
         file = runs.new_file()
         file.write(b"said before")
         start = file.tell()
-        write_run([("A", 2), ("B", 2)], file)
-        file.seek(start)
-        runs.add_file(file)
+        write_run([("A", 2), ("B", 2)], order, file)
+        file.flush()
+        runs.add_file(file, start)
         found = list(chain.from_iterable(runs.batches()))
     assert found == [("A", 2), ("B", 2), ("C", 1)]
+
+
+@given(rows=ROWS, run_rows=st.integers(1, 5))
+def test_two_can_share_what_is_to_be_done(tmp_path_factory, rows, run_rows):
+    """One takes what comes up to the middle, the other what is behind it: together it is all."""
+    order = Order(1, 2, 3)
+    directory = tmp_path_factory.getbasetemp()
+    with closing(Runs(order, directory)) as first, closing(Runs(order, directory)) as second:
+        for start in range(0, len(rows), run_rows):
+            first.add(rows[start : start + run_rows])
+            second.add(rows[start : start + run_rows])
+        middle = first.middle()
+        assert (middle is None) == (len(rows) <= run_rows)
+        if middle is None:
+            return
+        lower = list(chain.from_iterable(first.batches(until=middle)))
+        upper = list(chain.from_iterable(second.batches(after=middle)))
+        assert all(row[0] <= middle for row in lower)
+        assert all(row[0] > middle for row in upper)
+        assert list(chain.from_iterable(first.batches())) == upper, "it goes on behind the middle"
+    assert [lower + upper] == [list(chain.from_iterable(batches(rows, order, directory, run_rows)))]
 
 
 def test_a_place_that_cannot_be_written_to_is_an_error(tmp_path):

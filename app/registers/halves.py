@@ -1,0 +1,61 @@
+"""A replace in two halves, each written by a process of its own."""
+
+from collections.abc import Callable
+from dataclasses import astuple
+from functools import partial
+from typing import BinaryIO, Protocol
+
+from app.registers.children import CORES, Child
+from app.registers.generations import Generations, NextGeneration
+from app.registers.intake import Counts, Intake
+from app.registers.sorting import dump, undump
+
+
+class Fill(Protocol):
+    """Writes what was read into a generation that is being made."""
+
+    def __call__(self, made: NextGeneration, counts: Counts, **span: str | None) -> None:
+        """Write, and count; `span` is `after` and `until` of `Intake.outcomes`."""
+
+
+def fill_in_halves(
+    generations: Generations, made: NextGeneration, intake: Intake, fill: Fill, counts: Counts
+) -> None:
+    """Write all that was read into the next generation.
+
+    Where there are cores and rows enough, a child process does what is behind the middle of the
+    keys. What it cannot do is done here, and fails here if it must.
+    """
+    middle = intake.runs.middle() if CORES > 1 else None
+    if middle is None:
+        fill(made, counts)
+        return
+    result = intake.runs.new_file()
+    work = partial(_fill_part, generations, made, partial(fill, after=middle), result)
+    child = Child(work, [result, *intake.runs.files])
+    try:
+        fill(made, counts, until=middle)
+        is_done = child.wait()
+        if is_done:
+            generations.add_part(made, intake.kind)
+            counts.add_part(Counts(*undump(result)[0]))
+    finally:
+        child.end()
+        result.close()
+        generations.remove_part(made)
+    if not is_done:
+        fill(made, counts)
+
+
+def _fill_part(
+    generations: Generations,
+    made: NextGeneration,
+    fill: Callable[[NextGeneration, Counts], None],
+    result: BinaryIO,
+) -> None:
+    counts = Counts()
+    with generations.opened_part(made) as part:
+        fill(part, counts)
+        # Before the end of the part: once that is there, nothing is left that could fail.
+        dump(astuple(counts), result)
+        result.flush()

@@ -1,0 +1,300 @@
+"""What a load is asked for, what is read from its files, and what becomes of that."""
+
+import hashlib
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from app import clock
+from app.errors import OperatorError
+from app.registers.comparison import Outcome, compare
+from app.registers.formats import (
+    FORMATS,
+    FileFault,
+    Format,
+    Kind,
+    advice,
+    is_empty_array,
+    recognise,
+)
+from app.registers.history import MERGE, REPLACE
+from app.registers.reading import Reader, Show
+from app.registers.rejects import RejectLimit, RejectsFile
+from app.registers.sorting import Columns, Runs
+from app.registers.sources import Heard, Member, in_order_of_dates, members
+from app.registers.writer import Table, order_of
+
+DEFAULT_MAX_REJECTS = "1%"
+SHRINK_MAX_PERCENT = 10
+_NO_SNAPSHOT = (
+    "It tells what changed, not all there is: it can be merged, but cannot replace anything."
+)
+
+
+class LoadRequest(NamedTuple):
+    """What the operator asked for; what is None is found by looking at the files."""
+
+    files: Sequence[str]
+    formats: Mapping[str, Format] = FORMATS
+    format: str | None = None
+    kind: Kind | None = None
+    register: str | None = None
+    mode: str = MERGE
+    max_rejects: RejectLimit = RejectLimit.parse(DEFAULT_MAX_REJECTS)
+    rejects: Path | None = None
+    allow_shrink: bool = False
+    dry_run: bool = False
+
+
+class LoadResult(NamedTuple):
+    """How a load ended; `rows` are data records, `changed` those that made a difference.
+
+    Of a dry run: how it would have ended.
+    """
+
+    register: str
+    kind: str
+    mode: str
+    format: str
+    dry_run: bool
+    rows: int
+    loaded: int
+    changed: int
+    """Rows of the register that were added, changed or removed."""
+    rejected: int
+    skipped: int
+    held_before: int
+    """Rows of this kind that the register held before, and holds now."""
+    held: int
+    checksum: str
+    """SHA-256 of all that was read, decompressed, in the order of the files."""
+    rejects: str | None
+    """Where the rejected records are; None if there are none, or nobody wrote them."""
+    notes: Sequence[str]
+    """What the operator should know of the files."""
+
+
+class Layout(NamedTuple):
+    """What the files of a load are."""
+
+    format: Format
+    kind: Kind
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a load does to the rows of one kind."""
+
+    held_before: int = 0
+    added: int = 0
+    """Rows of keys that were not held."""
+    repeated: int = 0
+    """Rows of keys that were."""
+    differing: int = 0
+    """Rows of either that were not held just so."""
+    removed: int = 0
+    skipped: int = 0
+    """Deletions and cancellations of what was not there."""
+
+    @property
+    def held(self) -> int:
+        """Rows that the register holds afterwards."""
+        return self.held_before + self.added - self.removed
+
+    @property
+    def changed(self) -> int:
+        """Rows of the register that were added, changed or removed."""
+        return self.differing + self.removed
+
+    def add(self, outcome: Outcome) -> None:
+        """Count what became of a batch."""
+        self.added += outcome.added
+        self.repeated += len(outcome.rows) - outcome.added
+        self.differing += len(outcome.changed)
+        self.removed += len(outcome.removed)
+        self.skipped += outcome.skipped
+
+    def add_part(self, part: "Counts") -> None:
+        """Count what another process did, of the same rows held before."""
+        self.added += part.added
+        self.repeated += part.repeated
+        self.differing += part.differing
+        self.skipped += part.skipped
+
+    def end_replace(self) -> None:
+        """Count what is held no more, once all that was read has been counted."""
+        self.removed = self.held_before - self.repeated
+
+
+class Intake:
+    """What is read from the files of a load, sorted, and what became of the rest."""
+
+    def __init__(
+        self,
+        opened: Iterator[Member],
+        request: LoadRequest,
+        runs_directory: Path,
+        show: Show,
+        checksum: Any,
+    ) -> None:
+        first = next(opened)
+        self.layout = _layout_of(first, request)
+        self.kind = self.layout.kind
+        self.request = request
+        self.rejects = RejectsFile(None, request.max_rejects)
+        self.runs = Runs(order_of(self.kind), runs_directory)
+        self._members = chain((first,), opened)
+        self._reader = Reader(self.layout.format, self.kind, self.rejects, self.runs, show)
+        self._checksum = checksum
+        self._read_at = 0
+
+    @property
+    def loaded(self) -> int:
+        """Rows and changes that were read."""
+        return self._reader.loaded
+
+    def read(self) -> None:
+        """Read all files; raises OperatorError, too many rejects among others."""
+        for member in self._members:
+            # Pages of an API's answer are asked for until one has nothing.
+            if self.loaded and is_empty_array(member.head):
+                continue
+            if _layout_of(member, self.request) != self.layout:
+                raise FileFault(
+                    f"The file is not {self.layout.format.name} of {self.layout.kind} as the "
+                    "first one is; one command loads one kind into one register.",
+                    member.name,
+                )
+            if self.request.mode == REPLACE and not self.layout.format.is_snapshot(member.head):
+                raise FileFault(_NO_SNAPSHOT, member.name)
+            self._reader.read(member)
+        self.rejects.require_few(self.loaded)
+        self._read_at = clock.now()
+
+    def outcomes(
+        self,
+        table: Table | None,
+        counts: Counts,
+        *,
+        after: str | None = None,
+        until: str | None = None,
+    ) -> Iterator[Outcome]:
+        """Compare what was read with what is held, in the order of the keys; and count.
+
+        Args:
+            table: what is held, None if nothing.
+            after: leave out the groups up to this one.
+            until: the last group; called again, this goes on behind it.
+        """
+        is_replace = self.request.mode == REPLACE
+        for batch in self.runs.batches(after, until):
+            held: Iterable[Columns] = ()
+            if is_replace:
+                self._require_rows(batch)
+            if table is not None and counts.held_before:
+                find = table.find_between if is_replace else table.find_of
+                held = find(batch)
+            outcome = compare(batch, held, self.runs.order, self._read_at)
+            counts.add(outcome)
+            yield outcome
+
+    def require_no_shrink(self, counts: Counts) -> None:
+        """Raise OperatorError if a replace leaves far less than there was, unless that is right."""
+        if self.request.allow_shrink:
+            return
+        if not counts.held_before and not counts.held:
+            raise OperatorError(
+                f"there are no {self.kind} in what was read; if that is right, "
+                "repeat it with --allow-shrink"
+            )
+        least = counts.held_before * (100 - SHRINK_MAX_PERCENT) / 100
+        if counts.held < least:
+            raise OperatorError(
+                f"the register would shrink from {counts.held_before:,} to {counts.held:,} "
+                f"{self.kind}, by more than {SHRINK_MAX_PERCENT} %; if that is right, "
+                "repeat it with --allow-shrink"
+            )
+
+    def _require_rows(self, changes: list[Columns]) -> None:
+        """Raise FileFault if there are deletions or cancellations: what they are of is not told."""
+        if set(map(len, changes)) != {self.runs.order.row_columns}:
+            raise FileFault(_NO_SNAPSHOT)
+
+    @property
+    def read_so_far(self) -> dict[str, object]:
+        """The counts of a load that failed: nothing of what was read is loaded."""
+        rejected, skipped = self.rejects.rejected, self.rejects.skipped
+        rows = self.loaded + rejected + skipped
+        return {"rows": rows, "rejected": rejected, "skipped": skipped}
+
+    def columns(self, counts: Counts) -> dict[str, Any]:
+        """Return the counts of this load's line in the history, and the checksum."""
+        loaded = self.loaded - counts.skipped
+        skipped = self.rejects.skipped + counts.skipped
+        return {
+            "rows": loaded + self.rejects.rejected + skipped,
+            "loaded": loaded,
+            "changed": counts.changed,
+            "rejected": self.rejects.rejected,
+            "skipped": skipped,
+            "checksum": self._checksum.hexdigest(),
+        }
+
+    def result(self, register: str, counts: Counts) -> LoadResult:
+        """Return how the load ended."""
+        return LoadResult(
+            register=register,
+            kind=self.kind.value,
+            mode=self.request.mode,
+            format=self.layout.format.name,
+            dry_run=self.request.dry_run,
+            held_before=counts.held_before,
+            held=counts.held,
+            rejects=str(self.rejects.path) if self.rejects.path and self.rejects.rejected else None,
+            notes=self.rejects.notes,
+            **self.columns(counts),
+        )
+
+
+@contextmanager
+def opened_intake(request: LoadRequest, runs_directory: Path, show: Show) -> Iterator[Intake]:
+    """Look at the first file of a load; raises OperatorError, and OSError.
+
+    Args:
+        runs_directory: where what was read waits to be sorted.
+        show: is told now and then how far it is.
+    """
+    checksum = hashlib.sha256()
+    with closing(_opened(request.files, checksum.update)) as opened:
+        intake = Intake(opened, request, runs_directory, show, checksum)
+        with closing(intake.runs):
+            yield intake
+
+
+def _opened(files: Sequence[str], heard: Heard) -> Generator[Member]:
+    for file in in_order_of_dates(files, str):
+        yield from members(file, heard)
+
+
+def _layout_of(member: Member, request: LoadRequest) -> Layout:
+    """Return what a file is: as the operator says, else as it looks."""
+    seen: Kind | None
+    if request.format is None:
+        try:
+            format_, seen = recognise(member.head, request.formats)
+        except FileFault as fault:
+            raise FileFault(fault.reason, member.name) from None
+    else:
+        format_ = request.formats[request.format]
+        seen = format_.recognise(member.head)
+    kind = seen or request.kind
+    if kind is None:
+        looked_for = f"looked for {format_.looked_for}.{advice(member.head)}"
+        raise FileFault(f"The file is no {format_.name}: {looked_for}", member.name)
+    if request.kind is not None and kind != request.kind:
+        # Read as another kind, its rows would blank what the register holds.
+        raise FileFault(f"The file holds {kind}, not {request.kind}.", member.name)
+    return Layout(format_, kind)

@@ -233,7 +233,7 @@ def strictly(body):
 
 
 @given(clean_texts, st.dictionaries(clean_texts, values, max_size=4), st.booleans())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_all_clean_json_is_taken(name, others, is_ascii):
     """Whatever else a JSON object holds, escaped or not, its known members are read."""
     others = {key: value for key, value in others.items() if key not in ("name", "names")}
@@ -250,7 +250,7 @@ def test_no_unclean_text_is_taken(before, fault, after, member):
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.sampled_from(pieces)), min_size=1, max_size=4))
-@settings(max_examples=1_000, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_a_damaged_body_is_refused_or_still_json(damages):
     """Whatever is taken, the standard library takes as well and reads the same."""
     body = b'{"name": "a\\u00e4\\ud83d\\ude00", "x": {"y": ["\\\\u0000", 1.5e3, null]}}'
@@ -262,7 +262,7 @@ def test_a_damaged_body_is_refused_or_still_json(damages):
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_any_bytes_are_answered(body):
     """No body whatever fails in another way than by a refusal."""
     assert refusal(body).kind.status == 400

@@ -113,7 +113,7 @@ def test_long_texts_are_refused_unread():
 
 
 @given(texts)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_any_text_is_a_name_or_none(text):
     """No text fails, and what is a name is one as the interface documents it."""
     name = canonical_domain_name(text)
@@ -123,7 +123,7 @@ def test_any_text_is_a_name_or_none(text):
 
 
 @given(texts)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_a_canonical_form_is_its_own(text):
     """What was answered once is accepted and answered again, in upper case and with a dot too."""
     name = canonical_domain_name(text)

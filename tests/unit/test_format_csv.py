@@ -289,7 +289,7 @@ def test_unused_column_named_twice() -> None:
     assert plates(b"registration,x,x\nAB1,y,y\n") == ["AB1"]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @example(b'registration,make\n"a\n')
 @example(b"\xff\xfer\0e\0g\0")
 @given(st.binary(max_size=300))
@@ -300,7 +300,7 @@ def test_any_bytes(data: bytes) -> None:
             read(start + data)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.text(alphabet='ab",;\t\r\n\x00 é', max_size=80))
 def test_any_delimited_text(text: str) -> None:
     """No mixture of quotes, separators and line ends raises anything but FileFault."""

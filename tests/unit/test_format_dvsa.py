@@ -213,7 +213,7 @@ record_values = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from("registration make primaryColour manufactureDate motTests".split())

@@ -407,7 +407,7 @@ def test_sample() -> None:
     assert "NULL" in plates
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @example("native-csv", Kind.FINES, {"amount": "\ud800"})
 @given(
     st.sampled_from(["native-csv", "native-ndjson"]),

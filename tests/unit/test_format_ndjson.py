@@ -185,7 +185,7 @@ def test_line_over_the_limit() -> None:
     ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @example(b'{"registration": "\xff\\ud83d"}')
 @given(
     st.binary(max_size=200)
@@ -206,7 +206,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     st.sampled_from(Kind),
     st.dictionaries(

@@ -115,7 +115,7 @@ def test_a_first_record_longer_than_the_head() -> None:
     assert recognise(head[:HEAD_BYTES])[0].name == "dvsa"
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @example(b'{"registration"')
 @example(b'"')
 @given(st.binary(max_size=200))

@@ -330,7 +330,7 @@ def test_reading_stays_flat(saved: Saved) -> None:
     ids=["gzip", "zip", "lzma", "bzip2"],
 )
 @settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data())
 def test_any_damage(whole: bytes, data: st.DataObject, saved: Saved) -> None:

@@ -186,23 +186,27 @@ def _drop(args: argparse.Namespace) -> None:
 
 @contextmanager
 def _progress_bar() -> Iterator[Show]:
-    """Show how much of a file was read, rows a second and the time left, if somebody looks."""
+    """Show how much was read, or written, how fast, and the time left, if somebody looks."""
     tqdm.monitor_interval = 0  # No thread of its own: the load forks.
-    with tqdm(unit="B", unit_scale=True, disable=not sys.stderr.isatty()) as bar:
-        shown, started_ns = "", clock.monotonic_ns()
+    with tqdm(unit_scale=True, disable=not sys.stderr.isatty()) as bar:
+        stage: str | None = ""
+        started_ns = shown_ns = clock.monotonic_ns()
 
         def show(progress: Progress) -> None:
-            nonlocal shown
-            member = progress.member
+            nonlocal stage, started_ns, shown_ns
             if bar.disable:
                 return
-            if member.name != shown:
-                shown = member.name
-                bar.reset(member.bytes_total)
-                bar.set_description(Path(shown).name, refresh=False)
-            seconds = max(clock.monotonic_ns() - started_ns, 1) / 1e9
-            bar.set_postfix_str(f"{progress.rows / seconds:,.0f} rows/s", refresh=False)
-            bar.update(member.bytes_read() - bar.n)
+            if progress.file != stage:
+                stage = progress.file
+                bar.reset(progress.total)
+                bar.unit = "B" if stage else " rows"
+                bar.set_description(Path(stage).name if stage else "writing", refresh=False)
+                # Rows are counted over all files; then anew, from where reading ended.
+                started_ns = started_ns if stage else shown_ns
+            shown_ns = clock.monotonic_ns()
+            rows_a_second = progress.rows / max(shown_ns - started_ns, 1) * 1e9
+            bar.set_postfix_str(f"{rows_a_second:,.0f} rows/s", refresh=False)
+            bar.update(progress.done - bar.n)
 
         yield show
 

@@ -21,7 +21,7 @@ from app.registers.formats import (
     recognise,
 )
 from app.registers.history import MERGE, REPLACE
-from app.registers.reading import Reader, Show
+from app.registers.reading import Progress, Reader, Show
 from app.registers.rejects import RejectLimit, RejectsFile
 from app.registers.sorting import Columns, Runs
 from app.registers.sources import Heard, Member, in_order_of_dates, members
@@ -148,6 +148,7 @@ class Intake:
         self.runs = Runs(order_of(self.kind), runs_directory)
         self._members = chain((first,), opened)
         self._reader = Reader(self.layout.format, self.kind, self.rejects, self.runs, show)
+        self._show = show
         self._checksum = checksum
         self._read_at = 0
 
@@ -190,6 +191,7 @@ class Intake:
             until: the last group; called again, this goes on behind it.
         """
         is_replace = self.request.mode == REPLACE
+        written = 0
         for batch in self.runs.batches(after, until):
             held: Iterable[Columns] = ()
             if is_replace:
@@ -200,6 +202,10 @@ class Intake:
             outcome = compare(batch, held, self.runs.order, self._read_at)
             counts.add(outcome)
             yield outcome
+            if after is None:  # Else this is not the process that shows it.
+                written += len(batch) * (1 if until is None else 2)
+                done = min(written, self.loaded)
+                self._show(Progress(None, done, self.loaded, done))
 
     def require_no_shrink(self, counts: Counts) -> None:
         """Raise OperatorError if a replace leaves far less than there was, unless that is right."""

@@ -29,10 +29,13 @@ _ROWS_BETWEEN_PROGRESS = 5_000
 
 
 class Progress(NamedTuple):
-    """How far a load is: the member that is being read, and rows read so far, of all of them."""
+    """How far a load is: bytes of a file that is being read, else rows that are being written."""
 
-    member: Member
+    file: str | None
+    done: int
+    total: int | None
     rows: int
+    """Rows read so far, of all files, or written."""
 
 
 Show = Callable[[Progress], None]
@@ -70,7 +73,11 @@ class Reader:
                 self._read_pieces(member, _Cutter(member.stream, header_lines))
         except FileFault as fault:
             raise FileFault(fault.reason, fault.name or member.name) from None
-        self._show(Progress(member, self.loaded))
+        self._tell(member)
+
+    def _tell(self, member: Member) -> None:
+        done = member.bytes_read()
+        self._show(Progress(member.name, done, member.bytes_total, self.loaded))
 
     def _read_in_one_go(self, member: Member, stream: BinaryIO, lines_before: int) -> None:
         report = _Shifted(self._rejects, lines_before)
@@ -79,7 +86,7 @@ class Reader:
         while some := cast(list[Columns], list(islice(changes, _ROWS_BETWEEN_PROGRESS))):
             run += some
             self.loaded += len(some)
-            self._show(Progress(member, self.loaded))
+            self._tell(member)
             if len(run) >= RUN_ROWS:
                 self._runs.add(run)
                 run = []
@@ -98,7 +105,7 @@ class Reader:
                     if not pieces[0].wait():
                         break
                     lines += self._take(pieces.popleft(), lines)
-                    self._show(Progress(member, self.loaded))
+                    self._tell(member)
         finally:
             for each in pieces:
                 each.end()

@@ -1,0 +1,50 @@
+"""What somebody sees at a terminal while a load goes on."""
+
+import os
+import pty
+import re
+import subprocess
+import sys
+import termios
+
+import pytest
+
+from tests.system.processes import environment
+
+ROWS = 150_000
+
+
+@pytest.mark.parametrize("mode", ["merge", "replace"])
+def test_reading_and_writing_are_shown(world, mode):
+    """How far each is, rows a second and the time left; two processes show one bar."""
+    file = world.directory / "cars.csv"
+    lines = (f"AB{n:06},{'FORD' * 20}\n" for n in range(ROWS))
+    file.write_text("registration,make\n" + "".join(lines))
+    ours, terminal = pty.openpty()
+    termios.tcsetwinsize(terminal, (24, 120))
+    settings = {"database_url": world.config.database_url, "state_dir": world.config.state_dir}
+    load = subprocess.Popen(
+        [sys.executable, "-m", "app", "import", str(file), "--mode", mode],
+        env=environment(**settings),
+        stdout=subprocess.DEVNULL,
+        stderr=terminal,
+    )
+    os.close(terminal)
+    shown = everything_of(ours)
+    assert load.wait() == 0
+    states = [line for line in re.split(r"[\r\n]+", shown) if "rows/s" in line]
+    read, *_, written = states
+    assert re.match(r"cars\.csv: +\d+%.*B/s, [\d,]+ rows/s", read), states
+    assert re.match(r"writing: +\d+%.*k/150k .* rows/s", written), states
+    assert [line for line in states if re.search(r"\[\d\d:\d\d<\d\d:\d\d", line)], "the time left"
+
+
+def everything_of(terminal: int) -> str:
+    """Read what is shown until nobody can show anything any more."""
+    shown = b""
+    while True:
+        try:
+            shown += os.read(terminal, 65_536)
+        except OSError:  # So it is told that the other end was closed.
+            os.close(terminal)
+            return shown.decode()

@@ -21,15 +21,16 @@ root=
 binary=
 backup=yes
 while [ $# -gt 0 ]; do
-    case $1 in
-        --binary) binary=${2:?} && shift 2 ;;
-        --prefix) root=$(readlink -m "${2:?}") && shift 2 ;;
-        --no-backup) backup=no && shift ;;
+    case $1:${2:+value} in
+        --binary:value) binary=$2 && shift ;;
+        --prefix:value) root=$(readlink -m "$2") && shift ;;
+        --no-backup:*) backup=no ;;
         *)
             echo "usage: install.sh [--binary FILE] [--prefix ROOT] [--no-backup]" >&2
             exit 2
             ;;
     esac
+    shift
 done
 
 home=$root/opt/verifyd
@@ -42,19 +43,23 @@ socket=unix:/run/verifyd.sock
 # --- What there is to install -------------------------------------------------------------------
 
 require_binary() {
-    for found in "$binary" "$here/verifyd" "$here/../dist/verifyd"; do
-        [ ! -f "$found" ] || break
-    done
-    [ -f "$found" ] || fail "there is no binary: build it (make binary), or name it with --binary"
-    binary=$(readlink -f "$found")
-    if [ -f "$binary.sha256" ]; then
-        (cd "$(dirname "$binary")" && sha256sum --check --quiet "$(basename "$binary").sha256") ||
-            fail "$binary is not what its checksum says"
+    if [ -z "$binary" ]; then
+        binary=$here/verifyd
+        [ -f "$binary" ] || binary=$here/../dist/verifyd
+        [ -f "$binary" ] || fail "there is no binary: build it (make binary), or name it with --binary"
     fi
+    [ -f "$binary" ] || fail "$binary is not there, or no file"
+    binary=$(readlink -f "$binary")
+    if [ -f "$binary.sha256" ]; then
+        # Of the sum alone: the binary may have got another name since.
+        [ "$(sha256sum <"$binary" | cut -c 1-64)" = "$(cut -c 1-64 "$binary.sha256")" ] ||
+            fail "$binary is not what its checksum says: bring it here anew"
+    fi
+    [ -x "$binary" ] || fail "$binary may not be executed: chmod +x $binary"
     version=$(TMPDIR=${TMPDIR:-/var/tmp} "$binary" version --json |
         sed -n 's/^ *"version": "\([^"]*\)".*/\1/p')
     [ -n "$version" ] || fail "$binary does not run here: it needs glibc 2.36 or newer," \
-        "and a directory (TMPDIR) that is not mounted noexec"
+        "and 100 MB in a directory (TMPDIR) that is not mounted noexec"
 }
 
 # A release is a directory by its version and content: the binary and all that is beside this script.
@@ -162,14 +167,11 @@ start() {
     systemctl restart verifyd.service && "$1/verifyd.sh" check --ready $socket
 }
 
-prepare_data() {
-    if [ -z "$old" ]; then
-        "$release/verifyd.sh" migrate
-        return
-    fi
+# What can fail before anything is changed: the release before serves with all its configuration.
+prepare_upgrade() {
     "$release/verifyd.sh" check || fail "nothing was changed"
     if [ $backup = yes ] && [ "$old" != "$release" ]; then
-        "$old/verifyd.sh" backup /var/lib/verifyd/backups || fail "no backup (--no-backup goes without)"
+        "$old/verifyd.sh" backup /var/lib/verifyd/backups || fail "no backup, so nothing was changed; --no-backup goes without"
     fi
     # The release that runs goes on with the new schema (D29).
     "$release/verifyd.sh" migrate || fail "the database was not migrated; nothing else was changed"
@@ -181,6 +183,7 @@ go_back() {
     release=$old
     lay_out_host
     point current "$old"
+    [ -z "$before" ] || point previous "$before"
     start "$old" || fail "the release before is not ready either: journalctl -u verifyd"
     fail "the release before serves again; why the new one does not: journalctl -u verifyd"
 }
@@ -191,15 +194,19 @@ mkdir -p "$home"
 exec 9>"$home/.lock"
 flock --nonblock 9 || fail "it is being installed already"
 old=$(readlink -e "$home/current" || true)
+before=$(readlink -e "$home/previous" || true)
 lay_out_release
 make_user
+if [ -n "$old" ] && [ -z "$root" ]; then
+    prepare_upgrade
+fi
 lay_out_host
 if [ -n "$root" ]; then
     point current "$release"
     say "$version is laid out in $root; \`verifyd migrate\` there makes the database"
     exit 0
 fi
-prepare_data
+[ -n "$old" ] || "$release/verifyd.sh" migrate
 [ -z "$old" ] || [ "$old" = "$release" ] || point previous "$old"
 point current "$release"
 start "$release" || go_back

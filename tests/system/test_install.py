@@ -194,6 +194,30 @@ def test_a_binary_that_is_not_what_it_was_is_refused(tree):
     assert tree.files() == before
 
 
+def test_a_checksum_is_of_the_content_whatever_the_name(tree):
+    """Two releases may lie side by side under names of their own."""
+    checksum = hashlib.sha256(tree.binary.read_bytes()).hexdigest()
+    tree.binary = tree.binary.rename(tree.binary.with_name("verifyd-2"))
+    (tree.binary.parent / "verifyd-2.sha256").write_text(f"{checksum}  verifyd\n")
+    tree.install()
+
+
+def test_a_binary_that_was_named_is_that_one_or_none(tree):
+    """One that lies beside the script is not taken in its place."""
+    tree.binary.rename(tree.deploy / "verifyd")
+    ended = tree.run()
+    assert (ended.returncode, tree.files()) == (1, {})
+    assert f"{tree.binary} is not there" in ended.stderr
+
+
+def test_a_binary_that_lost_its_mode_is_told(tree):
+    """As it does on its way over many a medium."""
+    tree.binary.chmod(0o644)
+    ended = tree.run()
+    assert (ended.returncode, tree.files()) == (1, {})
+    assert f"chmod +x {tree.binary}" in ended.stderr
+
+
 @pytest.mark.parametrize("text", ["#!/bin/sh\nexit 1\n", "no program"])
 def test_a_binary_that_does_not_run_is_refused(tree, text):
     """What it needs is told, and nothing is touched."""
@@ -227,9 +251,10 @@ def test_one_that_was_killed_is_run_again(tree):
     assert tree.files() == before
 
 
-def test_words_it_does_not_know_are_a_usage_error(tree):
-    """Ends with 2 and tells how it is used."""
-    ended = tree.run("--force")
+@pytest.mark.parametrize("words", [["--force"], ["--prefix"], ["--binary", ""]])
+def test_words_it_does_not_know_are_a_usage_error(tree, words):
+    """Ends with 2 and tells how it is used, also where a value is missing."""
+    ended = tree.run(*words)
     assert (ended.returncode, tree.files()) == (2, {})
     assert "usage: install.sh" in ended.stderr
 

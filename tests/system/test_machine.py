@@ -110,6 +110,10 @@ def test_wrong_settings_are_told_and_heal(installed):
     right = settings.read_text()
     settings.write_text(f"{right}VERIFYD_WORKERS=many\n")
     assert "VERIFYD_WORKERS: must be" in installed.run("verifyd check").stderr
+    installed.do("echo '# of a later release' >>deploy/nginx/verifyd.conf")
+    ended = installed.run("deploy/install.sh --binary verifyd")
+    assert (ended.returncode, "nothing was changed" in ended.stderr) == (1, True)
+    assert "later" not in installed.do("cat /etc/nginx/sites-available/*")
     installed.do("systemctl restart verifyd")
     installed.do(f"({ASKED} http://localhost/healthz; echo) >answer 2>&1 &")
     told = "journalctl -u verifyd | grep -c VERIFYD_WORKERS"
@@ -177,7 +181,15 @@ def test_an_upgrade_and_the_way_back_under_load(installed, next_binary, tmp_path
         machine.do("/opt/verifyd/previous/install.sh")
         assert "99.0.0" not in machine.do("verifyd version")
         creators.wait_for(8)
+
+        # What does not serve is not the release before.
+        machine.do("echo '# of a later release' >>deploy/README.md")
+        machine.do(f"touch {BROKEN}")
+        assert machine.run("deploy/install.sh --binary next").returncode == 1
+        assert "99.0.0" in machine.do("/opt/verifyd/previous/verifyd version")
+        assert "later" not in machine.do("cat /opt/verifyd/previous/README.md")
+        creators.wait_for(8)
     assert creators.statuses("POST") == {201}
     assert creators.statuses("GET") == {200}
-    assert len(machine.do("ls /var/lib/verifyd/backups").split()) == 3
+    assert len(machine.do("ls /var/lib/verifyd/backups").split()) == 4
     assert "replaced" not in machine.do("ls /var/lib/verifyd")

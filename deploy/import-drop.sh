@@ -33,6 +33,7 @@ load() {
         failures=1
         mkdir -p "$directory/failed"
         mv -f -- "$@" "$directory/failed/"
+        echo "verifyd: not loaded, and now in $directory/failed: $*" >&2
     fi
 }
 
@@ -56,10 +57,16 @@ for directory in "$drop"/*/; do
         is_whole "$file" || unfinished=$file
         set -- "$@" "$file"
     done
-    if [ $# -gt 0 ] && [ -z "$unfinished" ]; then
-        words="--register $name"
+    [ $# -gt 0 ] && [ -z "$unfinished" ] || continue
+    words="--register $name"
+    # What cannot be removed would be loaded every night anew.
+    if [ -w "$directory" ] && { [ ! -e "$options/$name" ] || [ -r "$options/$name" ]; }; then
         [ ! -f "$options/$name" ] || words="$words $(cat "$options/$name")"
         load "$directory" "$words" "$@"
+    else
+        failures=1
+        echo "verifyd: passed over: the user $(id -un) must be able to write to $directory," \
+            "and to read $options/$name" >&2
     fi
 done
 exit "$failures"

@@ -171,7 +171,8 @@ start() {
 prepare_upgrade() {
     "$release/verifyd.sh" check || fail "nothing was changed"
     if [ $backup = yes ] && [ "$old" != "$release" ]; then
-        "$old/verifyd.sh" backup /var/lib/verifyd/backups || fail "no backup, so nothing was changed; --no-backup goes without"
+        "$old/verifyd.sh" backup /var/lib/verifyd/backups ||
+            fail "no backup, so nothing was changed; --no-backup goes without"
     fi
     # The release that runs goes on with the new schema (D29).
     "$release/verifyd.sh" migrate || fail "the database was not migrated; nothing else was changed"

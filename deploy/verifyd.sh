@@ -5,16 +5,30 @@ settings=/etc/verifyd/verifyd.env
 credential=/etc/credstore/verifyd.database_url
 program=$(dirname "$(readlink -f "$0")")/verifyd
 
-if [ "$(id -un)" != verifyd ] && [ "$(id -u)" -ne 0 ]; then
-    echo "verifyd: only root and the user verifyd may do so: sudo verifyd $*" >&2
+fail() {
+    echo "verifyd: $*" >&2
     exit 1
-fi
+}
 
-# As systemd reads it: NAME=VALUE, the value perhaps in quotes; nothing in it is run.
+[ "$(id -un)" = verifyd ] || [ "$(id -u)" -eq 0 ] ||
+    fail "only root and the user verifyd may do so: sudo verifyd $*"
+[ -f "$settings" ] || fail "there is no $settings: begin with ${program%/*}/verifyd.env.example"
+
+# As systemd reads it: NAME=VALUE, the value perhaps in quotes; nothing in it is run. What systemd
+# would read in another way, or pass over in silence, is refused.
+number=0
 while IFS= read -r line || [ -n "$line" ]; do
+    number=$((number + 1))
     case $line in
-        [A-Z]*=*) ;;
+        '#'* | ';'*) continue ;;
+        *[![:space:]]*) ;;
         *) continue ;;
+    esac
+    # SEC: the line is not repeated; it may hold a password.
+    case ${line%%=*} in
+        "$line" | '' | [!A-Za-z_]* | *[!A-Za-z0-9_]*)
+            fail "$settings, line $number: it must be NAME=VALUE, without export and spaces"
+            ;;
     esac
     value=${line#*=}
     case $value in

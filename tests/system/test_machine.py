@@ -98,6 +98,14 @@ def test_what_runs_every_night_runs(installed):
     readable = "find /etc/verifyd /var/lib/verifyd /run/verifyd ! -type l -perm /o=rwx"
     assert installed.do(readable) == ""
     (backup,) = installed.do("ls /var/lib/verifyd/backups").split()
+    drop = "/var/lib/verifyd/drop"
+    installed.do(f"mkdir {drop}/fleet; printf 'registration\nAB13CDE\n' >{drop}/fleet/a.csv")
+    installed.do(f"install -d -o verifyd {drop}/other; cp {drop}/fleet/a.csv {drop}/other")
+    installed.do(f"touch -d '-5 min' {drop}/*/a.csv")
+    assert installed.run("systemctl start verifyd-import").returncode == 1
+    assert installed.do(f"cd {drop}; find * -type f") == "fleet/a.csv\n"
+    told = installed.do("journalctl -u verifyd-import")
+    assert f"the user verifyd must be able to write to {drop}/fleet" in told
     installed.do("systemctl stop verifyd.socket verifyd.service")
     installed.do(f"verifyd restore /var/lib/verifyd/backups/{backup}")
     installed.do("systemctl start verifyd.socket verifyd.service")
@@ -108,6 +116,9 @@ def test_wrong_settings_are_told_and_heal(installed):
     """The service waits until they are right, and nobody is refused meanwhile."""
     settings = installed.path("/etc/verifyd/verifyd.env")
     right = settings.read_text()
+    settings.write_text(f"{right}\n; a note\nexport VERIFYD_WORKERS=3\n")
+    line = right.count("\n") + 3
+    assert f"line {line}: it must be NAME=VALUE" in installed.run("verifyd check").stderr
     settings.write_text(f"{right}VERIFYD_WORKERS=many\n")
     assert "VERIFYD_WORKERS: must be" in installed.run("verifyd check").stderr
     installed.do("echo '# of a later release' >>deploy/nginx/verifyd.conf")

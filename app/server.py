@@ -167,7 +167,7 @@ def prepare_database(config: Config) -> None:
     """
     engine = open_engine(config.database_url)
     if isinstance(engine, SqliteEngine) and not engine.path.exists():
-        raise OperatorError(f"there is no database {engine.path}: run `verifyd migrate`")
+        raise OperatorError(f"there is no database {engine.path.absolute()}: run `verifyd migrate`")
     try:
         found = versions(engine)
         if found.can_migrate and found.database:

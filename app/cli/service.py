@@ -75,10 +75,11 @@ def _faults(config: Config) -> list[str]:
                 f"the register {missing.name} cannot be read: "
                 "restore it, or drop it and load it again"
             )
-    except (OperatorError, peewee.PeeweeException) as error:
+    except (OperatorError, peewee.PeeweeException, OSError) as error:
         faults.append(f"{SETTINGS['database_url'].variable}: {error}")
     database = sqlite_path(config.database_url)
-    if database and database.exists():
+    # Below a directory that is closed to us Path.exists() would raise.
+    if database and os.path.exists(database):
         if not os.access(database, os.W_OK):
             faults.append(f"{SETTINGS['database_url'].variable}: {database} cannot be written to")
         faults += _unwritable("database_url", database.absolute().parent)
@@ -96,7 +97,7 @@ def _unwritable(name: str, folder: Path) -> list[str]:
 
 def _nearest_existing(path: Path) -> Path:
     path = path.absolute()
-    return path if path.exists() else _nearest_existing(path.parent)
+    return path if os.path.exists(path) else _nearest_existing(path.parent)
 
 
 def _address(text: str) -> str:

@@ -39,12 +39,13 @@ def opened_database(
 
 
 def _check_file(engine: SqliteEngine, *, create: bool) -> None:
-    if not engine.path.exists():
+    path = engine.path.absolute()  # Told so, where a URL has a slash too few.
+    if not path.exists():
         if not create:
-            raise OperatorError(f"there is no database {engine.path}: run `verifyd migrate`")
-        engine.path.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
+            raise OperatorError(f"there is no database {path}: run `verifyd migrate`")
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
         return
-    require_owner(engine.path)
+    require_owner(path)
 
 
 def require_owner(database: Path) -> None:

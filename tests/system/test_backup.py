@@ -149,6 +149,7 @@ def test_a_backup_without_room_leaves_none(world, little_disk):
     ended = run_command("backup", little_disk, "--registers", **settings)
     assert (ended.returncode, ended.stdout) == (1, "")
     assert "full" in ended.stderr or "No space" in ended.stderr
+    assert f"no backup was made in {little_disk}" in ended.stderr
     assert "Traceback" not in ended.stderr
     assert shown(little_disk) == [Path(good).name]
     assert run("restore", good, **settings)["registers"] == ["native"]

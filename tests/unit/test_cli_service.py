@@ -87,6 +87,24 @@ def test_no_command_but_migrate_and_demo_creates_a_database(bare_cli, words):
     assert list(bare_cli.directory.iterdir()) == []
 
 
+def test_a_missing_database_is_told_with_its_whole_path(bare_cli, monkeypatch):
+    """A URL with a slash too few names a file below wherever the command is run."""
+    monkeypatch.chdir(bare_cli.directory)
+    monkeypatch.setenv("VERIFYD_DATABASE_URL", "sqlite:///var/verifyd.db")
+    told = bare_cli.refusal("check")
+    assert f"there is no database {bare_cli.directory}/var/verifyd.db: run" in told
+
+
+def test_check_tells_what_it_cannot_look_at(bare_cli, monkeypatch):
+    """As below a closed directory: a fault among the others, by the setting's name."""
+    closed = bare_cli.directory / ("x" * 300)  # Root would enter a closed one.
+    monkeypatch.setenv("VERIFYD_DATABASE_URL", f"sqlite:///{closed}/verifyd.db")
+    monkeypatch.setenv("VERIFYD_STATE_DIR", f"{closed}/state")
+    monkeypatch.setenv("VERIFYD_COLOUR", "blue")
+    told = [line.partition(":")[0] for line in bare_cli.refusal("check").splitlines()]
+    assert told == ["VERIFYD_COLOUR", "VERIFYD_DATABASE_URL"]
+
+
 @pytest.mark.parametrize("words", [("check",), ("accounts", "list"), ("migrate",)])
 def test_all_wrong_settings_are_told_at_once(cli, monkeypatch, words):
     """Every wrong value and every unknown variable is named, a line each, in one run."""

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+import peewee
+
 from app import clock
 from app.catalogue import Register, register_file
 from app.database import Engine, SqliteEngine, sync
@@ -51,9 +53,10 @@ def take(engine: Engine, destination: Path, *, registers: bool, keep: int | None
         try:
             taken = _written(engine, partial, registers=registers)
             partial.rename(final)
-        except BaseException:
+        except (peewee.PeeweeException, OSError) as error:
+            raise OperatorError(f"no backup was made in {destination}: {error}") from error
+        finally:
             shutil.rmtree(partial, ignore_errors=True)
-            raise
         sync(destination)
         removed = _prune(destination, taken.database_id, keep)
     return Taken(final, taken, removed)

@@ -120,13 +120,17 @@ configure() {
     mv "$target.part" "$target"
 }
 
-lay_out_host() {
+lay_out_directories() {
     place 750 "${owner:+0:${owner#*:}}" "$etc"
     place 750 "${owner:+0:${owner#*:}}" "$etc/imports"
     place 700 "" "$etc/tls"
     place 750 "$owner" "$data"
     place 700 "$owner" "$data/backups"
     place 770 "$owner" "$data/drop"
+    place 700 "" "$root/etc/credstore"
+}
+
+lay_out_configuration() {
     configure verifyd.env.example "$etc/verifyd.env" 640
     [ -z "$owner" ] || chown "0:${owner#*:}" "$etc"/verifyd.env*
     configure nginx/verifyd.conf "$site" 644
@@ -182,7 +186,7 @@ go_back() {
     [ -n "$old" ] && [ "$old" != "$release" ] || fail "it is not ready: journalctl -u verifyd"
     say "the new release is not ready; the one before is put back" >&2
     release=$old
-    lay_out_host
+    lay_out_configuration
     point current "$old"
     [ -z "$before" ] || point previous "$before"
     start "$old" || fail "the release before is not ready either: journalctl -u verifyd"
@@ -198,10 +202,11 @@ old=$(readlink -e "$home/current" || true)
 before=$(readlink -e "$home/previous" || true)
 lay_out_release
 make_user
+lay_out_directories
 if [ -n "$old" ] && [ -z "$root" ]; then
     prepare_upgrade
 fi
-lay_out_host
+lay_out_configuration
 if [ -n "$root" ]; then
     point current "$release"
     say "$version is laid out in $root; \`verifyd migrate\` there makes the database"

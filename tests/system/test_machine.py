@@ -80,6 +80,7 @@ def test_the_commands_of_the_page_are_ten_and_work(machine):
     answer = machine.do(ask.replace("$KEY", key).replace("HOST", "localhost") + " -k")
     assert '"make":"FORD"' in answer
     assert '"code":"unauthorized"' in machine.do("curl -sk https://localhost/nothing")
+    assert "Couldn't connect" in machine.run("curl -sS http://localhost/v1/vehicle/X/x").stderr
     seen = machine.do("cat /proc/[0-9]*/cmdline; cat /var/log/nginx/*; journalctl --no-pager")
     assert "AB12CDE" not in seen
     assert key not in seen
@@ -139,8 +140,7 @@ def test_the_database_url_is_a_credential(installed):
     url = "sqlite:////var/lib/verifyd/hidden.db"
     settings = installed.path("/etc/verifyd/verifyd.env")
     settings.write_text(re.sub("(?m)^VERIFYD_DATABASE_URL=.*\n", "", settings.read_text()))
-    installed.do("install -d -m 700 /etc/credstore")
-    installed.do(f"umask 077; echo {url} >/etc/credstore/verifyd.database_url")
+    installed.do(f"echo {url} | install -m 600 /dev/stdin /etc/credstore/verifyd.database_url")
     installed.do("verifyd migrate; verifyd check; systemctl restart verifyd")
     installed.do("verifyd check --ready unix:/run/verifyd.sock")
     assert installed.do("ls -l /proc/[0-9]*/fd | grep hidden.db || true") != ""

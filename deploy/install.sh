@@ -99,11 +99,11 @@ make_user() {
 }
 owner=
 
-# place MODE OWNER DIRECTORY: makes it; what is there already keeps its mode and owner.
+# place MODE OWNER DIRECTORY: makes it; what is there already keeps its mode, and its owner, unless
+# that is root: it was made before the user was, or is where a disk is mounted.
 place() {
-    [ ! -d "$3" ] || return 0
-    install -d -m "$1" "$3"
-    [ -z "$2" ] || chown "$2" "$3"
+    [ -d "$3" ] || install -d -m "$1" "$3"
+    [ -z "$2" ] || [ "$(stat -c %u:%g "$3")" != 0:0 ] || chown "$2" "$3"
 }
 
 # configure SHIPPED TARGET MODE: a configuration file, which is the operator's once it was edited.

@@ -2,6 +2,7 @@
 
 import fcntl
 import hashlib
+import os
 import re
 import shutil
 import subprocess
@@ -152,6 +153,21 @@ def test_installing_twice_changes_nothing(tree):
     before = tree.files()
     tree.install()
     assert tree.files() == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_a_tree_that_had_no_users_is_given_to_the_user(tree):
+    """Directories of root's become the service's own; those of others stay as they are."""
+    assert "has no users yet" in tree.install()
+    data = tree.root / "var/lib/verifyd"
+    os.chown(data / "drop", 4321, 4321)
+    (tree.root / "etc/passwd").write_text("verifyd:x:1234:1235::/:/bin/false\n")
+    assert "no users" not in tree.install()
+    owners = {path.name: (path.stat().st_uid, path.stat().st_gid) for path in data.iterdir()}
+    assert owners == {"backups": (1234, 1235), "drop": (4321, 4321)}
+    settings = tree.root / "etc/verifyd"
+    for path in (settings, settings / "verifyd.env", settings / "imports"):
+        assert (path.stat().st_uid, path.stat().st_gid) == (0, 1235)
 
 
 def test_what_was_edited_is_never_overwritten(tree):

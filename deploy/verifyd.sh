@@ -36,7 +36,10 @@ while IFS= read -r line || [ -n "$line" ]; do
     esac
     export "${line%%=*}=$value"
 done <"$settings"
-if [ -z "${VERIFYD_DATABASE_URL+set}" ] && [ -r "$credential" ]; then
+if [ -z "${VERIFYD_DATABASE_URL+set}" ]; then
+    # By itself the program would take a file of wherever it is run.
+    [ -r "$credential" ] ||
+        fail "VERIFYD_DATABASE_URL is not in $settings, and $credential cannot be read"
     VERIFYD_DATABASE_URL=$(cat "$credential")
     export VERIFYD_DATABASE_URL
 fi

@@ -140,6 +140,8 @@ def test_the_database_url_is_a_credential(installed):
     url = "sqlite:////var/lib/verifyd/hidden.db"
     settings = installed.path("/etc/verifyd/verifyd.env")
     settings.write_text(re.sub("(?m)^VERIFYD_DATABASE_URL=.*\n", "", settings.read_text()))
+    told = installed.run("verifyd migrate").stderr
+    assert "VERIFYD_DATABASE_URL is not in /etc/verifyd/verifyd.env, and /etc/credstore/" in told
     installed.do(f"echo {url} | install -m 600 /dev/stdin /etc/credstore/verifyd.database_url")
     installed.do("verifyd migrate; verifyd check; systemctl restart verifyd")
     installed.do("verifyd check --ready unix:/run/verifyd.sock")

@@ -18,16 +18,24 @@ from app.postgres import PostgresEngine
 def add_commands(commands: Commands) -> None:
     """Add the command."""
     command = add_command(commands, "copy", _copy, "carry everything from SQLite to Postgres")
-    for name, example in (("from", "sqlite:///PATH"), ("to", "postgresql://...")):
-        command.add_argument(
-            f"--{name}", dest=f"{name}_url", required=True, type=_database_url, metavar=example
-        )
+    command.add_argument(
+        "--from", dest="source", required=True, type=_database_url, metavar="sqlite:///PATH"
+    )
+    # SEC: arguments are everybody's to read; settings and credentials are not.
+    command.add_argument(
+        "--to",
+        dest="target",
+        type=_database_url,
+        metavar="postgresql://...",
+        help="the database of the settings, unless told: a password is safe there",
+    )
 
 
 def _copy(args: argparse.Namespace) -> None:
+    target_config = Config(database_url=args.target) if args.target else Config.from_env()
     with (
-        opened_database(Config(database_url=args.from_url)) as source,
-        opened_database(Config(database_url=args.to_url), check_schema=False) as target,
+        opened_database(Config(database_url=args.source)) as source,
+        opened_database(target_config, check_schema=False) as target,
         tqdm(unit=" rows", unit_scale=True, disable=not sys.stderr.isatty()) as bar,
     ):
         if not isinstance(source, SqliteEngine) or not isinstance(target, PostgresEngine):

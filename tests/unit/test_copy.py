@@ -99,6 +99,12 @@ class TestContent:
         for name in ("", "/d0.example.com", "/d1.example.com", "/d2.example.com"):
             require_alike([client.get(f"/api/domains{name}") for client in clients])
 
+    def test_the_target_is_the_settings_unless_told(self, world, bare_cli, target, monkeypatch):
+        """A password in a command's words could be read by everybody on the machine."""
+        monkeypatch.setenv("VERIFYD_DATABASE_URL", target.database)
+        assert bare_cli.run("copy", "--from", world.store.url).status == 0
+        assert held(target, "account") == held(world.engine, "account")
+
     def test_every_row_of_the_main_database_arrives(self, world, copy, target):
         """Plans, accounts, keys as hashes, domains, registers and history; numbers are kept."""
         world.load([CAR])

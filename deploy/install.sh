@@ -116,6 +116,8 @@ configure() {
         target=$2.new
         say "$2 was edited and is left alone; the new one is $target"
     fi
+    ! cmp -s "$shipped" "$target" || return 0
+    [ ! -e "$target" ] || say "$target is now as this release ships it"
     install -D -m "$3" "$shipped" "$target.part"
     mv "$target.part" "$target"
 }

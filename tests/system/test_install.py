@@ -187,11 +187,12 @@ def test_what_was_edited_is_never_overwritten(tree):
 
 
 def test_what_was_not_edited_is_brought_up_to_date(tree):
-    """The site as it was shipped becomes the site as it is shipped now."""
+    """The site as it was shipped becomes the site as it is shipped now, and that is told."""
     tree.install()
     tree.change("nginx/verifyd.conf")
-    tree.install()
     site = tree.root / "etc/nginx/sites-available/verifyd.conf"
+    assert f"{site} is now as this release ships it" in tree.install()
+    assert str(site) not in tree.install()
     assert site.read_bytes() == (tree.deploy / "nginx/verifyd.conf").read_bytes()
     assert not site.with_name("verifyd.conf.new").exists()
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from operator import methodcaller
+from operator import itemgetter, methodcaller
 from typing import Any, NamedTuple
 
 import peewee
@@ -79,13 +79,22 @@ class Table:
     def find_of(self, changes: Iterable[Columns]) -> Iterator[Columns]:
         """Yield all rows of the groups that changes mean; each once, in any order."""
         size = self.order.group_columns
-        groups = list(dict.fromkeys(change[:size] for change in changes))
+        groups = dict.fromkeys(change[:size] for change in changes)
+        if isinstance(self.register, PostgresEngine):
+            # PERF: what this transaction wrote is not in the planner's statistics. In a register
+            # that was small it would read the whole table again and again.
+            self.register.execute_sql("SET LOCAL enable_seqscan = off")
+            sql = f"{self._select()} {self._names(1)} = ANY(%s)"
+            plates = list(dict.fromkeys(map(itemgetter(0), groups)))
+            yield from (row for row in self._rows(sql, [plates]) if row[:size] in groups)
+            return
+        asked = list(groups)
         # All questions are of one length, so that the statement is compiled once.
-        groups += groups[-1:] * (-len(groups) % _GROUPS_ASKED_FOR)
+        asked += asked[-1:] * (-len(asked) % _GROUPS_ASKED_FOR)
         sql = f"{self._select()} ({self._names(size)}) IN (VALUES {self._places(size)})"
-        for start in range(0, len(groups), _GROUPS_ASKED_FOR):
-            asked = groups[start : start + _GROUPS_ASKED_FOR]
-            yield from self._rows(sql, list(chain.from_iterable(asked)))
+        for start in range(0, len(asked), _GROUPS_ASKED_FOR):
+            some = asked[start : start + _GROUPS_ASKED_FOR]
+            yield from self._rows(sql, list(chain.from_iterable(some)))
 
     def find_between(self, rows: Sequence[Columns]) -> list[Columns]:
         """Return all rows from the key of the first of these rows to that of the last one."""

@@ -90,7 +90,7 @@ class Machine:
     def _found_init(self) -> int | None:
         assert self._boot.poll() is None, "the machine does not start"
         for pid in descendants(self._boot.pid):
-            with suppress(FileNotFoundError):  # It has ended meanwhile.
+            with suppress(FileNotFoundError, ProcessLookupError):  # It has ended meanwhile.
                 if Path(f"/proc/{pid}/comm").read_text() == "systemd\n":
                     return pid
         return None

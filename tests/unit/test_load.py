@@ -17,6 +17,7 @@ from app.errors import OperatorError
 from app.operations.backup.take import take
 from app.registers import load as load_module
 from app.registers import reading as reading_module
+from app.registers import sorting
 from app.registers.formats import Kind
 from app.registers.history import History, list_loads
 from app.registers.intake import LoadRequest
@@ -27,6 +28,7 @@ from app.vehicles.models import Fine, Policy, Vehicle, in_schema
 from tests.conftest import ON_POSTGRES, ON_SQLITE
 from tests.postgres import connect
 from tests.stores import end_connections
+from tests.system.processes import until
 
 FIRST, SECOND = 1_900_000_000, 1_900_086_400
 CAR: dict[str, Any] = {"registration": "AB12CDE", "make": "FORD", "year": 2012}
@@ -457,3 +459,26 @@ def test_what_was_loaded_is_analysed(world, mode):
     world.load_files(*files(world, cars="registration,make\nAB12CDE,FORD\n"), mode=mode)
     query = "SELECT reltuples FROM pg_class WHERE oid = 'register_native.vehicle'::regclass"
     assert world.engine.execute_sql(query).fetchone() == (1,)
+
+
+@ON_POSTGRES
+@pytest.mark.parametrize("kind", ["vehicle", "policy"])
+def test_a_register_that_grows_is_not_read_over_and_over(world, monkeypatch, kind):
+    """Its planner does not know what a merge has written so far; rows are found by their key."""
+    monkeypatch.setattr(sorting, "_BATCH_ROWS", 200)
+    world.load([CAR, POLICY] if kind == "policy" else [CAR])
+    before = rows_read(world, kind)
+    plates = [f"AB{n:05}" for n in range(4_000)]
+    world.load([(CAR if kind == "vehicle" else POLICY) | {"registration": p} for p in plates])
+    until(lambda: rows_read(world, kind)[0] > 4_000, "the statistics")
+    assert rows_read(world, kind)[1] - before[1] < 2 * 4_000
+
+
+def rows_read(world, kind: str) -> tuple[int, int]:
+    """How many rows were written to a table and read from it, as Postgres counts them."""
+    query = (
+        "SELECT n_tup_ins, seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables "
+        "WHERE schemaname = 'register_native' AND relname = %s"
+    )
+    with connect(world.config.database_url) as operator:
+        return operator.execute(query, (kind,)).fetchone()

@@ -474,7 +474,7 @@ def test_a_register_that_grows_is_not_read_over_and_over(world, monkeypatch, kin
     assert rows_read(world, kind)[1] - before[1] < 2 * 4_000
 
 
-def rows_read(world, kind: str) -> tuple[int, int]:
+def rows_read(world, kind: str) -> Any:
     """How many rows were written to a table and read from it, as Postgres counts them."""
     query = (
         "SELECT n_tup_ins, seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables "

@@ -1,6 +1,7 @@
 """What changes make of the rows that a register holds: which to write, which to remove (D21)."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -27,6 +28,51 @@ class Outcome(NamedTuple):
     """How many of the rows have keys that are not held."""
     skipped: int
     """Deletions and cancellations of what was not there."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a load does to the rows of one kind."""
+
+    held_before: int = 0
+    added: int = 0
+    """Rows of keys that were not held."""
+    repeated: int = 0
+    """Rows of keys that were."""
+    differing: int = 0
+    """Rows of either that were not held just so."""
+    removed: int = 0
+    skipped: int = 0
+    """Deletions and cancellations of what was not there."""
+
+    @property
+    def held(self) -> int:
+        """Rows that the register holds afterwards."""
+        return self.held_before + self.added - self.removed
+
+    @property
+    def changed(self) -> int:
+        """Rows of the register that were added, changed or removed."""
+        return self.differing + self.removed
+
+    def add(self, outcome: Outcome) -> None:
+        """Count what became of a batch."""
+        self.added += outcome.added
+        self.repeated += len(outcome.rows) - outcome.added
+        self.differing += len(outcome.changed)
+        self.removed += len(outcome.removed)
+        self.skipped += outcome.skipped
+
+    def add_part(self, part: "Counts") -> None:
+        """Count what another process did, of the same rows held before."""
+        self.added += part.added
+        self.repeated += part.repeated
+        self.differing += part.differing
+        self.skipped += part.skipped
+
+    def end_replace(self) -> None:
+        """Count what is held no more, once all that was read has been counted."""
+        self.removed = self.held_before - self.repeated
 
 
 def compare(

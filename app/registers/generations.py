@@ -6,7 +6,6 @@ one before; a schema changes its name in the commit that changes the register's 
 """
 
 import os
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,12 +15,10 @@ from app.catalogue import REGISTERS_MAX, KeptRegister, Register, register_file
 from app.database import Engine, SqliteEngine, close_quietly, sync
 from app.errors import OperatorError
 from app.postgres import PostgresEngine
+from app.registers.files import generations_on_disk, part_of, remove, written
 from app.registers.formats import Kind
 from app.registers.writer import TABLES, qualified
 from app.schema import migrate_register
-
-_PART = "-part"
-_SUFFIXES = ("", "-wal", "-shm", "-journal")
 
 
 class NextGeneration(NamedTuple):
@@ -95,7 +92,7 @@ class Generations:
     @contextmanager
     def _sqlite_file(self, main: SqliteEngine, load_id: int) -> Iterator[NextGeneration]:
         path = register_file(main.path, self.name, load_id)
-        with _written(path) as file:
+        with written(path) as file:
             yield NextGeneration(file, None)
             # So that a later merge does not hold up readers, as in every register.
             file.pragma("journal_mode", "wal")
@@ -143,7 +140,7 @@ class Generations:
         It is there when this is left, all of it or nothing.
         """
         if isinstance(made.engine, SqliteEngine):
-            with _written(_part_of(made.engine.path)) as file:
+            with written(part_of(made.engine.path)) as file:
                 yield NextGeneration(file, None)
         else:
             register = PostgresEngine(made.engine.database)
@@ -156,12 +153,12 @@ class Generations:
     def add_part(self, made: NextGeneration, kind: Kind) -> None:
         """Add rows of a part that is whole; in Postgres they are there."""
         if isinstance(made.engine, SqliteEngine):
-            _copy_from_file(made, _part_of(made.engine.path), [kind])
+            _copy_from_file(made, part_of(made.engine.path), [kind])
 
     def remove_part(self, made: NextGeneration) -> None:
         """Remove a part, whole or not; in Postgres what was not committed is not there."""
         if isinstance(made.engine, SqliteEngine):
-            _remove(_part_of(made.engine.path))
+            remove(part_of(made.engine.path))
 
     def switch(self, load_id: int, kind: Kind, held: int, loaded_at: int) -> None:
         """Let readers have the next generation; within the commit that ends the load.
@@ -217,10 +214,10 @@ class Generations:
             self._drop_schema(_next_schema(self.name))
             return
         used = {each.generation for each in (self.find_current(), self.find_kept()) if each}
-        for generation in _generations_on_disk(self._engine.path, self.name) - used:
+        for generation in generations_on_disk(self._engine.path, self.name) - used:
             file = register_file(self._engine.path, self.name, generation)
-            _remove(file)
-            _remove(_part_of(file))
+            remove(file)
+            remove(part_of(file))
 
     def remove_all(self) -> None:
         """Remove the register: its entry first, then what it stored."""
@@ -238,20 +235,6 @@ class Generations:
         self._engine.execute_sql(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE')
 
 
-@contextmanager
-def _written(path: Path) -> Iterator[SqliteEngine]:
-    """Make a register's file, for its one writer."""
-    file = SqliteEngine(path, create=True)
-    try:
-        migrate_register(file, None)
-        # PERF: nobody else has the file, and a load that fails removes it.
-        file.pragma("journal_mode", "off")
-        file.pragma("synchronous", "off")
-        yield file
-    finally:
-        close_quietly(file)
-
-
 def _copy_from_file(made: NextGeneration, source: Path, kinds: Iterable[Kind]) -> None:
     made.engine.execute_sql("ATTACH DATABASE ? AS source", (os.fspath(source.absolute()),))
     _copy_from_schema(made, "source", kinds)
@@ -264,15 +247,6 @@ def _copy_from_schema(made: NextGeneration, schema: str, kinds: Iterable[Kind]) 
             f"INSERT INTO {_table(made.schema or 'main', kind)} "  # noqa: S608 - names of ours
             f"SELECT * FROM {_table(schema, kind)}"
         )
-
-
-def _part_of(file: Path) -> Path:
-    return file.with_name(file.name + _PART)
-
-
-def _remove(file: Path) -> None:
-    for suffix in _SUFFIXES:
-        file.with_name(file.name + suffix).unlink(missing_ok=True)
 
 
 def _file(engine: SqliteEngine, entry: Any) -> Path:
@@ -301,14 +275,3 @@ def _key(kind: Kind) -> str:
 
 def _columns(entry: Any) -> dict[str, Any]:
     return {name: getattr(entry, name) for name in Register._meta.fields}
-
-
-def _generations_on_disk(database: Path, name: str) -> set[int]:
-    pattern = re.compile(
-        re.escape(f"{database.stem}.register_{name}.")
-        + "([0-9]+)"
-        + re.escape(database.suffix)
-        + f"(?:{_PART})?(?:-wal|-shm|-journal)?"
-    )
-    found = (pattern.fullmatch(entry.name) for entry in os.scandir(database.parent))
-    return {int(match[1]) for match in found if match}

@@ -6,8 +6,9 @@ from functools import partial
 from typing import BinaryIO, Protocol
 
 from app.registers.children import CORES, Child
+from app.registers.comparison import Counts
 from app.registers.generations import Generations, NextGeneration
-from app.registers.intake import Counts, Intake
+from app.registers.intake import Intake
 from app.registers.sorting import dump, undump
 
 

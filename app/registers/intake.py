@@ -3,14 +3,13 @@
 import hashlib
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from app import clock
 from app.errors import OperatorError
-from app.registers.comparison import Outcome, compare
+from app.registers.comparison import Counts, Outcome, compare
 from app.registers.formats import (
     FORMATS,
     FileFault,
@@ -82,51 +81,6 @@ class Layout(NamedTuple):
 
     format: Format
     kind: Kind
-
-
-@dataclass(slots=True)
-class Counts:
-    """What a load does to the rows of one kind."""
-
-    held_before: int = 0
-    added: int = 0
-    """Rows of keys that were not held."""
-    repeated: int = 0
-    """Rows of keys that were."""
-    differing: int = 0
-    """Rows of either that were not held just so."""
-    removed: int = 0
-    skipped: int = 0
-    """Deletions and cancellations of what was not there."""
-
-    @property
-    def held(self) -> int:
-        """Rows that the register holds afterwards."""
-        return self.held_before + self.added - self.removed
-
-    @property
-    def changed(self) -> int:
-        """Rows of the register that were added, changed or removed."""
-        return self.differing + self.removed
-
-    def add(self, outcome: Outcome) -> None:
-        """Count what became of a batch."""
-        self.added += outcome.added
-        self.repeated += len(outcome.rows) - outcome.added
-        self.differing += len(outcome.changed)
-        self.removed += len(outcome.removed)
-        self.skipped += outcome.skipped
-
-    def add_part(self, part: "Counts") -> None:
-        """Count what another process did, of the same rows held before."""
-        self.added += part.added
-        self.repeated += part.repeated
-        self.differing += part.differing
-        self.skipped += part.skipped
-
-    def end_replace(self) -> None:
-        """Count what is held no more, once all that was read has been counted."""
-        self.removed = self.held_before - self.repeated
 
 
 class Intake:

@@ -20,11 +20,12 @@ from app import clock
 from app.catalogue import KeptRegister
 from app.database import Engine, SqliteEngine
 from app.errors import OperatorError
+from app.registers.comparison import Counts
 from app.registers.formats import Kind
 from app.registers.generations import Generations, NextGeneration
 from app.registers.halves import fill_in_halves
 from app.registers.history import INTERRUPTED, MERGE, REPLACE, ROLLBACK, History
-from app.registers.intake import Counts, Intake, LoadRequest, LoadResult, opened_intake
+from app.registers.intake import Intake, LoadRequest, LoadResult, opened_intake
 from app.registers.lock import alone
 from app.registers.reading import Show
 from app.registers.writer import Applied, Table, find_applied, note_applied

@@ -20,8 +20,8 @@ CLIENTS = 6
 PAGE = 5
 KILLS = 25
 ANSWERS_BETWEEN_KILLS = 20
-# Far more than it takes, on a machine that is busy with other tests.
-SECONDS_MAX = 10
+# What operators are promised. It takes a hundredth of that, so that a busy machine suffices.
+SECONDS_MAX = 2
 
 
 @pytest.fixture
@@ -48,18 +48,19 @@ def requests(service: Service, number: int) -> dict[str, Answer]:
 
 
 def test_a_stopped_database_is_told_and_comes_back_by_itself(serve, world, cluster):
-    """503 soon and with a reason, /healthz stays up, and the same workers serve on afterwards."""
+    """503 within 2 s and with a reason, /healthz stays up, and the same workers serve on then."""
     service = serve()
     workers = service.workers()
     assert {answer.status for answer in requests(service, 0).values()} == {200, 201}
     cluster.stop()
     for number in range(3):
-        for answer in requests(service, number).values():
+        started = time.monotonic()
+        answers = requests(service, number).values()
+        assert (time.monotonic() - started) / len(answers) < SECONDS_MAX
+        for answer in answers:
             assert (answer.status, answer.json()["code"]) == (503, "database_unavailable")
             assert int(answer.headers["Retry-After"]) >= 1
-    started = time.monotonic()
     ready = send(service.bind, "GET", "/readyz")
-    assert time.monotonic() - started < SECONDS_MAX
     assert (ready.status, ready.json()["detail"]) == (503, "The database cannot be reached.")
     assert send(service.bind, "GET", "/healthz").status == 200
     cluster.start()

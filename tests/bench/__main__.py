@@ -212,7 +212,8 @@ def print_beside_postgres(
         print(f"{name:32}{times[0]:7,.0f} us{times[1]:9,.0f} us{share:16.0%}")
     print()
     plates = [plate(number) for number in range(args.vehicles)]
-    print_rates(directory, {"SQLite": config, "Postgres": copy.config}, plates)
+    configs = {"SQLite": config, "Postgres": copy.config}
+    print_rates(directory, configs, {"Postgres": copy.cluster.pid}, plates)
     copy.cluster.stop("immediate")
 
 

@@ -43,11 +43,9 @@ class CopyOnPostgres(NamedTuple):
 def copied(directory: Path, config: Config) -> CopyOnPostgres:
     """Start a cluster and copy the SQLite installation of these settings into it."""
     cluster = Cluster(directory / "postgres.log")
-    with connect(cluster.url) as operator:
-        operator.execute("ALTER SYSTEM SET shared_preload_libraries = pg_stat_statements")
-        operator.execute("ALTER SYSTEM SET pg_stat_statements.track_planning = on")
-    cluster.stop()
-    cluster.start()
+    cluster.configure(
+        "shared_preload_libraries = pg_stat_statements", "pg_stat_statements.track_planning = on"
+    )
     source, target = SqliteEngine(_path(config)), PostgresEngine(cluster.url)
     copy_database(source, target, lambda *_: None)
     close_quietly(source)

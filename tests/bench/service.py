@@ -7,7 +7,7 @@ Server, clients and database share this machine, so that a server of its own doe
 import multiprocessing
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
@@ -19,6 +19,7 @@ import msgspec
 from app.accounts.administration import create_account, create_key, set_plan
 from app.config import Config
 from app.database import close_quietly, open_engine
+from tests.bench.cpu import cpu_seconds
 from tests.system.processes import Service, send
 
 BULK = 1_000
@@ -27,48 +28,98 @@ _ROUNDS = 3
 _ROUND_SECONDS = 2
 
 Request = tuple[str, str, bytes | None]
+_Requests = Callable[[int], Iterator[Request]]
+"""What a client of this number asks, one after the other."""
 
 
 class _Rate(NamedTuple):
-    """What the clients got: answers a second, and the milliseconds of the slowest 1 %."""
+    """What the clients were answered in a round, and what each answer took."""
 
     a_second: float
     percentile_99_ms: float
+    service_cpu_ms: float
+    database_cpu_ms: float
 
 
-def print_rates(directory: Path, configs: dict[str, Config], plates: Sequence[str]) -> None:
-    """Measure a server on each database in turn, and print what each answers a second.
+class _Installation(NamedTuple):
+    """A service, and the process of its database where that is a server itself."""
+
+    service: Service
+    database_pid: int | None
+
+    def cpu_seconds(self) -> tuple[float, float]:
+        """Return the processor time of the service and of the database, so far."""
+        database = cpu_seconds(self.database_pid) if self.database_pid else 0.0
+        return cpu_seconds(self.service.process.pid), database
+
+
+def print_rates(
+    directory: Path,
+    configs: Mapping[str, Config],
+    database_pids: Mapping[str, int],
+    plates: Sequence[str],
+) -> None:
+    """Measure a service on each database in turn; print what it answers, and what that takes.
 
     Args:
         configs: by the name of the database.
+        database_pids: by the same name, the first process of a database that is a server itself.
         plates: of vehicles that are there.
     """
     workers = os.cpu_count() or 1
     with ExitStack() as running:
-        servers = {
-            name: running.enter_context(_server(directory, name, config, workers))
+        installations = {
+            name: _Installation(
+                running.enter_context(_service(directory, name, config, workers)),
+                database_pids.get(name),
+            )
             for name, config in configs.items()
         }
-        print(
-            f"verifyd serve, {workers} workers, {_CLIENTS} clients on the same machine; a second:"
-        )
-        print(f"{'':32}" + "".join(f"{name:>12}{'p99':>12}" for name in servers))
-        for title, (answers, requests) in _measured(plates).items():
-            rates: dict[str, list[_Rate]] = {name: [] for name in servers}
-            for _ in range(_ROUNDS):
-                for name, server in servers.items():
-                    rates[name].append(_rate(server, requests))
-            columns = (
-                f"{answers * median(rate.a_second for rate in of_one):12,.0f}"
-                f"{median(rate.percentile_99_ms for rate in of_one):9,.0f} ms"
-                for of_one in rates.values()
-            )
-            print(f"{title:32}" + "".join(columns))
+        rates = {
+            title: _by_turns(installations, requests)
+            for title, requests in _measured(plates).items()
+        }
+    clients = f"{workers} workers, {_CLIENTS} clients on the same machine"
+    _print_table(f"verifyd serve, {clients}; a second:", rates, "p99", _answered)
+    _print_table("processor time of an answer:", rates, "database", _taken)
+
+
+def _by_turns(
+    installations: Mapping[str, _Installation], requests: _Requests
+) -> dict[str, list[_Rate]]:
+    rates: dict[str, list[_Rate]] = {name: [] for name in installations}
+    for _ in range(_ROUNDS):
+        for name, installation in installations.items():
+            rates[name].append(_rate(installation, requests))
+    return rates
+
+
+def _answered(rates: Sequence[_Rate]) -> str:
+    a_second = median(rate.a_second for rate in rates)
+    return f"{a_second:12,.1f}{median(rate.percentile_99_ms for rate in rates):9,.0f} ms"
+
+
+def _taken(rates: Sequence[_Rate]) -> str:
+    service = median(rate.service_cpu_ms for rate in rates)
+    return f"{service:9,.2f} ms{median(rate.database_cpu_ms for rate in rates):9,.2f} ms"
+
+
+def _print_table(
+    title: str,
+    rates: Mapping[str, Mapping[str, Sequence[_Rate]]],
+    second: str,
+    columns: Callable[[Sequence[_Rate]], str],
+) -> None:
+    """Print a line for each kind of request; of each database two columns, one named `second`."""
+    print(title)
+    print(" " * 32 + "".join(f"{name:>12}{second:>12}" for name in next(iter(rates.values()))))
+    for name, by_database in rates.items():
+        print(f"{name:32}" + "".join(map(columns, by_database.values())))
     print()
 
 
-def _server(directory: Path, name: str, config: Config, workers: int) -> Service:
-    """Return a server whose key's account has no limits."""
+def _service(directory: Path, name: str, config: Config, workers: int) -> Service:
+    """Return a service whose key's account has no limits."""
     engine = open_engine(config.database_url)
     limits = {"requests": 10**9, "window_seconds": 1, "bulk_max": 10_000, "domains_max": 10**6}
     set_plan(engine, "unlimited", **limits)
@@ -86,8 +137,8 @@ def _server(directory: Path, name: str, config: Config, workers: int) -> Service
     return service.wait_ready()
 
 
-def _measured(plates: Sequence[str]) -> dict[str, tuple[int, Callable[[int], Iterator[Request]]]]:
-    """Return what is asked, by title: how much one answer counts, and each client's requests."""
+def _measured(plates: Sequence[str]) -> dict[str, _Requests]:
+    """Return what is asked, by title."""
     bulk = msgspec.json.encode({"registrations": plates[:BULK]})
 
     def look_ups(client: int) -> Iterator[Request]:
@@ -104,26 +155,35 @@ def _measured(plates: Sequence[str]) -> dict[str, tuple[int, Callable[[int], Ite
             yield "POST", "/api/domains", msgspec.json.encode({"name": name})
 
     return {
-        "look-ups": (1, look_ups),
-        f"vehicles in bulk of {BULK:,}": (BULK, bulks),
-        "domains created": (1, creations),
+        "look-ups": look_ups,
+        f"bulk look-ups of {BULK:,}": bulks,
+        "domains created": creations,
     }
 
 
-def _rate(server: Service, requests: Callable[[int], Iterator[Request]]) -> _Rate:
+def _rate(installation: _Installation, requests: _Requests) -> _Rate:
     """Let all clients, each a process, ask for the length of a round."""
     context = multiprocessing.get_context("fork")
     results: Any = context.SimpleQueue()
+    service = installation.service
     clients = [
-        context.Process(target=_ask, args=(server.bind, server.key, requests(number), results.put))
+        context.Process(
+            target=_ask, args=(service.bind, service.key, requests(number), results.put)
+        )
         for number in range(_CLIENTS)
     ]
+    before = installation.cpu_seconds()
     for client in clients:
         client.start()
     times = sorted(passed for _ in clients for passed in results.get())
     for client in clients:
         client.join()
-    return _Rate(len(times) / _ROUND_SECONDS, times[len(times) * 99 // 100] * 1_000)
+    used = zip(installation.cpu_seconds(), before, strict=True)
+    return _Rate(
+        len(times) / _ROUND_SECONDS,
+        times[len(times) * 99 // 100] * 1_000,
+        *((now - then) * 1_000 / len(times) for now, then in used),
+    )
 
 
 def _ask(

@@ -1,12 +1,12 @@
 """`replace` on Postgres beside a bare COPY of the same file, and the making of the same key."""
 
-import os
 import time
 from functools import partial
 from pathlib import Path
 
 from app.registers.formats import Kind
 from app.registers.writer import TABLES
+from tests.bench.cpu import cpu_seconds
 from tests.bench.intake.files import write_file
 from tests.bench.intake.installation import Installation
 from tests.bench.intake.processes import Cost
@@ -15,7 +15,6 @@ from tests.postgres import Cluster, connect, database_url
 
 TARGET = 0.6
 _COPIED_BYTES = 1024 * 1024
-_TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 def print_beside_copy(directory: Path, rows: int, runs: int) -> None:
@@ -41,10 +40,7 @@ class Server:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self.cluster = Cluster(directory / "postgres.log")
-        with connect(self.cluster.url) as operator:
-            operator.execute("ALTER SYSTEM RESET ALL")
-        self.cluster.stop()
-        self.cluster.start()
+        self.cluster.configure()
 
     def replaced(self, file: Path) -> Cost:
         """Load a file into an empty installation, which stays until the next one."""
@@ -79,16 +75,4 @@ class Server:
         return Cost(wall_seconds, cpu_seconds, 0)
 
     def _cpu_seconds(self) -> float:
-        """Return the time of all processes of the server, those that have ended included."""
-        pid = int((self.cluster.directory / "postmaster.pid").read_text().split()[0])
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        # utime, stime, and those of children that have ended (proc(5)).
-        ticks = sum(map(int, _stat(pid)[13:17]))
-        return (
-            ticks + sum(sum(map(int, _stat(int(c))[13:15])) for c in children)
-        ) / _TICKS_A_SECOND
-
-
-def _stat(pid: int) -> list[str]:
-    name, _, rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")
-    return [str(pid), name, *rest.split()]
+        return cpu_seconds(self.cluster.pid)

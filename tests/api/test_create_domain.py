@@ -121,13 +121,13 @@ class Test201:
 
     def test_unknown_members_are_ignored_and_never_stored(self, alice, world):
         """A client cannot set what is not its to set (D6)."""
-        sent = {"name": "a.example", "id": "dom_x", "status": "suspended", "account": 2, "x": {}}
+        sent = {"name": "a.example", "id": "dom_sent", "status": "suspended", "account": 2, "x": {}}
         response = alice.post(PATH, sent)
         assert response.status_int == 201
         assert response.json["status"] == "active"
         assert re.fullmatch(r"dom_[0-9A-Za-z]{20}", response.json["id"])
         assert b"a.example" in world.store.content()
-        assert b"dom_x" not in world.store.content()
+        assert b"dom_sent" not in world.store.content()
 
     @pytest.mark.parametrize(
         "body",

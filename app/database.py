@@ -67,6 +67,16 @@ class SqliteEngine(peewee.SqliteDatabase):
             self.close()
         return super().cursor(named_cursor)
 
+    def rows(self, sql: str, params: Sequence[object]) -> list[Row]:
+        """Run a hot query and return all its rows.
+
+        Raises peewee.PeeweeException if the database cannot answer.
+        """
+        cursor = self.execute_sql(sql, params)
+        with driver_errors_translated():
+            rows: list[Row] = cursor.fetchall()
+        return rows
+
     def rollback(self) -> None:
         """Roll back, unless SQLite did so by itself, as on a full disk: why must not be lost."""
         if not self.is_closed() and self.connection().in_transaction:
@@ -171,10 +181,7 @@ class Prepared:
         bound = tuple(
             values[place.name] if isinstance(place, _Placeholder) else place for place in places
         )
-        cursor = self._engine.execute_sql(sql, bound)
-        with driver_errors_translated():
-            rows: list[Row] = cursor.fetchall()
-        return rows
+        return self._engine.rows(sql, bound)
 
     def row(self, **values: object) -> Row | None:
         """Run the query and return its first row, or None."""

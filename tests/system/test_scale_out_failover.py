@@ -13,6 +13,7 @@ from tests.system.postgres_pair import (
     STOP_WAITING,
     WAIT_FOR_STANDBY,
     PostgresServer,
+    is_followed,
     primary_and_standby,
     url_of,
     waits_for_standby,
@@ -118,6 +119,21 @@ def test_the_old_primary_becomes_the_standby(pair):
     standby.kill()
     primary.sql(*PROMOTE)
     assert primary.sql("SELECT count(*) FROM new", database="verifyd") == [(0,)]
+
+
+def test_a_standby_that_was_made_anew_serves_alone_when_promoted(pair):
+    """It was copied with the primary's order to wait, which must not hold once it is alone."""
+    primary, standby = pair
+    standby.kill()
+    until(lambda: primary.sql("SELECT active FROM pg_replication_slots") == [(False,)], "its end")
+    primary.sql("SELECT pg_drop_replication_slot('verifyd_standby')")
+    standby.follow(primary).start()
+    until(lambda: is_followed(primary), "the standby to be synchronous")
+    assert standby.sql("SHOW synchronous_standby_names") == [("*",)]
+    primary.kill()
+    standby.sql(*PROMOTE)
+    until(lambda: standby.sql("SHOW synchronous_standby_names") == [("",)], "the order to end")
+    standby.sql("CREATE TABLE new (id int)", database="verifyd")
 
 
 def test_the_page_says_what_is_tried_here():

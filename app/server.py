@@ -12,6 +12,7 @@ import sys
 from contextlib import closing, suppress
 from logging.config import dictConfig
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import msgspec
@@ -100,6 +101,10 @@ def on_exit(_server: object) -> None:
     metrics_files.remove()
 
 
+class GivenUp(Exception):
+    """A request took longer than `timeout`."""
+
+
 class Worker(SyncWorker):
     """A sync worker whose own answers have the one error body, too (D5)."""
 
@@ -127,6 +132,15 @@ class Worker(SyncWorker):
             write_nonblock(client, head.encode("ascii") + body)
         except OSError:
             self.log.debug("the client was gone before its error was told")
+
+    def handle_abort(self, sig: int, frame: FrameType | None) -> None:
+        """Give up what takes longer than `timeout`: it is answered as any failure is (D5)."""
+        # NOTE: at gunicorn's own SystemExit psycopg would cancel the statement. A COMMIT that waits
+        # for the standby is done by that: everybody would see what only the primary has.
+        if not self.booted:
+            super().handle_abort(sig, frame)
+        self.alive = False
+        raise GivenUp
 
     def handle_quit(self, sig: int, frame: object) -> None:
         """Finish the request in flight on INT and QUIT too, as gunicorn does on TERM."""

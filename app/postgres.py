@@ -49,7 +49,8 @@ class PostgresEngine(peewee.PostgresqlDatabase):
     Args:
         options: settings of the session, as libpq's `options`; those of the URL come on top.
 
-    Raises OperatorError if the URL is none that libpq understands.
+    Raises OperatorError if the URL is none that libpq understands, and on connecting if the
+    database does not take every character.
     """
 
     def __init__(self, database_url: str, options: str = "") -> None:
@@ -74,6 +75,22 @@ class PostgresEngine(peewee.PostgresqlDatabase):
         # PERF: prepared on the first use: the server parses and plans a hot query once.
         super().__init__(database_url, prefer_psycopg3=True, prepare_threshold=0, **parameters)
 
+    def _connect(self) -> Any:
+        connection = super()._connect()  # type: ignore[misc]
+        encoding = connection.info.parameter_status("server_encoding")
+        if encoding != "UTF8":
+            connection.close()
+            raise OperatorError(
+                f"the database is encoded as {encoding}, and not every name or plate could be "
+                "asked for: create one with ENCODING 'UTF8' TEMPLATE template0"
+            )
+        return connection
+
+    def _initialize_connection(self, conn: Any) -> None:
+        from psycopg.types.string import TextLoader  # noqa: PLC0415
+
+        conn.adapters.register_loader("date", TextLoader)
+
     def rows(self, sql: str, params: Sequence[object]) -> list[tuple[Any, ...]]:
         """Run a hot query and return all its rows.
 
@@ -94,11 +111,6 @@ class PostgresEngine(peewee.PostgresqlDatabase):
             return unused
         return super().cursor(named_cursor)
 
-    def _initialize_connection(self, conn: Any) -> None:
-        from psycopg.types.string import TextLoader  # noqa: PLC0415
-
-        conn.adapters.register_loader("date", TextLoader)
-
     def execute_sql(self, sql: str, params: Any = None) -> Any:
         """Run a statement; one that only reads runs again if its connection proves to be lost.
 
@@ -106,16 +118,21 @@ class PostgresEngine(peewee.PostgresqlDatabase):
         """
         may_repeat = not self.is_closed() and not self.in_transaction() and sql.startswith(_READS)
         try:
-            return super().execute_sql(sql, params)
+            return self._execute_once(sql, params)
         except peewee.DatabaseError as error:
-            state = _sqlstate(error)
-            if state.startswith(_GONE):
-                raise peewee.OperationalError(*error.args) from error
-            is_mendable = self._is_lost() or state.startswith(_MENDED_BY_CONNECTING)
+            is_mendable = self._is_lost() or _sqlstate(error).startswith(_MENDED_BY_CONNECTING)
             if not (may_repeat and is_mendable):
                 raise
         self.close()
-        return super().execute_sql(sql, params)
+        return self._execute_once(sql, params)
+
+    def _execute_once(self, sql: str, params: Any) -> Any:
+        try:
+            return super().execute_sql(sql, params)
+        except peewee.DatabaseError as error:
+            if _sqlstate(error).startswith(_GONE):
+                raise peewee.OperationalError(*error.args) from error
+            raise
 
     def rollback(self) -> None:
         """Roll back, unless the connection was lost: why must not be lost as well.

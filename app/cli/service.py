@@ -13,6 +13,7 @@ from app.cli.readiness import unreadiness
 from app.cli.session import opened_database
 from app.config import SETTINGS, Config, sqlite_path
 from app.errors import OperatorError
+from app.postgres import PostgresEngine
 from app.schema import migrate, pending_migrations, versions
 
 
@@ -67,6 +68,8 @@ def _faults(config: Config) -> list[str]:
             found = versions(engine)
             refusal = found.refusal()
             missing = None if refusal else find_unreadable(engine)
+            if isinstance(engine, PostgresEngine):
+                faults += _missing_rights(engine)
         # `serve` migrates an older database by itself (D39).
         if refusal and not (found.can_migrate and found.database):
             raise OperatorError(refusal)
@@ -87,6 +90,26 @@ def _faults(config: Config) -> list[str]:
     if config.bind.startswith("unix:"):
         faults += _unwritable("bind", Path(config.bind.removeprefix("unix:")).parent)
     return faults
+
+
+def _missing_rights(engine: PostgresEngine) -> list[str]:
+    query = (
+        "SELECT current_setting('transaction_read_only') = 'on', "
+        "has_database_privilege(current_database(), 'CREATE'), current_user"
+    )
+    is_read_only, may_create, role = engine.execute_sql(query).fetchone()
+    faults = []
+    if is_read_only:
+        faults.append(
+            "the server may only be read: name the primary, or all servers with "
+            "target_session_attrs=read-write"
+        )
+    if not may_create:
+        faults.append(
+            f"no register can be loaded: {role} may not create schemas in the database, "
+            "GRANT CREATE ON DATABASE lets it"
+        )
+    return [f"{SETTINGS['database_url'].variable}: {fault}" for fault in faults]
 
 
 def _unwritable(name: str, folder: Path) -> list[str]:

@@ -1,5 +1,6 @@
 """The connection to Postgres: what it is told, when it is lost, what comes of it (D45)."""
 
+import secrets
 from collections.abc import Callable, Iterator
 
 import peewee
@@ -11,7 +12,7 @@ from app.database import close_quietly, open_engine
 from app.errors import OperatorError
 from app.postgres import PostgresEngine
 from tests.conftest import ON_POSTGRES
-from tests.postgres import changed_url, connect
+from tests.postgres import changed_url, connect, database_url
 from tests.stores import end_connections
 
 DOMAINS = "/api/domains"
@@ -102,6 +103,41 @@ class TestSession:
         prepared = [sql for (sql,) in world.app_engine.execute_sql(query).fetchall()]
         for table in ('"api_key"', '"register_native"."vehicle"'):
             assert [sql for sql in prepared if table in sql], table
+
+
+@ON_POSTGRES
+class TestCheck:
+    """`verifyd check` tells what would fail later."""
+
+    def test_a_server_that_may_only_be_read(self, cli, store, monkeypatch):
+        """A standby alone answers look-ups, and creates no domain."""
+        url = changed_url(store.url, options="-c default_transaction_read_only=on")
+        monkeypatch.setenv("VERIFYD_DATABASE_URL", url)
+        assert "may only be read: name the primary" in cli.refusal("check")
+
+    def test_a_role_that_may_not_create_schemas(self, cli, store, monkeypatch):
+        """Each register is one: nothing could be loaded."""
+        with connect(store.url) as operator:
+            is_superuser = operator.info.parameter_status("is_superuser")
+        if is_superuser == "off":
+            pytest.skip("only a superuser can take any role")
+        url = changed_url(store.url, options="-c role=pg_read_all_data")
+        monkeypatch.setenv("VERIFYD_DATABASE_URL", url)
+        assert "no register can be loaded: pg_read_all_data may not" in cli.refusal("check")
+
+
+@pytest.mark.parametrize("words", ["check", "migrate", "imports list"])
+def test_a_database_of_another_encoding_is_refused(postgres_server, bare_cli, monkeypatch, words):
+    """It could not even be asked for a plate that it has no letters for."""
+    name = f"verifyd_latin_1_{secrets.token_hex(8)}"
+    with connect(postgres_server) as operator:
+        operator.execute(f"CREATE DATABASE {name} TEMPLATE template0 ENCODING LATIN1 LOCALE 'C'")
+        try:
+            url = database_url(postgres_server, name)
+            monkeypatch.setenv("VERIFYD_DATABASE_URL", url)
+            assert "encoded as LATIN1" in bare_cli.refusal(*words.split())
+        finally:
+            operator.execute(f"DROP DATABASE {name}")
 
 
 class TestUrl:

@@ -7,7 +7,7 @@ one before; a schema changes its name in the commit that changes the register's 
 
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -74,20 +74,15 @@ class Generations:
     def opened_next(self, load_id: int) -> Iterator[NextGeneration]:
         """Make the next generation, without rows, and open it for its one writer.
 
-        If that fails, nothing is left of it. What a killed load left is removed before.
+        What a killed load left is removed before. If this fails, `remove_unused` is called for.
         """
         self.remove_unused()
-        try:
-            if isinstance(self._engine, SqliteEngine):
-                with self._sqlite_file(self._engine, load_id) as made:
-                    yield made
-            else:
-                with self._postgres_schema(self._engine) as made:
-                    yield made
-        except BaseException:
-            with suppress(Exception):
-                self.remove_unused()
-            raise
+        if isinstance(self._engine, SqliteEngine):
+            with self._sqlite_file(self._engine, load_id) as made:
+                yield made
+        else:
+            with self._postgres_schema(self._engine) as made:
+                yield made
 
     @contextmanager
     def _sqlite_file(self, main: SqliteEngine, load_id: int) -> Iterator[NextGeneration]:
@@ -218,6 +213,13 @@ class Generations:
             file = register_file(self._engine.path, self.name, generation)
             remove(file)
             remove(part_of(file))
+
+    def remove_made(self, load_id: int) -> None:
+        """Remove the register if this load, which failed, made it."""
+        made = self.find_current()
+        # NOTE: a register that an earlier, killed load made may hold what that one committed.
+        if made is not None and made.loaded_at is None and made.generation == load_id:
+            self.remove_all()
 
     def remove_all(self) -> None:
         """Remove the register: its entry first, then what it stored."""

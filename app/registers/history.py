@@ -93,17 +93,13 @@ class History:
             self._end(load_id, status="done", finished_at=now, **counts)
 
     def fail(self, load_id: int, reason: str, counts: Mapping[str, object]) -> None:
-        """Note that a load failed; a register that was made for it goes again.
+        """Note that a load failed.
 
         Args:
             counts: further columns of the history's line.
         """
         now = clock.now()
         self._end(load_id, status="failed", reason=reason, finished_at=now, **counts)
-        made = self.generations.find_current()
-        # NOTE: a register that an earlier, killed load made may hold what that one committed.
-        if made is not None and made.loaded_at is None and made.generation == load_id:
-            self.generations.remove_all()
 
     def settle_interrupted(self, load_id: int, find_applied: FindApplied) -> None:
         """Find out what became of loads before this one that never ended; needs the lock.

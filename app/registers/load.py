@@ -84,11 +84,7 @@ def _loaded(engine: Engine, history: History, intake: Intake, state_dir: Path) -
             do = _replace if intake.request.mode == REPLACE else _merge
             counts = do(engine, history, load_id, intake, require_alone)
         except BaseException as error:
-            with suppress(OSError, peewee.PeeweeException):
-                # NOTE: Ctrl-C can come just behind the commit; then the next load settles it.
-                if not _is_applied(engine, history, load_id):
-                    history.fail(load_id, _reason(error), intake.read_so_far)
-                history.generations.remove_unused()
+            _note_failure(engine, history, load_id, intake, _reason(error), require_alone)
             # SEC: the reason, which can quote a record, is for the operator only.
             _log.warning("%s: failed, %s", what, type(error).__name__)
             raise
@@ -106,6 +102,28 @@ def _loaded(engine: Engine, history: History, intake: Intake, state_dir: Path) -
         result.held,
     )
     return result
+
+
+def _note_failure(
+    engine: Engine,
+    history: History,
+    load_id: int,
+    intake: Intake,
+    reason: str,
+    require_alone: Callable[[], None],
+) -> None:
+    """Note that a load failed, and remove what it wrote, unless another may have begun by now."""
+    ignored = (OSError, peewee.PeeweeException, OperatorError)
+    with suppress(*ignored):
+        require_alone()
+        # Before anything is written: a full disk has room again.
+        history.generations.remove_unused()
+    with suppress(*ignored):
+        # NOTE: Ctrl-C can come just behind the commit; then the next load settles it.
+        if not _is_applied(engine, history, load_id):
+            history.fail(load_id, reason, intake.read_so_far)
+            require_alone()
+            history.generations.remove_made(load_id)
 
 
 def _merge(

@@ -85,7 +85,9 @@ def test_a_kind_is_announced_once(world, history):
 def test_a_failed_load_leaves_a_register_that_has_rows(world, history):
     """Only a register that was made for the load itself goes."""
     world.load([ROW])
-    history.fail(begun(history), "the disk is full", {})
+    load_id = begun(history)
+    history.fail(load_id, "the disk is full", {})
+    history.generations.remove_made(load_id)
     assert statuses(world) == [("done", None), ("failed", "the disk is full")]
     assert register(world) is not None
 

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+from contextlib import ExitStack
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,9 +20,11 @@ from app.registers import load as load_module
 from app.registers import reading as reading_module
 from app.registers import sorting
 from app.registers.formats import Kind
+from app.registers.generations import Generations
 from app.registers.history import History, list_loads
-from app.registers.intake import LoadRequest
+from app.registers.intake import Intake, LoadRequest
 from app.registers.load import drop_register
+from app.registers.lock import alone
 from app.registers.writer import Table
 from app.schema import opened_register
 from app.vehicles.models import Fine, Policy, Vehicle, in_schema
@@ -323,6 +326,31 @@ class TestAllOrNothing:
         monkeypatch.undo()
         assert [row[1] for row in held(world)] == ["FORD"]
         assert world.load_files(*paths, mode=mode).changed == 1
+
+    @ON_POSTGRES
+    def test_a_load_that_lost_its_lock_leaves_the_next_one_alone(self, world, monkeypatch):
+        """What is being written by then is the other load's."""
+        world.load([CAR])
+        other = open_engine(world.config.database_url)
+        next_schema = 'CREATE SCHEMA "next_register_native"'
+
+        def losing(*_args: object) -> None:
+            """Lose the lock; another load gets it, and begins."""
+            pid = world.engine.connection().info.backend_pid
+            other.execute_sql("SELECT pg_terminate_backend(%s)", (pid,))
+            another.enter_context(alone(other, "native"))
+            Generations(other, "native").remove_unused()
+            other.execute_sql(next_schema)
+
+        monkeypatch.setattr(Intake, "require_no_shrink", losing)
+        paths = files(world, a="registration,make\nAB12CDE,SEAT\n")
+        with ExitStack() as another:
+            with pytest.raises(peewee.PeeweeException):
+                world.load_files(*paths, mode="replace")
+            with pytest.raises(peewee.ProgrammingError, match="already exists"):
+                other.execute_sql(next_schema)
+            assert list_loads(world.engine)[0].status == "failed"
+        close_quietly(other)
 
     def test_a_merge_of_nothing_makes_no_register(self, world):
         """A header alone takes none of the eight places, and is no fault."""

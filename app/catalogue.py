@@ -89,6 +89,14 @@ def register_file(database: Path, name: str, generation: int) -> Path:
     return database.with_name(f"{database.stem}.register_{name}.{generation}{database.suffix}")
 
 
+def is_stored(engine: Engine, name: str, generation: int, schema: str) -> bool:
+    """Tell whether a generation of a register is there: on SQLite its file, else its schema."""
+    if isinstance(engine, SqliteEngine):
+        return register_file(engine.path, name, generation).exists()
+    query = "SELECT count(*) FROM pg_namespace WHERE nspname = %s"
+    return bool(engine.execute_sql(query, (schema,)).fetchone()[0])
+
+
 def attach(engine: Engine, registers: tuple[RegisterRef, ...]) -> None:
     """Let this thread's connection read exactly these registers, under their schema names."""
     if isinstance(engine, SqliteEngine):

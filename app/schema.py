@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import peewee
 from playhouse.migrations import Migration, Runner
 
-from app.catalogue import Register, RegisterRef, register_file
+from app.catalogue import Register, RegisterRef, is_stored, register_file
 from app.database import Engine, SqliteEngine, close_quietly
 from app.errors import OperatorError
 from app.postgres import PostgresEngine
@@ -175,9 +175,16 @@ def opened_register(
 
 
 def _registers(engine: Engine) -> list[tuple[str, int]]:
-    """Return name and generation of the registers that anything was loaded into."""
+    """Return name and generation of the registers that anything was loaded into.
+
+    One that is not there stays so: an empty one in its place would hide the loss.
+    """
     query = Register.select(Register.name, Register.generation).where(Register.kinds != "")
-    return list(query.tuples().execute(engine))
+    return [
+        (name, generation)
+        for name, generation in list(query.tuples().execute(engine))
+        if is_stored(engine, name, generation, RegisterRef(name, generation, "").schema)
+    ]
 
 
 def database_id(engine: Engine) -> str:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from app.catalogue import REGISTERS_MAX, KeptRegister, Register, register_file
+from app.catalogue import REGISTERS_MAX, KeptRegister, Register, is_stored, register_file
 from app.database import Engine, SqliteEngine, close_quietly, sync
 from app.errors import OperatorError
 from app.postgres import PostgresEngine
@@ -60,10 +60,7 @@ class Generations:
     def _is_there(self, entry: Any, schema: str) -> bool:
         if entry is None:
             return False
-        if isinstance(self._engine, SqliteEngine):
-            return _file(self._engine, entry).exists()
-        query = "SELECT count(*) FROM pg_namespace WHERE nspname = %s"
-        return bool(self._engine.execute_sql(query, (schema,)).fetchone()[0])
+        return is_stored(self._engine, entry.name, entry.generation, schema)
 
     def require_room(self) -> None:
         """Raise OperatorError if this would be a register too many (D25)."""

@@ -70,7 +70,8 @@ class PostgresEngine(peewee.PostgresqlDatabase):
         parameters: dict[str, Any] = {
             name: text for name, text in _DEFAULTS.items() if name not in given
         }
-        parameters["options"] = f"{_ALWAYS_OPTIONS} {options} {given.get('options') or ''}"
+        all_options = (_ALWAYS_OPTIONS, options, given.get("options"))
+        parameters["options"] = " ".join(filter(None, all_options))
         self._unused = threading.local()
         # PERF: prepared on the first use: the server parses and plans a hot query once.
         super().__init__(database_url, prefer_psycopg3=True, prepare_threshold=0, **parameters)

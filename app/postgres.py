@@ -70,7 +70,7 @@ class PostgresEngine(peewee.PostgresqlDatabase):
         parameters: dict[str, Any] = {
             name: text for name, text in _DEFAULTS.items() if name not in given
         }
-        all_options = (_ALWAYS_OPTIONS, options, given.get("options"))
+        all_options = (_ALWAYS_OPTIONS, options, str(given.get("options") or ""))
         parameters["options"] = " ".join(filter(None, all_options))
         self._unused = threading.local()
         # PERF: prepared on the first use: the server parses and plans a hot query once.

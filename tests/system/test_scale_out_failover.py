@@ -12,6 +12,7 @@ from tests.system.creators import Creators
 from tests.system.postgres_pair import (
     BASE_BACKUP,
     PROMOTE,
+    STANDBY_NAME,
     STOP_WAITING,
     WAIT_FOR_STANDBY,
     PostgresServer,
@@ -154,20 +155,36 @@ def test_the_old_primary_becomes_the_standby(pair):
 def test_a_standby_that_was_made_anew_serves_alone_when_promoted(pair):
     """It was copied with the primary's order to wait, which must not hold once it is alone."""
     primary, standby = pair
-    standby.kill()
-    until(lambda: primary.sql("SELECT active FROM pg_replication_slots") == [(False,)], "its end")
-    primary.sql("SELECT pg_drop_replication_slot('verifyd_standby')")
+    lose_for_good(pair)
     standby.follow(primary).start()
     until(lambda: is_followed(primary), "the standby to be synchronous")
-    assert standby.sql("SHOW synchronous_standby_names") == [("*",)]
+    assert standby.sql("SHOW synchronous_standby_names") == [("verifyd_standby",)]
     primary.kill()
     standby.sql(*PROMOTE)
     until(lambda: standby.sql("SHOW synchronous_standby_names") == [("",)], "the order to end")
     standby.sql("CREATE TABLE new (id int)", database="verifyd")
 
 
+def test_who_copies_the_primary_is_no_standby(pair):
+    """pg_basebackup confirms what it receives, but half a copy cannot be promoted."""
+    primary, standby = pair
+    lose_for_good(pair)
+    followers = "SELECT state, sync_state FROM pg_stat_replication ORDER BY state"
+    with standby.being_copied(primary):
+        until(lambda: ("streaming", "async") in primary.sql(followers), "the log to be copied")
+        assert {sync_state for _, sync_state in primary.sql(followers)} == {"async"}
+
+
+def lose_for_good(pair: tuple[PostgresServer, PostgresServer]) -> None:
+    """Kill the standby, and have the primary forget it."""
+    primary, standby = pair
+    standby.kill()
+    until(lambda: primary.sql("SELECT active FROM pg_replication_slots") == [(False,)], "its end")
+    primary.sql("SELECT pg_drop_replication_slot('verifyd_standby')")
+
+
 def test_the_page_says_what_is_tried_here():
     """Every command of these tests stands in the page as it is run."""
     page = (FOLDER / "README.md").read_text()
-    for command in (BASE_BACKUP, *WAIT_FOR_STANDBY, *STOP_WAITING, *PROMOTE):
+    for command in (BASE_BACKUP, STANDBY_NAME, *WAIT_FOR_STANDBY, *STOP_WAITING, *PROMOTE):
         assert command in page

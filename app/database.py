@@ -15,7 +15,7 @@ from urllib.parse import quote
 import peewee
 
 from app.config import sqlite_path
-from app.postgres import SERVING_OPTIONS, PostgresEngine
+from app.postgres import COMMAND_OPTIONS, SERVING_OPTIONS, PostgresEngine
 
 BUSY_TIMEOUT_SECONDS = 5
 """How long a statement waits for somebody else's write before it fails (D27)."""
@@ -124,7 +124,7 @@ def open_engine(database_url: str, *, create: bool = False, is_serving: bool = F
     path = sqlite_path(database_url)
     if path:
         return SqliteEngine(path, create=create)
-    return PostgresEngine(database_url, SERVING_OPTIONS if is_serving else "")
+    return PostgresEngine(database_url, SERVING_OPTIONS if is_serving else COMMAND_OPTIONS)
 
 
 def file_uri(path: Path, mode: str) -> str:
@@ -147,6 +147,15 @@ def driver_errors_translated() -> AbstractContextManager[None]:
     """
     translated: AbstractContextManager[None] = vars(peewee)["__exception_wrapper__"]
     return translated
+
+
+def message_of(error: Exception) -> str:
+    """Return what the database says is wrong: it names files and tables, never a value.
+
+    What Postgres adds to it, as detail and context, can quote what was asked for.
+    """
+    diagnosis = getattr(getattr(error, "orig", None), "diag", None)
+    return (diagnosis and diagnosis.message_primary) or str(error)
 
 
 class _Placeholder(NamedTuple):

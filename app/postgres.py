@@ -16,6 +16,11 @@ SERVING_OPTIONS = (
     "-c statement_timeout=10s -c lock_timeout=5s -c idle_in_transaction_session_timeout=10s"
 )
 """How long a statement of the service may run and wait: less than gunicorn lets a worker hang."""
+COMMAND_OPTIONS = (
+    "-c statement_timeout=0 -c lock_timeout=0 "
+    "-c idle_in_transaction_session_timeout=0 -c idle_session_timeout=0"
+)
+"""Commands take their time, whatever the server or the role has for others, as `pg_dump` does."""
 
 # Dates are ISO texts, as on SQLite. A statement of a process that was killed ends soon, and
 # with it the locks of its migration or load.
@@ -53,7 +58,7 @@ class PostgresEngine(peewee.PostgresqlDatabase):
     database does not take every character.
     """
 
-    def __init__(self, database_url: str, options: str = "") -> None:
+    def __init__(self, database_url: str, options: str = COMMAND_OPTIONS) -> None:
         try:
             import psycopg  # noqa: PLC0415 - an extra, only needed here
         except ImportError:
@@ -70,8 +75,7 @@ class PostgresEngine(peewee.PostgresqlDatabase):
         parameters: dict[str, Any] = {
             name: text for name, text in _DEFAULTS.items() if name not in given
         }
-        all_options = (_ALWAYS_OPTIONS, options, str(given.get("options") or ""))
-        parameters["options"] = " ".join(filter(None, all_options))
+        parameters["options"] = f"{_ALWAYS_OPTIONS} {options} {given.get('options') or ''}".strip()
         self._unused = threading.local()
         # PERF: prepared on the first use: the server parses and plans a hot query once.
         super().__init__(database_url, prefer_psycopg3=True, prepare_threshold=0, **parameters)
@@ -132,7 +136,7 @@ class PostgresEngine(peewee.PostgresqlDatabase):
             return super().execute_sql(sql, params)
         except peewee.DatabaseError as error:
             if _sqlstate(error).startswith(_GONE):
-                raise peewee.OperationalError(*error.args) from error
+                raise peewee.OperationalError(getattr(error, "orig", None), *error.args) from error
             raise
 
     def rollback(self) -> None:

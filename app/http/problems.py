@@ -7,7 +7,7 @@ import falcon
 import msgspec
 import peewee
 
-from app.database import Engine, drop_connection
+from app.database import Engine, drop_connection, message_of
 from app.errors import Problem
 
 PROBLEM_JSON = "application/problem+json"
@@ -31,8 +31,9 @@ def install(app: falcon.App[Any, Any], engine: Engine) -> None:
     ) -> None:
         drop_connection(engine)
         req.context.has_database_error = True
-        # SEC: these messages name files and tables, never a value that was asked for.
-        _log.error("database error: %s: %s", type(error).__name__, error, extra=_extra(req))
+        # SEC: not all that the error says, which can quote a value that was asked for.
+        said = message_of(error)
+        _log.error("database error: %s: %s", type(error).__name__, said, extra=_extra(req))
         _write(req, resp, Problem("database_unavailable", "The database cannot be reached."))
 
     def programming_failed(

@@ -65,9 +65,16 @@ class TestSession:
         assert setting(engine, "idle_in_transaction_session_timeout") == "10s"
         assert setting(engine, "application_name") == "verifyd"
 
-    def test_commands_take_their_time(self, opened):
-        """A load or a migration may take hours."""
-        assert setting(opened(), "statement_timeout") == "0"
+    @pytest.mark.parametrize("name", ["statement_timeout", "lock_timeout", "idle_session_timeout"])
+    def test_commands_take_their_time(self, world, opened, name):
+        """A load may take hours, and its lock's connection is idle meanwhile."""
+        with connect(world.store.url) as operator:
+            operator.execute(f"ALTER ROLE CURRENT_USER SET {name} = '1h'")
+            try:
+                assert setting(opened(), name) == "0"
+                assert setting(opened(options=f"-c {name}=3s"), name) == "3s"
+            finally:
+                operator.execute(f"ALTER ROLE CURRENT_USER RESET {name}")
 
     def test_the_url_has_the_last_word(self, opened):
         """What the operator writes into the URL counts, the rest of ours stays."""
@@ -267,6 +274,25 @@ def test_a_statement_that_takes_too_long_is_unavailable(world, monkeypatch, capl
         refused = client.get(DOMAINS)
     assert (refused.status_int, refused.json["code"]) == (503, "database_unavailable")
     assert client.get(DOMAINS).status_int == 200
+
+
+@ON_POSTGRES
+def test_the_log_does_not_quote_what_was_sent(world, alice, caplog):
+    """What Postgres adds to an error can be a value: the log has only what went wrong."""
+    with connect(world.store.url) as operator:
+        operator.execute(
+            "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN "
+            "RAISE 'no space' USING ERRCODE = '53100', DETAIL = NEW.name; END$$"
+        )
+        operator.execute(
+            "CREATE TRIGGER fail BEFORE INSERT ON domain FOR EACH ROW EXECUTE FUNCTION fail()"
+        )
+        try:
+            assert alice.post(DOMAINS, {"name": "a.example"}).status_int == 503
+        finally:
+            operator.execute("DROP FUNCTION fail CASCADE")
+    assert "no space" in caplog.text
+    assert "a.example" not in caplog.text
 
 
 @ON_POSTGRES

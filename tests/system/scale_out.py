@@ -10,7 +10,7 @@ from app.accounts.administration import create_account, create_key, set_plan
 from app.database import close_quietly, open_engine
 from app.schema import migrate
 from tests.system.nginx import configured, make_certificate, running
-from tests.system.processes import ROOT, Service, free_port
+from tests.system.processes import ROOT, Service, descendants, free_port, until
 
 HOUR_SECONDS = 3600
 FOLDER = ROOT / "deploy" / "scale-out"
@@ -92,12 +92,18 @@ class Installation:
         return self.hosts[-1]
 
     def reconfigure(self, old: str, new: str) -> None:
-        """Change the text of nginx's configuration in one place, and have nginx read it anew."""
+        """Change the text of nginx's configuration in one place, and have nginx read it anew.
+
+        Returns when nothing goes on by the former text.
+        """
         site = self.directory / "site.conf"
         text = site.read_text()
         assert text.count(old) == 1
         site.write_text(text.replace(old, new))
-        os.kill(int((self.directory / "nginx.pid").read_text()), signal.SIGHUP)
+        nginx = int((self.directory / "nginx.pid").read_text())
+        former = set(descendants(nginx))
+        os.kill(nginx, signal.SIGHUP)
+        until(lambda: former.isdisjoint(descendants(nginx)), "nginx's former workers to end")
 
     def _start(self, name: str, bind: str) -> Service:
         host = Service(

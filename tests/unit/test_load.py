@@ -318,7 +318,7 @@ class TestAllOrNothing:
             lost(self, rows)
             with connect(world.config.database_url) as operator:
                 pid = world.engine.connection().info.backend_pid
-                operator.execute("SELECT pg_terminate_backend(%s)", (pid,))
+                operator.execute("SELECT pg_terminate_backend(%s, 10000)", (pid,))
 
         monkeypatch.setattr(Table, lost.__name__, losing)
         paths = files(world, a="registration,make\nAB12CDE,SEAT\n")
@@ -340,7 +340,7 @@ class TestAllOrNothing:
         def losing(*_args: object) -> None:
             """Lose the lock; another load gets it, and begins."""
             pid = world.engine.connection().info.backend_pid
-            other.execute_sql("SELECT pg_terminate_backend(%s)", (pid,))
+            other.execute_sql("SELECT pg_terminate_backend(%s, 10000)", (pid,))
             another.enter_context(alone(other, "native"))
             Generations(other, "native").remove_unused()
             other.execute_sql(next_schema)

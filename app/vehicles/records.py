@@ -135,8 +135,10 @@ def _query(engine: Engine, registers: Sequence[RegisterRef], plates: peewee.Sele
     source: peewee.Source = plate
     for table in vehicles:
         source = _left_join(source, table, table.registration == plate.c.registration)
+    decisive = []
     for table in policies:
-        source = _left_join(source, table, _is_deciding_policy(table, plate))
+        source, policy = _join_deciding_policy(engine, source, table, plate)
+        decisive.append(policy)
 
     described = greatest(engine, [v.updated for v in vehicles], "-1")
     fined = greatest(engine, [_newest_change(f, plate) for f in fines], "-1")
@@ -153,9 +155,8 @@ def _query(engine: Engine, registers: Sequence[RegisterRef], plates: peewee.Sele
         Case(None, [(described.is_null(), fined)]),
         _any_true([_has_outstanding(f, plate) for f in fines]),
     ]
-    for table in policies:
-        columns += [table.number, table.insurer, table.valid_from, table.valid_to]
-        columns += [table.type, table.cancelled_on, table.updated]
+    for policy in decisive:
+        columns += [getattr(policy, name) for name in PolicyFacts._fields]
     return peewee.Select((source,), columns).with_cte(plate)
 
 
@@ -193,8 +194,13 @@ def _left_join(source: peewee.Source, table: type[peewee.Model], on: Any) -> pee
     return peewee.Join(source, table, JOIN.LEFT_OUTER, on)
 
 
-def _is_deciding_policy(table: type[Policy], plate: peewee.CTE) -> Any:
-    """Match the register's one policy that D20 would answer with, if the register were alone."""
+def _join_deciding_policy(
+    engine: Engine, source: peewee.Source, table: type[Policy], plate: peewee.CTE
+) -> tuple[peewee.Source, Any]:
+    """Join the register's one policy that D20 would answer with, if the register were alone.
+
+    Returns the source and what has the columns of the policy.
+    """
     held = table.alias()
     day = parameter("day")
     in_force = (
@@ -202,20 +208,25 @@ def _is_deciding_policy(table: type[Policy], plate: peewee.CTE) -> Any:
         & (held.valid_to >= day)
         & (held.cancelled_on.is_null() | (held.cancelled_on > day))
     )
-    deciding = (
-        held.select(held.insurer, held.number, held.valid_from)
-        .where(held.registration == plate.c.registration)
-        .order_by(
+
+    def deciding(*columns: str) -> peewee.Select:
+        selected = held.select(*(getattr(held, name) for name in columns))
+        of_plate = selected.where(held.registration == plate.c.registration)
+        return of_plate.order_by(
             in_force.desc(),
             held.valid_to.desc(),
             held.valid_from.desc(),
             held.number.desc(),
             held.insurer,
-        )
-        .limit(1)
-    )
-    key = Tuple(table.insurer, table.number, table.valid_from)
-    return (table.registration == plate.c.registration) & (key == deciding)
+        ).limit(1)
+
+    if isinstance(engine, SqliteEngine):  # It has no LATERAL, and finds a row by a selected key.
+        key = Tuple(table.insurer, table.number, table.valid_from)
+        is_deciding = key == deciding("insurer", "number", "valid_from")
+        on = (table.registration == plate.c.registration) & is_deciding
+        return _left_join(source, table, on), table
+    found = deciding(*PolicyFacts._fields)
+    return peewee.Join(source, found, JOIN.LEFT_LATERAL, peewee.SQL("TRUE")), found.c
 
 
 def _newest_change(table: type[Fine], plate: peewee.CTE) -> Any:
@@ -223,8 +234,11 @@ def _newest_change(table: type[Fine], plate: peewee.CTE) -> Any:
 
 
 def _has_outstanding(table: type[Fine], plate: peewee.CTE) -> Any:
-    owed = table.select(peewee.SQL("1"))
-    return fn.EXISTS(owed.where((table.registration == plate.c.registration) & ~table.settled))
+    # PERF: not EXISTS, for which Postgres reads the whole table if it is asked for many plates.
+    is_owed = table.select(~table.settled).where(
+        (table.registration == plate.c.registration) & ~table.settled
+    )
+    return fn.COALESCE(is_owed.limit(1), peewee.SQL("FALSE"))
 
 
 def _first_known(tables: Sequence[type[Vehicle]], column: str) -> Any:

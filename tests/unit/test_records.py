@@ -47,6 +47,17 @@ class Shelf:
                         insert = f'INSERT INTO "{schema}"."{table}" VALUES ({places})'
                         file.execute_sql(insert, row)
 
+    def multiply(self, table: str, rows: int) -> None:
+        """Give so many vehicles the rows of a table of native; only on Postgres."""
+        name = f"register_native.{table}"
+        columns = ", ".join(c.name for c in self.engine.get_columns(table, "register_native"))
+        others = columns.replace("registration", "'X' || n")
+        self.engine.execute_sql(
+            f"INSERT INTO {name} ({columns}) SELECT {others} FROM {name}, generate_series(1, %s) n",
+            (rows,),
+        )
+        self.engine.execute_sql(f"ANALYZE {name}")
+
     def records(self, order: tuple[str, ...] = ORDER) -> Records:
         """Return a reader; it attaches what the state names."""
         return Records(self.engine, order)
@@ -361,6 +372,21 @@ class TestStatements:
         assert '"vehicle"' in seen[-1]
         assert '"policy"' not in seen[-1]
         assert '"fine"' not in seen[-1]
+
+    @pytest.mark.parametrize("shelf", ["postgres"], indirect=True)
+    def test_policies_and_fines_are_found_by_their_keys(self, shelf, monkeypatch):
+        """Postgres looks for them once a plate, among many plates too, and reads no others."""
+        shelf.fill({"native": {"p": [policy()], "f": [fine()]}})
+        for table in ("policy", "fine"):
+            shelf.multiply(table, 10_000)
+        seen: list[Any] = []
+        monkeypatch.setattr(shelf.engine, "rows", lambda *asked: seen.append(asked) or [])
+        shelf.records().find_records(shelf.state, [f"X{n}" for n in range(1_000)], DAY)
+        ((sql, params),) = seen
+        plan = "\n".join(line for (line,) in shelf.engine.execute_sql(f"EXPLAIN {sql}", params))
+        assert "Seq Scan" not in plan
+        assert plan.count("using policy_pkey") == 1
+        assert plan.count("using fine_pkey") == 2  # One says whether any is owed, one when it came.
 
 
 # A small world, so that rows meet: few plates, few days, few values of everything.

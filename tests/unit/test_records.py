@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from operator import attrgetter
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -379,10 +380,10 @@ class TestStatements:
         shelf.fill({"native": {"p": [policy()], "f": [fine()]}})
         for table in ("policy", "fine"):
             shelf.multiply(table, 10_000)
-        seen: list[Any] = []
-        monkeypatch.setattr(shelf.engine, "rows", lambda *asked: seen.append(asked) or [])
+        rows = Mock(return_value=[])
+        monkeypatch.setattr(shelf.engine, "rows", rows)
         shelf.records().find_records(shelf.state, [f"X{n}" for n in range(1_000)], DAY)
-        ((sql, params),) = seen
+        sql, params = rows.call_args.args
         plan = "\n".join(line for (line,) in shelf.engine.execute_sql(f"EXPLAIN {sql}", params))
         assert "Seq Scan" not in plan
         assert plan.count("using policy_pkey") == 1

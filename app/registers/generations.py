@@ -71,7 +71,8 @@ class Generations:
     def opened_next(self, load_id: int) -> Iterator[NextGeneration]:
         """Make the next generation, without rows, and open it for its one writer.
 
-        What a killed load left is removed before. If this fails, `remove_unused` is called for.
+        What a killed load left is removed before; what this one leaves if it fails is the caller's
+        to remove.
         """
         self.remove_unused()
         if isinstance(self._engine, SqliteEngine):

@@ -27,7 +27,7 @@ def alone(engine: Engine, register: str) -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def still_alone(engine: Engine, register: str) -> Iterator[None]:
-    """Hold on to a register's lock, also if the connection that it ended with was lost.
+    """Hold on to a register's lock, also where the connection that held it was lost.
 
     Raises OperatorError if another process holds it by now.
     """

@@ -13,7 +13,8 @@ from typing import NamedTuple
 import peewee
 from peewee import fn
 
-from app.database import Engine, SqliteEngine, drop_connection
+from app.database import Engine, recover
+from app.sqlite import SqliteEngine
 
 REGISTERS_MAX = 8
 """SQLite attaches ten files at most; a register of each agency and two to spare (D25)."""
@@ -124,9 +125,9 @@ def _can_read(engine: Engine, registers: tuple[RegisterRef, ...]) -> bool:
     try:
         attach(engine, registers)
         for ref in registers:
-            engine.execute_sql(f'SELECT 1 FROM "{ref.schema}".vehicle LIMIT 1').fetchall()  # noqa: S608
-    except (peewee.DatabaseError, peewee.InterfaceError):
-        drop_connection(engine)
+            engine.rows(f'SELECT 1 FROM "{ref.schema}".vehicle LIMIT 1', ())  # noqa: S608
+    except (peewee.DatabaseError, peewee.InterfaceError) as error:
+        recover(engine, error)
         return False
     return True
 

@@ -5,110 +5,18 @@ databases can be open in one process (`Account.select().get(engine)`).
 """
 
 import os
-import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
 import peewee
 
 from app.config import sqlite_path
 from app.postgres import COMMAND_OPTIONS, SERVING_OPTIONS, PostgresEngine
-
-BUSY_TIMEOUT_SECONDS = 5
-"""How long a statement waits for somebody else's write before it fails (D27)."""
-_STATEMENTS_CACHED_MAX = 256
+from app.sqlite import SqliteEngine
 
 Row = tuple[Any, ...]
-
-
-class SqliteEngine(peewee.SqliteDatabase):
-    """A SQLite file, and registers attached to it for reading (D25).
-
-    Every transaction begins IMMEDIATE: one that reads first and writes later would fail at
-    once when another has written in between, whatever the timeout (D27).
-    """
-
-    def __init__(self, path: Path, *, create: bool = False) -> None:
-        self.path = path
-        self._name = os.fspath(path.absolute())
-        self._registers = threading.local()
-        pragmas: dict[str, object] = {"foreign_keys": 1, "synchronous": "full"}
-        if create and not (path.exists() and path.stat().st_size):
-            # NOTE: a file that is there already may be somebody else's (D27).
-            pragmas["journal_mode"] = "wal"
-        super().__init__(
-            file_uri(path, "rwc" if create else "rw"),
-            pragmas=pragmas,
-            timeout=BUSY_TIMEOUT_SECONDS,
-            lock_type="IMMEDIATE",
-            uri=True,
-            cached_statements=_STATEMENTS_CACHED_MAX,
-        )
-
-    def _connect(self) -> Any:
-        self._registers.files = {}
-        before = self._inode()
-        connection = super()._connect()  # type: ignore[misc]
-        self._registers.inode = before or self._inode()  # It may have been made just now.
-        return connection
-
-    def cursor(self, named_cursor: None = None) -> Any:
-        """Give a cursor on the file that is there now, not on one deleted or replaced since.
-
-        SQLite would write on into a file without a name, and what it was told would be lost
-        with the process (D27). PERF: 2 to 5 us a statement.
-        """
-        # NOTE: Peewee's own in_transaction() is false already when it commits.
-        is_idle = not self.is_closed() and not self.connection().in_transaction
-        if is_idle and self._inode() != self._registers.inode:
-            self.close()
-        return super().cursor(named_cursor)
-
-    def rows(self, sql: str, params: Sequence[object]) -> list[Row]:
-        """Run a hot query and return all its rows.
-
-        Raises peewee.PeeweeException if the database cannot answer.
-        """
-        cursor = self.execute_sql(sql, params)
-        with driver_errors_translated():
-            rows: list[Row] = cursor.fetchall()
-        return rows
-
-    def rollback(self) -> None:
-        """Roll back, unless SQLite did so by itself, as on a full disk: why must not be lost."""
-        if not self.is_closed() and self.connection().in_transaction:
-            super().rollback()
-
-    def _inode(self) -> tuple[int, int] | None:
-        try:
-            found = os.stat(self._name)
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino
-
-    def attach_only(self, files: Mapping[str, Path]) -> None:
-        """Make `files` (schema name to file) the attached schemas of this thread's connection.
-
-        Raises OperationalError if a file is missing; the connection should then be dropped.
-        """
-        self.cursor()
-        attached: dict[str, Path] = self._registers.files
-        if attached == files:
-            return
-        for schema in [name for name, file in attached.items() if files.get(name) != file]:
-            self.execute_sql("DETACH DATABASE ?", (schema,))
-            del attached[schema]
-        for schema in files.keys() - attached.keys():
-            # NOTE: read-only, because BEGIN IMMEDIATE locks every attached file that can be
-            # written: a domain could not be created while a register is loaded.
-            uri = file_uri(files[schema], "ro")
-            self.execute_sql("ATTACH DATABASE ? AS ?", (uri, schema))
-            attached[schema] = files[schema]
-
-
 Engine = SqliteEngine | PostgresEngine
 
 
@@ -127,26 +35,15 @@ def open_engine(database_url: str, *, create: bool = False, is_serving: bool = F
     return PostgresEngine(database_url, SERVING_OPTIONS if is_serving else COMMAND_OPTIONS)
 
 
-def file_uri(path: Path, mode: str) -> str:
-    """Return the SQLite URI of a file, opened `ro`, `rw` or `rwc`."""
-    return f"file:{quote(str(path.absolute()))}?mode={mode}"
-
-
-def drop_connection(engine: Engine) -> None:
-    """Give up this thread's connection after an error; the next query connects anew."""
+def recover(engine: Engine, error: Exception) -> None:
+    """Make this thread's connection fit for the next query, after an error."""
+    if isinstance(engine, SqliteEngine):
+        engine.recover(error)
+        return
     try:
         engine.close()
     except (peewee.PeeweeException, OSError):
         engine.dispose()
-
-
-def driver_errors_translated() -> AbstractContextManager[None]:
-    """Return a context in which the driver's own errors become Peewee's.
-
-    Peewee itself translates those of a statement's first step; later ones can fail as well.
-    """
-    translated: AbstractContextManager[None] = vars(peewee)["__exception_wrapper__"]
-    return translated
 
 
 def message_of(error: Exception) -> str:

@@ -22,8 +22,9 @@ from gunicorn.http.errors import ParseException
 from gunicorn.util import write_nonblock
 from gunicorn.workers.sync import SyncWorker
 
+from app import reserve
 from app.config import Config, socket_address
-from app.database import SqliteEngine, close_quietly, open_engine
+from app.database import close_quietly, open_engine
 from app.errors import OperatorError, Problem
 from app.limits.file import FILE_NAME
 from app.limits.store import start as start_limits
@@ -32,6 +33,7 @@ from app.main import create_app
 from app.operations import metrics_files, serving
 from app.operations.freshness import freshness
 from app.schema import database_id, migrate, versions
+from app.sqlite import SqliteEngine
 
 _config = Config.from_env()
 _log = logging.getLogger("verifyd.server")
@@ -207,6 +209,7 @@ def prepare_state(config: Config) -> None:
     engine = open_engine(config.database_url)
     try:
         start_limits(config.state_dir / FILE_NAME, database_id(engine))
+        reserve.fill(engine)
         for each in freshness(engine, config.stale_after):
             if each.is_stale:
                 _log.warning("%s", each.warning())

@@ -9,10 +9,10 @@ from app.cli.output import print_items
 from app.cli.parser import Commands, add_command
 from app.cli.session import opened_database
 from app.config import SETTINGS, Config
-from app.database import SqliteEngine
 from app.errors import OperatorError
 from app.operations.copy import Copied, copy_database
 from app.postgres import PostgresEngine
+from app.sqlite import SqliteEngine
 
 
 def add_commands(commands: Commands) -> None:

@@ -25,7 +25,8 @@ from app.domains.repository import Domains
 from app.errors import OperatorError
 from app.registers.demo import CAST, write_files
 from app.registers.intake import LoadRequest
-from app.registers.load import drop_register, load
+from app.registers.load import load
+from app.registers.undo import drop_register
 from app.schema import migrate
 
 _ACCOUNT = "demo"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import peewee
 
+from app import reserve
 from app.catalogue import find_unreadable
 from app.cli.output import print_item
 from app.cli.parser import Commands, add_command
@@ -137,6 +138,7 @@ def _migrate(args: argparse.Namespace) -> None:
     with opened_database(create=True, check_schema=False) as engine:
         applied = migrate(engine)
         found = versions(engine)
+        reserve.fill(engine)
     if args.json:
         print_item(args, {"applied": applied, "schema": found.database})
         return

@@ -3,12 +3,15 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
+from app import reserve
 from app.config import Config
-from app.database import Engine, SqliteEngine, close_quietly, open_engine
+from app.database import Engine, close_quietly, open_engine
 from app.errors import OperatorError
 from app.schema import versions
+from app.sqlite import SqliteEngine
 
 
 @contextmanager
@@ -30,7 +33,7 @@ def opened_database(
         _check_file(engine, create=create)
     try:
         if check_schema:
-            refusal = versions(engine).refusal()
+            refusal = reserve.written(engine, partial(versions, engine)).refusal()
             if refusal:
                 raise OperatorError(refusal)
         yield engine

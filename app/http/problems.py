@@ -7,7 +7,7 @@ import falcon
 import msgspec
 import peewee
 
-from app.database import Engine, drop_connection, message_of
+from app.database import Engine, message_of, recover
 from app.errors import Problem
 
 PROBLEM_JSON = "application/problem+json"
@@ -29,7 +29,7 @@ def install(app: falcon.App[Any, Any], engine: Engine) -> None:
     def database_failed(
         req: falcon.Request, resp: falcon.Response, error: Exception, params: Any
     ) -> None:
-        drop_connection(engine)
+        recover(engine, error)
         req.context.has_database_error = True
         # SEC: not all that the error says, which can quote a value that was asked for.
         said = message_of(error)
@@ -39,7 +39,7 @@ def install(app: falcon.App[Any, Any], engine: Engine) -> None:
     def programming_failed(
         req: falcon.Request, resp: falcon.Response, error: Exception, params: Any
     ) -> None:
-        drop_connection(engine)
+        recover(engine, error)
         _unexpected(req, resp, error, params)
 
     app.add_error_handler(Exception, _unexpected)

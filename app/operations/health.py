@@ -9,7 +9,7 @@ from app import clock
 from app.accounts.authentication import Authenticator
 from app.catalogue import find_unreadable
 from app.config import Config
-from app.database import Engine, drop_connection
+from app.database import Engine, recover
 from app.errors import Problem
 from app.http.address import is_local
 from app.http.authentication import find_caller
@@ -59,8 +59,8 @@ class Readiness:
                 raise Problem("not_ready", detail)
             self._require_registers(may_see_details)
             registers = freshness(self._engine, self._stale_after)
-        except (peewee.DatabaseError, peewee.InterfaceError):
-            drop_connection(self._engine)
+        except (peewee.DatabaseError, peewee.InterfaceError) as error:
+            recover(self._engine, error)
             req.context.has_database_error = True
             raise Problem("not_ready", "The database cannot be reached.") from None
         try:

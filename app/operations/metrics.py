@@ -7,7 +7,7 @@ import falcon
 import peewee
 
 from app.catalogue import KINDS
-from app.database import Engine, drop_connection
+from app.database import Engine, recover
 from app.errors import Problem
 from app.http.metrics import Measures
 from app.operations import metrics_files
@@ -81,8 +81,8 @@ class Registers:
         try:
             registers = freshness(self._engine, self._stale_after)
             is_up = True
-        except (peewee.DatabaseError, peewee.InterfaceError):
-            drop_connection(self._engine)
+        except (peewee.DatabaseError, peewee.InterfaceError) as error:
+            recover(self._engine, error)
             is_up = False
         yield GaugeMetricFamily(
             "verifyd_database_up", "Whether the database answers.", value=int(is_up)

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from app.catalogue import REGISTERS_MAX, KeptRegister, Register, is_stored, register_file
-from app.database import Engine, SqliteEngine, close_quietly, sync
+from app.database import Engine, close_quietly, sync
 from app.errors import OperatorError
 from app.postgres import PostgresEngine
 from app.registers.files import generations_on_disk, part_of, remove, written
 from app.registers.formats import Kind
 from app.registers.writer import TABLES, qualified
-from app.schema import migrate_register
+from app.schema import migrate_register, opened_register
+from app.sqlite import SqliteEngine
 
 
 class NextGeneration(NamedTuple):
@@ -47,11 +48,15 @@ class Generations:
         """Tell whether the kept generation can be read: a restored database may lack it."""
         return self._is_there(self.find_kept(), _kept_schema(self.name))
 
+    def is_current_there(self) -> bool:
+        """Tell whether the generation that readers see is stored."""
+        return self._is_there(self.find_current(), _current_schema(self.name))
+
     def require_there(self) -> None:
         """Raise OperatorError if the register was loaded, and what it held is not there."""
         current = self.find_current()
         was_loaded = current is not None and current.loaded_at is not None
-        if was_loaded and not self._is_there(current, _current_schema(self.name)):
+        if was_loaded and not self.is_current_there():
             raise OperatorError(
                 f"what the register {self.name} held is not there: restore it, or drop the "
                 "register and load it again"
@@ -211,6 +216,16 @@ class Generations:
             file = register_file(self._engine.path, self.name, generation)
             remove(file)
             remove(part_of(file))
+
+    def truncate_log(self) -> None:
+        """Give back the disk space of the register's log, on SQLite, once readers let go of it.
+
+        It stays as long as it ever was while the service runs, also what was rolled back.
+        """
+        if isinstance(self._engine, SqliteEngine) and self.is_current_there():
+            generation = self.find_current().generation
+            with opened_register(self._engine, self.name, generation, create=False) as (file, _):
+                file.execute_sql("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def remove_made(self, load_id: int) -> None:
         """Remove the register if this load, which failed, made it."""

@@ -24,6 +24,7 @@ from app.registers.reading import Progress, Reader, Show
 from app.registers.rejects import RejectLimit, RejectsFile
 from app.registers.sorting import Columns, Runs
 from app.registers.sources import Heard, Member, in_order_of_dates, members
+from app.registers.space import Space
 from app.registers.writer import Table, order_of
 
 DEFAULT_MAX_REJECTS = "1%"
@@ -101,8 +102,9 @@ class Intake:
         self.rejects = RejectsFile(None, request.max_rejects)
         self.runs = Runs(order_of(self.kind), runs_directory)
         self._members = chain((first,), opened)
-        self._reader = Reader(self.layout.format, self.kind, self.rejects, self.runs, show)
+        self._reader = Reader(self.layout.format, self.kind, self.rejects, self.runs, self._tell)
         self._show = show
+        self._space: Space | None = None
         self._checksum = checksum
         self._read_at = 0
 
@@ -111,8 +113,9 @@ class Intake:
         """Rows and changes that were read."""
         return self._reader.loaded
 
-    def read(self) -> None:
-        """Read all files; raises OperatorError, too many rejects among others."""
+    def read(self, space: Space) -> None:
+        """Read all files; raises OperatorError, of too many rejects and too little disk space."""
+        self._space = space
         for member in self._members:
             # Pages of an API's answer are asked for until one has nothing.
             if self.loaded and is_empty_array(member.head):
@@ -127,7 +130,13 @@ class Intake:
                 raise FileFault(_NO_SNAPSHOT, member.name)
             self._reader.read(member)
         self.rejects.require_few(self.loaded)
+        space.require(self.loaded, self.runs)
         self._read_at = clock.now()
+
+    def _tell(self, progress: Progress) -> None:
+        if self._space is not None:
+            self._space.require_for_rest(progress, self.runs)
+        self._show(progress)
 
     def outcomes(
         self,

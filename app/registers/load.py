@@ -8,28 +8,28 @@ generation, which nobody reads until one commit in the main database points to i
 
 import logging
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import peewee
 
-from app import clock
-from app.catalogue import KeptRegister
-from app.database import Engine, SqliteEngine
+from app import clock, reserve
+from app.database import Engine
 from app.errors import OperatorError
 from app.registers.comparison import Counts
-from app.registers.formats import Kind
-from app.registers.generations import Generations, NextGeneration
+from app.registers.current import is_applied, opened_current, opened_table, opened_unchanged, settle
+from app.registers.generations import NextGeneration
 from app.registers.halves import fill_in_halves
-from app.registers.history import INTERRUPTED, MERGE, REPLACE, ROLLBACK, History
+from app.registers.history import INTERRUPTED, MERGE, REPLACE, History
 from app.registers.intake import Intake, LoadRequest, LoadResult, opened_intake
 from app.registers.lock import alone, still_alone
 from app.registers.reading import Show
-from app.registers.writer import Applied, Table, find_applied, note_applied
-from app.schema import migrate_register, opened_register
+from app.registers.space import Space
+from app.registers.writer import Applied, Table, note_applied
+from app.sqlite import SqliteEngine
 
 _log = logging.getLogger(__name__)
 
@@ -53,8 +53,8 @@ def _tried(engine: Engine, history: History, intake: Intake) -> LoadResult:
     history.generations.require_room()
     intake.rejects.path = intake.request.rejects
     with intake.rejects:
-        intake.read()
-    with _opened_current(engine, history, intake.kind, counts) as current:
+        intake.read(_space(engine, history, intake))
+    with opened_unchanged(engine, history, intake.kind, counts) as current:
         for _ in intake.outcomes(current, counts):
             pass
     if intake.request.mode == REPLACE:
@@ -67,20 +67,22 @@ def _loaded(engine: Engine, history: History, intake: Intake, state_dir: Path) -
     """Do a load, and keep the history of it."""
     with alone(engine, history.register) as require_alone:
         started_ns = clock.monotonic_ns()
-        load_id = history.begin(
+        begin = partial(
+            history.begin,
             kind=intake.kind,
             mode=intake.request.mode,
             format_name=intake.layout.format.name,
             files=[Path(file).name for file in intake.request.files],
         )
+        load_id = reserve.written(engine, begin)
         what = f"load {load_id}, {intake.request.mode} of {history.register} {intake.kind}"
         rejects_name = f"{history.register}-{load_id}.csv"
         intake.rejects.path = intake.request.rejects or state_dir / "rejects" / rejects_name
         try:
             history.generations.require_room()
-            _settle(engine, history, load_id)
+            settle(engine, history, load_id)
             with intake.rejects:
-                intake.read()
+                intake.read(_space(engine, history, intake))
             do = _replace if intake.request.mode == REPLACE else _merge
             counts = do(engine, history, load_id, intake, require_alone)
         except BaseException as error:
@@ -90,9 +92,13 @@ def _loaded(engine: Engine, history: History, intake: Intake, state_dir: Path) -
             raise
         if intake.request.mode == MERGE:
             # NOTE: not above: the rows are in, whatever hinders this; the next load settles it.
-            history.finish(load_id, intake.kind, counts.held, intake.columns(counts))
-        with suppress(OSError, peewee.PeeweeException):  # The next load removes it as well.
+            columns = intake.columns(counts)
+            finish = partial(history.finish, load_id, intake.kind, counts.held, columns)
+            reserve.written(engine, finish)
+        with suppress(OSError, peewee.PeeweeException):  # The next load does so as well.
             history.generations.remove_unused()
+            history.generations.truncate_log()
+        reserve.fill(engine)
     result = intake.result(history.register, counts)
     _log.info(
         "%s: done in %.1f s, rows %d, loaded %d, changed %d, rejected %d, skipped %d, held %d",
@@ -107,17 +113,25 @@ def _loaded(engine: Engine, history: History, intake: Intake, state_dir: Path) -
 def _note_failure(
     engine: Engine, history: History, load_id: int, intake: Intake, reason: str
 ) -> None:
-    """Note that a load failed, and remove what it wrote, unless another has begun by now."""
+    """Remove what a failed load wrote, unless another has begun by now; then note that it failed.
+
+    In this order: where the disk is full, the note finds room only afterwards.
+    """
     ignored = (OSError, peewee.PeeweeException, OperatorError)
+    generations = history.generations
+    intake.runs.close()
     with suppress(*ignored), still_alone(engine, history.register):
-        # Before anything is written: a full disk has room again.
-        history.generations.remove_unused()
+        generations.remove_unused()
+        generations.truncate_log()
     with suppress(*ignored):
         # NOTE: Ctrl-C can come just behind the commit; then the next load settles it.
-        if not _is_applied(engine, history, load_id):
-            history.fail(load_id, reason, intake.read_so_far)
-            with still_alone(engine, history.register):
-                history.generations.remove_made(load_id)
+        if is_applied(engine, history, load_id):
+            return
+        fail = partial(history.fail, load_id, reason, intake.read_so_far)
+        reserve.written(engine, fail)
+        with still_alone(engine, history.register):
+            reserve.written(engine, partial(generations.remove_made, load_id))
+    reserve.fill(engine)
 
 
 def _merge(
@@ -131,7 +145,7 @@ def _merge(
     counts = Counts()
     if intake.loaded:
         history.ensure_register(load_id)
-    with _opened_current(engine, history, intake.kind, counts) as table:
+    with opened_current(engine, history, intake.kind, counts) as table:
         if table is None:
             return counts
         history.announce(intake.kind)
@@ -182,81 +196,9 @@ def _fill(
     **span: str | None,
 ) -> None:
     """Write what was read, compared with what is held, into a generation that is being made."""
-    with _opened_table(engine, held, intake.kind, counts) as current, made.engine.atomic():
+    with opened_table(engine, held, intake.kind, counts) as current, made.engine.atomic():
         outcomes = intake.outcomes(current, counts, **span)
         Table(made.engine, made.schema, intake.kind).fill(each.rows for each in outcomes)
-
-
-def _settle(engine: Engine, history: History, load_id: int) -> None:
-    """Find out what became of killed loads before this one, and clean up behind them."""
-    with _opened_current(engine, history, Kind.VEHICLES, Counts()) as current:
-        history.settle_interrupted(load_id, lambda number: _find_applied(current, number))
-    history.generations.remove_unused()
-
-
-def roll_back(engine: Engine, register: str | None, kind: Kind | None) -> dict[str, object]:
-    """Let readers have what a register held before its last load, if that was a replace (D28).
-
-    Args:
-        register: None if only one can be rolled back.
-
-    Returns the register, its kind that changes and the rows of it. Raises OperatorError.
-    """
-    history = History(engine, register or _only_kept(engine))
-    with alone(engine, history.register):
-        _settle(engine, history, 0)
-        replaced = history.require_kept(kind)
-        load_id = history.begin(kind=replaced, mode=ROLLBACK, format_name="", files=[])
-        history.roll_back(load_id)
-    held = getattr(history.generations.find_current(), replaced.value)
-    _log.info("load %d, rollback of %s %s: done", load_id, history.register, replaced)
-    return {"register": history.register, "kind": replaced.value, "held": held}
-
-
-def drop_register(engine: Engine, name: str) -> None:
-    """Remove a register; answers are without it from the next request.
-
-    Raises OperatorError if there is none of that name, or a load of it is running.
-    """
-    generations = Generations(engine, name)
-    if generations.find_current() is None:
-        raise OperatorError(f"there is no register {name}")
-    with alone(engine, name):
-        generations.remove_all()
-
-
-@contextmanager
-def _opened_table(engine: Engine, entry: Any, kind: Kind, counts: Counts) -> Iterator[Table | None]:
-    """Open what readers see of a register, by its entry, and count it; None if there is none."""
-    if entry is None:
-        yield None
-        return
-    with opened_register(engine, entry.name, entry.generation) as (register, schema):
-        migrate_register(register, schema)
-        table = Table(register, schema, kind)
-        counts.held_before = getattr(entry, kind.value) or table.count()
-        yield table
-
-
-def _opened_current(
-    engine: Engine, history: History, kind: Kind, counts: Counts
-) -> AbstractContextManager[Table | None]:
-    history.generations.require_there()
-    return _opened_table(engine, history.generations.find_current(), kind, counts)
-
-
-def _find_applied(table: Table | None, load_id: int) -> Applied | None:
-    return find_applied(table.register, table.schema, load_id) if table else None
-
-
-def _is_applied(engine: Engine, history: History, load_id: int) -> bool:
-    """Tell whether a merge that was cut short is in the register all the same."""
-    with (
-        suppress(OSError, peewee.PeeweeException, OperatorError),
-        _opened_current(engine, history, Kind.VEHICLES, Counts()) as current,
-    ):
-        return _find_applied(current, load_id) is not None
-    return False
 
 
 def _reason(error: BaseException) -> str:
@@ -265,15 +207,14 @@ def _reason(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-def _only_kept(engine: Engine) -> str:
-    names = [
-        kept.name for kept in KeptRegister.select().order_by(KeptRegister.name).execute(engine)
-    ]
-    if not names:
-        raise OperatorError("no register can be rolled back: none was replaced last")
-    if len(names) > 1:
-        raise OperatorError(f"which register? --register is one of {', '.join(names)}")
-    return str(names[0])
+def _space(engine: Engine, history: History, intake: Intake) -> Space:
+    return Space(
+        engine,
+        _scratch_directory(engine),
+        kind=intake.kind,
+        mode=intake.request.mode,
+        entry=history.generations.find_current(),
+    )
 
 
 def _scratch_directory(engine: Engine) -> Path:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import peewee
 
-from app.database import Engine, SqliteEngine
+from app.database import Engine
 from app.errors import OperatorError
+from app.sqlite import SqliteEngine
 
 
 @contextmanager

@@ -22,6 +22,7 @@ _CHUNK_ROWS = 128
 are 490 runs."""
 _BATCH_ROWS = 10_000
 _LENGTH_BYTES = 8
+_RUNS_SAMPLED = 8
 
 
 class Order(NamedTuple):
@@ -79,6 +80,8 @@ class Runs:
         self._files: list[tuple[BinaryIO, int]] = []
         self._latest: list[Columns] = []
         self._runs: list[_Run] = []
+        self.size_bytes = 0
+        """What the runs take on disk, those in memory left out."""
 
     def add(self, changes: list[Columns]) -> None:
         """Sort a run; it stays in memory until another one comes."""
@@ -89,6 +92,7 @@ class Runs:
         """Add a run that `write_run` wrote somewhere in a file of ours."""
         self._spill()
         self._files.append((file, at))
+        self.size_bytes += os.fstat(file.fileno()).st_size
 
     def new_file(self) -> BinaryIO:
         """Return an empty file without a name, for a run."""
@@ -103,12 +107,20 @@ class Runs:
                 file.flush()
             except OSError as error:  # Which tells no name: the file has none.
                 raise OSError(error.errno, error.strerror, os.fspath(self._directory)) from None
+            self.size_bytes += file.tell()
             self._latest = []
 
     @property
     def files(self) -> list[BinaryIO]:
         """What the runs wait in, for a child process that gives them back as well."""
         return [file for file, _ in self._files]
+
+    def sample(self) -> list[Columns]:
+        """Return some rows of several runs, which stand for all; no deletions or the like."""
+        files = self._files[:: 1 + len(self._files) // _RUNS_SAMPLED]
+        chunks = [undump(file, undump(file, at)[1])[0] or [] for file, at in files]
+        rows = chain.from_iterable([*chunks, self._latest[:_CHUNK_ROWS]])
+        return [row for row in rows if len(row) == self.order.row_columns]
 
     def middle(self) -> str | None:
         """Return a group that about half of the changes come up to; None if they are few.

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 import peewee
 
-from app.database import Engine, SqliteEngine, driver_errors_translated
+from app.database import Engine
 from app.postgres import PostgresEngine
 from app.registers.formats import Kind
 from app.registers.models import AppliedLoad
 from app.registers.sorting import Columns, Order
+from app.sqlite import SqliteEngine, driver_errors_translated
 from app.vehicles.models import Fine, Policy, Vehicle, in_schema
 
 TABLES: dict[Kind, type[Any]] = {
@@ -71,6 +72,10 @@ class Table:
         self._model = _in(schema, TABLES[kind])
         self.name = qualified(schema, TABLES[kind]._meta.table_name)
         self._columns = [field.column_name for field in self._model._meta.sorted_fields]
+
+    def exists(self) -> bool:
+        """Tell whether the register has this table."""
+        return bool(self.register.table_exists(self._model._meta.table_name, schema=self.schema))
 
     def count(self) -> int:
         """Return how many rows there are."""

@@ -14,7 +14,8 @@ import peewee
 from peewee import JOIN, Case, Tuple, fn
 
 from app.catalogue import RegisterRef, attach, in_precedence
-from app.database import Engine, Prepared, Row, SqliteEngine, greatest, parameter
+from app.database import Engine, Prepared, Row, greatest, parameter
+from app.sqlite import SqliteEngine
 from app.vehicles.models import Fine, Policy, Vehicle, in_schema
 
 

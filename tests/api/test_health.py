@@ -9,7 +9,7 @@ from app import clock
 from app.accounts.tokens import Token
 from app.catalogue import Register
 from app.registers.history import History
-from app.registers.load import drop_register
+from app.registers.undo import drop_register
 from app.schema import Installation, program_schema
 from tests.conftest import ON_SQLITE
 

@@ -87,18 +87,29 @@ def listener(socket_directory: Path) -> Iterator[socket.socket]:
 
 
 @pytest.fixture
-def little_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 3 MB, for which one must be root."""
-    path = tmp_path / "disk"
-    path.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "none", str(path)]
-    if (
-        not shutil.which("mount")
-        or subprocess.run(mount, check=False, capture_output=True).returncode
-    ):
-        pytest.skip("only root, with the right to mount, can make a small disk")
-    yield path
-    subprocess.run(["umount", "--lazy", str(path)], check=True)
+def make_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
+    """`make_disk(megabytes)` mounts a file system of that size, for which one must be root."""
+    with ExitStack() as mounted:
+
+        def make(megabytes: int) -> Path:
+            path = tmp_path / "disk"
+            path.mkdir()
+            mount = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "none", str(path)]
+            if (
+                not shutil.which("mount")
+                or subprocess.run(mount, check=False, capture_output=True).returncode
+            ):
+                pytest.skip("only root, with the right to mount, can make a small disk")
+            mounted.callback(subprocess.run, ["umount", "--lazy", str(path)], check=True)
+            return path
+
+        yield make
+
+
+@pytest.fixture
+def little_disk(make_disk: Callable[[int], Path]) -> Path:
+    """A file system of 3 MB."""
+    return make_disk(3)
 
 
 @pytest.fixture

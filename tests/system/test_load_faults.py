@@ -7,9 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,6 +15,7 @@ from app.database import close_quietly, open_engine
 from app.registers.history import list_loads
 from tests.conftest import World
 from tests.postgres import connect
+from tests.system.full_disk import Disk
 from tests.system.processes import environment, run_command, until
 
 CAR = {"registration": "AB12CDE", "make": "FORD"}
@@ -104,21 +103,15 @@ def test_a_killed_load_is_settled_by_the_next(serve, world, place, make, status,
 
 
 @pytest.mark.parametrize("mode", ["merge", pytest.param("replace", marks=pytest.mark.system_long)])
-def test_a_load_onto_a_full_disk_changes_nothing(serve, world, little_disk, big_file, mode):
+def test_a_load_onto_too_small_a_disk_changes_nothing(serve, world, little_disk, big_file, mode):
     """It ends with a clear message; look-ups go on, and with room again the load succeeds."""
     world.load([CAR])
-    close_quietly(world.engine)
-    for path in world.directory.glob("verifyd.*"):
-        shutil.move(path, little_disk)
-    settings = {
-        "database_url": f"sqlite:///{little_disk / 'verifyd.db'}",
-        "state_dir": world.directory / "state",
-    }
+    settings = Disk(little_disk).move_here(world)
     service = serve(workers=1, **settings)
     before = sorted(path.name for path in little_disk.iterdir())
     ended = run_command("import", big_file, "--mode", mode, **settings)
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert "disk is full" in ended.stderr
+    assert "the load needs about" in ended.stderr
     assert "Traceback" not in ended.stderr
     assert make_of(service) == "FORD"
     assert sorted(path.name for path in little_disk.iterdir()) == before
@@ -128,47 +121,37 @@ def test_a_load_onto_a_full_disk_changes_nothing(serve, world, little_disk, big_
     assert make_of(service) == "SKODA"
 
 
-def test_rows_that_find_no_room_to_wait_change_nothing(world, little_disk):
+def test_rows_that_find_no_room_to_wait_are_refused(world, little_disk):
     """What is read is sorted on disk, beside the data; what went there is gone with the load."""
     world.load([CAR])
-    close_quietly(world.engine)
-    for path in world.directory.glob("verifyd.*"):
-        shutil.move(path, little_disk)
+    settings = Disk(little_disk).move_here(world)
     file = many_rows(world.directory, 250_000)
     free = shutil.disk_usage(little_disk).free
-    ended = run_command(
-        "import",
-        file,
-        database_url=f"sqlite:///{little_disk / 'verifyd.db'}",
-        state_dir=world.directory / "state",
-    )
+    ended = run_command("import", file, **settings)
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert ended.stderr.splitlines()[-1].endswith(f"No space left on device: '{little_disk}'")
+    told = ended.stderr.splitlines()[-1]
+    # Of the first piece, when it was read; or there was no room for that.
+    assert "the load needs about" in told or "No space left on device" in told
     assert free - shutil.disk_usage(little_disk).free < 100_000
 
 
-def test_a_load_whose_history_finds_no_room_changes_nothing(world, little_disk):
-    """A disk that was full before ends a load as it begins; what it holds can still be read."""
+def test_a_load_onto_a_disk_that_was_full_before_changes_nothing(world, little_disk):
+    """It is refused, and told in the history; what the disk holds can still be read."""
     world.load([CAR])
-    close_quietly(world.engine)
-    for path in world.directory.glob("verifyd.*"):
-        shutil.move(path, little_disk)
+    disk = Disk(little_disk)
+    settings = disk.move_here(world)
     file = world.directory / "new.csv"
     file.write_text("registration,make\nAB12CDE,SKODA\n")
-    settings: dict[str, Any] = {
-        "database_url": f"sqlite:///{little_disk / 'verifyd.db'}",
-        "state_dir": world.directory / "state",
-    }
     engine = open_engine(settings["database_url"])  # As the service has.
     assert list_loads(engine)
-    rest = little_disk / "rest"
-    with suppress(OSError), open(rest, "wb", buffering=0) as filling:
-        while filling.write(bytes(4096)):
-            pass
+    disk.fill()
     ended = run_command("import", file, **settings)
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert ended.stderr == "the database cannot be used: database or disk is full\n"
-    rest.unlink()
+    assert [(load.status, bool(load.reason)) for load in list_loads(engine)] == [
+        ("failed", True),
+        ("done", False),
+    ]
+    disk.empty()
     close_quietly(engine)
     again = run_command("import", file, "--json", **settings)
     assert json.loads(again.stdout)["changed"] == 1

@@ -10,7 +10,7 @@ from webtest import TestResponse
 
 from app.accounts.administration import create_account, set_account_plan, set_plan
 from app.config import Config
-from app.database import Engine, SqliteEngine, close_quietly, open_engine
+from app.database import Engine, close_quietly, open_engine
 from app.domains.repository import Domains
 from app.errors import Problem
 from app.main import create_app
@@ -20,6 +20,7 @@ from app.registers.history import list_loads
 from app.registers.lock import alone
 from app.registers.models import RegisterLoad
 from app.schema import Installation, migrate
+from app.sqlite import SqliteEngine
 from tests.conftest import Client, World
 
 CAR = {"registration": "AB12CDE", "make": "FORD"}

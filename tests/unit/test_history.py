@@ -8,7 +8,7 @@ from app import clock
 from app.catalogue import Register
 from app.registers.formats import Kind
 from app.registers.history import History, list_loads
-from app.registers.load import drop_register
+from app.registers.undo import drop_register
 from app.registers.writer import Applied
 
 ROW = {"registration": "AB12CDE", "make": "FORD"}

@@ -16,15 +16,15 @@ from app.database import close_quietly, open_engine
 from app.domains.repository import Domains
 from app.errors import OperatorError
 from app.operations.backup.take import take
+from app.registers import current, sorting
 from app.registers import load as load_module
 from app.registers import reading as reading_module
-from app.registers import sorting
 from app.registers.formats import Kind
 from app.registers.generations import Generations
 from app.registers.history import History, list_loads
 from app.registers.intake import Intake, LoadRequest
-from app.registers.load import drop_register
 from app.registers.lock import alone
+from app.registers.undo import drop_register
 from app.registers.writer import Table
 from app.schema import migrate, opened_register
 from app.vehicles.models import Fine, Policy, Vehicle, in_schema
@@ -444,7 +444,7 @@ class TestAllOrNothing:
             with pytest.raises(KeyboardInterrupt):
                 world.load([CAR])
         with monkeypatch.context() as until_then:
-            until_then.setattr(load_module, "migrate_register", _interrupted)
+            until_then.setattr(current, "migrate_register", _interrupted)
             with pytest.raises(KeyboardInterrupt):
                 world.load([OTHER])
         world.load([OTHER])

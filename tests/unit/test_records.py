@@ -9,9 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.database import Engine, SqliteEngine, close_quietly, open_engine
+from app.database import Engine, close_quietly, open_engine
 from app.registers.rows import FineRow, PolicyRow, VehicleRow
 from app.schema import migrate_register, opened_register
+from app.sqlite import SqliteEngine
 from app.vehicles.records import PolicyFacts, Record, Records
 from tests.stores import Template
 

@@ -7,16 +7,17 @@ import pytest
 
 from app import clock
 from app.catalogue import KeptRegister, Register
-from app.database import SqliteEngine, close_quietly, open_engine
+from app.database import close_quietly, open_engine
 from app.errors import OperatorError
 from app.registers import halves, reading
 from app.registers.formats import Kind
 from app.registers.generations import Generations
 from app.registers.history import list_loads
-from app.registers.load import drop_register, roll_back
 from app.registers.lock import alone
+from app.registers.undo import drop_register, roll_back
 from app.registers.writer import Table
 from app.schema import opened_register
+from app.sqlite import SqliteEngine
 from app.vehicles.models import Fine, Policy, Vehicle
 
 FIRST, SECOND = 1_900_000_000, 1_900_086_400

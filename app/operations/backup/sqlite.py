@@ -6,8 +6,9 @@ from typing import Any
 
 import pysqlite3.dbapi2 as driver
 
-from app.database import SqliteEngine, close_quietly, driver_errors_translated, file_uri
+from app.database import close_quietly
 from app.errors import OperatorError
+from app.sqlite import SqliteEngine, driver_errors_translated, file_uri
 
 _PAGES_BETWEEN_INTERRUPTS = 10_000
 

@@ -12,12 +12,13 @@ import peewee
 
 from app import clock
 from app.catalogue import Register, register_file
-from app.database import Engine, SqliteEngine, sync
+from app.database import Engine, sync
 from app.errors import OperatorError
 from app.operations.backup import manifest, postgres, sqlite
 from app.operations.backup.manifest import BackupFile, Manifest
 from app.postgres import PostgresEngine
 from app.schema import database_id, versions
+from app.sqlite import SqliteEngine
 from app.version import VERSION, revision
 
 _LOCK = ".lock"

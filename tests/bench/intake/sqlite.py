@@ -7,10 +7,11 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from app.cli.imports import NICENESS
-from app.database import SqliteEngine, close_quietly
+from app.database import close_quietly
 from app.registers.formats import Kind
 from app.registers.writer import TABLES
 from app.schema import migrate_register
+from app.sqlite import SqliteEngine
 from tests.bench.intake.files import write_file
 from tests.bench.intake.installation import fresh
 from tests.bench.intake.processes import Cost, cost_of

@@ -1,0 +1,216 @@
+"""A full disk: look-ups go on, what frees space works, and nothing needs a restart (D56, D57)."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+from app.database import close_quietly, open_engine
+from tests.system.full_disk import Disk, Greed
+from tests.system.processes import environment, run_command, until
+
+CAR = {"registration": "AB12CDE", "make": "FORD"}
+PATH = "/v1/vehicle/AB12CDE/insurance"
+
+
+@pytest.fixture
+def disk(make_disk):
+    """A disk of 24 MB."""
+    return Disk(make_disk(24))
+
+
+def csv_of(directory, rows, make="SKODA"):
+    """A register file of the car and others; 58 bytes a row."""
+    path = directory / "cars.csv"
+    lines = (f"AA{n:06},{make},{'X' * 40}\n" for n in range(rows - 1))
+    path.write_text(f"registration,make,model\nAB12CDE,{make},\n" + "".join(lines))
+    return path
+
+
+def loads(settings):
+    """The history of loads, the latest first."""
+    return json.loads(run_command("imports", "list", "--json", **settings).stdout)
+
+
+def statuses(ask, times):
+    """How often each status was answered."""
+    return Counter(ask(number).status for number in range(times))
+
+
+BOTH_MODES = pytest.mark.parametrize("mode", ["merge", "replace"])
+FIRST_OR_NOT = pytest.mark.parametrize(
+    "is_first", [True, False], ids=["a new register", "a register that is there"]
+)
+# Nobody knows what else will take the disk's space while a load runs.
+UNFORESEEN = """
+import sys
+from app.cli import main
+from app.registers.space import Space
+
+Space._require = lambda *_: None
+sys.exit(main(["import", *sys.argv[1:]]))
+"""
+
+
+def unforeseen_load(*words, **settings):
+    """Run a load that does not know how little space there is."""
+    return subprocess.run(
+        [sys.executable, "-c", UNFORESEEN, *map(str, words)],
+        env=environment(**settings),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def require_unharmed(service, expected):
+    """Fail unless domains can be made, and every look-up is answered as before."""
+    created = statuses(lambda n: service.post("/api/domains", {"name": f"d{n}.example"}), 10)
+    assert created == {201: 10}
+    assert statuses(lambda _: service.get(PATH), 20) == {expected: 20}
+
+
+@BOTH_MODES
+@FIRST_OR_NOT
+def test_a_load_that_fills_the_disk_gives_it_back(serve, world, disk, mode, is_first):
+    """What it wrote is gone at once, the history says why, and the service goes on."""
+    if not is_first:
+        world.load([CAR])
+    settings = disk.move_here(world)
+    service = serve(**settings)
+    expected = 404 if is_first else 200
+    assert statuses(lambda _: service.get(PATH), 20) == {expected: 20}
+    before = disk.names
+    disk.fill(leave_bytes=1_200_000)
+    free_bytes = disk.free_bytes
+    ended = unforeseen_load(csv_of(world.directory, 17_000), "--mode", mode, **settings)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "Traceback" not in ended.stderr
+    assert disk.names == before
+    assert free_bytes - disk.free_bytes < 100_000
+    line = loads(settings)[0]
+    assert line["status"] == "failed"
+    assert re.search("full|No space left", line["reason"])
+    require_unharmed(service, expected)
+
+
+@BOTH_MODES
+@FIRST_OR_NOT
+def test_a_load_without_room_is_refused(serve, world, disk, mode, is_first):
+    """It names what it needs and what is free before it writes; with room it succeeds."""
+    if not is_first:
+        world.load([CAR])
+    settings = disk.move_here(world)
+    service = serve(**settings)
+    disk.fill(leave_bytes=1_200_000)
+    rows = csv_of(world.directory, 17_000)
+    refused = run_command("import", rows, "--mode", mode, **settings)
+    assert refused.returncode == 1
+    told = (
+        rf"the load needs about \d\.\d MB of disk space in {disk.path}, and [\d.]+ [kM]B are free"
+    )
+    assert re.search(told, refused.stderr)
+    line = loads(settings)[0]
+    assert line["status"] == "failed"
+    assert re.match(told, line["reason"])
+    require_unharmed(service, 404 if is_first else 200)
+    disk.empty()
+    assert run_command("import", rows, "--mode", mode, **settings).returncode == 0
+    assert service.get(PATH).json()["vehicle"]["make"] == "SKODA"
+
+
+@pytest.mark.parametrize("is_serving", [True, False], ids=["served", "stopped"])
+def test_registers_can_be_dropped_and_rolled_back_on_a_full_disk(serve, world, disk, is_serving):
+    """What mends a full disk needs no room of its own: there is a reserve for it."""
+    world.load([CAR])
+    world.load([CAR], register="other")
+    settings = disk.move_here(world)
+    replaced = run_command("import", csv_of(world.directory, 9), "--mode", "replace", **settings)
+    assert replaced.returncode == 0
+    service = serve(**settings) if is_serving else None
+    disk.fill()
+    rolled_back = run_command("imports", "rollback", **settings)
+    assert rolled_back.returncode == 0, rolled_back.stderr
+    assert loads(settings)[0]["status"] == "done"
+    if service is not None:
+        makes = {service.get(PATH).json()["vehicle"]["make"] for _ in range(20)}
+        assert makes == {"FORD"}
+    dropped = run_command("imports", "drop", "native", **settings)
+    assert (dropped.returncode, dropped.stderr) == (0, "")
+    if service is not None:
+        assert statuses(lambda _: service.get(PATH), 20) == {200: 20}
+    assert run_command("imports", "drop", "other", **settings).returncode == 0
+    if service is not None:
+        assert statuses(lambda _: service.get(PATH), 20) == {404: 20}
+    assert not [name for name in disk.names if "register" in name]
+
+
+def test_look_ups_go_on_while_others_take_every_block(serve, world, disk):
+    """Refused creations, however many, leave the connections and files that reading needs."""
+    world.load([CAR])
+    key = world.key_of("carol", "enterprise")
+    settings = disk.move_here(world)
+    service = serve(**settings)
+    service.key = key
+    # Behind the last block of the log, which every creation before has made longer.
+    numbers = iter(range(1_000_000))
+
+    def create(_number):
+        answer = service.post("/api/domains", {"name": f"d{next(numbers)}.example"})
+        assert service.get(PATH).status == 200
+        return answer
+
+    with Greed(disk):
+        until(lambda: create(0).status == 503, "the log to be full")
+        assert statuses(create, 300) == {503: 300}
+        assert statuses(lambda _: service.get("/api/domains"), 20) == {200: 20}
+    assert statuses(create, 10) == {201: 10}
+    assert statuses(lambda _: service.get(PATH), 20) == {200: 20}
+
+
+def test_new_workers_read_on_a_full_disk(serve, world, disk):
+    """Those that take the place of killed ones, all at once, find the room that these had."""
+    world.load([CAR])
+    settings = disk.move_here(world)
+    service = serve(**settings)
+    assert statuses(lambda _: service.get(PATH), 20) == {200: 20}
+    disk.fill()
+    before = set(service.workers())
+    for pid in before:
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: len(set(service.workers()) - before) == 2, "new workers")
+    assert statuses(lambda _: service.get(PATH), 40) == {200: 40}
+
+
+def test_what_a_replace_made_can_be_read_on_a_full_disk(serve, world, disk):
+    """The last block went into the new generation: its index finds none, and is not needed."""
+    world.load([CAR])
+    settings = disk.move_here(world)
+    service = serve(**settings)
+    rows = csv_of(world.directory, 9)
+    engine = open_engine(settings["database_url"])
+    assert run_command("import", rows, "--mode", "replace", **settings).returncode == 0
+    with Greed(disk):
+        makes = {service.get(PATH).json()["vehicle"]["make"] for _ in range(40)}
+        assert makes == {"SKODA"}
+    close_quietly(engine)
+    assert run_command("import", csv_of(world.directory, 9, "SEAT"), **settings).returncode == 0
+    makes = {service.get(PATH).json()["vehicle"]["make"] for _ in range(40)}
+    assert makes == {"SEAT"}
+
+
+def test_a_service_starts_on_a_full_disk(serve, world, disk):
+    """After a restart look-ups are answered, as before."""
+    world.load([CAR])
+    settings = disk.move_here(world)
+    first = serve(**settings)
+    assert first.get(PATH).status == 200
+    disk.fill()
+    assert first.stop() == 0
+    second = serve(**settings)
+    assert statuses(lambda _: second.get(PATH), 20) == {200: 20}

@@ -5,14 +5,128 @@ is logged without the exception's message, which can quote any of them.
 """
 
 import logging
+import os
+import socket
+import stat
 import traceback
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from app import clock
+
+_REMINDER_NS = 60_000_000_000
+_NAMES = {1: "stdout", 2: "stderr"}
+_log = logging.getLogger("verifyd.logs")
+_dropped = 0
+
+
+def take_dropped() -> int:
+    """Return how many lines this process has dropped since it was last asked."""
+    global _dropped
+    taken, _dropped = _dropped, 0
+    return taken
+
+
+class LineWriter:
+    """Writes whole lines to a descriptor, and never waits for whoever reads them.
+
+    A line that cannot be written at once is dropped and counted: a reader that stalls, or a full
+    disk, is no reason to keep a client waiting.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._name = _NAMES.get(descriptor, str(descriptor))
+        self._write_now, close = _never_waiting(descriptor)
+        if close:
+            weakref.finalize(self, close)
+        self._rest = b""
+        """The end of a line that was written in part."""
+        self._lost = 0
+        """Lines dropped since that was last logged."""
+        self._told_at_ns = -_REMINDER_NS
+
+    def write(self, line: bytes) -> None:
+        """Write a line with its end by one system call, so that lines of workers never mix."""
+        data = self._rest + line if self._rest else line
+        try:
+            written = self._write_now(data)
+        except OSError:
+            written = 0
+        if written == len(data):
+            self._rest = b""
+            if self._lost:
+                self._tell("were dropped: nobody read them in time, or the disk was full")
+        elif written > len(self._rest):
+            self._rest = data[written:]
+        else:
+            self._rest = self._rest[written:]
+            self._drop()
+
+    def _drop(self) -> None:
+        global _dropped  # noqa: PLW0603 - see take_dropped
+        _dropped += 1
+        self._lost += 1
+        if self._lost == 1:
+            self._tell("cannot be written: such lines are dropped and counted")
+
+    def _tell(self, what: str) -> None:
+        """Log what becomes of lines, at most once a minute."""
+        now_ns = clock.monotonic_ns()
+        if now_ns - self._told_at_ns > _REMINDER_NS:
+            self._told_at_ns = now_ns
+            lost, self._lost = self._lost, 0
+            _log.warning("%d log lines for %s %s", lost, self._name, what)
+
+
+def _never_waiting(
+    descriptor: int,
+) -> tuple[Callable[[bytes], int], Callable[[], object] | None]:
+    """Return what writes to a descriptor as much as it takes at once, and what to close later.
+
+    The former raises OSError.
+    """
+    try:
+        mode = os.fstat(descriptor).st_mode
+    except OSError:  # It is closed; whatever is opened in its place is not for us.
+        return _refuse, None
+    if stat.S_ISSOCK(mode):
+        connection = socket.socket(fileno=os.dup(descriptor))
+        how = socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
+        return lambda data: connection.send(data, how), connection.close
+    if not stat.S_ISFIFO(mode) and not stat.S_ISCHR(mode):
+        return partial(os.write, descriptor), None
+    try:
+        # NOTE: opened once more, since others who hold the same descriptor expect to wait.
+        flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+        own = os.open(f"/proc/self/fd/{descriptor}", flags)
+    except OSError:  # It is another user's.
+        os.set_blocking(descriptor, False)
+        return partial(os.write, descriptor), None
+    return partial(os.write, own), partial(os.close, own)
+
+
+def _refuse(_data: bytes) -> int:
+    raise BrokenPipeError
+
+
+class StderrHandler(logging.Handler):
+    """Logs on stderr without waiting for whoever reads it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._writer = LineWriter(2)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one line."""
+        try:
+            self._writer.write(self.format(record).encode() + b"\n")
+        except Exception:
+            self.handleError(record)
 
 
 class JsonFormatter(logging.Formatter):
@@ -24,7 +138,8 @@ class JsonFormatter(logging.Formatter):
             "time": clock.iso_utc(int(record.created)),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            # A file's name need not be text.
+            "message": record.getMessage().encode(errors="backslashreplace").decode(),
         }
         request_id = getattr(record, "request_id", None)
         if request_id:
@@ -60,9 +175,8 @@ LOGGING: dict[str, Any] = {
     "formatters": {"json": {"()": "app.logs.JsonFormatter"}},
     "handlers": {
         "stderr": {
-            "class": "logging.StreamHandler",
+            "class": "app.logs.StderrHandler",
             "formatter": "json",
-            "stream": "ext://sys.stderr",
         }
     },
     "root": {"level": "INFO", "handlers": ["stderr"]},

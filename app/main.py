@@ -14,12 +14,13 @@ from app.http import problems
 from app.http.authentication import Authentication
 from app.http.bodies import BodyIntake
 from app.http.context import Request
-from app.http.envelope import Envelope, write_to_stdout
+from app.http.envelope import Envelope
 from app.http.limits import Limits
 from app.http.methods import Methods
 from app.http.metrics import Measures, Metrics
 from app.limits.file import FILE_NAME
 from app.limits.store import LimitStore, started
+from app.logs import LineWriter
 from app.operations import metrics_files
 from app.operations.documentation import DocumentationAsset, DocumentationPage, OpenApiDocument
 from app.operations.health import Health, Readiness
@@ -64,8 +65,8 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
     app: Application = falcon.App(
         request_type=Request,
         middleware=[
-            *([Metrics(measures)] if measures else []),
-            Envelope(write_to_stdout if config.access_log else None),
+            Metrics(measures),
+            Envelope(LineWriter(1).write if config.access_log else None),
             BodyIntake(),
             Authentication(authenticator, config.trusted_proxies),
             # After the account is known, before the path is looked at (D5).
@@ -86,11 +87,12 @@ def open_limits(config: Config, engine: Engine) -> LimitStore:
     return LimitStore(path, lambda: started(path, lambda: database_id(engine)))
 
 
-def open_measures() -> Measures | None:
-    """Return what requests are counted in; None, with the reason in the log, without a disk."""
+def open_measures() -> Measures:
+    """Return what requests are counted in; without a disk, with the reason in the log, later."""
+    routes = (endpoint.path for endpoint in ENDPOINTS)
+    measures = Measures(routes, metrics_files.reserve, metrics_files.is_lost)
     try:
-        metrics_files.reserve()
-        return Measures(endpoint.path for endpoint in ENDPOINTS)
+        measures.renew()
     except OSError as error:
         logging.getLogger("verifyd.metrics").error("requests are not counted: %s", error)
-        return None
+    return measures

@@ -23,8 +23,9 @@ from gunicorn.util import write_nonblock
 from gunicorn.workers.sync import SyncWorker
 
 from app import reserve
+from app.catalogue import find_unreadable
 from app.config import Config, socket_address
-from app.database import close_quietly, open_engine
+from app.database import close_quietly, open_engine, recover
 from app.errors import OperatorError, Problem
 from app.limits.file import FILE_NAME
 from app.limits.store import start as start_limits
@@ -159,7 +160,14 @@ class Server(BaseApplication):
 
     def load(self) -> Any:
         """Make the application, once in each worker, after the fork."""
-        return create_app(_config)
+        engine = open_engine(_config.database_url, is_serving=True)
+        app = create_app(_config, engine)
+        try:
+            # Before a disk can be full: what a connection needs on it, it then has (D56).
+            find_unreadable(engine)
+        except (peewee.DatabaseError, peewee.InterfaceError) as error:
+            recover(engine, error)  # Requests are answered 503, until the database is back.
+        return app
 
 
 def serve() -> None:

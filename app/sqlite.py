@@ -180,6 +180,11 @@ def result_code(error: BaseException) -> int | None:
     return None if code is None else code & 0xFF
 
 
+def is_busy(error: Exception) -> bool:
+    """Tell whether somebody else held the lock for longer than a statement waits."""
+    return result_code(error) == _BUSY
+
+
 def is_out_of_space(error: Exception) -> bool:
     """Tell whether a full disk can be the reason: as such, or of a `-shm` that found no room."""
     return result_code(error) in (_FULL, _IOERR)

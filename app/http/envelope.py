@@ -1,10 +1,8 @@
 """The outermost middleware: request id, the headers of every answer, the access log (D7)."""
 
-import os
 import re
 import time
 from collections.abc import Callable
-from contextlib import suppress
 
 import falcon
 import msgspec
@@ -54,10 +52,3 @@ def _access_line(req: falcon.Request, resp: falcon.Response) -> bytes:
         "duration_ms": round((time.perf_counter_ns() - context.started_ns) / 1e6, 3),
     }
     return msgspec.json.encode(line) + b"\n"
-
-
-def write_to_stdout(line: bytes) -> None:
-    """Write one log line whole: one system call, so that workers' lines never mix."""
-    # NOTE: a log nobody can take (disk full, reader gone) is no reason to fail the request.
-    with suppress(OSError):
-        os.write(1, line)

@@ -5,26 +5,45 @@ client chose, an account's name or a registration.
 """
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import falcon
 
+from app import logs
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
 NO_ROUTE = "(none)"
 ANONYMOUS = "(anonymous)"
+_LOOK_EVERY_NS = 1_000_000_000
 _BUCKETS_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
 
 
 class Measures:
-    """The counters and the histogram of one process.
+    """The counters and the histogram of one process; nothing is counted before `renew`.
 
     Args:
         routes: the path templates, each of which is told from the first moment.
+        prepare: makes the files that are counted in; raises OSError.
+        is_lost: tells whether they were removed since.
     """
 
-    def __init__(self, routes: Iterable[str]) -> None:
+    registry: "CollectorRegistry"
+
+    def __init__(
+        self, routes: Iterable[str], prepare: Callable[[], None], is_lost: Callable[[], bool]
+    ) -> None:
+        self._routes = tuple(routes)
+        self._prepare = prepare
+        self._is_lost = is_lost
+        self.is_kept = False
+
+    def renew(self) -> None:
+        """Begin to count, in files of this process. Raises OSError if they cannot be made."""
         # NOTE: imported here, because the library looks at its environment when it is imported,
         # and app.server sets that only when it starts.
         from prometheus_client import (  # noqa: PLC0415
@@ -32,8 +51,14 @@ class Measures:
             Counter,
             Histogram,
             disable_created_metrics,
+            values,
         )
 
+        self.is_kept = False
+        self._prepare()
+        # Otherwise the library goes on counting in the files that it opened first.
+        values.close_all_multiprocess_files()
+        values.ValueClass = values.get_value_class()
         disable_created_metrics()
         self.registry = CollectorRegistry()
         seconds = Histogram(
@@ -59,11 +84,22 @@ class Measures:
             "Requests that failed because the database did.",
             registry=self.registry,
         )
+        self.dropped_log_lines = Counter(
+            "verifyd_log_lines_dropped",
+            "Log lines that nobody read in time.",
+            registry=self.registry,
+        )
         # PERF: looking up labels costs as much as counting.
         self.seconds = cache(seconds.labels)
         self.limited = cache(limited.labels)
-        for route in routes:
+        for route in self._routes:
             self.seconds(route, 200)
+        self.is_kept = True
+
+    def renew_if_lost(self) -> None:
+        """Begin anew if the files were removed, or could not be made. Raises OSError."""
+        if not self.is_kept or self._is_lost():
+            self.renew()
 
 
 class Metrics:
@@ -71,6 +107,7 @@ class Metrics:
 
     def __init__(self, measures: Measures) -> None:
         self._measures = measures
+        self._looked_at_ns = 0
 
     def process_response(
         self, req: falcon.Request, resp: falcon.Response, resource: object, req_succeeded: bool
@@ -82,7 +119,13 @@ class Metrics:
 
     def _count(self, context: Any, route: str | None, status: int) -> None:
         measures = self._measures
-        seconds = (time.perf_counter_ns() - context.started_ns) / 1e9
+        now_ns = time.perf_counter_ns()
+        if now_ns - self._looked_at_ns > _LOOK_EVERY_NS:
+            self._looked_at_ns = now_ns
+            measures.renew_if_lost()
+        if not measures.is_kept:
+            return
+        seconds = (now_ns - context.started_ns) / 1e9
         measures.seconds(route or NO_ROUTE, status).observe(seconds)
         share, caller = context.share, context.caller
         if share is not None and share.was_charged:
@@ -92,3 +135,6 @@ class Metrics:
             measures.authentication_failures.inc()
         if context.has_database_error:
             measures.database_errors.inc()
+        dropped = logs.take_dropped()
+        if dropped:
+            measures.dropped_log_lines.inc(dropped)

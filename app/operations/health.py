@@ -1,7 +1,5 @@
 """Does the process live, and can it answer: for load balancers and the operator."""
 
-from collections.abc import Sequence
-
 import falcon
 import peewee
 
@@ -16,7 +14,8 @@ from app.http.authentication import find_caller
 from app.http.bodies import answer
 from app.limits.file import StoreError
 from app.limits.store import LimitStore
-from app.operations.freshness import Freshness, freshness
+from app.operations.freshness import freshness
+from app.operations.writing import write_fault
 from app.schema import Versions, versions
 
 
@@ -33,7 +32,7 @@ class Health:
 class Readiness:
     """The service can answer: schema usable (D29), registers readable, rate limits kept (D11).
 
-    That a register is stale is only a warning (D51).
+    That a register is stale (D51), or the database cannot be written to (D58), is only a warning.
     """
 
     def __init__(
@@ -58,7 +57,7 @@ class Readiness:
                 detail = refusal if may_see_details else "The database is not of a usable schema."
                 raise Problem("not_ready", detail)
             self._require_registers(may_see_details)
-            registers = freshness(self._engine, self._stale_after)
+            details = self._details(found) if may_see_details else {}
         except (peewee.DatabaseError, peewee.InterfaceError) as error:
             recover(self._engine, error)
             req.context.has_database_error = True
@@ -67,7 +66,7 @@ class Readiness:
             self._limits.require_usable()
         except StoreError:
             raise Problem("not_ready", "The rate limits cannot be kept.") from None
-        answer(resp, {"status": "ready", **(_details(found, registers) if may_see_details else {})})
+        answer(resp, {"status": "ready", **details})
 
     on_head = on_get
 
@@ -82,19 +81,21 @@ class Readiness:
                 )
             raise Problem("not_ready", detail)
 
-
-def _details(found: Versions, registers: Sequence[Freshness]) -> dict[str, object]:
-    schema = f"{found.database}, program {found.program}"
-    return {
-        "checks": {"database": "reachable", "schema": schema, "limits": "kept"},
-        "registers": [
-            {
-                "name": each.register.name,
-                "loaded_at": clock.iso_utc(each.loaded_at),
-                "age_seconds": each.age_seconds,
-                "stale": each.is_stale,
-            }
-            for each in registers
-        ],
-        "warnings": [each.warning() for each in registers if each.is_stale],
-    }
+    def _details(self, found: Versions) -> dict[str, object]:
+        registers = freshness(self._engine, self._stale_after)
+        warnings = [each.warning() for each in registers if each.is_stale]
+        fault = write_fault(self._engine)
+        schema = f"{found.database}, program {found.program}"
+        return {
+            "checks": {"database": "reachable", "schema": schema, "limits": "kept"},
+            "registers": [
+                {
+                    "name": each.register.name,
+                    "loaded_at": clock.iso_utc(each.loaded_at),
+                    "age_seconds": each.age_seconds,
+                    "stale": each.is_stale,
+                }
+                for each in registers
+            ],
+            "warnings": [fault, *warnings] if fault else warnings,
+        }

@@ -12,6 +12,7 @@ from app.errors import Problem
 from app.http.metrics import Measures
 from app.operations import metrics_files
 from app.operations.freshness import Freshness, freshness
+from app.operations.writing import write_fault
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -25,25 +26,21 @@ class MetricsPage:
     """Counts of all workers of this master, and how fresh the data is.
 
     Args:
-        measures: None if they cannot be kept.
         stale_after: the setting, in seconds by register (D51).
     """
 
-    def __init__(
-        self, engine: Engine, measures: Measures | None, stale_after: Mapping[str, int]
-    ) -> None:
+    def __init__(self, engine: Engine, measures: Measures, stale_after: Mapping[str, int]) -> None:
         self._registers = Registers(engine, stale_after)
         self._measures = measures
 
     def on_get(self, _req: falcon.Request, resp: falcon.Response) -> None:
         """GET /metrics. 200; local callers need no key, and nobody is charged (D2)."""
-        if self._measures is None:
-            raise Problem("service_unavailable", "The metrics cannot be kept.")
         from prometheus_client import CollectorRegistry, generate_latest  # noqa: PLC0415
 
         fresh = CollectorRegistry()
         fresh.register(self._registers)
         try:
+            self._measures.renew_if_lost()
             with metrics_files.reading():
                 counted = generate_latest(_counted(self._measures))
         except (OSError, *metrics_files.DAMAGED):
@@ -80,12 +77,18 @@ class Registers:
         registers: list[Freshness] = []
         try:
             registers = freshness(self._engine, self._stale_after)
+            is_writable = write_fault(self._engine) is None
             is_up = True
         except (peewee.DatabaseError, peewee.InterfaceError) as error:
             recover(self._engine, error)
-            is_up = False
+            is_up = is_writable = False
         yield GaugeMetricFamily(
             "verifyd_database_up", "Whether the database answers.", value=int(is_up)
+        )
+        yield GaugeMetricFamily(
+            "verifyd_database_writable",
+            "Whether domains can be created: the database takes writes, and its disk has room.",
+            value=int(is_writable),
         )
         loaded = GaugeMetricFamily(
             "verifyd_register_loaded_timestamp_seconds",

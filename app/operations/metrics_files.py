@@ -30,8 +30,7 @@ def prepare(state_dir: Path) -> None:
         if old.name == str(os.getpid()) or not _lives(old.name):
             shutil.rmtree(old, ignore_errors=True)
     own = parent / str(os.getpid())
-    own.mkdir(parents=True, mode=0o750)
-    (own / _LOCK).touch(0o600)
+    _make(own)
     os.environ[ENVIRONMENT] = str(own)
 
 
@@ -56,6 +55,7 @@ def reserve() -> None:
     own = directory()
     if own is None:
         return
+    _make(own)
     for kind, size_bytes in _KINDS.items():
         path = own / f"{kind}_{os.getpid()}.db"
         # An empty file of that name would be no file of the library's to whoever reads it.
@@ -67,6 +67,12 @@ def reserve() -> None:
         finally:
             os.close(descriptor)
             new.unlink(missing_ok=True)
+
+
+def is_lost() -> bool:
+    """Tell whether the files that this worker counts in were removed."""
+    own = directory()
+    return own is not None and not (own / f"counter_{os.getpid()}.db").exists()
 
 
 def fold(living: Collection[int]) -> None:
@@ -96,6 +102,11 @@ def reading() -> Iterator[None]:
         return
     with _locked(own, fcntl.LOCK_SH):
         yield
+
+
+def _make(own: Path) -> None:
+    own.mkdir(parents=True, mode=0o750, exist_ok=True)
+    (own / _LOCK).touch(0o600)
 
 
 def _fold_kind(own: Path, kind: str, living: Collection[int]) -> None:

@@ -1,6 +1,7 @@
 """GET /healthz and GET /readyz (D2, D29)."""
 
 import ipaddress
+import os
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from app.catalogue import Register
 from app.registers.history import History
 from app.registers.undo import drop_register
 from app.schema import Installation, program_schema
-from tests.conftest import ON_SQLITE
+from tests.conftest import ON_POSTGRES, ON_SQLITE
 
 SCHEMA = program_schema()
 DETAILED = {
@@ -173,6 +174,50 @@ class TestFreshness:
         """Its first load may be under way."""
         History(world.engine, "rdw").ensure_register(1)
         assert alice.get("/readyz").json == DETAILED
+
+
+class TestWritable:
+    """What look-ups do without is a warning (D58)."""
+
+    @ON_SQLITE
+    def test_a_database_that_takes_no_writes_is_a_warning(self, world):
+        """Look-ups go on, so the service is ready."""
+        world.load([CAR])
+        client = world.client(world.alice_key)
+        world.app_engine.execute_sql("PRAGMA query_only = 1")
+        assert client.post("/api/domains", {"name": "example.com"}).status_int == 503
+        response = client.get("/readyz")
+        assert (response.status_int, response.json["status"]) == (200, "ready")
+        assert response.json["warnings"] == [
+            "The database cannot be written to: attempt to write a readonly database."
+        ]
+        assert client.get(PATH).status_int == 200
+
+    @ON_POSTGRES
+    def test_a_server_that_may_only_be_read_is_a_warning(self, world):
+        """As a standby that was not promoted yet."""
+        client = world.client(world.alice_key)
+        world.app_engine.execute_sql("SET default_transaction_read_only = on")
+        response = client.get("/readyz")
+        assert (response.status_int, response.json["warnings"]) == (
+            200,
+            ["The database cannot be written to: the server may only be read."],
+        )
+
+    @ON_SQLITE
+    def test_a_full_disk_is_a_warning(self, world, alice, monkeypatch):
+        """It tells whose disk it is, and how much is free."""
+        free = os.statvfs_result((4096, 4096, 1000, 100, 100, 9, 9, 9, 0, 255))
+        monkeypatch.setattr(os, "statvfs", lambda _: free)
+        assert alice.get("/readyz").json["warnings"] == [
+            f"The disk of {world.directory} is full: 410 kB are free."
+        ]
+
+    def test_a_stranger_learns_nothing_of_it(self, world, stranger, statements):
+        """Nobody without a key makes the service take the lock of a writer."""
+        with statements() as seen:
+            assert stranger.get("/readyz").json == BRIEF
+        assert not [sql for sql in seen if "BEGIN" in sql or "read_only" in sql]
 
 
 class TestReadyz503:

@@ -214,3 +214,37 @@ def test_a_service_starts_on_a_full_disk(serve, world, disk):
     assert first.stop() == 0
     second = serve(**settings)
     assert statuses(lambda _: second.get(PATH), 20) == {200: 20}
+
+
+def test_a_full_disk_is_a_warning(serve, world, disk):
+    """The service is ready as long as look-ups work, and says what does not."""
+    world.load([CAR])
+    settings = disk.move_here(world)
+    service = serve(**settings)
+    assert service.get("/readyz").json()["warnings"] == []
+    disk.fill()
+    told = service.get("/readyz")
+    assert (told.status, told.json()["status"]) == (200, "ready")
+    assert told.json()["warnings"] == [f"The disk of {disk.path} is full: 0 kB are free."]
+    assert b"verifyd_database_writable 0.0" in service.get("/metrics").body
+    disk.empty()
+    assert service.get("/readyz").json()["warnings"] == []
+
+
+def test_a_read_only_database_is_a_warning(serve, world, disk):
+    """Look-ups are answered and creations are not; the service is ready and says so."""
+    world.load([CAR])
+    settings = disk.move_here(world)
+    database = str(disk.path / "verifyd.db")
+    first = serve(**settings)
+    subprocess.run(["mount", "-o", "bind,ro", database, database], check=True)
+    try:
+        service = serve(**settings)
+        assert service.post("/api/domains", {"name": "example.com"}).status == 503
+        told = service.get("/readyz")
+        assert (told.status, len(told.json()["warnings"])) == (200, 1)
+        assert "cannot be written to" in told.json()["warnings"][0]
+        assert service.get(PATH).status == 200
+    finally:
+        first.kill()
+        subprocess.run(["umount", "--lazy", database], check=True)

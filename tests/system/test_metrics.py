@@ -1,6 +1,7 @@
 """/metrics of a real server: all workers together, whatever becomes of them."""
 
 import os
+import shutil
 import signal
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -85,3 +86,29 @@ def test_servers_count_apart_and_leave_nothing(serve, world):
     second.process.wait()
     third = serve()
     assert directories(world) == {str(third.process.pid)}
+
+
+def test_counts_begin_anew_when_their_directory_was_removed(serve, world):
+    """No restart is needed: each worker notices within a second, and new ones do at once."""
+    service = serve(workers=2)
+    for _ in range(10):
+        service.get(DOMAINS)
+    shutil.rmtree(world.config.state_dir / "metrics")
+    assert service.get("/metrics").status == 200
+
+    def is_counted_by_all():
+        service.get(DOMAINS)
+        return len(list(own.glob("counter_*.db"))) == 2
+
+    own = world.config.state_dir / "metrics" / str(service.process.pid)
+    until(is_counted_by_all, "files of both workers")
+    before = counted(service)
+    for _ in range(10):
+        service.get(DOMAINS)
+    assert counted(service) == before + 10
+    former = set(service.workers())
+    shutil.rmtree(world.config.state_dir / "metrics")
+    for pid in former:
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: len(set(service.workers()) - former) == 2, "new workers")
+    assert service.get("/metrics").status == 200

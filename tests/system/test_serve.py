@@ -1,11 +1,13 @@
 """`verifyd serve` and gunicorn by itself: real HTTP, signals, what goes wrong before a request."""
 
+import fcntl
 import os
 import signal
 import socket
 from contextlib import suppress
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from app.catalogue import Register
 from tests.system.processes import (
@@ -265,3 +267,26 @@ def test_a_stale_register_is_told_at_the_start(serve, world):
     assert [line["level"] for line in told] == ["warning"]
     assert told[0]["message"].startswith("The register native was last loaded ")
     assert told[0]["message"].endswith("VERIFYD_STALE_AFTER allows 7 d.")
+
+
+def test_a_stalled_log_reader_does_not_stop_the_service(serve, world, tmp_path):
+    """Lines that nobody reads are dropped and counted, and every request is answered."""
+    fifo = tmp_path / "log"
+    os.mkfifo(fifo)
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4096)
+    logged = ("sh", "-c", f'exec "$@" >"{fifo}" 2>&1', "sh", *SERVE)
+    service = serve(command=logged)
+    for _ in range(100):
+        assert service.get("/api/domains").status == 200
+    dropped = 0
+    for family in text_string_to_metric_families(service.get("/metrics").body.decode()):
+        if family.name == "verifyd_log_lines_dropped":
+            dropped = int(family.samples[0].value)
+    assert dropped >= 50
+    os.read(reader, 1 << 20)
+    until(
+        lambda: service.get("/api/domains").status == 200 and os.read(reader, 1 << 20),
+        "lines again",
+    )
+    os.close(reader)

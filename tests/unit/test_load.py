@@ -16,6 +16,7 @@ from app.database import close_quietly, open_engine
 from app.domains.repository import Domains
 from app.errors import OperatorError
 from app.operations.backup.take import take
+from app.postgres import PostgresEngine
 from app.registers import current, sorting
 from app.registers import load as load_module
 from app.registers import reading as reading_module
@@ -449,6 +450,39 @@ class TestAllOrNothing:
                 world.load([OTHER])
         world.load([OTHER])
         assert Register.select(Register.vehicles).scalar(world.engine) == 2
+
+    @pytest.mark.parametrize("mode", ["merge", "replace"])
+    def test_a_dry_run_after_a_killed_first_load_writes_nothing(self, world, mode):
+        """Neither what that load did not come to make, nor what would clean up behind it."""
+        history = History(world.engine, "native")
+        killed = history.begin(kind=Kind.VEHICLES, mode="merge", format_name="", files=[])
+        history.ensure_register(killed)
+        paths = files(world, a="registration,make\nAB12CDE,SEAT\n")
+        before = stored(world)
+        result = world.load_files(*paths, mode=mode, dry_run=True)
+        assert (result.held_before, result.held) == (0, 1)
+        assert stored(world) == before
+
+    @pytest.mark.parametrize("mode", ["merge", "replace"])
+    def test_a_dry_run_writes_nothing(self, world, mode):
+        """Into a register that is there."""
+        world.load([CAR])
+        paths = files(world, a="registration,make\nAB12CDE,SEAT\n")
+        before = stored(world)
+        assert world.load_files(*paths, mode=mode, dry_run=True).changed == 1
+        assert stored(world) == before
+
+
+def stored(world):
+    """All that is stored: what the store holds, its schemas, and the names of all files."""
+    close_quietly(world.engine)
+    names = sorted(path.name for path in world.directory.rglob("*"))
+    schemas = []
+    if isinstance(world.engine, PostgresEngine):
+        query = "SELECT nspname FROM pg_namespace ORDER BY 1"
+        schemas = world.engine.execute_sql(query).fetchall()
+        close_quietly(world.engine)
+    return names, schemas, world.store.content()
 
 
 def _interrupted(*_args: object) -> None:

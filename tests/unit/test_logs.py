@@ -1,0 +1,138 @@
+"""Log lines are written whole, and never make a client wait (D58)."""
+
+import fcntl
+import json
+import logging
+import os
+import socket
+
+import pytest
+
+from app import clock, logs
+from app.logs import LineWriter
+
+LINE = b'{"event":"request"}' + b" " * 80 + b"\n"
+
+
+@pytest.fixture(autouse=True)
+def nothing_dropped():
+    """What other tests dropped is not counted here."""
+    logs.take_dropped()
+
+
+@pytest.fixture
+def pipe():
+    """The two ends of a pipe that holds one page."""
+    reader, writer = os.pipe()
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+    yield reader, writer
+    os.close(reader)
+    os.close(writer)
+
+
+@pytest.fixture
+def sockets():
+    """Two connected sockets, as systemd's journal and a service have."""
+    reader, writer = socket.socketpair()
+    writer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    with reader, writer:
+        yield reader.fileno(), writer.fileno()
+
+
+def fill(writer, line=LINE):
+    """Write lines until one is dropped; return how many were taken."""
+    taken = 0
+    while not logs.take_dropped():
+        writer.write(line)
+        taken += 1
+    return taken - 1
+
+
+@pytest.mark.parametrize("ends", ["pipe", "sockets"])
+def test_a_stalled_reader_is_not_waited_for(request, ends):
+    """Lines that it does not take are dropped and counted, and those before them stay whole."""
+    reader, descriptor = request.getfixturevalue(ends)
+    writer = LineWriter(descriptor)
+    taken = fill(writer)
+    writer.write(LINE)
+    writer.write(LINE)
+    assert logs.take_dropped() == 2
+    assert os.read(reader, 1 << 20) == LINE * taken
+    writer.write(LINE)
+    assert (logs.take_dropped(), os.read(reader, 1 << 20)) == (0, LINE)
+
+
+def test_a_line_that_was_begun_is_finished(pipe):
+    """A line longer than the pipe goes on where it stopped, before any other."""
+    reader, descriptor = pipe
+    writer, long = LineWriter(descriptor), b"x" * 6_000 + b"\n"
+    writer.write(long)
+    writer.write(LINE)
+    first = os.read(reader, 1 << 20)
+    assert logs.take_dropped() == 1
+    writer.write(LINE)
+    assert first + os.read(reader, 1 << 20) == long + LINE
+
+
+def test_others_who_hold_the_pipe_still_wait(pipe):
+    """The descriptor that was handed over stays as it was."""
+    writer = LineWriter(pipe[1])
+    fill(writer)
+    assert os.get_blocking(pipe[1])
+
+
+def test_one_warning_tells_of_dropped_lines(pipe, caplog):
+    """However many lines are dropped in a minute, the operator is told once."""
+    writer = LineWriter(pipe[1])
+    with caplog.at_level(logging.WARNING, "verifyd.logs"):
+        fill(writer)
+        for _ in range(100):
+            writer.write(LINE)
+    assert [record.getMessage() for record in caplog.records] == [
+        f"1 log lines for {pipe[1]} cannot be written: such lines are dropped and counted"
+    ]
+
+
+def test_how_many_were_dropped_is_told_afterwards(pipe, caplog, monkeypatch):
+    """When lines can be written again, and the last warning is a minute ago."""
+    reader, descriptor = pipe
+    writer = LineWriter(descriptor)
+    fill(writer)
+    for _ in range(100):
+        writer.write(LINE)
+    os.read(reader, 1 << 20)
+    caplog.clear()
+    now_ns = clock.monotonic_ns()
+    monkeypatch.setattr(clock, "monotonic_ns", lambda: now_ns + 61_000_000_000)
+    writer.write(LINE)
+    assert "100 log lines for" in caplog.text
+
+
+def test_a_closed_descriptor_drops_every_line():
+    """What is opened in its place later is not written to."""
+    reader, descriptor = os.pipe()
+    os.close(descriptor)
+    writer = LineWriter(descriptor)
+    writer.write(LINE)
+    os.close(reader)
+    assert logs.take_dropped() == 1
+
+
+def test_a_reader_that_is_gone_drops_every_line(pipe):
+    """As one that stalls; the service goes on."""
+    writer = LineWriter(pipe[1])
+    gone, other = os.pipe()
+    os.close(gone)
+    broken = LineWriter(other)
+    broken.write(LINE)
+    writer.write(LINE)
+    os.close(other)
+    assert logs.take_dropped() == 1
+
+
+def test_stderr_is_written_the_same_way(capfd):
+    """A record is one JSON line on stderr, whatever its text is."""
+    handler = logs.StderrHandler()
+    handler.setFormatter(logs.JsonFormatter())
+    handler.emit(logging.LogRecord("x", logging.INFO, "", 0, "caf\u00e9 \udc80", (), None))
+    assert json.loads(capfd.readouterr().err)["message"].startswith("caf\u00e9")

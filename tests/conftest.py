@@ -23,9 +23,9 @@ from app.database import Engine, close_quietly, open_engine
 from app.limits.file import FILE_NAME
 from app.limits.store import start
 from app.main import create_app
-from app.registers.intake import LoadRequest, LoadResult
 from app.registers.load import load
 from app.registers.rejects import RejectLimit
+from app.registers.request import LoadRequest, LoadResult
 from app.schema import database_id
 from tests.contract.answers import require_documented
 from tests.postgres import connect, database_url, server_url

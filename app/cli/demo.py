@@ -24,8 +24,8 @@ from app.database import Engine
 from app.domains.repository import Domains
 from app.errors import OperatorError
 from app.registers.demo import CAST, write_files
-from app.registers.intake import LoadRequest
 from app.registers.load import load
+from app.registers.request import LoadRequest
 from app.registers.undo import drop_register
 from app.schema import migrate
 

@@ -23,11 +23,12 @@ from app.registers.formats import DEFAULT_STATE, FORMATS, Format, Kind, formats_
 from app.registers.formats.mapped import MappedCsv
 from app.registers.formats.mapping import read_mapping
 from app.registers.history import INTERRUPTED, MERGE, REPLACE, find_interrupted, list_loads
-from app.registers.intake import DEFAULT_MAX_REJECTS, SHRINK_MAX_PERCENT, LoadRequest
+from app.registers.intake import SHRINK_MAX_PERCENT
 from app.registers.load import load
 from app.registers.models import RegisterLoad
 from app.registers.reading import Progress, Show
 from app.registers.rejects import RejectLimit
+from app.registers.request import DEFAULT_MAX_REJECTS, LoadRequest
 from app.registers.undo import drop_register, roll_back
 
 NICENESS = 10

@@ -7,9 +7,9 @@ from typing import BinaryIO, Protocol
 
 from app.registers.children import CORES, Child
 from app.registers.comparison import Counts
+from app.registers.dumping import dump, undump
 from app.registers.generations import Generations, NextGeneration
 from app.registers.intake import Intake
-from app.registers.sorting import dump, undump
 
 
 class Fill(Protocol):

@@ -1,7 +1,7 @@
-"""What a load is asked for, what is read from its files, and what becomes of that."""
+"""What is read from the files of a load, and what becomes of it."""
 
 import hashlib
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import chain
 from pathlib import Path
@@ -11,7 +11,6 @@ from app import clock
 from app.errors import OperatorError
 from app.registers.comparison import Counts, Outcome, compare
 from app.registers.formats import (
-    FORMATS,
     FileFault,
     Format,
     Kind,
@@ -19,62 +18,19 @@ from app.registers.formats import (
     is_empty_array,
     recognise,
 )
-from app.registers.history import MERGE, REPLACE
+from app.registers.history import REPLACE
 from app.registers.reading import Progress, Reader, Show
-from app.registers.rejects import RejectLimit, RejectsFile
+from app.registers.rejects import RejectsFile
+from app.registers.request import LoadRequest, LoadResult
 from app.registers.sorting import Columns, Runs
 from app.registers.sources import Heard, Member, in_order_of_dates, members
 from app.registers.space import Space
 from app.registers.writer import Table, order_of
 
-DEFAULT_MAX_REJECTS = "1%"
 SHRINK_MAX_PERCENT = 10
 _NO_SNAPSHOT = (
     "It tells what changed, not all there is: it can be merged, but cannot replace anything."
 )
-
-
-class LoadRequest(NamedTuple):
-    """What the operator asked for; what is None is found by looking at the files."""
-
-    files: Sequence[str]
-    formats: Mapping[str, Format] = FORMATS
-    format: str | None = None
-    kind: Kind | None = None
-    register: str | None = None
-    mode: str = MERGE
-    max_rejects: RejectLimit = RejectLimit.parse(DEFAULT_MAX_REJECTS)
-    rejects: Path | None = None
-    allow_shrink: bool = False
-    dry_run: bool = False
-
-
-class LoadResult(NamedTuple):
-    """How a load ended; `rows` are data records, `changed` those that made a difference.
-
-    Of a dry run: how it would have ended.
-    """
-
-    register: str
-    kind: str
-    mode: str
-    format: str
-    dry_run: bool
-    rows: int
-    loaded: int
-    changed: int
-    """Rows of the register that were added, changed or removed."""
-    rejected: int
-    skipped: int
-    held_before: int
-    """Rows of this kind that the register held before, and holds now."""
-    held: int
-    checksum: str
-    """SHA-256 of all that was read, decompressed, in the order of the files."""
-    rejects: str | None
-    """Where the rejected records are; None if there are none, or nobody wrote them."""
-    notes: Sequence[str]
-    """What the operator should know of the files."""
 
 
 class Layout(NamedTuple):

@@ -24,9 +24,10 @@ from app.registers.current import is_applied, opened_current, opened_table, open
 from app.registers.generations import NextGeneration
 from app.registers.halves import fill_in_halves
 from app.registers.history import INTERRUPTED, MERGE, REPLACE, History
-from app.registers.intake import Intake, LoadRequest, LoadResult, opened_intake
+from app.registers.intake import Intake, opened_intake
 from app.registers.lock import alone, still_alone
 from app.registers.reading import Show
+from app.registers.request import LoadRequest, LoadResult
 from app.registers.space import Space
 from app.registers.writer import Applied, Table, note_applied
 from app.sqlite import SqliteEngine

@@ -15,9 +15,10 @@ from itertools import islice
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from app.registers.children import CORES, Child
+from app.registers.dumping import dump, undump
 from app.registers.formats import HEAD_BYTES, FileFault, Format, Kind, Report
 from app.registers.rejects import RECORD_CHARACTERS_MAX, RejectsFile
-from app.registers.sorting import Columns, Order, Runs, dump, undump, write_run
+from app.registers.sorting import Columns, Order, Runs, write_run
 from app.registers.sources import Member
 
 RUN_ROWS = 100_000

@@ -4,7 +4,6 @@ Sorted rows meet each page of a register's tree once. Changes of one key keep th
 file (formats 0.10). One run is sorted in memory at a time; when there are more, they wait on disk.
 """
 
-import marshal
 import os
 import tempfile
 from bisect import bisect_right
@@ -15,13 +14,14 @@ from operator import eq, itemgetter
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from app.registers.dumping import dump, undump
+
 Columns = tuple[Any, ...]
 
 _CHUNK_ROWS = 128
 """Rows of each run that are held in memory while runs are merged: 100 kB, and 40 million vehicles
 are 490 runs."""
 _BATCH_ROWS = 10_000
-_LENGTH_BYTES = 8
 _RUNS_SAMPLED = 8
 
 
@@ -174,25 +174,6 @@ def write_run(changes: Sequence[Columns], order: Order, file: BinaryIO) -> None:
     for start in range(0, len(changes), _CHUNK_ROWS):
         # NOTE: marshal knows no subclasses of tuple.
         dump(list(map(tuple, changes[start : start + _CHUNK_ROWS])), file)
-
-
-def dump(value: Any, file: BinaryIO) -> None:
-    """Write a value for `undump`, of lists, tuples, texts, numbers, flags and nothing."""
-    data = marshal.dumps(value)
-    file.write(len(data).to_bytes(_LENGTH_BYTES) + data)
-
-
-def undump(file: BinaryIO, at: int = 0) -> tuple[Any, int]:
-    """Return the value that a process of ours wrote somewhere, and where the next one begins.
-
-    At the end of the file that is None. Where the file itself stands does not matter: it is the
-    same for a process and its children.
-    """
-    # PERF: marshal.load() would ask the file for each text and number: 23 us a row, not 1 us.
-    length = int.from_bytes(os.pread(file.fileno(), _LENGTH_BYTES, at))
-    data = os.pread(file.fileno(), length, at + _LENGTH_BYTES)
-    value = marshal.loads(data) if data else None  # noqa: S302 - written by ourselves
-    return value, at + _LENGTH_BYTES + length
 
 
 class _Run:

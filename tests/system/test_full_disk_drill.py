@@ -33,7 +33,7 @@ class Readers:
         self._bind = bind
         self._headers = {"X-API-Key": key, "Content-Type": "application/json"}
         self._over = threading.Event()
-        self.answers: Counter[object] = Counter()
+        self.answers: Counter[tuple[int, object]] = Counter()
         self._threads = [threading.Thread(target=run) for run in (self._one, self._many)]
 
     def __enter__(self) -> Self:
@@ -84,14 +84,13 @@ class Operator:
     def _run(self) -> None:
         while not self._over.is_set():
             file = self._files[self._chance.choice(MAKES)]
-            name, words = self._chance.choice(
-                [
-                    ("merge", ["import", file]),
-                    ("replace", ["import", file, "--mode", "replace"]),
-                    ("backup", ["backup", self._backups, "--keep", "2", "--registers"]),
-                    ("rollback", ["imports", "rollback"]),
-                ]
-            )
+            commands: dict[str, tuple[object, ...]] = {
+                "merge": ("import", file),
+                "replace": ("import", file, "--mode", "replace"),
+                "backup": ("backup", self._backups, "--keep", "2", "--registers"),
+                "rollback": ("imports", "rollback"),
+            }
+            name, words = self._chance.choice(list(commands.items()))
             ended = run_command(*words, **self._settings)
             self.ended[name, ended.returncode] += 1
             if "Traceback" in ended.stderr:
@@ -136,8 +135,8 @@ def test_a_disk_filled_and_emptied_under_load(serve, world, make_disk):
     told = f"seed {seed}: {operator.ended}, {readers.answers}, {creators.statuses('POST')}"
     print(told)
     assert operator.tracebacks == []
-    assert {status for status, _ in readers.answers} == {200}, told
-    assert {make for _, make in readers.answers} <= {*MAKES, 2}, told
+    assert {answer[0] for answer in readers.answers} == {200}, told
+    assert {answer[1] for answer in readers.answers} <= {*MAKES, 2}, told
     assert creators.statuses("POST") == {201, 503}, told
     assert creators.statuses("GET") <= {200, 404}, told
     require_all_kept(settings, creators.acknowledged())

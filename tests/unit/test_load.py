@@ -23,8 +23,9 @@ from app.registers import reading as reading_module
 from app.registers.formats import Kind
 from app.registers.generations import Generations
 from app.registers.history import History, list_loads
-from app.registers.intake import Intake, LoadRequest
+from app.registers.intake import Intake
 from app.registers.lock import alone
+from app.registers.request import LoadRequest
 from app.registers.undo import drop_register
 from app.registers.writer import Table
 from app.schema import migrate, opened_register

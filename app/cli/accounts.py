@@ -3,9 +3,10 @@
 import argparse
 from contextlib import suppress
 from datetime import date
+from functools import partial
 from typing import Any
 
-from app import clock
+from app import clock, reserve
 from app.accounts import administration
 from app.accounts.models import Account, ApiKey, Plan
 from app.accounts.tokens import Token
@@ -109,7 +110,8 @@ def _list_keys(args: argparse.Namespace) -> None:
 
 def _revoke_key(args: argparse.Namespace) -> None:
     with opened_database() as engine:
-        print_item(args, _key(administration.revoke_key(engine, args.id)))
+        revoke = partial(administration.revoke_key, engine, args.id)
+        print_item(args, _key(reserve.written(engine, revoke)))
 
 
 def _rotate_key(args: argparse.Namespace) -> None:

@@ -10,6 +10,7 @@ from collections import Counter
 
 import pytest
 
+from app.accounts.tokens import parse_token
 from app.database import close_quietly, open_engine
 from tests.system.full_disk import Disk, Greed
 from tests.system.processes import environment, run_command, until
@@ -148,6 +149,19 @@ def test_registers_can_be_dropped_and_rolled_back_on_a_full_disk(serve, world, d
     if service is not None:
         assert statuses(lambda _: service.get(PATH), 20) == {404: 20}
     assert not [name for name in disk.names if "register" in name]
+
+
+def test_a_key_can_be_revoked_on_a_full_disk(serve, world, disk):
+    """A leaked key must not live on until somebody has made room."""
+    world.load([CAR])
+    token = parse_token(world.alice_key)
+    assert token is not None
+    settings = disk.move_here(world)
+    service = serve(**settings)
+    with_key = service.get(PATH).status
+    disk.fill()
+    assert run_command("keys", "revoke", token.key_id, **settings).returncode == 0
+    assert (with_key, service.get(PATH).status) == (200, 401)
 
 
 def test_look_ups_go_on_while_others_take_every_block(serve, world, disk):

@@ -19,7 +19,7 @@ BUSY_TIMEOUT_SECONDS = 5
 """How long a statement waits for somebody else's write before it fails (D27)."""
 _STATEMENTS_CACHED_MAX = 256
 # Primary result codes of SQLite.
-_BUSY, _READONLY, _IOERR, _FULL, _CANTOPEN = 5, 8, 10, 13, 14
+_BUSY, _IOERR, _FULL, _CANTOPEN = 5, 10, 13, 14
 
 
 class _Stamp(NamedTuple):
@@ -100,7 +100,7 @@ class SqliteEngine(peewee.SqliteDatabase):
         """
         with suppress(peewee.PeeweeException):
             self.rollback()
-        if self.is_closed() or result_code(error) in (_BUSY, _READONLY, _FULL):
+        if self.is_closed() or result_code(error) in (_BUSY, _FULL):
             return
         state: Any = vars(self)["_state"]  # Peewee's connection of this thread.
         former, registers = self.connection(), dict(vars(self._registers))

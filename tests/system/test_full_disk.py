@@ -246,7 +246,7 @@ def test_a_full_disk_is_a_warning(serve, world, disk):
 
 
 def test_a_read_only_database_is_a_warning(serve, world, disk):
-    """Look-ups are answered and creations are not; the service is ready and says so."""
+    """Look-ups are answered and creations are not; once it takes writes again, they are, too."""
     world.load([CAR])
     settings = disk.move_here(world)
     database = str(disk.path / "verifyd.db")
@@ -262,3 +262,8 @@ def test_a_read_only_database_is_a_warning(serve, world, disk):
     finally:
         first.kill()
         subprocess.run(["umount", "--lazy", database], check=True)
+    statuses(lambda n: service.post("/api/domains", {"name": f"d{n}.example"}), 20)
+    assert statuses(lambda n: service.post("/api/domains", {"name": f"e{n}.example"}), 20) == {
+        201: 20
+    }
+    assert service.get("/readyz").json()["warnings"] == []

@@ -1,7 +1,7 @@
 """The interface described by itself: the OpenAPI document and the page that shows it.
 
-The page is a packaged Swagger UI: all it loads comes from this service, so that it works on
-premises without internet.
+The page is Swagger UI, whose files are part of this package (D64). The browser loads everything
+from this service, so the page works without internet.
 """
 
 import importlib.resources
@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from importlib.resources.abc import Traversable
 
 import falcon
-from swagger_ui_bundle import swagger_ui_path
 
 # SEC: the page handles API keys; it may run and reach nothing that this service did not send.
 # Swagger UI writes style attributes, hence 'unsafe-inline' for styles alone.
@@ -56,7 +55,8 @@ SwaggerUIBundle({
 });
 """
 
-_SWAGGER_UI: Traversable = swagger_ui_path
+# Unchanged files of the npm package swagger-ui-dist; deploy/swagger_ui.py updates them.
+_SWAGGER_UI: Traversable = importlib.resources.files(__package__) / "swagger-ui"
 _JAVASCRIPT = "text/javascript; charset=utf-8"
 _PACKAGED: Mapping[str, str] = {
     "swagger-ui.css": "text/css; charset=utf-8",
@@ -115,7 +115,7 @@ class DocumentationAsset:
 
 
 def _send_packaged(name: str, req: falcon.Request, resp: falcon.Response) -> None:
-    # PERF: streamed from disk; the bundle is 1.5 MB, which no worker needs to hold.
+    # PERF: streamed from disk; the bundle is 1.7 MB, which no worker needs to hold.
     stream = (_SWAGGER_UI / name).open("rb")
     size_bytes = stream.seek(0, os.SEEK_END)
     if req.method == "HEAD":  # Falcon closes a stream only if it sends it.

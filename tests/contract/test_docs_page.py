@@ -1,18 +1,24 @@
 """The documentation page works with nothing but this service."""
 
 import gc
+import hashlib
 import json
 import re
 import warnings
 from html.parser import HTMLParser
+from pathlib import Path
 from urllib.parse import urljoin
 
 import falcon
 import pytest
 import webtest
+from packaging.version import Version
 
+import app.operations
 from app.operations.documentation import DocumentationAsset, DocumentationPage, OpenApiDocument
 
+SWAGGER_UI = Path(app.operations.__file__).parent / "swagger-ui"
+MANIFEST = json.loads((SWAGGER_UI / "manifest.json").read_text())
 ASSETS = {
     "/docs/docs.js": "text/javascript",
     "/docs/favicon-32x32.png": "image/png",
@@ -86,6 +92,26 @@ def test_the_page_shows_our_document(client: webtest.TestApp) -> None:
 def test_nothing_names_another_host(client: webtest.TestApp, path: str) -> None:
     """Neither the page nor its initialiser holds the address of any host."""
     assert not re.search(r"//[^\s]", client.get(path).text)
+
+
+def test_swagger_ui_is_as_upstream_made_it() -> None:
+    """The files are those that the manifest pins by SHA-256, and there are no others (D64)."""
+    found = {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in SWAGGER_UI.iterdir()
+        if path.name != "manifest.json"
+    }
+    assert found == MANIFEST["files"]
+    assert {"LICENSE", "NOTICE"} <= found.keys()
+
+
+def test_swagger_ui_has_no_known_fault() -> None:
+    """The bundle is of the versions in the manifest; older ones have known vulnerabilities."""
+    bundle = (SWAGGER_UI / "swagger-ui-bundle.js").read_text(encoding="utf-8")
+    assert re.findall(r'PACKAGE_VERSION:"([^"]*)"', bundle) == [MANIFEST["version"]]
+    assert re.findall(r'DOMPurify\.version="([^"]*)"', bundle) == [MANIFEST["dompurify"]]
+    assert Version(MANIFEST["version"]) >= Version("5.32.5")
+    assert Version(MANIFEST["dompurify"]) >= Version("3.4.11")
 
 
 def test_the_style_sheet_loads_nothing(client: webtest.TestApp) -> None:

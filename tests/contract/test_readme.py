@@ -83,10 +83,12 @@ def quoted(text: str) -> list[str]:
 
 
 def sources(*folders: str) -> Iterator[Path]:
-    """All text files of the repository, or of some of its folders."""
+    """All text files of ours in the repository, or in some of its folders."""
     for path in sorted(ROOT.rglob("*")):
         relative = path.relative_to(ROOT)
-        is_ours = not any(part.startswith(".") and part != ".ci" for part in relative.parts[:-1])
+        folder = relative.parts[:-1]
+        is_ours = not any(part.startswith(".") and part != ".ci" for part in folder)
+        is_ours = is_ours and "swagger-ui" not in folder
         is_text = path.is_file() and path.suffix not in (".pyc", ".db", ".gz", ".zip")
         if is_ours and is_text and (not folders or relative.parts[0] in folders):
             yield path

@@ -51,7 +51,7 @@ bench: $(DEV_READY) ## Measure the hot path
 bench-intake: $(DEV_READY) ## Measure loads of register files, ROWS=4000000 each
 	@$(BIN)/python -m tests.bench.intake --rows $(ROWS) $(PARTS)
 
-binary: $(BINARY_READY) ## Build dist/verifyd, one file with everything in it, and its checksum
+binary: $(BINARY_READY) ## Build dist/verifyd, one file with everything in it, its SBOM and licences
 	@deploy/binary/build.sh $(BINARY_VENV)/bin
 
 clean: ## Remove everything that make made, the demo's data too

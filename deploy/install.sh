@@ -42,6 +42,8 @@ socket=unix:/run/verifyd.sock
 
 # --- What there is to install -------------------------------------------------------------------
 
+documents=".cdx.json .licenses.txt" # what the binary is made of, beside it
+
 require_binary() {
     if [ -z "$binary" ]; then
         binary=$here/verifyd
@@ -51,9 +53,12 @@ require_binary() {
     [ -f "$binary" ] || fail "$binary is not there, or no file"
     binary=$(readlink -f "$binary")
     if [ -f "$binary.sha256" ]; then
-        # Of the sum alone: the binary may have got another name since.
-        [ "$(sha256sum <"$binary" | cut -c 1-64)" = "$(cut -c 1-64 "$binary.sha256")" ] ||
-            fail "$binary is not what its checksum says: bring it here anew"
+        # The sums alone: the files may have other names by now.
+        for part in "" $documents; do
+            [ ! -f "$binary$part" ] ||
+                grep -q "^$(sha256sum <"$binary$part" | cut -c 1-64) " "$binary.sha256" ||
+                fail "$binary$part is not what its checksum says: bring it here again"
+        done
     fi
     [ -x "$binary" ] || fail "$binary may not be executed: chmod +x $binary"
     version=$(TMPDIR=${TMPDIR:-/var/tmp} "$binary" version --json |
@@ -76,6 +81,9 @@ lay_out_release() {
         install -D -m "$mode" "$here/$file" "$release.new/$file"
     done
     install -m 755 "$binary" "$release.new/verifyd"
+    for part in $documents; do
+        [ ! -f "$binary$part" ] || install -m 644 "$binary$part" "$release.new/verifyd$part"
+    done
     find "$release.new" -exec sync {} +
     mv "$release.new" "$release"
 }

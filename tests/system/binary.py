@@ -9,7 +9,8 @@ import pytest
 
 from tests.system.processes import KEPT, ROOT
 
-_TOOLS = ROOT / ".venv-binary" / "bin"
+TOOLS = ROOT / ".venv-binary" / "bin"
+_REQUIREMENTS = Path("deploy", "binary", "requirements.txt")
 _PARTS = ("app", "deploy/binary")
 _LEFT_OUT = shutil.ignore_patterns("__pycache__")
 _COMMIT = f"{'0' * 40} 1795262219\n"
@@ -39,17 +40,36 @@ def built(tree: Path) -> Path:
 
     Skips the test where the environment for it is not there.
     """
-    if not _TOOLS.exists():
-        pytest.skip(f"{_TOOLS} is not there: make test-system and make binary make it")
+    if not TOOLS.exists():
+        pytest.skip(f"{TOOLS} is not there: make test-system and make binary make it")
     files = sorted(path for path in tree.rglob("*") if path.is_file())
     digest = hashlib.sha256()
     for path in files:
         digest.update(f"{path.relative_to(tree)}\n".encode() + path.read_bytes())
     binary = KEPT / "binaries" / digest.hexdigest()[:16] / "verifyd"
     if not binary.exists():
-        words = [tree / "deploy" / "binary" / "build.sh", _TOOLS]
+        words = [tree / "deploy" / "binary" / "build.sh", _tools_for(tree)]
         made = subprocess.run(words, capture_output=True, text=True, check=False)
         assert made.returncode == 0, made.stderr
         binary.parent.mkdir(parents=True, exist_ok=True)
-        (tree / "dist" / "verifyd").rename(binary)
+        for path in (tree / "dist").iterdir():
+            if path.name != binary.name:
+                path.rename(binary.with_name(path.name))
+        (tree / "dist" / binary.name).rename(binary)
     return binary
+
+
+def _tools_for(tree: Path) -> Path:
+    """Return the directory of tools to build a tree with: former commits list other packages."""
+    listed = (tree / _REQUIREMENTS).read_bytes()
+    if listed == (ROOT / _REQUIREMENTS).read_bytes():
+        return TOOLS
+    environment = KEPT / "environments" / hashlib.sha256(listed).hexdigest()[:16]
+    if not environment.exists():
+        unfinished = environment.with_suffix(".new")
+        subprocess.run([TOOLS / "python", "-m", "venv", "--clear", unfinished], check=True)
+        words = "-m pip -qq --disable-pip-version-check install --require-hashes --requirement"
+        python = unfinished / "bin" / "python"
+        subprocess.run([python, *words.split(), tree / _REQUIREMENTS], check=True)
+        unfinished.rename(environment)
+    return environment / "bin"

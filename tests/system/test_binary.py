@@ -1,5 +1,6 @@
 """The binary where there is no Python: behind nginx with TLS, and in a root of its own."""
 
+import hashlib
 import json
 import os
 import re
@@ -9,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.binary import built, copy_tree
+from tests.system.binary import TOOLS, built, copy_tree
 from tests.system.processes import ROOT, Answer, Service, send
 from tests.system.site import behind_site
+from tests.unit.test_binary_parts import validator
+from tests.unit.test_project import POSTGRES, RUN, needed_by
 
 pytestmark = pytest.mark.system_long
 BULK_MAX = 10_000
@@ -110,6 +113,42 @@ def assert_hidden(key: str, service: Service) -> None:
     assert key not in service.output("stdout") + service.output("stderr")
 
 
+def test_its_documents_tell_what_is_in_it(binary):
+    """The SBOM names every library of a wheel that is in the binary, and no tool of the build."""
+    words = ["sha256sum", "--check", "--strict", "verifyd.sha256"]
+    checked = subprocess.run(words, cwd=binary.parent, capture_output=True, text=True, check=True)
+    assert checked.stdout.splitlines() == [
+        f"{name}: OK" for name in ("verifyd", "verifyd.cdx.json", "verifyd.licenses.txt")
+    ]
+    sbom = json.loads((binary.parent / "verifyd.cdx.json").read_text())
+    validator().validate(sbom)
+    digest = hashlib.sha256(binary.read_bytes()).hexdigest()
+    assert sbom["metadata"]["component"]["hashes"] == [{"alg": "SHA-256", "content": digest}]
+    names = {component["name"] for component in sbom["components"]}
+    from_wheels = {Path(name).name for name in contained(binary) if ".libs/" in name}
+    assert from_wheels
+    assert from_wheels <= names
+    assert needed_by(RUN + POSTGRES) | {"pyinstaller", "python", "sqlite", "dompurify"} <= names
+    assert names.isdisjoint({"pip", "setuptools", "altgraph", "cyclonedx-python-lib"})
+
+
+def contained(binary: Path) -> list[str]:
+    """The names of the files in the binary."""
+    script = "import sys; from PyInstaller.archive.readers import CArchiveReader as Reader\n"
+    script += "print(*Reader(sys.argv[1]).toc, sep='\\n')"
+    words = [str(TOOLS / "python"), "-c", script, str(binary)]
+    listed = subprocess.run(words, capture_output=True, text=True, check=True)
+    return listed.stdout.splitlines()
+
+
+def test_it_is_built_twice_alike(binary, tmp_path):
+    """The same tree gives the same bytes of binary, SBOM and licences."""
+    again = copy_tree(tmp_path / "again")
+    subprocess.run([again / "deploy/binary/build.sh", TOOLS], capture_output=True, check=True)
+    for path in (again / "dist").iterdir():
+        assert path.read_bytes() == (binary.parent / path.name).read_bytes(), path.name
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the root directory")
 def test_it_serves_in_an_empty_root(binary, tmp_path, socket_directory):
     """Installed twice with `--prefix`; there is nothing else there but the C library and `env`."""
@@ -119,6 +158,9 @@ def test_it_serves_in_an_empty_root(binary, tmp_path, socket_directory):
         subprocess.run(words, check=True, capture_output=True)
     for path in ("proc", "tmp", "usr/bin"):
         (root / path).mkdir(parents=True)
+    for name in ("verifyd.cdx.json", "verifyd.licenses.txt"):
+        laid_out = root / "opt" / "verifyd" / "current" / name
+        assert laid_out.read_bytes() == (binary.parent / name).read_bytes()
     put_with_libraries(root, "/usr/bin/env", str(binary))
     # The mount is the process's own, and ends with it.
     enter = f"mount -t proc proc {root}/proc && exec chroot {root} " + '"$@"'

@@ -211,6 +211,25 @@ def test_a_binary_that_is_not_what_it_was_is_refused(tree):
     assert tree.files() == before
 
 
+def test_the_documents_of_the_binary_are_laid_out_with_it(tree):
+    """SBOM and licences go into the release with the binary; a damaged one is refused."""
+    documents = {".cdx.json": b"{}", ".licenses.txt": b"MIT"}
+    sums = [hashlib.sha256(tree.binary.read_bytes()).hexdigest()]
+    for suffix, text in documents.items():
+        tree.binary.with_name(f"verifyd{suffix}").write_bytes(text)
+        sums.append(hashlib.sha256(text).hexdigest())
+    lines = "".join(f"{each}  name\n" for each in sums)
+    tree.binary.with_name("verifyd.sha256").write_text(lines)
+    tree.install()
+    for suffix, text in documents.items():
+        path = tree.root / "opt" / "verifyd" / "current" / f"verifyd{suffix}"
+        assert (path.read_bytes(), path.stat().st_mode & 0o777) == (text, 0o644)
+    tree.binary.with_name("verifyd.licenses.txt").write_bytes(b"GPL")
+    ended = tree.run()
+    assert ended.returncode == 1
+    assert "verifyd.licenses.txt is not what its checksum says" in ended.stderr
+
+
 def test_a_checksum_is_of_the_content_whatever_the_name(tree):
     """Two releases may lie side by side under names of their own."""
     checksum = hashlib.sha256(tree.binary.read_bytes()).hexdigest()

@@ -50,7 +50,8 @@ def directory() -> Path | None:
 def reserve() -> None:
     """Take the disk space that this worker's files need. Raises OSError if there is none.
 
-    A write to mapped memory that the disk has no room for would kill the worker (SIGBUS).
+    The library by itself maps a file without blocks. A write to mapped memory that the disk has
+    no room for would then kill the worker (SIGBUS).
     """
     own = directory()
     if own is None:
@@ -130,7 +131,10 @@ def _fold_kind(own: Path, kind: str, living: Collection[int]) -> None:
 
 
 def _packed(values: dict[str, float]) -> bytes:
-    """Return the library's own form of a file, written whole instead of mapped."""
+    """Return the library's own form of a file, written whole instead of mapped.
+
+    The form is private to the library: setup.cfg pins its version, test_metrics_format its bytes.
+    """
     entries = b""
     for key, value in values.items():
         encoded = key.encode()

@@ -5,7 +5,16 @@ import unicodedata
 REGISTRATION_CHARACTERS_MAX = 12
 # SEC: longer texts are refused before they are normalised, so that a hostile plate costs nothing.
 _TEXT_CHARACTERS_MAX = 100
-_DASHES = dict.fromkeys(map(ord, "-\u2010\u2011\u2012\u2013\u2014\u2212"))
+# No letter is composed of more than four characters, so no plate of more than 48.
+_PARTS_MAX = 4 * REGISTRATION_CHARACTERS_MAX
+# Every space (Zs) and hyphen, and what NFKC turns into one.
+_SEPARATORS = dict.fromkeys(
+    map(
+        ord,
+        " \xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f"
+        "\u3000-\u2010\u2011\u2012\u2013\u2014\u207b\u208b\u2212\ufe31\ufe32\ufe58\ufe63\uff0d",
+    )
+)
 
 
 def canonical_registration(text: str) -> str | None:
@@ -14,16 +23,40 @@ def canonical_registration(text: str) -> str | None:
     NFKC, upper case, spaces and hyphens dropped; what is left must be 1 to 12 letters or
     decimal digits of any script (D19). Letters are never swapped for look-alikes. The
     canonical form of a canonical form is itself.
+
+    A text may have 100 characters. Decomposed, and without spaces and hyphens, it may have 48:
+    more can never compose to 12.
     """
     if len(text) > _TEXT_CHARACTERS_MAX:
         return None
-    if text.isascii():  # PERF: nearly all plates; 0.3 us instead of 2 us.
+    if text.isascii():  # PERF: nearly all plates; 0.1 us instead of 1 us.
         plate = text.replace(" ", "").replace("-", "").upper()
-        is_plate = plate.isalnum()
-    else:
-        folded = unicodedata.normalize("NFKC", text).upper().translate(_DASHES)
-        plate = "".join(c for c in folded if unicodedata.category(c) != "Zs")
-        # Once more: upper case can be decomposed, and what a space parted may compose.
-        plate = unicodedata.normalize("NFKC", plate)
-        is_plate = all(c.isalpha() or c.isdecimal() for c in plate)
-    return plate if is_plate and 1 <= len(plate) <= REGISTRATION_CHARACTERS_MAX else None
+        return plate if plate.isalnum() and len(plate) <= REGISTRATION_CHARACTERS_MAX else None
+    plate = _folded(text)
+    if not 1 <= len(plate) <= REGISTRATION_CHARACTERS_MAX:
+        return None
+    return plate if all(c.isalpha() or c.isdecimal() for c in plate) else None
+
+
+def _folded(text: str) -> str:
+    """Return a text in NFKC and upper case without separators; empty if it has too many parts."""
+    if not unicodedata.is_normalized("NFKC", text):
+        if _has_too_many_parts(text):
+            return ""
+        text = unicodedata.normalize("NFKC", text)
+    letters = text.translate(_SEPARATORS)
+    if len(letters) > _PARTS_MAX:
+        return ""
+    # Once more: upper case can be decomposed, and what a space parted may compose.
+    return unicodedata.normalize("NFKC", letters.upper())
+
+
+def _has_too_many_parts(text: str) -> bool:
+    # SEC: a single character can stand for 18. The bulk look-up takes 10,000 texts, so the count
+    # ends as soon as the answer is known: 2 us instead of 95 us for 33 such characters.
+    parts = 0
+    for character in text.translate(_SEPARATORS):
+        parts += len(unicodedata.normalize("NFKD", character))
+        if parts > _PARTS_MAX:
+            return True
+    return False

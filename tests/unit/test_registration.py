@@ -1,9 +1,11 @@
 """The canonical form of a registration number (D19)."""
 
+import sys
 import unicodedata
+from time import process_time
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from app.vehicles.registration import REGISTRATION_CHARACTERS_MAX, canonical_registration
@@ -12,6 +14,12 @@ ANY_TEXT = st.text(st.characters(), max_size=20)
 # Letters that change their length or compose, and what may stand between them.
 HARD_TEXT = st.text(
     "aZ09\u0131İßŉǰΐﬃᾳÅ㎏Ⅷ½\u1100\u1161\u11a8\u0301\u0345 -\u00a0\u2011", max_size=14
+)
+# As many characters as are looked at: expanding, composing, separating, reordering ones.
+LONG_TEXT = st.text(
+    "aZ09Äéßŉΐᾂẞ\ufdfa\ufdfb\u3316㎏\U0001d160\u0301\u0323\u0345\u0f71\u1100\u1161\u11a8가"
+    " -\u00a0\u1680\u3000\u2011\u207b\ufe31\uff0d",
+    max_size=101,
 )
 PLATES = st.text("ABCXYZ0189ÄÖÜÅÆÇÉÑØŁŠŽΩБЯ", min_size=1, max_size=12)
 
@@ -163,3 +171,70 @@ class TestAnyText:
         """No character of an alphabet has a canonical form that is not its own canonical form."""
         plates = filter(None, {canonical_registration(chr(code)) for code in codes})
         assert [plate for plate in plates if canonical_registration(plate) != plate] == []
+
+
+def plainly(text: str) -> str | None:
+    """D19 word for word, whatever it costs."""
+    if len(text) > 100:
+        return None
+    folded = unicodedata.normalize("NFKC", text).upper()
+    dashes = "-\u2010\u2011\u2012\u2013\u2014\u2212"
+    kept = [c for c in folded if c not in dashes and unicodedata.category(c) != "Zs"]
+    plate = unicodedata.normalize("NFKC", "".join(kept))
+    is_plate = all(c.isalpha() or c.isdecimal() for c in plate)
+    return plate if is_plate and 1 <= len(plate) <= 12 else None
+
+
+def seconds_for(text: str) -> float:
+    """Processor time of a thousand, the best of five."""
+    times = []
+    for _ in range(5):
+        began = process_time()
+        for _ in range(1_000):
+            canonical_registration(text)
+        times.append(process_time() - began)
+    return min(times)
+
+
+class TestHostileText:
+    @given(ANY_TEXT | HARD_TEXT | LONG_TEXT)
+    @settings(max_examples=500)
+    @example("\u1f82" * 12)
+    @example(unicodedata.normalize("NFD", "\u1f82") * 12)
+    @example(unicodedata.normalize("NFD", "각") * 12 + "\u3000" * 60)
+    @example("A" + "\ufe31" * 99)
+    @example("\ufdfb" + "\u1680" * 99)
+    @example("\u03b1\u0345 \u0301")
+    def test_what_is_not_looked_at_could_not_be_a_plate(self, text):
+        """The limits on the work refuse nothing, and change nothing, that D19 accepts."""
+        assert canonical_registration(text) == plainly(text)
+
+    def test_no_letter_has_more_than_four_parts(self):
+        """It is why 48 characters are enough for twelve letters, in this Unicode too."""
+        letters = map(chr, [*range(0xD800), *range(0xE000, sys.maxunicode + 1)])
+        assert max(len(unicodedata.normalize("NFD", letter)) for letter in letters) == 4
+
+    def test_every_separator_is_known(self):
+        """All spaces and hyphens are dropped, in every form that NFKC turns into one."""
+        dashes = set("-\u2010\u2011\u2012\u2013\u2014\u2212")
+        for code in (*range(0xD800), *range(0xE000, sys.maxunicode + 1)):
+            folded = unicodedata.normalize("NFKC", chr(code))
+            if all(c in dashes or unicodedata.category(c) == "Zs" for c in folded):
+                assert canonical_registration(f"Ü{chr(code)}") == "Ü", hex(code)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "\ufdfa" * 33,
+            "\ufdfa" * 100,
+            "\u3316" * 33,
+            "\u0390" * 50,
+            "\u1161" * 33,
+            "a" + "\u0301\u0323" * 49,
+            "Ü" + "\u3000" * 99,
+        ],
+        ids=["18-fold", "18-fold, long", "6-fold", "composed", "composing", "marks", "spaces"],
+    )
+    def test_it_costs_little_more_than_an_ordinary_plate(self, text):
+        """Nothing that is sent costs more than 20 times an ordinary plate with an umlaut."""
+        assert seconds_for(text) < 20 * seconds_for("MÜ AB 123")

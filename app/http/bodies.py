@@ -17,8 +17,6 @@ _LENGTH_DIGITS_MAX = 18
 _JSON = "application/json"
 
 _T = TypeVar("_T")
-# An escaped NUL: an even number of backslashes, then one more and u0000.
-_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 
 class BodyIntake:
@@ -111,7 +109,8 @@ def _require_clean_text(body: bytes) -> None:
         body.decode()
     except UnicodeDecodeError:
         raise Problem("invalid_json", "The body is not UTF-8.") from None
-    if b"\\u0000" in body and _NUL.search(body):
+    # PERF: pairs of backslashes are backslashes, and taken out first: 2 ms for 1 MiB of them.
+    if b"\\u0000" in body and b"\\u0000" in body.replace(b"\\\\", b"__"):
         raise Problem("invalid_json", "The body holds a NUL character.")
 
 

@@ -184,7 +184,7 @@ class TestWritable:
         """Look-ups go on, so the service is ready."""
         world.load([CAR])
         client = world.client(world.alice_key)
-        world.app_engine.execute_sql("PRAGMA query_only = 1")
+        world.app_engine.pragma("query_only", 1, permanent=True)
         assert client.post("/api/domains", {"name": "example.com"}).status_int == 503
         response = client.get("/readyz")
         assert (response.status_int, response.json["status"]) == (200, "ready")

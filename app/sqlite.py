@@ -7,8 +7,8 @@ its connection over every error that another connection would meet as well (D56)
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -114,6 +114,15 @@ class SqliteEngine(peewee.SqliteDatabase):
             vars(self._registers).update(registers)
         else:
             former.close()
+
+    @contextmanager
+    def without_waiting(self) -> Iterator[None]:
+        """Let statements fail at once where somebody else holds the lock."""
+        self.execute_sql("PRAGMA busy_timeout = 0")
+        try:
+            yield
+        finally:
+            self.execute_sql(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_SECONDS * 1000}")
 
     def attach_only(self, files: Mapping[str, Path]) -> None:
         """Make `files` (schema name to file) the attached schemas of this thread's connection.

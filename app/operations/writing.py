@@ -36,7 +36,8 @@ def _refusal(engine: Engine) -> str | None:
         (is_read_only,) = engine.execute_sql(query).fetchone()
         return "the server may only be read" if is_read_only else None
     try:
-        with engine.atomic() as transaction:
+        # A load balancer must not wait for somebody else's write.
+        with engine.without_waiting(), engine.atomic() as transaction:
             # NOTE: the lock of a writer is given for a file that may only be read, too.
             Installation.update(schema_version=Installation.schema_version).execute(engine)
             transaction.rollback()

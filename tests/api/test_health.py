@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+import time
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from app.catalogue import Register
 from app.registers.history import History
 from app.registers.undo import drop_register
 from app.schema import Installation, program_schema
+from app.sqlite import BUSY_TIMEOUT_SECONDS
 from tests.conftest import ON_POSTGRES, ON_SQLITE
 
 SCHEMA = program_schema()
@@ -212,6 +214,16 @@ class TestWritable:
         assert alice.get("/readyz").json["warnings"] == [
             f"The disk of {world.directory} is full: 410 kB are free."
         ]
+
+    @ON_SQLITE
+    def test_another_write_is_not_waited_for(self, world, alice):
+        """A load balancer that waits for seconds takes away a service that answers."""
+        with world.engine.atomic():
+            started = time.monotonic()
+            assert alice.get("/readyz").json == DETAILED
+            assert time.monotonic() - started < BUSY_TIMEOUT_SECONDS / 2
+        (timeout_ms,) = world.app_engine.execute_sql("PRAGMA busy_timeout").fetchone()
+        assert timeout_ms == BUSY_TIMEOUT_SECONDS * 1000
 
     def test_a_stranger_learns_nothing_of_it(self, world, stranger, statements):
         """Nobody without a key makes the service take the lock of a writer."""

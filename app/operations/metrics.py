@@ -1,6 +1,7 @@
 """GET /metrics: what Prometheus reads (D2)."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import falcon
@@ -39,8 +40,9 @@ class MetricsPage:
 
         fresh = CollectorRegistry()
         fresh.register(self._registers)
-        try:
+        with suppress(OSError):  # This worker finds no room for its own: others have counted, too.
             self._measures.renew_if_lost()
+        try:
             with metrics_files.reading():
                 counted = generate_latest(_counted(self._measures))
         except (OSError, *metrics_files.DAMAGED):

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -243,6 +244,20 @@ def test_a_full_disk_is_a_warning(serve, world, disk):
     assert b"verifyd_database_writable 0.0" in service.get("/metrics").body
     disk.empty()
     assert service.get("/readyz").json()["warnings"] == []
+
+
+def test_metrics_are_told_on_a_full_disk(serve, world, disk):
+    """Also by new workers that find no room to count in: what alerts the operator is there."""
+    world.load([CAR])
+    settings = disk.move_here(world) | {"state_dir": disk.path / "state"}
+    service = serve(**settings)
+    disk.fill()
+    with Greed(disk):
+        shutil.rmtree(disk.path / "state" / "metrics")
+        assert statuses(lambda _: service.get(PATH), 20) == {200: 20}
+        told = service.get("/metrics")
+        assert told.status == 200
+        assert b"verifyd_database_writable 0.0" in told.body
 
 
 def test_a_read_only_database_is_a_warning(serve, world, disk):

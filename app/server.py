@@ -86,6 +86,7 @@ _SETTINGS = (
 
 def on_starting(_server: object) -> None:
     """Refuse to start, or migrate, before any worker is made (D29): for gunicorn by itself."""
+    open_standard_streams()
     try:
         prepare_database(_config)
         require_unused(bind)
@@ -175,12 +176,23 @@ def serve() -> None:
 
     Raises OperatorError if the database cannot be used or somebody else serves already.
     """
+    open_standard_streams()
     # NOTE: gunicorn does so as well, but only after the database was migrated.
     dictConfig(LOGGING)
     prepare_database(_config)
     require_unused(bind)
     prepare_state(_config)
     Server().run()
+
+
+def open_standard_streams() -> None:
+    """Open /dev/null as stdin, stdout and stderr where these are closed.
+
+    Another file would get their number, and the log with it.
+    """
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
 
 
 def prepare_database(config: Config) -> None:

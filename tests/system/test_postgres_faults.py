@@ -1,5 +1,6 @@
 """A Postgres that is stopped, or whose connections end: 503 at worst, and back by itself (D45)."""
 
+import os
 import threading
 import time
 from collections import Counter
@@ -11,7 +12,7 @@ from app.accounts.administration import set_plan
 from tests.conftest import World
 from tests.postgres import connect
 from tests.stores import PostgresTemplate
-from tests.system.processes import Answer, Service, send, until
+from tests.system.processes import SERVE, Answer, Service, send, until
 
 CAR = {"registration": "AB12CDE", "make": "FORD"}
 LOOK_UP = "/v1/vehicle/AB12CDE/insurance"
@@ -119,6 +120,17 @@ def is_right(kind: str, answer: Answer, created_before: int) -> bool:
         return bool(document["successful"] == 1)
     names = [each["name"] for each in document["domains"]]
     return names == sorted(names) and len(names) >= min(PAGE, created_before)
+
+
+@pytest.mark.parametrize("closed", ["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"])
+def test_no_file_takes_the_place_of_a_closed_stream(serve, world, closed):
+    """Else the log goes into that file; nothing is opened before it as on SQLite."""
+    service = serve(command=("sh", "-c", f'exec "$@" {closed}', "sh", *SERVE))
+    assert service.get(LOOK_UP).status == 200
+    for pid in (service.process.pid, *service.workers()):
+        for stream, redirection in enumerate(("0<&-", "1>&-", "2>&-")):
+            if redirection in closed:
+                assert os.readlink(f"/proc/{pid}/fd/{stream}") == os.devnull
 
 
 def test_connections_that_are_ended_under_load_cost_no_wrong_answer(serve, world, cluster):

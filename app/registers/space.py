@@ -7,6 +7,7 @@ from typing import Any
 from app.catalogue import KINDS, register_file
 from app.database import Engine
 from app.errors import OperatorError
+from app.registers.children import CORES
 from app.registers.formats import Kind
 from app.registers.history import REPLACE
 from app.registers.reading import Progress
@@ -73,7 +74,8 @@ class Space:
         if self._is_replace:
             table_bytes = int(rows * _row_bytes(runs))
             # The upper half of the keys is written apart, then copied (D54).
-            return _FIXED_BYTES + self._carried_bytes + table_bytes + table_bytes // 2
+            part_bytes = table_bytes // 2 if runs.files and CORES > 1 else 0
+            return _FIXED_BYTES + self._carried_bytes + table_bytes + part_bytes
         # A merge is in the log first. Rows that are held already may be the same: they are free.
         added = max(0, rows - self._held)
         return _FIXED_BYTES + 2 * int(added * _row_bytes(runs))

@@ -122,15 +122,13 @@ def is_right(kind: str, answer: Answer, created_before: int) -> bool:
     return names == sorted(names) and len(names) >= min(PAGE, created_before)
 
 
-@pytest.mark.parametrize("closed", ["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"])
-def test_no_file_takes_the_place_of_a_closed_stream(serve, world, closed):
-    """Else the log goes into that file; nothing is opened before it as on SQLite."""
-    service = serve(command=("sh", "-c", f'exec "$@" {closed}', "sh", *SERVE))
+def test_no_file_takes_the_place_of_a_closed_stream(serve, world):
+    """Else the log goes into that file; on SQLite the engine prevents it."""
+    service = serve(command=("sh", "-c", 'exec "$@" 0<&- 1>&- 2>&-', "sh", *SERVE))
     assert service.get(LOOK_UP).status == 200
     for pid in (service.process.pid, *service.workers()):
-        for stream, redirection in enumerate(("0<&-", "1>&-", "2>&-")):
-            if redirection in closed:
-                assert os.readlink(f"/proc/{pid}/fd/{stream}") == os.devnull
+        streams = {os.readlink(f"/proc/{pid}/fd/{stream}") for stream in range(3)}
+        assert streams == {os.devnull}
 
 
 def test_connections_that_are_ended_under_load_cost_no_wrong_answer(serve, world, cluster):

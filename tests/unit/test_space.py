@@ -1,0 +1,71 @@
+"""What a load needs of the disk is estimated well: no load that fits is refused (D57)."""
+
+import pytest
+
+from app.registers import reading
+from app.registers.formats import Kind
+from app.registers.space import Space
+from tests.bench.intake.files import write_file
+from tests.conftest import ON_SQLITE
+
+ROWS = 20_000
+BOTH_KINDS = pytest.mark.parametrize("kind", [Kind.VEHICLES, Kind.POLICIES])
+
+pytestmark = ON_SQLITE
+
+
+@pytest.fixture
+def estimates(monkeypatch):
+    """The space that loads ask for, in bytes; there is always enough."""
+    asked_for = []
+    monkeypatch.setattr(Space, "_require", lambda _, needed: asked_for.append(needed))
+    return asked_for
+
+
+def loaded(world, kind, **options):
+    """Load a file of rows; return the size of the register's newest file."""
+    path = world.directory / f"{kind}.csv"
+    write_file(path, kind, ROWS)
+    world.load_files(path, **options)
+    files = world.directory.glob("verifyd.register_native.*.db")
+    return max((int(file.suffixes[-2][1:]), file.stat().st_size) for file in files)[1]
+
+
+@BOTH_KINDS
+def test_a_first_merge_needs_the_table_twice(world, estimates, kind):
+    """It is in the log first."""
+    size_bytes = loaded(world, kind)
+    assert estimates[-1] == pytest.approx(2 * size_bytes, rel=0.15)
+
+
+@BOTH_KINDS
+def test_a_replace_of_one_run_needs_the_table_once(world, estimates, kind):
+    """Only one process writes it."""
+    size_bytes = loaded(world, kind, mode="replace")
+    assert estimates[-1] == pytest.approx(size_bytes, rel=0.15)
+
+
+@pytest.mark.parametrize(("cores", "share"), [(1, 1), (2, 1.5)])
+def test_a_replace_of_several_runs_needs_a_part_besides(
+    world, estimates, monkeypatch, cores, share
+):
+    """The second process writes half of the table, where there is a core for it."""
+    monkeypatch.setattr(reading, "RUN_ROWS", 5_000)
+    for module in ("reading", "halves", "space"):
+        monkeypatch.setattr(f"app.registers.{module}.CORES", cores)
+    size_bytes = loaded(world, Kind.VEHICLES, mode="replace")
+    assert estimates[-1] == pytest.approx(share * size_bytes, rel=0.15)
+
+
+def test_rows_that_are_held_already_need_nothing(world, estimates):
+    """A merge of the same file must be possible on a disk that has no room for it again."""
+    size_bytes = loaded(world, Kind.VEHICLES)
+    loaded(world, Kind.VEHICLES)
+    assert estimates[-1] < size_bytes / 10
+
+
+def test_a_replace_copies_the_other_kinds(world, estimates):
+    """They are in the register's next file as well."""
+    loaded(world, Kind.POLICIES)
+    size_bytes = loaded(world, Kind.VEHICLES, mode="replace")
+    assert estimates[-1] == pytest.approx(size_bytes, rel=0.15)

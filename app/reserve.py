@@ -24,7 +24,8 @@ T = TypeVar("T")
 
 def reserve_file(database: Path) -> Path:
     """Return the file whose space is the reserve of a SQLite database."""
-    return database.with_name(f"{database.stem}.reserve")
+    # NOTE: the name of no database, whatever its suffix: this file is truncated.
+    return database.with_name(f"{database.name}-reserve")
 
 
 def fill(engine: Engine) -> None:

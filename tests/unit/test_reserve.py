@@ -1,0 +1,88 @@
+"""The reserve of disk space: what it is, and when it is used (D57)."""
+
+import peewee
+import pytest
+from pysqlite3 import dbapi2
+
+from app import reserve
+from tests.conftest import ON_SQLITE
+from tests.unit.limit_files import file_size_limit
+
+FULL, IOERR_SHMSIZE, READONLY = 13, 4874, 8
+
+pytestmark = ON_SQLITE
+
+
+def error_of(code):
+    """An error of SQLite, as Peewee raises it."""
+    found = dbapi2.OperationalError("as told")
+    found.sqlite_errorcode = code
+    error = peewee.OperationalError("as told")
+    error.orig = found
+    return error
+
+
+@pytest.fixture
+def file(world):
+    """The reserve of a database, filled."""
+    reserve.fill(world.engine)
+    return reserve.reserve_file(world.database)
+
+
+@pytest.fixture
+def refused_write(world, file):
+    """`refused_write(code, times)` fails so often; then it returns how large the reserve is."""
+
+    def make(code, times):
+        errors = [error_of(code)] * times
+
+        def write():
+            if errors:
+                raise errors.pop()
+            return file.stat().st_size
+
+        return write
+
+    return make
+
+
+def test_it_takes_space_of_its_own(file):
+    """It is allocated, not only as long, and nobody else may read it."""
+    found = file.stat()
+    assert found.st_size == reserve.RESERVE_BYTES
+    assert found.st_blocks * 512 >= reserve.RESERVE_BYTES
+    assert found.st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("name", ["verifyd.db", "verifyd", "verifyd.reserve", "verifyd.db-reserve"])
+def test_no_database_is_its_own_reserve(world, name):
+    """Giving the reserve up would truncate it."""
+    assert reserve.reserve_file(world.directory / name) != world.directory / name
+
+
+@pytest.mark.parametrize("code", [FULL, IOERR_SHMSIZE])
+def test_a_write_that_finds_no_room_gets_the_reserve(world, file, refused_write, code):
+    """It runs again while the reserve is empty, and afterwards that is filled."""
+    assert reserve.written(world.engine, refused_write(code, 1)) == 0
+    assert file.stat().st_size == reserve.RESERVE_BYTES
+
+
+def test_a_write_that_fails_again_is_told(world, file, refused_write):
+    """There is one reserve only; it is filled again all the same."""
+    with pytest.raises(peewee.OperationalError, match="as told"):
+        reserve.written(world.engine, refused_write(FULL, 2))
+    assert file.stat().st_size == reserve.RESERVE_BYTES
+
+
+def test_other_errors_leave_the_reserve(world, refused_write):
+    """A write that is refused for another reason does not run again."""
+    with pytest.raises(peewee.OperationalError, match="as told"):
+        reserve.written(world.engine, refused_write(READONLY, 1))
+
+
+def test_a_disk_without_room_is_no_error(world, file):
+    """The reserve takes what there is, in steps, and leaves no step half taken."""
+    file.unlink()
+    with file_size_limit(100_000):
+        reserve.fill(world.engine)
+    assert file.stat().st_size % (32 * 1024) == 0

@@ -10,6 +10,7 @@ import secrets
 import socket
 import sys
 from contextlib import closing, suppress
+from functools import partial
 from logging.config import dictConfig
 from pathlib import Path
 from types import FrameType
@@ -205,7 +206,8 @@ def prepare_database(config: Config) -> None:
     if isinstance(engine, SqliteEngine) and not engine.path.exists():
         raise OperatorError(f"there is no database {engine.path.absolute()}: run `verifyd migrate`")
     try:
-        found = versions(engine)
+        # The disk may have become full since the last stop removed what a connection needs on it.
+        found = reserve.written(engine, partial(versions, engine))
         if found.can_migrate and found.database:
             for script in migrate(engine):
                 _log.info("migrated: %s", script)

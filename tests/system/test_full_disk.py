@@ -219,14 +219,18 @@ def test_what_a_replace_made_can_be_read_on_a_full_disk(serve, world, disk):
     assert makes == {"SEAT"}
 
 
-def test_a_service_starts_on_a_full_disk(serve, world, disk):
+@pytest.mark.parametrize("is_full_first", [True, False], ids=["before the stop", "since the stop"])
+def test_a_service_starts_on_a_full_disk(serve, world, disk, is_full_first):
     """After a restart look-ups are answered, as before."""
     world.load([CAR])
     settings = disk.move_here(world)
     first = serve(**settings)
     assert first.get(PATH).status == 200
-    disk.fill()
+    if is_full_first:
+        disk.fill()
     assert first.stop() == 0
+    if not is_full_first:
+        disk.fill()
     second = serve(**settings)
     assert statuses(lambda _: second.get(PATH), 20) == {200: 20}
 

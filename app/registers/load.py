@@ -81,7 +81,7 @@ def _loaded(engine: Engine, history: History, intake: Intake, state_dir: Path) -
         intake.rejects.path = intake.request.rejects or state_dir / "rejects" / rejects_name
         try:
             history.generations.require_room()
-            settle(engine, history, load_id)
+            reserve.written(engine, partial(settle, engine, history, load_id))
             with intake.rejects:
                 intake.read(_space(engine, history, intake))
             do = _replace if intake.request.mode == REPLACE else _merge

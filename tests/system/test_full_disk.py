@@ -126,6 +126,19 @@ def test_a_load_without_room_is_refused(serve, world, disk, mode, is_first):
     assert service.get(PATH).json()["vehicle"]["make"] == "SKODA"
 
 
+@BOTH_MODES
+def test_a_load_is_refused_with_figures_on_a_full_disk(world, disk, mode):
+    """Also without a service, whose log and index would be there already."""
+    world.load([CAR])
+    settings = disk.move_here(world)
+    assert run_command("imports", "list", **settings).returncode == 0
+    disk.fill()
+    refused = run_command("import", csv_of(world.directory, 9), "--mode", mode, **settings)
+    assert refused.returncode == 1
+    assert "the load needs about 1" in refused.stderr
+    assert "0 kB are free" in loads(settings)[0]["reason"]
+
+
 @pytest.mark.parametrize("is_serving", [True, False], ids=["served", "stopped"])
 def test_registers_can_be_dropped_and_rolled_back_on_a_full_disk(serve, world, disk, is_serving):
     """What mends a full disk needs no room of its own: there is a reserve for it."""

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from functools import partial
 from pathlib import Path
 
 import peewee
@@ -66,7 +67,7 @@ def _faults(config: Config) -> list[str]:
     faults = []
     try:
         with opened_database(config, check_schema=False) as engine:
-            found = versions(engine)
+            found = reserve.written(engine, partial(versions, engine))
             refusal = found.refusal()
             missing = None if refusal else find_unreadable(engine)
             if isinstance(engine, PostgresEngine):

@@ -244,6 +244,8 @@ def test_a_service_starts_on_a_full_disk(serve, world, disk, is_full_first):
     assert first.stop() == 0
     if not is_full_first:
         disk.fill()
+    checked = run_command("check", **settings)
+    assert checked.returncode == 0, checked.stderr
     second = serve(**settings)
     assert statuses(lambda _: second.get(PATH), 20) == {200: 20}
 

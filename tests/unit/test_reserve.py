@@ -1,5 +1,7 @@
 """The reserve of disk space: what it is, and when it is used (D57)."""
 
+from typing import Any
+
 import peewee
 import pytest
 from pysqlite3 import dbapi2
@@ -13,11 +15,11 @@ FULL, IOERR_SHMSIZE, READONLY = 13, 4874, 8
 pytestmark = ON_SQLITE
 
 
-def error_of(code):
+def error_of(code: int) -> peewee.OperationalError:
     """An error of SQLite, as Peewee raises it."""
     found = dbapi2.OperationalError("as told")
     found.sqlite_errorcode = code
-    error = peewee.OperationalError("as told")
+    error: Any = peewee.OperationalError("as told")
     error.orig = found
     return error
 

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 import peewee
 from gunicorn.app.base import BaseApplication
-from gunicorn.http.errors import ParseException
+from gunicorn.http.errors import LimitRequestLine, ParseException
 from gunicorn.util import write_nonblock
 from gunicorn.workers.sync import SyncWorker
 
@@ -48,7 +48,7 @@ worker_class = "app.server.Worker"
 timeout = 30
 graceful_timeout = 30
 # The request line and headers that fit into nginx's own limits.
-limit_request_line = 4094
+limit_request_line = 8190
 limit_request_fields = 64
 limit_request_field_size = 8190
 # SEC: "auto" takes an outdated C parser where there is one, and that accepts bare line feeds.
@@ -112,10 +112,12 @@ class Worker(SyncWorker):
     """A sync worker whose own answers have the one error body, too (D5)."""
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
-        """Answer a request that never reached the application: 400 if malformed, else 500."""
+        """Answer a request that never reached the application: 400 or 414 if malformed, else 500."""
         # NOTE: gunicorn counts a bad header of an answer among the parse errors.
         is_ours = type(exc).__name__.startswith("InvalidResponse")
-        if isinstance(exc, ParseException) and not is_ours:
+        if isinstance(exc, LimitRequestLine):
+            problem = Problem("uri_too_long", "The address is too long.")
+        elif isinstance(exc, ParseException) and not is_ours:
             problem = Problem("invalid_request", "The request is not well-formed HTTP.")
         else:
             problem = Problem("internal_error", "The service failed; the request may be retried.")

@@ -112,7 +112,7 @@ class Worker(SyncWorker):
     """A sync worker whose own answers have the one error body, too (D5)."""
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
-        """Answer a request that never reached the application: 400 or 414 if malformed, else 500."""
+        """Answer what never reached the application: 400 malformed, 414 too long, else 500."""
         # NOTE: gunicorn counts a bad header of an answer among the parse errors.
         is_ours = type(exc).__name__.startswith("InvalidResponse")
         if isinstance(exc, LimitRequestLine):

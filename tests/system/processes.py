@@ -33,10 +33,18 @@ _DEADLINE_SECONDS = 30
 _ANSWER_SECONDS = 70
 _PAUSE_SECONDS = 0.01
 _NUMBERS = count(1)
-# On loopback, before a throw-away certificate, there is nobody to tell apart.
-TLS = ssl.create_default_context()
-TLS.check_hostname = False
-TLS.verify_mode = ssl.CERT_NONE
+
+
+def _speaking(protocol: str) -> ssl.SSLContext:
+    # On loopback, before a throw-away certificate, there is nobody to tell apart.
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.set_alpn_protocols([protocol])
+    return context
+
+
+_TLS = {protocol: _speaking(protocol) for protocol in ("http/1.1", "h2")}
 
 _T = TypeVar("_T")
 
@@ -102,11 +110,16 @@ class Answer(NamedTuple):
         return self.headers.get_content_type()
 
 
-def connected(bind: str) -> socket.socket:
-    """Return a connection to `ADDRESS:PORT`, `tls:ADDRESS:PORT` or `unix:/PATH`."""
+def connected(bind: str, *, source: str = "", protocol: str = "http/1.1") -> socket.socket:
+    """Return a connection to `ADDRESS:PORT`, `tls:ADDRESS:PORT` or `unix:/PATH`.
+
+    Args:
+        source: the address it comes from; the system chooses it unless one is given.
+        protocol: what is agreed on over TLS, `http/1.1` or `h2`.
+    """
     if bind.startswith("tls:"):
-        plain = connected(bind.removeprefix("tls:"))
-        return TLS.wrap_socket(plain, server_hostname="localhost")
+        plain = connected(bind.removeprefix("tls:"), source=source)
+        return _TLS[protocol].wrap_socket(plain, server_hostname="localhost")
     if bind.startswith("unix:"):
         connection = socket.socket(socket.AF_UNIX)
         connection.settimeout(_ANSWER_SECONDS)
@@ -117,7 +130,8 @@ def connected(bind: str) -> socket.socket:
             raise
         return connection
     host, _, port = bind.rpartition(":")
-    return socket.create_connection((host, int(port)), timeout=_ANSWER_SECONDS)
+    address = (host, int(port))
+    return socket.create_connection(address, timeout=_ANSWER_SECONDS, source_address=(source, 0))
 
 
 def send(

@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,8 +15,9 @@ from tests.system.conftest import NEXT_MIGRATION
 from tests.system.creators import Creators
 from tests.system.machine import Machine
 from tests.system.nginx import make_certificate
-from tests.system.processes import ROOT
+from tests.system.processes import ROOT, until
 from tests.system.site import behind_site
+from tests.system.slow_clients import CLIENTS
 
 pytestmark = pytest.mark.system_long
 
@@ -148,6 +150,65 @@ def test_the_database_url_is_a_credential(installed):
     assert installed.do("ls -l /proc/[0-9]*/fd | grep hidden.db || true") != ""
     seen = installed.do("cat /proc/[0-9]*/cmdline; systemctl show verifyd; journalctl")
     assert "hidden.db" not in seen
+
+
+@pytest.fixture
+def behind_nginx(installed) -> Machine:
+    """A machine on which nginx stands before the service, with the shipped site."""
+    installed.do("install -m 600 fullchain.pem privkey.pem /etc/verifyd/tls/")
+    installed.do("rm -f /etc/nginx/sites-enabled/default")
+    installed.do("ln -sf ../sites-available/verifyd.conf /etc/nginx/sites-enabled/")
+    assert "[warn]" not in installed.run("nginx -t").stderr
+    installed.do("systemctl reload nginx")
+    installed.do("until curl -sSk https://localhost/healthz; do sleep 0.1; done")
+    return installed
+
+
+def test_what_nginx_answers_by_itself(behind_nginx):
+    """Debian's nginx speaks HTTP/2, and its own answers are those of the service."""
+    asked = "curl -sSk -i"
+    for options, path, status, found in (
+        ("", "/problem", 404, '"code":"not_found"'),
+        ("", "/metrics", 200, "verifyd_"),
+        ("-X TRACE", "/api/domains", 405, "allow: GET, HEAD, POST, OPTIONS"),
+        ("-X AQUAVIT", "/healthz", 405, '"code":"method_not_allowed"'),
+        ("", "/$(printf %08180d 0)", 414, '"code":"uri_too_long"'),
+        ("--http1.1", "/$(printf %09000d 0)", 414, '"code":"uri_too_long"'),
+    ):
+        answer = behind_nginx.do(f"{asked} {options} https://localhost{path}")
+        version = "1.1" if "1.1" in options else "2"
+        assert answer.startswith(f"HTTP/{version} {status}")
+        assert found in answer
+        lower = answer.lower()
+        assert lower.count("strict-transport-security: max-age=31536000") == 1
+        assert lower.count("x-content-type-options: nosniff") == 1
+    methods = re.findall('"method":"(.*?)"', behind_nginx.do("cat /var/log/nginx/verifyd.log"))
+    assert {"GET", "TRACE", "(other)"} == set(methods)
+
+
+def test_slow_clients_cost_nginx_little_memory(behind_nginx):
+    """A thousand of them hold less than 100 MB; their bodies are in files without a name."""
+    machine = behind_nginx
+
+    def memory_kilobytes() -> int:
+        masters_and_workers = "grep -lx nginx /proc/[0-9]*/comm | sed s/comm/smaps_rollup/"
+        told = machine.run(f"cat $({masters_and_workers})").stdout
+        return sum(map(int, re.findall(r"(?m)^Pss: +(\d+)", told)))
+
+    def all_are_held() -> bool:
+        opened = machine.run("ls -l /proc/[0-9]*/fd").stdout
+        return len(re.findall(r"/var/lib/nginx/body/\d+ \(deleted\)", opened)) == CLIENTS
+
+    before = memory_kilobytes()
+    words = [sys.executable, "-m", "tests.system.slow_clients", "tls:127.0.0.1:443"]
+    with subprocess.Popen(machine.beside(*words), cwd=ROOT, stdin=subprocess.PIPE) as holding:
+        try:
+            until(all_are_held, "nginx to hold all bodies")
+            assert memory_kilobytes() - before < 100_000
+            assert machine.do("find /var/lib/nginx -type f") == ""
+            machine.do("curl -sSkf https://localhost/healthz")
+        finally:
+            holding.kill()
 
 
 @pytest.fixture(scope="module")

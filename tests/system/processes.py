@@ -130,8 +130,9 @@ def connected(bind: str, *, source: str = "", protocol: str = "http/1.1") -> soc
             raise
         return connection
     host, _, port = bind.rpartition(":")
-    address = (host, int(port))
-    return socket.create_connection(address, timeout=_ANSWER_SECONDS, source_address=(source, 0))
+    # NOTE: a socket that is bound before it connects can meet itself where nobody listens yet.
+    bound = (source, 0) if source else None
+    return socket.create_connection((host, int(port)), _ANSWER_SECONDS, source_address=bound)
 
 
 def send(

@@ -42,6 +42,12 @@ class Child:
         self._process_id = 0
         return status == 0
 
+    def stop(self) -> None:
+        """Ask it to end, if it still runs: it is sent TERM."""
+        if self._process_id:
+            with suppress(ProcessLookupError):
+                os.kill(self._process_id, signal.SIGTERM)
+
     def end(self) -> None:
         """Make an end of it if it still runs."""
         if self._process_id:

@@ -5,11 +5,8 @@ The lower-case names are gunicorn's own: it reads this module as its configurati
 """
 
 import logging
-import os
 import secrets
-import socket
 import sys
-from contextlib import closing, suppress
 from logging.config import dictConfig
 from pathlib import Path
 from types import FrameType
@@ -22,23 +19,22 @@ from gunicorn.http.errors import ParseException
 from gunicorn.util import write_nonblock
 from gunicorn.workers.sync import SyncWorker
 
-from app.config import Config, socket_address
+from app.config import Config
 from app.database import SqliteEngine, close_quietly, open_engine
 from app.errors import OperatorError, Problem
 from app.limits.file import FILE_NAME
 from app.limits.store import start as start_limits
 from app.logs import LOGGING
 from app.main import create_app
-from app.operations import metrics_files, serving
+from app.operations import listening, metrics_files, serving
 from app.operations.freshness import freshness
 from app.schema import database_id, migrate, versions
 
 _config = Config.from_env()
 _log = logging.getLogger("verifyd.server")
-# With one of these in the environment, systemd or a former master hands the socket over.
-_INHERITED = {"LISTEN_FDS", "GUNICORN_FD"}
 
 bind = _config.bind
+umask = listening.SOCKET_UMASK  # gunicorn's own: for the socket, and as long as that is made.
 workers = _config.workers
 # NOTE: sync workers behind nginx are steady; the threaded ones stall under slow clients.
 worker_class = "app.server.Worker"
@@ -62,6 +58,7 @@ logconfig_dict = LOGGING
 
 _SETTINGS = (
     "bind",
+    "umask",
     "workers",
     "worker_class",
     "timeout",
@@ -76,6 +73,7 @@ _SETTINGS = (
     "worker_tmp_dir",
     "proc_name",
     "logconfig_dict",
+    "when_ready",
     "child_exit",
     "on_exit",
 )
@@ -85,10 +83,19 @@ def on_starting(_server: object) -> None:
     """Refuse to start, or migrate, before any worker is made (D29): for gunicorn by itself."""
     try:
         prepare_database(_config)
-        require_unused(bind)
+        listening.require_free(_config)
         prepare_state(_config)
     except (OperatorError, peewee.PeeweeException) as error:
         sys.exit(str(error))
+
+
+def when_ready(server: Any) -> None:
+    """Give the socket to its group, unless it is systemd's, before there is a worker."""
+    if not server.systemd:
+        try:
+            listening.give_to_group(_config)
+        except OSError as error:
+            sys.exit(f"VERIFYD_SOCKET_GROUP: {error}")
 
 
 def child_exit(server: Any, _worker: object) -> None:
@@ -168,7 +175,7 @@ def serve() -> None:
     # NOTE: gunicorn does so as well, but only after the database was migrated.
     dictConfig(LOGGING)
     prepare_database(_config)
-    require_unused(bind)
+    listening.require_free(_config)
     prepare_state(_config)
     Server().run()
 
@@ -219,16 +226,3 @@ def prepare_state(config: Config) -> None:
         raise OperatorError(f"the metrics cannot be kept: {error}") from error
     # PERF: imported before the fork, the library is in memory once.
     import prometheus_client.multiprocess  # noqa: F401, PLC0415 - now that its environment is set
-
-
-def require_unused(address: str) -> None:
-    """Refuse an address at which a server answers already: gunicorn takes Unix sockets away.
-
-    Raises OperatorError.
-    """
-    if not _INHERITED.isdisjoint(os.environ):
-        return
-    family, target = socket_address(address)
-    with closing(socket.socket(family)) as connection, suppress(OSError):
-        connection.connect(target)
-        raise OperatorError(f"another server answers at {address}: stop it, or set VERIFYD_BIND")

@@ -20,6 +20,7 @@ from app.cli import loads
 from app.cli.output import print_item, print_items
 from app.cli.session import opened_database
 from app.config import Config
+from app.directories import make_directory
 from app.errors import Hindered, OperatorError
 from app.logs import logged_to_stderr
 from app.registers.children import Child
@@ -194,7 +195,7 @@ def _options_of(batch: Batch, options: Path | None) -> argparse.Namespace:
 @contextmanager
 def _alone(state_dir: Path) -> Iterator[None]:
     """Let no other process do the same meanwhile. Raises OperatorError if one does."""
-    state_dir.mkdir(parents=True, exist_ok=True, mode=0o750)
+    make_directory(state_dir)
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(state_dir / _LOCK, flags, 0o600)
     try:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from app.config import Config
 from app.database import Engine, SqliteEngine, close_quietly, open_engine
+from app.directories import make_directory
 from app.errors import OperatorError
 from app.schema import versions
 
@@ -43,7 +44,7 @@ def _check_file(engine: SqliteEngine, *, create: bool) -> None:
     if not path.exists():
         if not create:
             raise OperatorError(f"there is no database {path}: run `verifyd migrate`")
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
+        make_directory(path.parent)
         return
     require_owner(path)
 

@@ -13,6 +13,8 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from app.directories import make_directory
+
 ENVIRONMENT = "PROMETHEUS_MULTIPROC_DIR"
 _KINDS = {"counter": 64 * 1024, "histogram": 256 * 1024}
 """Files of a worker and how much of the disk is theirs: several times what is ever counted."""
@@ -30,7 +32,8 @@ def prepare(state_dir: Path) -> None:
         if old.name == str(os.getpid()) or not _lives(old.name):
             shutil.rmtree(old, ignore_errors=True)
     own = parent / str(os.getpid())
-    own.mkdir(parents=True, mode=0o750)
+    make_directory(parent)
+    own.mkdir(mode=0o750)
     (own / _LOCK).touch(0o600)
     os.environ[ENVIRONMENT] = str(own)
 
@@ -112,6 +115,7 @@ def _fold_kind(own: Path, kind: str, living: Collection[int]) -> None:
             # Left in place it would stop every reading.
             _log.warning("%s is damaged, its counts are lost: %s", path, error)
     new = total.with_suffix(".new")
+    new.touch(0o600)
     new.write_bytes(_packed(values))
     new.replace(total)
     for path in ended:

@@ -13,6 +13,7 @@ import peewee
 from app import clock
 from app.catalogue import Register, register_file
 from app.database import Engine, SqliteEngine, sync
+from app.directories import make_directory
 from app.errors import OperatorError
 from app.operations.backup import manifest, postgres, sqlite
 from app.operations.backup.manifest import BackupFile, Manifest
@@ -42,7 +43,7 @@ def take(engine: Engine, destination: Path, *, registers: bool, keep: int | None
     A backup that fails or is killed leaves none; what a killed one left is removed by the next.
     Raises OperatorError if it cannot be taken, or another is being taken to the same place.
     """
-    destination.mkdir(parents=True, exist_ok=True, mode=0o750)
+    make_directory(destination)
     with _alone(destination):
         for left in destination.glob(f".verifyd-*{_PARTIAL}"):
             shutil.rmtree(left)

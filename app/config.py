@@ -187,8 +187,8 @@ SETTINGS: Mapping[str, Setting] = {
         "VERIFYD_TRUSTED_PROXIES",
         "",
         _networks,
-        "addresses or networks whose `X-Real-IP` is believed (D10), by commas; "
-        "the peer on a Unix socket always is",
+        "addresses or networks whose `X-Real-IP` (D10) and `X-Request-ID` (D7) are believed, by "
+        "commas; the peer on a Unix socket always is",
     ),
     "anonymous_limit": Setting(
         "VERIFYD_ANONYMOUS_LIMIT",

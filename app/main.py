@@ -65,7 +65,7 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
         request_type=Request,
         middleware=[
             *([Metrics(measures)] if measures else []),
-            Envelope(write_to_stdout if config.access_log else None),
+            Envelope(write_to_stdout if config.access_log else None, config.trusted_proxies),
             BodyIntake(),
             Authentication(authenticator, config.trusted_proxies),
             # After the account is known, before the path is looked at (D5).

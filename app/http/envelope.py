@@ -12,7 +12,9 @@ import msgspec
 from app import clock
 from app.config import Network
 from app.http.address import comes_from_proxy
+from app.http.deadline import require_time
 
+_CONTEXT = "verifyd.context"
 # SEC: what a proxy passes on from its client is logged: a plate, a name or a key must not fit.
 _REQUEST_ID = re.compile(r"[0-9A-Fa-f-]{16,64}")
 
@@ -32,7 +34,14 @@ class Envelope:
         self._trusted_proxies = trusted_proxies
 
     def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
-        """Take a proxy's request id if it is well-formed; otherwise the one made before stays."""
+        """Take a proxy's request id if it is well-formed; otherwise the one made before stays.
+
+        Raises TookTooLong if the request was given up; it then is what it had become by then.
+        """
+        former = req.env.setdefault(_CONTEXT, req.context)
+        if former is not req.context:
+            req.context = former
+        require_time(req.env)
         given = req.env.get("HTTP_X_REQUEST_ID")
         if given and _REQUEST_ID.fullmatch(given) and comes_from_proxy(req, self._trusted_proxies):
             req.context.request_id = given

@@ -2,9 +2,11 @@
 
 import os
 import socket
+import time
 from contextlib import closing, suppress
 from pathlib import Path
 
+from app import clock
 from app.config import SETTINGS, Config, socket_address
 from app.errors import OperatorError
 
@@ -15,6 +17,9 @@ SEC: whoever connects to it can read `/metrics`, and is believed an address (D10
 """
 # With one of these in the environment, systemd or a former master hands the socket over.
 _INHERITED = {"LISTEN_FDS", "GUNICORN_FD"}
+# Workers of a master that was killed answer what they have begun, for so long at most.
+_LEAVING_NS = 1_500_000_000
+_PAUSE_SECONDS = 0.1
 
 
 def require_free(config: Config) -> None:
@@ -27,12 +32,21 @@ def require_free(config: Config) -> None:
     fault = group_fault(config)
     if fault:
         raise OperatorError(fault)
-    family, target = socket_address(config.bind)
+    deadline_ns = clock.monotonic_ns() + _LEAVING_NS
+    while _is_answered(config.bind):
+        if clock.monotonic_ns() > deadline_ns:
+            raise OperatorError(
+                f"another server answers at {config.bind}: stop it, or set VERIFYD_BIND"
+            )
+        time.sleep(_PAUSE_SECONDS)
+
+
+def _is_answered(bind: str) -> bool:
+    family, target = socket_address(bind)
     with closing(socket.socket(family)) as connection, suppress(OSError):
         connection.connect(target)
-        raise OperatorError(
-            f"another server answers at {config.bind}: stop it, or set VERIFYD_BIND"
-        )
+        return True
+    return False
 
 
 def group_fault(config: Config) -> str | None:

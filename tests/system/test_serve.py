@@ -3,7 +3,6 @@
 import os
 import signal
 import socket
-from contextlib import suppress
 
 import pytest
 
@@ -207,20 +206,6 @@ def test_hup_renews_the_workers(served):
     assert finished(connection, body).status == 201
     until(lambda: before.isdisjoint(served.workers()), "the old workers to go")
     assert served.get("/api/domains/example.com").status == 200
-
-
-def test_the_workers_end_with_the_master(served):
-    """A master that was killed leaves nobody behind who would go on answering for it."""
-    workers = served.workers()
-    served.process.kill()
-    served.process.wait()
-
-    def ended() -> bool:
-        with suppress(OSError):  # A worker looks for its master when it has answered.
-            connected(served.bind).close()
-        return not any(os.path.exists(f"/proc/{pid}") for pid in workers)
-
-    until(ended, "the workers to end")
 
 
 def test_a_second_server_at_the_same_address_is_refused(serve, served, socket_directory):

@@ -4,13 +4,14 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.system.binary import built, copy_tree
-from tests.system.processes import ROOT, Answer, Service, send
+from tests.system.processes import ROOT, Answer, Service, descendants, lives, send, until
 from tests.system.site import behind_site
 
 pytestmark = pytest.mark.system_long
@@ -108,6 +109,25 @@ def assert_hidden(key: str, service: Service) -> None:
     assert b"serve" in processes
     assert key.encode() not in processes
     assert key not in service.output("stdout") + service.output("stderr")
+
+
+@pytest.mark.parametrize("killed", ["the process that was started", "the one it unpacked"])
+def test_it_ends_as_a_whole(binary, tmp_path, socket_directory, killed):
+    """Whichever of its processes is killed, all end within a second; the next server starts."""
+    socket = socket_directory / "socket"
+    installed = Installed(binary, tmp_path, socket)
+    installed.do("migrate")
+    # What is unpacked stays where it is when the process is killed that would remove it.
+    words = [*installed.words("serve")[:2], f"TMPDIR={tmp_path}", *installed.words("serve")[2:]]
+    with Service(tmp_path, f"unix:{socket}", words, workers=2) as service:
+        service.wait_ready()
+        everyone = [service.process.pid, *descendants(service.process.pid)]
+        assert len(everyone) == 4
+        os.kill(everyone[0 if killed.startswith("the process") else 1], signal.SIGKILL)
+        service.process.wait()
+        until(lambda: not any(map(lives, everyone)), "all of it to end", seconds=1)
+    with Service(tmp_path, f"unix:{socket}", words, workers=2) as service:
+        assert service.wait_ready().stop() == 0
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the root directory")

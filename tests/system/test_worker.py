@@ -11,7 +11,7 @@ from pathlib import Path
 import pysqlite3
 import pytest
 
-from tests.system.processes import GUNICORN, Service, connected, read_answer, until
+from tests.system.processes import GUNICORN, Service, connected, lives, read_answer, until
 
 IMPATIENT = (*GUNICORN[:-1], "--timeout", "1", GUNICORN[-1])
 LAST_SECONDS_MAX = 1
@@ -102,14 +102,6 @@ def waiting(service: Service, database: Path) -> Callable[[], object]:
         writer.close()
 
     return end
-
-
-def lives(pid: int) -> bool:
-    """Tell whether a process runs: whoever was only not waited for does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 @pytest.mark.parametrize("state", [idle, reading, draining, waiting])

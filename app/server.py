@@ -133,7 +133,7 @@ def serve() -> None:
 
 
 def _end_with_bootloader() -> None:
-    """Where this is the binary, end when the process ends that unpacked it and was started.
+    """Where this is the binary, end with the process that was started, which unpacked it (D63).
 
     Raises ProcessLookupError if that has ended already.
     """

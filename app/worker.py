@@ -18,7 +18,7 @@ from app.http.deadline import Deadline, GivenUp
 from app.parent import call_at_end_of_parent
 
 LAST_SECONDS = 0.6
-"""How long the request in flight may take once the master has ended: all is over in a second."""
+"""How long the request in flight may take once the master has ended (D63)."""
 _log = logging.getLogger("verifyd.server")
 
 

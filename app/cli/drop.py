@@ -43,14 +43,14 @@ def load_drop(args: argparse.Namespace, directory: Path, options: Path | None) -
     """Load everything in a directory, each load in a process of its own.
 
     What fails does not stop the others. Raises OperatorError at the end if anything failed, was
-    hindered or was passed over; before anything is loaded if the settings are wrong, or another
+    hindered or was skipped; before anything is loaded if the settings are wrong, or another
     process does the same.
     """
     config = Config.from_env()
     with opened_database(config):
         pass  # Files are not to blame for wrong settings.
     if options is not None and not os.access(options, os.R_OK | os.X_OK):
-        raise OperatorError(f"{options} is not there, or cannot be read")
+        raise OperatorError(f"{options} does not exist, or cannot be read")
     drop = _Drop(args, options)
     with _alone(config.state_dir), logged_to_stderr(), _stoppable(drop):
         for batch in batches(directory, drop.warn):
@@ -78,20 +78,20 @@ class _Drop:
             print(sentence, file=sys.stderr, flush=True)
 
     def load(self, batch: Batch) -> None:
-        """Load a batch; then remove its files, put them aside, or leave them for the next time."""
+        """Load a batch; then remove its files, put them aside, or leave them for the next run."""
         files = [str(file.path) for file in batch.files]
         try:
             request = loads.request_of(_options_of(batch, self._options), files, batch.register)
         except OperatorError as error:
-            self.warn(f"{error}\n{batch}: passed over")
+            self.warn(f"{error}\n{batch}: skipped")
             return
         ended = self._ended(request)
         if ended.result is not None:
             remove(batch, self.warn)
         else:
             aside = put_aside(batch, self.warn) if ended.status == "failed" else None
-            where = f"is now in {aside}" if aside else "is left for the next time"
-            self.warn(f"{ended.reason}\n{batch}: not loaded, and {where}")
+            where = f"moved to {aside}" if aside else "left for the next run"
+            self.warn(f"{ended.reason}\n{batch}: not loaded; {where}")
         told: dict[str, Any] = {"files": files, "status": ended.status, "reason": ended.reason}
         self._tell(told | (ended.result._asdict() if ended.result else {}))
 
@@ -108,7 +108,7 @@ class _Drop:
         if self.is_stopped:
             raise KeyboardInterrupt
         if self._warnings:
-            raise OperatorError(f"{directory}: not everything in it was loaded, see above")
+            raise OperatorError(f"not everything in {directory} was loaded; the reasons are above")
 
     def _tell(self, told: dict[str, Any]) -> None:
         self._told.append(told)

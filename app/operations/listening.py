@@ -17,7 +17,7 @@ SEC: whoever connects to it can read `/metrics`, and is believed an address (D10
 """
 # With one of these in the environment, systemd or a former master hands the socket over.
 _INHERITED = {"LISTEN_FDS", "GUNICORN_FD"}
-# Workers of a master that was killed answer what they have begun, for so long at most.
+# Workers of a master that was killed answer what they have begun, for so long at most (D63).
 _LEAVING_NS = 1_500_000_000
 _PAUSE_SECONDS = 0.1
 

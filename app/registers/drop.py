@@ -73,7 +73,7 @@ def batches(drop: Path, warn: Warn) -> Iterator[Batch]:
         elif is_register_name(name):
             batch = _register_batch(path, warn)
         else:
-            warn(f"{shown(path)}: passed over: its name is no register name")
+            warn(f"{shown(path)}: skipped: its name is not a register name")
             continue
         if batch is not None:
             yield batch
@@ -105,7 +105,7 @@ def put_aside(batch: Batch, warn: Warn) -> Path | None:
         for file in batch.files:
             file.path.rename(_free_name(aside / file.path.name))
     except OSError as error:
-        warn(f"{batch}: cannot be moved to {aside}: {error.strerror}")
+        warn(f"{batch}: not loaded, and cannot be moved to {aside}: {error.strerror}")
         return None
     return aside
 
@@ -114,7 +114,7 @@ def _is_unchanged(batch: Batch) -> bool:
     """Tell whether all files are those that were loaded; one set is loaded again as a whole."""
     changed = [file.path for file in batch.files if not file.is_unchanged()]
     for path in changed:
-        _log.info("%s: changed during the load; %s is left for the next time", path, batch)
+        _log.info("%s: changed during the load; %s is left for the next run", path, batch)
     return not changed
 
 
@@ -128,7 +128,7 @@ def _register_batch(directory: Path, warn: Warn) -> Batch | None:
     try:
         names = sorted(os.listdir(directory))
     except OSError as error:
-        warn(f"{directory}: passed over: {error.strerror}")
+        warn(f"{directory}: skipped: {error.strerror}")
         return None
     return _batch(directory, directory.name, names, warn)
 
@@ -143,15 +143,15 @@ def _batch(directory: Path, register: str | None, names: list[str], warn: Warn) 
             continue
         fault = _fault(name, found)
         if fault:
-            warn(f"{shown(path)}: passed over: {fault}")
+            warn(f"{shown(path)}: skipped: {fault}")
             return None
         if not _is_whole(name, found):
-            _log.info("%s: left for the next time: it is still being written", path)
+            _log.info("%s: left for the next run: it is still being written", path)
             return None
         files.append(File(path, _state(found)))
     if files and not os.access(directory, os.W_OK | os.X_OK):
         # What cannot be removed would be loaded every night again.
-        warn(f"{directory}: passed over: the user {_user()} must be able to write to {directory}")
+        warn(f"{directory}: skipped: the user {_user()} must be able to write to {directory}")
         return None
     return Batch(directory, register, tuple(files)) if files else None
 
@@ -159,10 +159,10 @@ def _batch(directory: Path, register: str | None, names: list[str], warn: Warn) 
 def _fault(name: str, found: os.stat_result) -> str:
     """Return why a file cannot be loaded, or nothing."""
     if not stat.S_ISREG(found.st_mode):
-        return "it is no regular file"
+        return "it is not a regular file"
     if not name.isprintable():
         # The history of loads, and whoever reads the log, could not tell it apart.
-        return "its name has characters that cannot be shown"
+        return "its name has control characters, or is not UTF-8"
     return ""
 
 

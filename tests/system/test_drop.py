@@ -129,7 +129,7 @@ def test_what_fails_is_put_aside_and_stops_nothing(drop):
     assert drop.left() == ["failed/a.csv", "fleet/failed/a.csv"]
     assert drop.held() == {"native": 1, "other": 1}
     assert "The file fits no format" in ended.stderr
-    assert f"{drop.root}/a.csv: not loaded, and is now in {drop.root}/failed" in ended.stderr
+    assert f"{drop.root}/a.csv: not loaded; moved to {drop.root}/failed" in ended.stderr
     assert drop.run().returncode == 0
 
 
@@ -153,7 +153,7 @@ def test_a_directory_that_names_no_register_is_left_alone(drop):
     drop.put("native/a.csv")
     ended = drop.run()
     assert ended.returncode == 1
-    assert ended.stderr.count("passed over: its name is no register name") == len(names)
+    assert ended.stderr.count("skipped: its name is not a register name") == len(names)
     assert set(drop.left()) == files
     assert drop.held() == {"fleet": 2, "native": 1}
 
@@ -185,7 +185,7 @@ def test_a_mistake_in_an_option_file_is_told_by_its_name(drop):
     for number, told in enumerate(MISTAKES.values()):
         assert told in ended.stderr
         assert f"{drop.options}/r{number}: " in ended.stderr or "map.toml" in told
-    assert ended.stderr.count("passed over") == len(MISTAKES)
+    assert ended.stderr.count(": skipped") == len(MISTAKES)
     assert drop.left() == sorted(f"r{number}/a.csv" for number in range(len(MISTAKES)))
     assert drop.held() == {"native": 1}
 
@@ -205,7 +205,7 @@ def test_a_missing_directory_is_told(drop):
     drop.options.rmdir()
     ended = drop.run()
     assert (ended.returncode, drop.left()) == (1, ["a.csv"])
-    assert f"{drop.options} is not there" in ended.stderr
+    assert f"{drop.options} does not exist" in ended.stderr
     settings = {"database_url": drop._settings["database_url"]}
     ended = run_command("import", "--drop", drop.root / "none", **settings)
     assert ended.returncode == 1
@@ -250,7 +250,7 @@ def test_links_are_not_followed(drop, world):
     os.mkfifo(drop.root / "pipe.csv")
     ended = drop.run()
     assert ended.returncode == 1
-    assert ended.stderr.count("passed over: it is no regular file") == 4
+    assert ended.stderr.count("skipped: it is not a regular file") == 4
     assert drop.held() == {}
     assert sorted(path.name for path in outside.iterdir()) == ["a.csv", "fleet.csv"]
     assert (drop.root / "other" / "real.csv").exists()
@@ -277,7 +277,7 @@ def test_a_name_that_cannot_be_shown_is_passed_over(drop):
         os.utime(path, (1, 1))
     ended = drop.run()
     assert ended.returncode == 1
-    assert ended.stderr.count("its name has characters that cannot be shown") == len(names)
+    assert ended.stderr.count("its name has control characters, or is not UTF-8") == len(names)
     assert "\x1b" not in ended.stderr
     assert set(os.listdir(os.fsencode(drop.root))) == set(names)
     assert drop.held() == {}

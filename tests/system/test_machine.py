@@ -131,7 +131,7 @@ def test_names_in_the_drop_are_only_names(installed):
     loads = json.loads(installed.do("verifyd imports list --json"))
     assert [(each["register"], each["loaded"]) for each in loads] == [("native", 1), ("fleet", 2)]
     told = installed.do("journalctl -u verifyd-import")
-    assert told.count("its name is no register name") == len(odd)
+    assert told.count("its name is not a register name") == len(odd)
 
 
 def test_a_socket_of_the_services_own_is_not_for_everybody(installed):

@@ -159,7 +159,7 @@ def test_a_request_id_is_a_proxys_only(installed):
     """On the socket it is taken if it looks like one; at an address it is not (D7)."""
     given = "5f0c6a9e2b7d4c1f8a3e9d6b0c2f4a71"
     answered = f"{ASKED} -D - -o /dev/null http://localhost/healthz -H X-Request-ID:"
-    assert f"X-Request-ID: {given}" in installed.do(f"{answered}{given}")
+    assert f"x-request-id: {given}" in installed.do(f"{answered}{given}")
     assert "AB12CDE" not in installed.do(f"{answered}AB12CDE")
     installed.do("(VERIFYD_BIND=127.0.0.1:8001 verifyd serve >log 2>&1 & echo $! >pid)")
     installed.do("verifyd check --ready 127.0.0.1:8001")

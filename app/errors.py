@@ -103,3 +103,7 @@ class Problem(Exception):
 
 class OperatorError(Exception):
     """A command cannot do what it was asked; the message is a sentence for the operator."""
+
+
+class Hindered(OperatorError):
+    """Something else is in the way of what was asked; the same can succeed later."""

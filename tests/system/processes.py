@@ -271,6 +271,14 @@ def descendants(pid: int) -> Iterator[int]:
         yield from descendants(child)
 
 
+def lives(pid: int) -> bool:
+    """Tell whether a process runs: whoever was only not waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def _children(pid: int) -> list[int]:
     try:
         text = Path(f"/proc/{pid}/task/{pid}/children").read_text()

@@ -1,5 +1,6 @@
 """A small Debian with systemd, without Python: installing, operating and upgrading as told."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -113,6 +114,62 @@ def test_what_runs_every_night_runs(installed):
     installed.do(f"verifyd restore /var/lib/verifyd/backups/{backup}")
     installed.do("systemctl start verifyd.socket verifyd.service")
     assert '"status":"ready"' in installed.do(f"{ASKED} http://localhost/readyz")
+
+
+def test_names_in_the_drop_are_only_names(installed):
+    """A directory cannot bring options of its own, and nothing goes that was not loaded (D60)."""
+    drop = "/var/lib/verifyd/drop"
+    odd = ["fleet --mode replace --allow-shrink", "rdw --dry-run"]
+    installed.path("/root/cars.csv").write_text("registration\nAB12CDE\nAB13CDE\n")
+    installed.do("verifyd import - --register fleet <cars.csv")
+    installed.path("/root/car.csv").write_text("registration\nAB14CDE\n")
+    installed.do("echo '--max-rejects 5  # of the nightly file' >/etc/verifyd/imports/native")
+    for name in (*odd, "native"):
+        installed.do(f"install -d -o verifyd '{drop}/{name}'; cp car.csv '{drop}/{name}/a.csv'")
+    installed.do(f"ln -s /etc/passwd {drop}/link.csv; touch -d '-5 min' {drop}/*/a.csv")
+    assert installed.run("systemctl start verifyd-import").returncode == 1
+    left = installed.do(f"cd {drop}; find * -type f -o -type l")
+    assert sorted(left.splitlines()) == [f"{odd[0]}/a.csv", "link.csv", f"{odd[1]}/a.csv"]
+    loads = json.loads(installed.do("verifyd imports list --json"))
+    assert [(each["register"], each["loaded"]) for each in loads] == [("native", 1), ("fleet", 2)]
+    told = installed.do("journalctl -u verifyd-import")
+    assert told.count("its name is not a register name") == len(odd)
+
+
+def test_a_socket_of_the_services_own_is_not_for_everybody(installed):
+    """Its user and the group that is named can connect; `check` tells who may be named."""
+    installed.do("install -d -o verifyd /run/open")
+    serve = "VERIFYD_BIND=unix:/run/open/socket VERIFYD_SOCKET_GROUP=www-data verifyd"
+    refused = installed.run(f"{serve} check")
+    assert (refused.returncode, "is no member of group" in refused.stderr) == (1, True)
+    missing = installed.run("VERIFYD_SOCKET_GROUP=nobodys verifyd check")
+    assert "VERIFYD_SOCKET_GROUP: must be a group of this host" in missing.stderr
+    installed.do("usermod -aG www-data verifyd")
+    installed.do(f"{serve} check; ({serve} serve >/dev/null 2>&1 & echo $! >pid)")
+    installed.do("verifyd check --ready unix:/run/open/socket")
+    assert installed.do("stat -c '%a %U %G' /run/open/socket") == "660 verifyd www-data\n"
+    statuses = {}
+    for user in ("verifyd", "www-data", "daemon"):
+        ask = f"setpriv --reuid={user} --regid={user} --clear-groups curl -sS"
+        asked = installed.run(f"{ask} --unix-socket /run/open/socket http://localhost/metrics")
+        statuses[user] = asked.returncode
+    assert statuses == {"verifyd": 0, "www-data": 0, "daemon": 7}  # 7: not connected.
+    installed.do("kill $(cat pid)")
+
+
+def test_a_request_id_is_a_proxys_only(installed):
+    """On the socket it is taken if it looks like one; at an address it is not (D7)."""
+    given = "5f0c6a9e2b7d4c1f8a3e9d6b0c2f4a71"
+    answered = f"{ASKED} -D - -o /dev/null http://localhost/healthz -H X-Request-ID:"
+    assert f"x-request-id: {given}" in installed.do(f"{answered}{given}")
+    assert "AB12CDE" not in installed.do(f"{answered}AB12CDE")
+    installed.do("(VERIFYD_BIND=127.0.0.1:8001 verifyd serve >log 2>&1 & echo $! >pid)")
+    installed.do("verifyd check --ready 127.0.0.1:8001")
+    address = "curl -sS -D - -o /dev/null http://127.0.0.1:8001/nothing -H X-Request-ID:"
+    assert given not in installed.do(f"{address}{given}")
+    assert "AB12CDE" not in installed.do(f"{address}AB12CDE")
+    installed.do("kill $(cat pid)")
+    assert "AB12CDE" not in installed.do("cat log; journalctl --no-pager")
 
 
 def test_wrong_settings_are_told_and_heal(installed):

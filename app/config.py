@@ -3,6 +3,7 @@
 Each setting has a default, a unit and limits; every wrong one is reported at once, by name.
 """
 
+import grp
 import ipaddress
 import os
 import re
@@ -64,6 +65,17 @@ def _bind(text: str) -> str:
     if not host or not port.isascii() or not port.isdigit() or not 1 <= int(port) <= 65535:
         raise ValueError("must be ADDRESS:PORT, the port from 1 to 65535, or unix:/PATH")
     return text
+
+
+def _group(text: str) -> int | None:
+    if not text:
+        return None
+    if text.isascii() and text.isdigit():
+        return _integer(0, 2**32 - 2)(text)
+    try:
+        return grp.getgrnam(text).gr_gid
+    except KeyError:
+        raise ValueError("must be a group of this host, by name or number") from None
 
 
 def _integer(least: int, most: int) -> Callable[[str], int]:
@@ -145,6 +157,13 @@ SETTINGS: Mapping[str, Setting] = {
         _bind,
         "where `serve` listens: `ADDRESS:PORT` or `unix:/PATH`",
     ),
+    "socket_group": Setting(
+        "VERIFYD_SOCKET_GROUP",
+        "",
+        _group,
+        "group of the Unix socket at which `serve` listens, by name or number; "
+        "only it and the service's user can connect",
+    ),
     "workers": Setting(
         "VERIFYD_WORKERS",
         str(_default_workers()),
@@ -168,8 +187,8 @@ SETTINGS: Mapping[str, Setting] = {
         "VERIFYD_TRUSTED_PROXIES",
         "",
         _networks,
-        "addresses or networks whose `X-Real-IP` is believed (D10), by commas; "
-        "the peer on a Unix socket always is",
+        "addresses or networks whose `X-Real-IP` (D10) and `X-Request-ID` (D7) are believed, by "
+        "commas; the peer on a Unix socket always is",
     ),
     "anonymous_limit": Setting(
         "VERIFYD_ANONYMOUS_LIMIT",
@@ -210,6 +229,8 @@ class Config:
 
     database_url: str = field(repr=False)  # SEC: it may hold a password.
     bind: str = "127.0.0.1:8000"
+    socket_group: int | None = None
+    """Its number; None for the group of the process."""
     workers: int = 2
     state_dir: Path = Path("state")
     timezone: tzinfo = UTC

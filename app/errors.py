@@ -41,6 +41,7 @@ CATALOGUE: Mapping[str, Kind] = {
     "method_not_allowed": Kind(405, "Method Not Allowed"),
     "domain_already_exists": Kind(409, "Conflict"),
     "body_too_large": Kind(413, "Content Too Large"),
+    "uri_too_long": Kind(414, "URI Too Long"),
     "unsupported_media_type": Kind(415, "Unsupported Media Type"),
     "rate_limit_exceeded": Kind(429, "Too Many Requests"),
     "internal_error": Kind(500, "Internal Server Error"),
@@ -102,3 +103,7 @@ class Problem(Exception):
 
 class OperatorError(Exception):
     """A command cannot do what it was asked; the message is a sentence for the operator."""
+
+
+class Hindered(OperatorError):
+    """Something else is in the way of what was asked; the same can succeed later."""

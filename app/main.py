@@ -66,7 +66,7 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
         request_type=Request,
         middleware=[
             Metrics(measures),
-            Envelope(LineWriter(1).write if config.access_log else None),
+            Envelope(LineWriter(1).write if config.access_log else None, config.trusted_proxies),
             BodyIntake(),
             Authentication(authenticator, config.trusted_proxies),
             # After the account is known, before the path is looked at (D5).

@@ -6,50 +6,43 @@ The lower-case names are gunicorn's own: it reads this module as its configurati
 
 import logging
 import os
-import secrets
-import socket
 import sys
-from contextlib import closing, suppress
+from contextlib import suppress
 from functools import partial
 from logging.config import dictConfig
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
-import msgspec
 import peewee
 from gunicorn.app.base import BaseApplication
-from gunicorn.http.errors import ParseException
-from gunicorn.util import write_nonblock
-from gunicorn.workers.sync import SyncWorker
 
 from app import reserve
 from app.catalogue import find_unreadable
-from app.config import Config, socket_address
+from app.config import Config
 from app.database import close_quietly, open_engine, recover
-from app.errors import OperatorError, Problem
+from app.errors import OperatorError
 from app.limits.file import FILE_NAME
 from app.limits.store import start as start_limits
 from app.logs import LOGGING
 from app.main import create_app
-from app.operations import metrics_files, serving
+from app.operations import listening, metrics_files, serving
 from app.operations.freshness import freshness
+from app.parent import end_with_parent
 from app.schema import database_id, migrate, versions
 from app.sqlite import SqliteEngine
 
 _config = Config.from_env()
 _log = logging.getLogger("verifyd.server")
-# With one of these in the environment, systemd or a former master hands the socket over.
-_INHERITED = {"LISTEN_FDS", "GUNICORN_FD"}
 
 bind = _config.bind
+umask = listening.SOCKET_UMASK  # gunicorn's own: for the socket, and as long as that is made.
 workers = _config.workers
 # NOTE: sync workers behind nginx are steady; the threaded ones stall under slow clients.
-worker_class = "app.server.Worker"
+worker_class = "app.worker.Worker"
 timeout = 30
 graceful_timeout = 30
 # The request line and headers that fit into nginx's own limits.
-limit_request_line = 4094
+limit_request_line = 8190
 limit_request_fields = 64
 limit_request_field_size = 8190
 # SEC: "auto" takes an outdated C parser where there is one, and that accepts bare line feeds.
@@ -66,6 +59,7 @@ logconfig_dict = LOGGING
 
 _SETTINGS = (
     "bind",
+    "umask",
     "workers",
     "worker_class",
     "timeout",
@@ -80,6 +74,7 @@ _SETTINGS = (
     "worker_tmp_dir",
     "proc_name",
     "logconfig_dict",
+    "when_ready",
     "child_exit",
     "on_exit",
 )
@@ -90,10 +85,19 @@ def on_starting(_server: object) -> None:
     open_standard_streams()
     try:
         prepare_database(_config)
-        require_unused(bind)
+        listening.require_free(_config)
         prepare_state(_config)
     except (OperatorError, peewee.PeeweeException) as error:
         sys.exit(str(error))
+
+
+def when_ready(server: Any) -> None:
+    """Give the socket to its group, unless it is systemd's, before there is a worker."""
+    if not server.systemd:
+        try:
+            listening.give_to_group(_config)
+        except OSError as error:
+            sys.exit(f"VERIFYD_SOCKET_GROUP: {error}")
 
 
 def child_exit(server: Any, _worker: object) -> None:
@@ -104,52 +108,6 @@ def child_exit(server: Any, _worker: object) -> None:
 def on_exit(_server: object) -> None:
     """Remove what only the workers of this master needed."""
     metrics_files.remove()
-
-
-class GivenUp(Exception):
-    """A request took longer than `timeout`."""
-
-
-class Worker(SyncWorker):
-    """A sync worker whose own answers have the one error body, too (D5)."""
-
-    def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
-        """Answer a request that never reached the application: 400 if malformed, else 500."""
-        # NOTE: gunicorn counts a bad header of an answer among the parse errors.
-        is_ours = type(exc).__name__.startswith("InvalidResponse")
-        if isinstance(exc, ParseException) and not is_ours:
-            problem = Problem("invalid_request", "The request is not well-formed HTTP.")
-        else:
-            problem = Problem("internal_error", "The service failed; the request may be retried.")
-        request_id = secrets.token_hex(16)
-        # SEC: the kind of fault only; its text quotes the request line.
-        _log.warning("no request: %s", type(exc).__name__, extra={"request_id": request_id})
-        body = msgspec.json.encode(problem.body(request_id))
-        head = (
-            f"HTTP/1.1 {problem.kind.status} {problem.kind.title}\r\n"
-            "Connection: close\r\n"
-            "Content-Type: application/problem+json\r\n"
-            "Cache-Control: no-store\r\n"
-            f"X-Request-ID: {request_id}\r\n"
-            f"Content-Length: {len(body)}\r\n\r\n"
-        )
-        try:
-            write_nonblock(client, head.encode("ascii") + body)
-        except OSError:
-            self.log.debug("the client was gone before its error was told")
-
-    def handle_abort(self, sig: int, frame: FrameType | None) -> None:
-        """Give up what takes longer than `timeout`: it is answered as any failure is (D5)."""
-        # NOTE: at gunicorn's own SystemExit psycopg would cancel the statement. A COMMIT that waits
-        # for the standby is done by that: everybody would see what only the primary has.
-        if not self.booted:
-            super().handle_abort(sig, frame)
-        self.alive = False
-        raise GivenUp
-
-    def handle_quit(self, sig: int, frame: object) -> None:
-        """Finish the request in flight on INT and QUIT too, as gunicorn does on TERM."""
-        self.alive = False
 
 
 class Server(BaseApplication):
@@ -178,10 +136,11 @@ def serve() -> None:
     Raises OperatorError if the database cannot be used or somebody else serves already.
     """
     open_standard_streams()
+    _end_with_bootloader()
     # NOTE: gunicorn does so as well, but only after the database was migrated.
     dictConfig(LOGGING)
     prepare_database(_config)
-    require_unused(bind)
+    listening.require_free(_config)
     prepare_state(_config)
     Server().run()
 
@@ -194,6 +153,20 @@ def open_standard_streams() -> None:
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(descriptor)
+
+
+def _end_with_bootloader() -> None:
+    """Where this is the binary, end with the process that was started, which unpacked it (D62).
+
+    Raises ProcessLookupError if that has ended already.
+    """
+    if not getattr(sys, "frozen", False):
+        return
+    parent_id = os.getppid()
+    with suppress(PermissionError):  # The rights of the file can keep us from looking.
+        if not os.path.samefile(f"/proc/{parent_id}/exe", "/proc/self/exe"):
+            raise ProcessLookupError("the process that was started has ended")
+    end_with_parent(parent_id)
 
 
 def prepare_database(config: Config) -> None:
@@ -244,16 +217,3 @@ def prepare_state(config: Config) -> None:
         raise OperatorError(f"the metrics cannot be kept: {error}") from error
     # PERF: imported before the fork, the library is in memory once.
     import prometheus_client.multiprocess  # noqa: F401, PLC0415 - now that its environment is set
-
-
-def require_unused(address: str) -> None:
-    """Refuse an address at which a server answers already: gunicorn takes Unix sockets away.
-
-    Raises OperatorError.
-    """
-    if not _INHERITED.isdisjoint(os.environ):
-        return
-    family, target = socket_address(address)
-    with closing(socket.socket(family)) as connection, suppress(OSError):
-        connection.connect(target)
-        raise OperatorError(f"another server answers at {address}: stop it, or set VERIFYD_BIND")

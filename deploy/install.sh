@@ -87,7 +87,7 @@ lay_out_release() {
     find "$release.new" -exec sync {} +
     mv "$release.new" "$release"
 }
-files="README.md install.sh verifyd.sh import-drop.sh verifyd.env.example nginx/verifyd.conf
+files="README.md install.sh verifyd.sh verifyd.env.example nginx/verifyd.conf
     systemd/hardening.conf systemd/verifyd.service systemd/verifyd.socket
     systemd/verifyd-backup.service systemd/verifyd-backup.timer
     systemd/verifyd-import.service systemd/verifyd-import.timer"

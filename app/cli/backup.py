@@ -7,6 +7,7 @@ from app.cli.output import print_item
 from app.cli.parser import Commands, add_command
 from app.cli.session import opened_database, require_owner
 from app.config import Config, sqlite_path
+from app.logs import logged_to_stderr
 from app.operations.backup.restore import restore
 from app.operations.backup.take import take
 
@@ -24,7 +25,7 @@ def add_commands(commands: Commands) -> None:
 
 
 def _backup(args: argparse.Namespace) -> None:
-    with opened_database() as engine:
+    with opened_database() as engine, logged_to_stderr():
         taken = take(engine, args.directory, registers=args.registers, keep=args.keep)
     files = taken.manifest.files.values()
     members = {

@@ -1,38 +1,21 @@
 """`verifyd import` and `verifyd imports` (D28)."""
 
 import argparse
-import gc
-import os
-import signal
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-
-from tqdm import tqdm
 
 from app import clock
 from app.catalogue import KINDS
+from app.cli import loads
+from app.cli.drop import load_drop
 from app.cli.output import print_item, print_items
-from app.cli.parser import Commands, add_command, add_group
+from app.cli.parser import Commands, add_command, add_group, register_name
 from app.cli.session import opened_database
-from app.config import Config, is_register_name
-from app.errors import OperatorError
 from app.logs import logged_to_stderr
-from app.registers.formats import DEFAULT_STATE, FORMATS, Format, Kind, formats_of
-from app.registers.formats.mapped import MappedCsv
-from app.registers.formats.mapping import read_mapping
-from app.registers.history import INTERRUPTED, MERGE, REPLACE, find_interrupted, list_loads
-from app.registers.intake import SHRINK_MAX_PERCENT
-from app.registers.load import load
+from app.registers.formats import Kind
+from app.registers.history import INTERRUPTED, find_interrupted, list_loads
 from app.registers.models import RegisterLoad
-from app.registers.reading import Progress, Show
-from app.registers.rejects import RejectLimit
-from app.registers.request import DEFAULT_MAX_REJECTS, LoadRequest
 from app.registers.undo import drop_register, roll_back
 
-NICENESS = 10
-"""Of a load, so that the service goes first."""
 _COLUMNS = (
     "id",
     "register",
@@ -56,112 +39,55 @@ _CHECKSUM_DIGITS_SHOWN = 12
 
 def add_commands(commands: Commands) -> None:
     """Add the command and the command group."""
-    command = add_command(commands, "import", _import, "load register files, all or nothing")
-    command.add_argument("files", metavar="FILE", nargs="+", help="plain, .gz or .zip; - is stdin")
-    what = command.add_mutually_exclusive_group()
-    what.add_argument(
-        "--format",
-        choices=sorted(FORMATS),
-        help="default: found by looking; mid is experimental",
-    )
-    what.add_argument(
-        "--map", type=Path, metavar="FILE", help="read any other CSV as this mapping file says"
+    summary = "load register files, all or nothing"
+    command = add_command(commands, "import", lambda args: _import(command, args), summary)
+    command.add_argument("files", metavar="FILE", nargs="*", help="plain, .gz or .zip; - is stdin")
+    loads.add_options(command)
+    command.add_argument("--register", type=register_name, metavar="NAME")
+    command.add_argument("--dry-run", action="store_true", help="only tell what would happen")
+    command.add_argument(
+        "--drop",
+        type=Path,
+        metavar="DIR",
+        help="load what lies in DIR, and remove what was loaded",
     )
     command.add_argument(
-        "--state",
-        type=_state,
-        default=DEFAULT_STATE,
-        metavar="NY",
-        help=f"whose plates are read from fines of NYC; default {DEFAULT_STATE}",
-    )
-    command.add_argument("--kind", choices=KINDS, help="default: found by looking")
-    command.add_argument("--register", type=_register_name, metavar="NAME")
-    command.add_argument(
-        "--mode",
-        choices=[MERGE, REPLACE],
-        default=MERGE,
-        help="add and change rows, or be all there is; default: merge",
-    )
-    command.add_argument(
-        "--allow-shrink",
-        action="store_true",
-        help=f"let replace take more than {SHRINK_MAX_PERCENT} %% of the rows away",
-    )
-    command.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="only tell what would happen",
-    )
-    command.add_argument("--rejects", type=Path, metavar="FILE", help="where rejected rows go")
-    command.add_argument(
-        "--max-rejects",
-        type=_reject_limit,
-        default=RejectLimit.parse(DEFAULT_MAX_REJECTS),
-        metavar="N|N%",
-        help=f"more rejected rows abort the load; default {DEFAULT_MAX_REJECTS}%",
+        "--options",
+        type=Path,
+        metavar="DIR",
+        help="with --drop: where the file NAME holds the options of the register NAME",
     )
     group = add_group(commands, "imports", "list past loads, roll one back, drop registers")
     listed = add_command(group, "list", _list, "list loads, the latest first")
-    listed.add_argument("--register", type=_register_name, metavar="NAME")
+    listed.add_argument("--register", type=register_name, metavar="NAME")
     rolled_back = add_command(group, "rollback", _roll_back, "take the last replace back")
-    rolled_back.add_argument("--register", type=_register_name, metavar="NAME")
+    rolled_back.add_argument("--register", type=register_name, metavar="NAME")
     rolled_back.add_argument("--kind", choices=KINDS, help="what it must have been of")
     dropped = add_command(group, "drop", _drop, "remove a register and all it holds")
-    dropped.add_argument("register", type=_register_name, metavar="REGISTER")
+    dropped.add_argument("register", type=register_name, metavar="REGISTER")
 
 
-def _import(args: argparse.Namespace) -> None:
-    formats: dict[str, Format] = formats_of(args.state)
-    register = args.register
-    if args.map:
-        mapped = MappedCsv(read_mapping(args.map))
-        formats = {mapped.name: mapped}
-        register = register or mapped.register
-        if not register:
-            raise OperatorError(f"{args.map}: register: missing; name it there or by --register")
-    request = LoadRequest(
-        files=args.files,
-        formats=formats,
-        format=args.format or (MappedCsv.name if args.map else None),
-        kind=Kind(args.kind) if args.kind else None,
-        register=register,
-        mode=args.mode,
-        max_rejects=args.max_rejects,
-        rejects=args.rejects,
-        allow_shrink=args.allow_shrink,
-        dry_run=args.dry_run,
-    )
-    with (
-        _giving_way(),
-        _ended_like_ctrl_c(),
-        opened_database() as engine,
-        logged_to_stderr(),
-        _progress_bar() as progress,
-    ):
-        result = load(engine, Config.from_env().state_dir, request, progress)
-    print_item(args, result._asdict())
+def _import(command: argparse.ArgumentParser, args: argparse.Namespace) -> None:
+    if args.drop is not None:
+        _require_no_options_of_one_load(command, args)
+        load_drop(args, args.drop.absolute(), args.options)
+        return
+    if not args.files:
+        command.error("the following arguments are required: FILE")
+    if args.options is not None:
+        command.error("argument --options: only allowed with argument --drop")
+    request = loads.request_of(args, args.files, args.register)
+    print_item(args, loads.run(request._replace(dry_run=args.dry_run))._asdict())
 
 
-@contextmanager
-def _giving_way() -> Iterator[None]:
-    """Let the service go first, and spare ourselves what only a long life needs."""
-    os.nice(NICENESS)
-    # PERF: rows are no garbage; looking for cycles among them takes a third of the reading.
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-
-
-@contextmanager
-def _ended_like_ctrl_c() -> Iterator[None]:
-    """Let TERM abandon a load in good order, with nothing left behind."""
-    former = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, former)
+def _require_no_options_of_one_load(
+    command: argparse.ArgumentParser, args: argparse.Namespace
+) -> None:
+    """Refuse what `--drop` would not heed: options of its loads are in option files."""
+    heeded = {"drop", "options", "json", "run"}
+    for name, value in vars(args).items():
+        if name not in heeded and value and value != command.get_default(name):
+            command.error(f"argument --drop: not allowed with {name.replace('_', '-')}")
 
 
 def _list(args: argparse.Namespace) -> None:
@@ -186,33 +112,6 @@ def _drop(args: argparse.Namespace) -> None:
     print_item(args, {"dropped": args.register})
 
 
-@contextmanager
-def _progress_bar() -> Iterator[Show]:
-    """Show how much was read, or written, how fast, and the time left, if somebody looks."""
-    tqdm.monitor_interval = 0  # No thread of its own: the load forks.
-    with tqdm(unit_scale=True, disable=not sys.stderr.isatty()) as bar:
-        stage: str | None = ""
-        started_ns = shown_ns = clock.monotonic_ns()
-
-        def show(progress: Progress) -> None:
-            nonlocal stage, started_ns, shown_ns
-            if bar.disable:
-                return
-            if progress.file != stage:
-                stage = progress.file
-                bar.reset(progress.total)
-                bar.unit = "B" if stage else " rows"
-                bar.set_description(Path(stage).name if stage else "writing", refresh=False)
-                # Rows are counted over all files; then anew, from where reading ended.
-                started_ns = started_ns if stage else shown_ns
-            shown_ns = clock.monotonic_ns()
-            rows_a_second = progress.rows / max(shown_ns - started_ns, 1) * 1e9
-            bar.set_postfix_str(f"{rows_a_second:,.0f} rows/s", refresh=False)
-            bar.update(progress.done - bar.n)
-
-        yield show
-
-
 def _members(each: RegisterLoad, interrupted: set[int]) -> dict[str, object]:
     """Return what is told of a load; the table shows `_COLUMNS`, JSON everything.
 
@@ -234,23 +133,3 @@ def _members(each: RegisterLoad, interrupted: set[int]) -> dict[str, object]:
 
 def _shortened(checksum: object) -> str | None:
     return str(checksum)[:_CHECKSUM_DIGITS_SHOWN] if checksum else None
-
-
-def _register_name(text: str) -> str:
-    if not is_register_name(text):
-        raise argparse.ArgumentTypeError("1 to 30 of a-z, 0-9 and _, a letter first")
-    return text
-
-
-def _state(text: str) -> str:
-    if not text.strip():
-        raise argparse.ArgumentTypeError("must be a state, such as NY")
-    return text.strip().upper()
-
-
-def _reject_limit(text: str) -> RejectLimit:
-    try:
-        return RejectLimit.parse(text)
-    except ValueError:
-        # NOTE: argparse shows the message of this exception only.
-        raise argparse.ArgumentTypeError("must be N or N%, from 0 to 100%") from None

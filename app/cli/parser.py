@@ -4,6 +4,8 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from app.config import is_register_name
+
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 else:
@@ -31,3 +33,10 @@ def add_command(
     if prints_data:
         command.add_argument("--json", action="store_true", help="print one JSON document")
     return command
+
+
+def register_name(text: str) -> str:
+    """Return an argument that names a register; argparse tells what is wrong with any other."""
+    if not is_register_name(text):
+        raise argparse.ArgumentTypeError("1 to 30 of a-z, 0-9 and _, a letter first")
+    return text

@@ -15,6 +15,7 @@ from app.cli.readiness import unreadiness
 from app.cli.session import opened_database
 from app.config import SETTINGS, Config, sqlite_path
 from app.errors import OperatorError
+from app.operations import listening
 from app.postgres import PostgresEngine
 from app.schema import migrate, pending_migrations, versions
 
@@ -91,7 +92,8 @@ def _faults(config: Config) -> list[str]:
     faults += _unwritable("state_dir", _nearest_existing(config.state_dir))
     if config.bind.startswith("unix:"):
         faults += _unwritable("bind", Path(config.bind.removeprefix("unix:")).parent)
-    return faults
+    group_fault = listening.group_fault(config)
+    return [*faults, group_fault] if group_fault else faults
 
 
 def _missing_rights(engine: PostgresEngine) -> list[str]:

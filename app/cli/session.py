@@ -9,6 +9,7 @@ from pathlib import Path
 from app import reserve
 from app.config import Config
 from app.database import Engine, close_quietly, open_engine
+from app.directories import make_directory
 from app.errors import OperatorError
 from app.schema import versions
 from app.sqlite import SqliteEngine
@@ -46,7 +47,7 @@ def _check_file(engine: SqliteEngine, *, create: bool) -> None:
     if not path.exists():
         if not create:
             raise OperatorError(f"there is no database {path}: run `verifyd migrate`")
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
+        make_directory(path.parent)
         return
     require_owner(path)
 

@@ -2,14 +2,19 @@
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import falcon
 import msgspec
 
 from app import clock
+from app.config import Network
+from app.http.address import comes_from_proxy
+from app.http.deadline import require_time
 
-_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_CONTEXT = "verifyd.context"
+# SEC: what a proxy passes on from its client is logged: a plate, a name or a key must not fit.
+_REQUEST_ID = re.compile(r"[0-9A-Fa-f-]{16,64}")
 
 
 class Envelope:
@@ -17,15 +22,26 @@ class Envelope:
 
     Args:
         log: takes one access log line, or None for no access log.
+        trusted_proxies: whose request id is taken (D10), besides a peer's on a Unix socket.
     """
 
-    def __init__(self, log: Callable[[bytes], object] | None) -> None:
+    def __init__(
+        self, log: Callable[[bytes], object] | None, trusted_proxies: Sequence[Network]
+    ) -> None:
         self._log = log
+        self._trusted_proxies = trusted_proxies
 
     def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
-        """Take nginx's request id if it is well-formed; otherwise the one made before stays."""
-        given = req.env.get("HTTP_X_REQUEST_ID", "")
-        if _REQUEST_ID.fullmatch(given):
+        """Take a proxy's request id if it is well-formed; otherwise the one made before stays.
+
+        Raises TookTooLong if the request was given up; it then is what it had become by then.
+        """
+        former = req.env.setdefault(_CONTEXT, req.context)
+        if former is not req.context:
+            req.context = former
+        require_time(req.env)
+        given = req.env.get("HTTP_X_REQUEST_ID")
+        if given and _REQUEST_ID.fullmatch(given) and comes_from_proxy(req, self._trusted_proxies):
             req.context.request_id = given
 
     def process_response(

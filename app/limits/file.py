@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from app.directories import make_directory
 from app.errors import OperatorError
 
 FILE_NAME = "limits"
@@ -69,7 +70,7 @@ def create(path: Path, identity: Identity) -> None:
     Raises StoreError if it cannot be made, or something that is not ours has its name.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
+        make_directory(path.parent)
         while not _is_made(path, identity):
             pass
     except OSError as error:

@@ -1,6 +1,6 @@
 """The interface described by itself: the OpenAPI document and the page that shows it.
 
-The page is Swagger UI, whose files are part of this package (D64). The browser loads everything
+The page is Swagger UI, whose files are part of this package (D63). The browser loads everything
 from this service, so the page works without internet.
 """
 

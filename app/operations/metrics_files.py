@@ -13,6 +13,8 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from app.directories import make_directory
+
 ENVIRONMENT = "PROMETHEUS_MULTIPROC_DIR"
 _KINDS = {"counter": 64 * 1024, "histogram": 256 * 1024}
 """Files of a worker and how much of the disk is theirs: several times what is ever counted."""
@@ -106,7 +108,7 @@ def reading() -> Iterator[None]:
 
 
 def _make(own: Path) -> None:
-    own.mkdir(parents=True, mode=0o750, exist_ok=True)
+    make_directory(own)
     (own / _LOCK).touch(0o600)
 
 
@@ -124,6 +126,7 @@ def _fold_kind(own: Path, kind: str, living: Collection[int]) -> None:
             # Left in place it would stop every reading.
             _log.warning("%s is damaged, its counts are lost: %s", path, error)
     new = total.with_suffix(".new")
+    new.touch(0o600)
     new.write_bytes(_packed(values))
     new.replace(total)
     for path in ended:

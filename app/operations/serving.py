@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from app.directories import make_directory
 from app.errors import OperatorError
 
 _FILE_NAME = "serving"
@@ -40,7 +41,7 @@ def stopped(state_dir: Path) -> Iterator[None]:
 
 def _opened(state_dir: Path) -> int:
     try:
-        state_dir.mkdir(parents=True, exist_ok=True, mode=0o750)
+        make_directory(state_dir)
         return os.open(state_dir / _FILE_NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise OperatorError(f"the state directory cannot be used: {error}") from error

@@ -3,7 +3,6 @@
 What a child cannot do, its parent does by itself, and then says what is in the way.
 """
 
-import ctypes
 import gc
 import os
 import signal
@@ -11,8 +10,9 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import BinaryIO, NoReturn
 
+from app.parent import end_with_parent
+
 CORES = len(os.sched_getaffinity(0))
-_PR_SET_PDEATHSIG = 1  # prctl(2)
 _STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -42,6 +42,12 @@ class Child:
         self._process_id = 0
         return status == 0
 
+    def stop(self) -> None:
+        """Ask it to end, if it still runs: it is sent TERM."""
+        if self._process_id:
+            with suppress(ProcessLookupError):
+                os.kill(self._process_id, signal.SIGTERM)
+
     def end(self) -> None:
         """Make an end of it if it still runs."""
         if self._process_id:
@@ -57,9 +63,7 @@ class Child:
             for number in _STOPS:
                 signal.signal(number, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != self._parent_id:
-                raise ProcessLookupError("it had ended before that")
+            end_with_parent(self._parent_id)
             # The register's lock must end with the parent, and is held through its descriptor.
             _close_all_but(sorted(file.fileno() for file in kept))
             gc.disable()

@@ -9,7 +9,7 @@ from pathlib import Path
 import peewee
 
 from app.database import Engine
-from app.errors import OperatorError
+from app.errors import Hindered
 from app.sqlite import SqliteEngine
 
 
@@ -17,12 +17,12 @@ from app.sqlite import SqliteEngine
 def alone(engine: Engine, register: str) -> Iterator[Callable[[], None]]:
     """Hold a register's lock; it ends with the process, however that ends.
 
-    Yields what raises OperatorError if the lock was lost meanwhile: on Postgres it ends with the
-    connection. Raises OperatorError at once if another process holds it.
+    Yields what raises Hindered if the lock was lost meanwhile: on Postgres it ends with the
+    connection. Raises Hindered at once if another process holds it.
     """
     with _tried(engine, register) as is_ours:
         if not is_ours:
-            raise OperatorError(f"another load of the register {register} is running")
+            raise Hindered(f"another load of the register {register} is running")
         yield _loss_noticed(engine)
 
 
@@ -30,7 +30,7 @@ def alone(engine: Engine, register: str) -> Iterator[Callable[[], None]]:
 def still_alone(engine: Engine, register: str) -> Iterator[None]:
     """Hold on to a register's lock, also where the connection that held it was lost.
 
-    Raises OperatorError if another process holds it by now.
+    Raises Hindered if another process holds it by now.
     """
     if isinstance(engine, SqliteEngine):
         yield
@@ -75,7 +75,7 @@ def _loss_noticed(engine: Engine) -> Callable[[], None]:
         if connection is not None:
             engine.execute_sql("SELECT 1")  # If the connection is lost, this makes another one.
             if engine.connection() is not connection:
-                raise OperatorError("the connection to the database was lost; nothing was changed")
+                raise Hindered("the connection to the database was lost; nothing was changed")
 
     return require_held
 

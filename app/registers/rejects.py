@@ -6,6 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+from app.directories import make_directory
 from app.errors import OperatorError
 
 RECORD_CHARACTERS_MAX = 2_000
@@ -90,7 +91,7 @@ class RejectsFile:
         return f"; see {self.path}" if self.path else ""
 
     def _open(self, path: Path) -> Any:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_directory(path.parent)
         # SEC: rejected records are register data; only the operator may read them.
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         if path.is_file():

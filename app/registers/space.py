@@ -6,7 +6,7 @@ from typing import Any
 
 from app.catalogue import KINDS, register_file
 from app.database import Engine
-from app.errors import OperatorError
+from app.errors import Hindered
 from app.registers.children import CORES
 from app.registers.formats import Kind
 from app.registers.history import REPLACE
@@ -47,7 +47,7 @@ class Space:
     def require_for_rest(self, progress: Progress, runs: Runs) -> None:
         """Refuse a load that cannot succeed while it still reads a file whose size is known.
 
-        Raises OperatorError with the space that it needs at least, and the space that is free.
+        Raises Hindered with the space that it needs at least, and the space that is free.
         """
         if not progress.file or not progress.total:
             return
@@ -84,7 +84,7 @@ class Space:
         found = os.statvfs(self._directory)
         free_bytes = found.f_bavail * found.f_frsize
         if free_bytes < needed_bytes:
-            raise OperatorError(
+            raise Hindered(
                 f"the load needs about {size_text(needed_bytes)} of disk space in "
                 f"{self._directory.absolute()}, and {size_text(free_bytes)} are free: make room, "
                 "then load again"

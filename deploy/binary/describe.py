@@ -1,4 +1,4 @@
-"""Tell what dist/verifyd is made of: an SBOM (CycloneDX), and the licences of its parts (D65).
+"""Tell what dist/verifyd is made of: an SBOM (CycloneDX), and the licences of its parts (D64).
 
     .venv-binary/bin/python deploy/binary/describe.py
 

@@ -6,7 +6,7 @@ from app import clock
 from app.accounts.administration import create_key, list_keys, revoke_key, rotate_key
 from app.accounts.models import ApiKey
 from app.accounts.tokens import new_token, parse_token
-from tests.contract.answers import lasting_headers
+from tests.contract.answers import SAME_ID, lasting_headers
 
 DOMAINS = "/api/domains"
 KEYED = [
@@ -223,7 +223,7 @@ class Test401:
         revoke_key(world.engine, keys[1].key_id)
         texts = ["", "nonsense", new_token("abcdef").text, *(key.text for key in keys)]
         answers = [
-            stranger.get(DOMAINS, headers={**bearer(text), "X-Request-ID": "same"})
+            stranger.get(DOMAINS, **SAME_ID | {"headers": SAME_ID["headers"] | bearer(text)})
             for text in texts
         ]
         assert all(is_refused(answer) for answer in answers)

@@ -1,5 +1,6 @@
 """What holds on every path: methods, order of checks, request id, headers, log (D1, D5, D7)."""
 
+import ipaddress
 import json
 import re
 
@@ -9,7 +10,7 @@ import pytest
 from app.accounts.administration import set_plan
 from app.domains.models import Domain
 from app.main import create_app
-from tests.contract.answers import lasting_headers
+from tests.contract.answers import SAME_ID, lasting_headers
 
 KNOWN = {
     "/api/domains": "GET, HEAD, POST, OPTIONS",
@@ -60,6 +61,8 @@ UNKNOWN = [
 ]
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "TRACE", "CONNECT"]
 UNUSUAL = ["PROPFIND", "BREW", "get", "Post", "GET,POST", "X"]
+IDENTIFIER = "5f0c6a9e2b7d4c1f8a3e9d6b0c2f4a71"
+PROXIES = (ipaddress.ip_network("10.0.0.0/24"),)
 TOO_LARGE = b"x" * (1024 * 1024 + 1)
 
 unusual_methods = pytest.mark.filterwarnings("ignore:Unknown REQUEST_METHOD")
@@ -96,9 +99,8 @@ class TestMethods:
     )
     def test_head_works_wherever_get_does(self, alice, path):
         """HEAD has the status and the headers of GET, and no body (D1)."""
-        request_id = {"X-Request-ID": "same"}
-        get = alice.get(path, headers=request_id)
-        head = alice.request("HEAD", path, headers=request_id)
+        get = alice.get(path, **SAME_ID)
+        head = alice.request("HEAD", path, **SAME_ID)
         assert head.status == get.status
         assert lasting_headers(head) == lasting_headers(get)
 
@@ -199,18 +201,38 @@ class TestOrderOfChecks:
 
 
 class TestRequestId:
-    @pytest.mark.parametrize("given", ["a", "7f3b9c0d", "A-Z_0.9", "x" * 64])
-    def test_a_well_formed_request_id_is_kept(self, alice, given):
-        """The id that the proxy gave comes back, in the body of an error too (D7)."""
-        response = alice.get("/nothing", headers={"X-Request-ID": given})
+    @pytest.mark.parametrize("peer", ["", "10.0.0.1", "::ffff:10.0.0.1"])
+    @pytest.mark.parametrize("given", ["0123456789abcdef", IDENTIFIER, "a-" * 32])
+    def test_a_proxys_request_id_is_kept(self, world, given, peer):
+        """The id that a proxy gave comes back, in the body of an error too (D7)."""
+        alice = world.client(world.alice_key, trusted_proxies=PROXIES)
+        sent = {"headers": {"X-Request-ID": given}, "environ": {"REMOTE_ADDR": peer}}
+        response = alice.get("/nothing", **sent)
         assert response.headers["X-Request-ID"] == response.json["request_id"] == given
 
+    @pytest.mark.parametrize("peer", ["127.0.0.1", "::1", "192.0.2.1", "10.0.1.1"])
+    def test_nobody_elses_is_kept(self, world, peer):
+        """What a client sends would get into the log: it can be a plate or a secret (D7)."""
+        alice = world.client(world.alice_key, trusted_proxies=PROXIES)
+        sent = {"headers": {"X-Request-ID": IDENTIFIER}, "environ": {"REMOTE_ADDR": peer}}
+        made = alice.get("/nothing", **sent).headers["X-Request-ID"]
+        assert re.fullmatch(r"[0-9a-f]{32}", made)
+        assert made != IDENTIFIER
+
     @pytest.mark.parametrize(
-        "given", ["", " ", "x" * 65, "a b", "a,b", "a;b", "\u00fc", '"', "<x>", "a/b", "{}"]
+        "given",
+        [
+            *("", " ", "a" * 15, "a" * 65, f"{IDENTIFIER},{IDENTIFIER}", "AB12CDE", "BEEF-CAFE-1"),
+            *("g" * 32, "deadbeef deadbeef", "deadbeef.example.com", "\u00fc" * 16, "\u0661" * 16),
+        ],
     )
     def test_another_is_replaced(self, alice, given):
-        """What is not an id does not get into the answer or the log; one is made instead."""
-        response = alice.get("/nothing", headers={"X-Request-ID": given})
+        """What is not an id does not get into the answer or the log; one is made instead.
+
+        No registration is so long, no domain is without a dot, and no secret without other letters.
+        """
+        sent = {"headers": {"X-Request-ID": given}, "environ": {"REMOTE_ADDR": ""}}
+        response = alice.get("/nothing", **sent)
         made = response.headers["X-Request-ID"]
         assert re.fullmatch(r"[0-9a-f]{32}", made)
         assert response.json["request_id"] == made

@@ -3,7 +3,7 @@
 import pytest
 
 from app.domains.repository import Domains
-from tests.contract.answers import lasting_headers
+from tests.contract.answers import SAME_ID, lasting_headers
 
 IMPOSSIBLE = {
     "one label": "localhost",
@@ -98,9 +98,8 @@ class Test200:
 class Test404:
     def test_anothers_domain_answers_like_none(self, alice, created):
         """Another account's domain cannot be told from one that does not exist, byte by byte."""
-        request_id = {"X-Request-ID": "the-same"}
-        anothers = alice.get("/api/domains/bob.example", headers=request_id)
-        nobodys = alice.get("/api/domains/nil.example", headers=request_id)
+        anothers = alice.get("/api/domains/bob.example", **SAME_ID)
+        nobodys = alice.get("/api/domains/nil.example", **SAME_ID)
         assert (anothers.status_int, anothers.json["code"]) == (404, "domain_not_found")
         assert anothers.body == nobodys.body
         assert lasting_headers(anothers) == lasting_headers(nobodys)

@@ -186,8 +186,10 @@ class TestWritable:
         """Look-ups go on, so the service is ready."""
         world.load([CAR])
         client = world.client(world.alice_key)
-        world.app_engine.pragma("query_only", 1, permanent=True)
+        read_only = "PRAGMA query_only = 1"
+        world.app_engine.execute_sql(read_only)
         assert client.post("/api/domains", {"name": "example.com"}).status_int == 503
+        world.app_engine.execute_sql(read_only)  # The former connection was given up.
         response = client.get("/readyz")
         assert (response.status_int, response.json["status"]) == (200, "ready")
         assert response.json["warnings"] == [

@@ -55,6 +55,13 @@ def find_operation(method: str, path: str) -> dict[str, Any] | None:
     return None
 
 
+SAME_ID: dict[str, Any] = {
+    "headers": {"X-Request-ID": "5f0c6a9e2b7d4c1f8a3e9d6b0c2f4a71"},
+    "environ": {"REMOTE_ADDR": ""},
+}
+"""Options of a request that its proxy, on the Unix socket, has given this id."""
+
+
 def lasting_headers(response: TestResponse) -> dict[str, str]:
     """Return the headers, but for the two that change from one request to the next (D9)."""
     changing = {"x-ratelimit-remaining", "x-ratelimit-reset"}

@@ -95,7 +95,7 @@ def test_nothing_names_another_host(client: webtest.TestApp, path: str) -> None:
 
 
 def test_swagger_ui_is_as_upstream_made_it() -> None:
-    """The files are those that the manifest pins by SHA-256, and there are no others (D64)."""
+    """The files are those that the manifest pins by SHA-256, and there are no others (D63)."""
     found = {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest()
         for path in SWAGGER_UI.iterdir()

@@ -22,6 +22,7 @@ TOLD_IN_WORDS = {
     "workers": "cores + 1",
     "state_dir": "`state/` beside the SQLite database",
     "trusted_proxies": "none",
+    "socket_group": "none",
     "stale_after": "none",
 }
 # Written in two parts, so that this file does not name them itself.

@@ -83,6 +83,10 @@ class Machine:
         assert ended.returncode == 0, f"{command}\n{ended.stdout}{ended.stderr}"
         return ended.stdout
 
+    def beside(self, *words: str) -> list[str]:
+        """Return the words that run a program of this machine in the network of that one."""
+        return ["nsenter", "--target", str(self._init), "--net", "--", *words]
+
     def path(self, name: str) -> Path:
         """Return where a file of the machine is, seen from outside."""
         return Path(f"/proc/{self._init}/root/{name.lstrip('/')}")

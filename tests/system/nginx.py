@@ -16,9 +16,10 @@ _CONFIGURATION = """
 daemon off;
 {user}
 worker_processes 2;
+worker_rlimit_nofile 8192;
 pid {directory}/nginx.pid;
 error_log {directory}/nginx.error;
-events {{ worker_connections 512; }}
+events {{ worker_connections 4096; }}
 http {{
     access_log off;
     client_body_temp_path {directory}/body;

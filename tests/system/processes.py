@@ -33,10 +33,18 @@ _DEADLINE_SECONDS = 30
 _ANSWER_SECONDS = 70
 _PAUSE_SECONDS = 0.01
 _NUMBERS = count(1)
-# On loopback, before a throw-away certificate, there is nobody to tell apart.
-TLS = ssl.create_default_context()
-TLS.check_hostname = False
-TLS.verify_mode = ssl.CERT_NONE
+
+
+def _speaking(protocol: str) -> ssl.SSLContext:
+    # On loopback, before a throw-away certificate, there is nobody to tell apart.
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.set_alpn_protocols([protocol])
+    return context
+
+
+_TLS = {protocol: _speaking(protocol) for protocol in ("http/1.1", "h2")}
 
 _T = TypeVar("_T")
 
@@ -102,11 +110,16 @@ class Answer(NamedTuple):
         return self.headers.get_content_type()
 
 
-def connected(bind: str) -> socket.socket:
-    """Return a connection to `ADDRESS:PORT`, `tls:ADDRESS:PORT` or `unix:/PATH`."""
+def connected(bind: str, *, source: str = "", protocol: str = "http/1.1") -> socket.socket:
+    """Return a connection to `ADDRESS:PORT`, `tls:ADDRESS:PORT` or `unix:/PATH`.
+
+    Args:
+        source: the address it comes from; the system chooses it unless one is given.
+        protocol: what is agreed on over TLS, `http/1.1` or `h2`.
+    """
     if bind.startswith("tls:"):
-        plain = connected(bind.removeprefix("tls:"))
-        return TLS.wrap_socket(plain, server_hostname="localhost")
+        plain = connected(bind.removeprefix("tls:"), source=source)
+        return _TLS[protocol].wrap_socket(plain, server_hostname="localhost")
     if bind.startswith("unix:"):
         connection = socket.socket(socket.AF_UNIX)
         connection.settimeout(_ANSWER_SECONDS)
@@ -117,7 +130,9 @@ def connected(bind: str) -> socket.socket:
             raise
         return connection
     host, _, port = bind.rpartition(":")
-    return socket.create_connection((host, int(port)), timeout=_ANSWER_SECONDS)
+    # NOTE: a socket that is bound before it connects can meet itself where nobody listens yet.
+    bound = (source, 0) if source else None
+    return socket.create_connection((host, int(port)), _ANSWER_SECONDS, source_address=bound)
 
 
 def send(
@@ -254,6 +269,14 @@ def descendants(pid: int) -> Iterator[int]:
     for child in _children(pid):
         yield child
         yield from descendants(child)
+
+
+def lives(pid: int) -> bool:
+    """Tell whether a process runs: whoever was only not waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def _children(pid: int) -> list[int]:

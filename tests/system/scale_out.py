@@ -19,13 +19,14 @@ FOLDER = ROOT / "deploy" / "scale-out"
 def command_before(hosts: Sequence[str], bind: str, directory: Path) -> list[str]:
     """Return the command that runs nginx with the shipped configuration before these hosts.
 
-    Nothing in it is changed but addresses and the places of files.
+    Nothing in it is changed but addresses, the places of files, and the form of `http2`, of which
+    the nginx of the tests would warn.
     """
     make_certificate(directory)
     text = (FOLDER / "nginx.conf").read_text()
     for shipped, here in {
-        "listen 443 ssl;": f"listen {bind} ssl;",
-        "    listen [::]:443 ssl;\n": "",
+        "listen 443 ssl http2 ": f"http2 on; listen {bind} ssl ",
+        "    listen [::]:443 ssl http2 sndbuf=32k;\n": "",
         "/etc/ssl/verifyd/": f"{directory}/",
         "/var/log/nginx/": f"{directory}/",
         "10.0.0.11:8000": hosts[0],

@@ -10,16 +10,17 @@ from tests.system.processes import ROOT, free_port
 SITE = ROOT / "deploy" / "nginx" / "verifyd.conf"
 
 
-def command_with_site(upstream: str, bind: str, directory: Path) -> list[str]:
+def command_with_site(upstream: str, bind: str, directory: Path, *, before: str = "") -> list[str]:
     """Return the command that runs nginx with the shipped site before `ADDRESS` or `unix:/PATH`.
 
-    Nothing in it is changed but addresses and the places of files.
+    Nothing in it is changed but addresses, the places of files, and the form of `http2`, of which
+    the nginx of the tests would warn.
     """
     make_certificate(directory)
     text = SITE.read_text()
     for shipped, here in {
-        "listen 443 ssl default_server;": f"listen {bind} ssl default_server;",
-        "    listen [::]:443 ssl default_server;\n": "",
+        "listen 443 ssl http2 default_server ": f"http2 on; listen {bind} ssl default_server ",
+        "    listen [::]:443 ssl http2 default_server sndbuf=32k;\n": "",
         "/etc/verifyd/tls/privkey.pem": f"{directory}/key.pem",
         "/etc/verifyd/tls/": f"{directory}/",
         "/var/log/nginx/": f"{directory}/",
@@ -27,12 +28,16 @@ def command_with_site(upstream: str, bind: str, directory: Path) -> list[str]:
     }.items():
         assert shipped in text
         text = text.replace(shipped, here)
-    return configured(directory, text)
+    return configured(directory, before + text)
 
 
 @contextmanager
-def behind_site(upstream: str, directory: Path) -> Iterator[str]:
-    """Run nginx with the shipped site; gives the address at which it speaks TLS."""
+def behind_site(upstream: str, directory: Path, *, before: str = "") -> Iterator[str]:
+    """Run nginx with the shipped site; gives the address at which it speaks TLS.
+
+    Args:
+        before: directives of `http {}` that a test adds.
+    """
     bind = f"127.0.0.1:{free_port()}"
-    with running(command_with_site(upstream, bind, directory), bind):
+    with running(command_with_site(upstream, bind, directory, before=before), bind):
         yield f"tls:{bind}"

@@ -5,13 +5,14 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.system.binary import TOOLS, built, copy_tree
-from tests.system.processes import ROOT, Answer, Service, send
+from tests.system.processes import ROOT, Answer, Service, descendants, lives, send, until
 from tests.system.site import behind_site
 from tests.unit.test_binary_parts import validator
 from tests.unit.test_project import POSTGRES, RUN, needed_by
@@ -147,6 +148,25 @@ def test_it_is_built_twice_alike(binary, tmp_path):
     subprocess.run([again / "deploy/binary/build.sh", TOOLS], capture_output=True, check=True)
     for path in (again / "dist").iterdir():
         assert path.read_bytes() == (binary.parent / path.name).read_bytes(), path.name
+
+
+@pytest.mark.parametrize("killed", ["the process that was started", "the one it unpacked"])
+def test_it_ends_as_a_whole(binary, tmp_path, socket_directory, killed):
+    """Whichever of its processes is killed, all end within a second; the next server starts."""
+    socket = socket_directory / "socket"
+    installed = Installed(binary, tmp_path, socket)
+    installed.do("migrate")
+    # What is unpacked stays where it is when the process is killed that would remove it.
+    words = [*installed.words("serve")[:2], f"TMPDIR={tmp_path}", *installed.words("serve")[2:]]
+    with Service(tmp_path, f"unix:{socket}", words, workers=2) as service:
+        service.wait_ready()
+        everyone = [service.process.pid, *descendants(service.process.pid)]
+        assert len(everyone) == 4
+        os.kill(everyone[0 if killed.startswith("the process") else 1], signal.SIGKILL)
+        service.process.wait()
+        until(lambda: not any(map(lives, everyone)), "all of it to end", seconds=1)
+    with Service(tmp_path, f"unix:{socket}", words, workers=2) as service:
+        assert service.wait_ready().stop() == 0
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the root directory")

@@ -77,7 +77,7 @@ def test_scripts_hold_what_the_linter_asks():
     """Shellcheck has nothing to say of any of them."""
     shellcheck = Path(sys.executable).parent / "shellcheck"
     scripts = [*DEPLOY.rglob("*.sh"), *(ROOT / "tests").rglob("*.sh")]
-    assert len(scripts) == 5
+    assert len(scripts) == 4
     ended = subprocess.run([shellcheck, *scripts], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (0, "")
 
@@ -143,7 +143,7 @@ def test_an_empty_tree_is_laid_out(tree):
     assert (tree.root / "etc/verifyd").stat().st_mode & 0o007 == 0
     for unit in UNITS:
         assert files[f"etc/systemd/system/{unit.name}"][0].endswith(unit.name.encode())
-    for path in ("verifyd", "verifyd.sh", "install.sh", "import-drop.sh"):
+    for path in ("verifyd", "verifyd.sh", "install.sh"):
         assert (release / path).stat().st_mode & 0o111 == 0o111
 
 
@@ -293,56 +293,3 @@ def test_words_it_does_not_know_are_a_usage_error(tree, words):
     ended = tree.run(*words)
     assert (ended.returncode, tree.files()) == (2, {})
     assert "usage: install.sh" in ended.stderr
-
-
-class TestDrop:
-    """`import-drop.sh` with a real program and a real database."""
-
-    @pytest.fixture
-    def drop(self, tree, world, monkeypatch) -> Path:
-        program = tree.deploy / "verifyd"
-        program.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m app "$@"\n')
-        program.chmod(0o755)
-        monkeypatch.setenv("VERIFYD_DATABASE_URL", world.config.database_url)
-        directory = world.directory / "drop"
-        directory.mkdir()
-        return directory
-
-    def put(self, path: Path, text: str, *, age_minutes: int = 5) -> Path:
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
-        subprocess.run(["touch", "-d", f"-{age_minutes} min", path], check=True)
-        return path
-
-    def load(self, tree: Tree, drop: Path) -> int:
-        command = [tree.deploy / "import-drop.sh", drop, drop.parent / "options"]
-        return subprocess.run(command, capture_output=True, check=False).returncode
-
-    def test_what_is_whole_is_loaded_and_removed(self, tree, drop, world):
-        """A file by itself; the files of a directory as one load of the register of its name."""
-        (drop.parent / "options").mkdir()
-        (drop.parent / "options" / "fleet").write_text("--kind vehicles --max-rejects 5\n")
-        self.put(drop / "a car.csv", "registration,make\nAB12CDE,FORD\n")
-        self.put(drop / "fleet" / "1.csv", "registration,make\nAB12CDE,FORD\n")
-        self.put(drop / "fleet" / "2.csv", "registration,make\nAB13CDE,FORD\n")
-        fresh = self.put(drop / "fresh.csv", "registration,ma", age_minutes=0)
-        part = self.put(drop / "x.csv.part", "registration,ma")
-        assert self.load(tree, drop) == 0
-        assert {path for path in drop.rglob("*") if path.is_file()} == {fresh, part}
-        query = "SELECT name, vehicles FROM register ORDER BY name"
-        assert world.engine.execute_sql(query).fetchall() == [("fleet", 2), ("native", 1)]
-
-    def test_what_fails_is_put_aside(self, tree, drop, world):
-        """It is not tried every night, and keeps nothing else from being loaded."""
-        bad = self.put(drop / "a.csv", "nonsense\n")
-        self.put(drop / "b.csv", "registration,make\nAB12CDE,FORD\n")
-        assert self.load(tree, drop) == 1
-        assert [path.name for path in drop.iterdir()] == ["failed"]
-        assert (drop / "failed" / bad.name).read_text() == "nonsense\n"
-
-    def test_files_are_not_to_blame_for_the_settings(self, tree, drop, world, monkeypatch):
-        """If the program cannot run at all, everything is left as it is."""
-        monkeypatch.setenv("VERIFYD_WORKERS", "many")
-        file = self.put(drop / "a.csv", "registration,make\nAB12CDE,FORD\n")
-        assert self.load(tree, drop) == 1
-        assert file.exists()

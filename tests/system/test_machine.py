@@ -1,8 +1,10 @@
 """A small Debian with systemd, without Python: installing, operating and upgrading as told."""
 
+import json
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,8 +16,9 @@ from tests.system.conftest import NEXT_MIGRATION
 from tests.system.creators import Creators
 from tests.system.machine import Machine
 from tests.system.nginx import make_certificate
-from tests.system.processes import ROOT
+from tests.system.processes import ROOT, until
 from tests.system.site import behind_site
+from tests.system.slow_clients import CLIENTS
 
 pytestmark = pytest.mark.system_long
 
@@ -113,6 +116,62 @@ def test_what_runs_every_night_runs(installed):
     assert '"status":"ready"' in installed.do(f"{ASKED} http://localhost/readyz")
 
 
+def test_names_in_the_drop_are_only_names(installed):
+    """A directory cannot bring options of its own, and nothing goes that was not loaded (D60)."""
+    drop = "/var/lib/verifyd/drop"
+    odd = ["fleet --mode replace --allow-shrink", "rdw --dry-run"]
+    installed.path("/root/cars.csv").write_text("registration\nAB12CDE\nAB13CDE\n")
+    installed.do("verifyd import - --register fleet <cars.csv")
+    installed.path("/root/car.csv").write_text("registration\nAB14CDE\n")
+    installed.do("echo '--max-rejects 5  # of the nightly file' >/etc/verifyd/imports/native")
+    for name in (*odd, "native"):
+        installed.do(f"install -d -o verifyd '{drop}/{name}'; cp car.csv '{drop}/{name}/a.csv'")
+    installed.do(f"ln -s /etc/passwd {drop}/link.csv; touch -d '-5 min' {drop}/*/a.csv")
+    assert installed.run("systemctl start verifyd-import").returncode == 1
+    left = installed.do(f"cd {drop}; find * -type f -o -type l")
+    assert sorted(left.splitlines()) == [f"{odd[0]}/a.csv", "link.csv", f"{odd[1]}/a.csv"]
+    loads = json.loads(installed.do("verifyd imports list --json"))
+    assert [(each["register"], each["loaded"]) for each in loads] == [("native", 1), ("fleet", 2)]
+    told = installed.do("journalctl -u verifyd-import")
+    assert told.count("its name is not a register name") == len(odd)
+
+
+def test_a_socket_of_the_services_own_is_not_for_everybody(installed):
+    """Its user and the group that is named can connect; `check` tells who may be named."""
+    installed.do("install -d -o verifyd /run/open")
+    serve = "VERIFYD_BIND=unix:/run/open/socket VERIFYD_SOCKET_GROUP=www-data verifyd"
+    refused = installed.run(f"{serve} check")
+    assert (refused.returncode, "is no member of group" in refused.stderr) == (1, True)
+    missing = installed.run("VERIFYD_SOCKET_GROUP=nobodys verifyd check")
+    assert "VERIFYD_SOCKET_GROUP: must be a group of this host" in missing.stderr
+    installed.do("usermod -aG www-data verifyd")
+    installed.do(f"{serve} check; ({serve} serve >/dev/null 2>&1 & echo $! >pid)")
+    installed.do("verifyd check --ready unix:/run/open/socket")
+    assert installed.do("stat -c '%a %U %G' /run/open/socket") == "660 verifyd www-data\n"
+    statuses = {}
+    for user in ("verifyd", "www-data", "daemon"):
+        ask = f"setpriv --reuid={user} --regid={user} --clear-groups curl -sS"
+        asked = installed.run(f"{ask} --unix-socket /run/open/socket http://localhost/metrics")
+        statuses[user] = asked.returncode
+    assert statuses == {"verifyd": 0, "www-data": 0, "daemon": 7}  # 7: not connected.
+    installed.do("kill $(cat pid)")
+
+
+def test_a_request_id_is_a_proxys_only(installed):
+    """On the socket it is taken if it looks like one; at an address it is not (D7)."""
+    given = "5f0c6a9e2b7d4c1f8a3e9d6b0c2f4a71"
+    answered = f"{ASKED} -D - -o /dev/null http://localhost/healthz -H X-Request-ID:"
+    assert f"x-request-id: {given}" in installed.do(f"{answered}{given}")
+    assert "AB12CDE" not in installed.do(f"{answered}AB12CDE")
+    installed.do("(VERIFYD_BIND=127.0.0.1:8001 verifyd serve >log 2>&1 & echo $! >pid)")
+    installed.do("verifyd check --ready 127.0.0.1:8001")
+    address = "curl -sS -D - -o /dev/null http://127.0.0.1:8001/nothing -H X-Request-ID:"
+    assert given not in installed.do(f"{address}{given}")
+    assert "AB12CDE" not in installed.do(f"{address}AB12CDE")
+    installed.do("kill $(cat pid)")
+    assert "AB12CDE" not in installed.do("cat log; journalctl --no-pager")
+
+
 def test_wrong_settings_are_told_and_heal(installed):
     """The service waits until they are right, and nobody is refused meanwhile."""
     settings = installed.path("/etc/verifyd/verifyd.env")
@@ -148,6 +207,68 @@ def test_the_database_url_is_a_credential(installed):
     assert installed.do("ls -l /proc/[0-9]*/fd | grep hidden.db || true") != ""
     seen = installed.do("cat /proc/[0-9]*/cmdline; systemctl show verifyd; journalctl")
     assert "hidden.db" not in seen
+
+
+@pytest.fixture
+def behind_nginx(installed) -> Machine:
+    """A machine on which nginx stands before the service, with the shipped site."""
+    installed.do("install -m 600 fullchain.pem privkey.pem /etc/verifyd/tls/")
+    installed.do("rm -f /etc/nginx/sites-enabled/default")
+    installed.do("ln -sf ../sites-available/verifyd.conf /etc/nginx/sites-enabled/")
+    assert "[warn]" not in installed.run("nginx -t").stderr
+    installed.do("systemctl reload nginx")
+    installed.do("until curl -sSk https://localhost/healthz; do sleep 0.1; done")
+    return installed
+
+
+def test_what_nginx_answers_by_itself(behind_nginx):
+    """Debian's nginx speaks HTTP/2, and its own answers are those of the service."""
+    asked = "curl -sSk -i"
+    for options, path, status, found in (
+        ("", "/problem", 404, '"code":"not_found"'),
+        ("", "/metrics", 200, "verifyd_"),
+        ("-X TRACE", "/api/domains", 405, "allow: GET, HEAD, POST, OPTIONS"),
+        ("-X AQUAVIT", "/healthz", 405, '"code":"method_not_allowed"'),
+        ("", "/$(printf %08180d 0)", 414, '"code":"uri_too_long"'),
+        ("--http1.1", "/$(printf %09000d 0)", 414, '"code":"uri_too_long"'),
+    ):
+        answer = behind_nginx.do(f"{asked} {options} https://localhost{path}")
+        version = "1.1" if "1.1" in options else "2"
+        assert answer.startswith(f"HTTP/{version} {status}")
+        assert found in answer
+        lower = answer.lower()
+        assert lower.count("strict-transport-security: max-age=31536000") == 1
+        assert lower.count("x-content-type-options: nosniff") == 1
+    methods = re.findall('"method":"(.*?)"', behind_nginx.do("cat /var/log/nginx/verifyd.log"))
+    assert {"GET", "TRACE", "(other)"} == set(methods)
+
+
+def test_slow_clients_cost_nginx_little_memory(behind_nginx):
+    """A thousand of them hold less than 100 MB; their bodies are in files without a name."""
+    machine = behind_nginx
+
+    def memory_kilobytes() -> int:
+        masters_and_workers = "grep -lx nginx /proc/[0-9]*/comm | sed s/comm/smaps_rollup/"
+        told = machine.run(f"cat $({masters_and_workers})").stdout
+        return sum(map(int, re.findall(r"(?m)^Pss: +(\d+)", told)))
+
+    def all_are_held() -> bool:
+        opened = machine.run("ls -l /proc/[0-9]*/fd").stdout
+        return len(re.findall(r"/var/lib/nginx/body/\d+ \(deleted\)", opened)) == CLIENTS
+
+    (block,) = re.findall(r"## What nginx does with slow.*?```sh\n(.*?)```", PAGE, re.DOTALL)
+    machine.do(f"set -e\n{block}")
+    machine.do("until curl -sSkf https://localhost/healthz; do sleep 0.1; done")
+    before = memory_kilobytes()
+    words = [sys.executable, "-m", "tests.system.slow_clients", "tls:127.0.0.1:443"]
+    with subprocess.Popen(machine.beside(*words), cwd=ROOT, stdin=subprocess.PIPE) as holding:
+        try:
+            until(all_are_held, "nginx to hold all bodies")
+            assert memory_kilobytes() - before < 100_000
+            assert machine.do("find /var/lib/nginx -type f") == ""
+            machine.do("curl -sSkf https://localhost/healthz")
+        finally:
+            holding.kill()
 
 
 @pytest.fixture(scope="module")

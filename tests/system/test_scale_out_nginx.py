@@ -110,6 +110,43 @@ class TestItsOwnAnswers:
         assert problem.keys() == {"type", "title", "status", "detail", "code", "request_id"}
         assert answer.headers["Cache-Control"] == "no-store"
         assert ("Retry-After" in answer.headers) == (status in (502, 503, 504))
+        assert ("Allow" in answer.headers) == (status == 405)
+        self.require_browsers_told(answer)
+
+    def require_browsers_told(self, answer) -> None:
+        assert answer.headers.get_all("Strict-Transport-Security") == ["max-age=31536000"]
+        assert answer.headers.get_all("X-Content-Type-Options") == ["nosniff"]
+
+    @pytest.mark.parametrize("path", ["/api/domains", "/docs", "/openapi.json"])
+    def test_browsers_are_told_of_tls_and_types(self, installation, path):
+        """The application's answers say, too, that TLS stays and that their type is right."""
+        self.require_browsers_told(send(installation.bind, "GET", path))
+
+    def test_its_own_path_is_none_of_ours(self, installation):
+        """The place where nginx keeps its problem body does not exist for clients."""
+        self.require_problem(send(installation.bind, "GET", "/problem"), 404, "not_found")
+
+    @pytest.mark.parametrize(
+        "path", ["/api/domains", "/v1/vehicle/bulk-insurance", "/v1/compliance/AB12CDE"]
+    )
+    def test_trace_is_told_what_is_allowed(self, installation, keys, path):
+        """Nginx's 405 has the `Allow` that the application would send."""
+        key = {"X-API-Key": keys[ACCOUNTS[0]].text}
+        expected = send(installation.bind, "PUT", path, headers=key).headers["Allow"]
+        assert send(installation.bind, "TRACE", path).headers["Allow"] == expected
+
+    @pytest.mark.parametrize("length", [8_177, 8_178, 9_000])
+    def test_a_path_that_is_too_long_gets_one_answer(self, installation, length):
+        """Nginx and the application have the same limit, and say the same beyond."""
+        path = "/" + "a" * (length - 1)
+        told = []
+        for bind in (installation.bind, installation.hosts[0].bind):
+            answer = send(bind, "GET", path)
+            problem = answer.json()
+            assert problem.pop("request_id") == answer.headers["X-Request-ID"]
+            told.append((answer.status, problem))
+        assert told[0] == told[1]
+        assert told[0][0] == (401 if length == 8_177 else 414)
 
     def test_the_application_refuses_a_body_of_more_than_1_mib(self, installation, keys):
         """Its 413 comes through with the headers of the limit."""
@@ -142,7 +179,7 @@ class TestItsOwnAnswers:
             pytest.param(
                 f"GET /{'y' * 9_000} HTTP/1.1\r\nHost: x\r\n\r\n",
                 414,
-                "invalid_request",
+                "uri_too_long",
                 id="long path",
             ),
             pytest.param(
@@ -195,14 +232,14 @@ class TestLogs:
                 (installation.bind, installation.directory),
                 (without_hosts, tmp_path),
             ):
-                for method in ("GET", "TRACE"):
+                for method, name in (("GET", "GET"), ("TRACE", "TRACE"), ("SECRET", "(other)")):
                     answer = send(bind, method, self.PATH, headers=headers)
                     told = self.logged(directory, answer)
-                    assert (told["method"], told["status"]) == (method, answer.status)
+                    assert (told["method"], told["status"]) == (name, answer.status)
                 logs = [directory / "nginx.error", *directory.glob("*.log")]
                 texts = [log.read_text() for log in logs]
                 assert len(texts) == 3
-                assert not any(word in text for text in texts for word in (key, "SECRET1"))
+                assert not any(word in text for text in texts for word in (key, "SECRET"))
 
     def test_they_name_the_host(self, installation, keys):
         """Each line tells which host answered, under the request id that the client has."""

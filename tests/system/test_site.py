@@ -3,22 +3,21 @@
 import json
 import re
 import signal
-import socket
 import subprocess
 import sys
-import time
 from collections import Counter
-from contextlib import ExitStack, suppress
 from http import HTTPStatus
 from pathlib import Path
 
 import pytest
 
-from tests.system.processes import TLS, connected, free_port, read_answer, send, until
+from tests.system.http2 import Http2
+from tests.system.processes import connected, free_port, read_answer, send, until
+from tests.system.scale_out import FOLDER
 from tests.system.site import SITE, behind_site, command_with_site
 
 TOOLS = Path(sys.executable).parent
-CONNECTIONS_MAX = 64
+HSTS = "max-age=31536000"
 # As RFC 9110 names them; Python took these names over with 3.13.
 TITLES = {413: "Content Too Large", 414: "URI Too Long"}
 
@@ -52,6 +51,13 @@ def require_problem(answer, status: int, code: str) -> None:
     assert told["title"] == TITLES.get(status, HTTPStatus(status).phrase)
     assert told["request_id"] == answer.headers["X-Request-ID"]
     assert answer.headers["Cache-Control"] == "no-store"
+    require_browsers_told(answer)
+
+
+def require_browsers_told(answer) -> None:
+    """Fail unless an answer has, once, the headers that nginx adds to all."""
+    assert answer.headers.get_all("Strict-Transport-Security") == [HSTS]
+    assert answer.headers.get_all("X-Content-Type-Options") == ["nosniff"]
 
 
 def test_nginx_takes_it(tmp_path):
@@ -62,29 +68,42 @@ def test_nginx_takes_it(tmp_path):
     assert "[warn]" not in ended.stderr
 
 
-def test_a_linter_takes_it():
+@pytest.mark.parametrize("file", [SITE, FOLDER / "nginx.conf"], ids=["one host", "several"])
+def test_a_linter_takes_it(file):
     """Gixy knows of no weakness in it."""
     ended = subprocess.run(
-        [TOOLS / "gixy", "--format", "json", SITE], capture_output=True, text=True, check=False
+        [TOOLS / "gixy", "--format", "json", file], capture_output=True, text=True, check=False
     )
     assert json.loads(ended.stdout) == [], ended.stdout
 
 
 def test_the_service_answers_through_it(site, served):
-    """Its answers come with their headers, and TLS is told to stay."""
+    """Its answers come with their headers."""
     key = {"Authorization": f"Bearer {served.key}"}
     answer = send(site, "GET", "/api/domains", headers=key | {"X-Request-ID": "mine"})
     assert answer.json() == {"domains": []}
     assert answer.headers["X-RateLimit-Limit"] == "600"
     assert re.fullmatch("[0-9a-f]{32}", answer.headers["X-Request-ID"])
-    assert answer.headers["Strict-Transport-Security"] == "max-age=31536000"
 
 
-def test_large_answers_are_compressed(site):
-    """The OpenAPI document comes in a quarter of its length."""
-    answer = send(site, "GET", "/openapi.json", headers={"Accept-Encoding": "gzip"})
+@pytest.mark.parametrize("path", ["/api/domains", "/docs", "/openapi.json", "/metrics", "/nothing"])
+def test_browsers_are_told_of_tls_and_types(site, path):
+    """Every answer says that TLS stays and that its type is right, whoever made it."""
+    require_browsers_told(send(site, "GET", path))
+
+
+def test_long_answers_to_a_key_are_compressed(site, served):
+    """A bulk answer has a tenth of its length; nobody gets nginx to compress without a key."""
+    plates = json.dumps({"registrations": ["AB12CDE"] * 1_000})
+    accepted = {"Accept-Encoding": "gzip"}
+    key = {"X-API-Key": served.key, "Content-Type": "application/json"}
+    bulk = "/v1/vehicle/bulk-insurance"
+    plain = send(site, "POST", bulk, body=plates, headers=key)
+    answer = send(site, "POST", bulk, body=plates, headers=key | accepted)
     assert answer.headers["Content-Encoding"] == "gzip"
-    assert len(answer.body) < 30_000
+    assert len(answer.body) < len(plain.body) / 10
+    for path in ("/openapi.json", "/docs/swagger-ui-bundle.js"):
+        assert "Content-Encoding" not in send(site, "GET", path, headers=accepted).headers
 
 
 def test_up_to_2_mib_the_refusal_is_the_services_own(site, served):
@@ -124,8 +143,63 @@ def test_what_nginx_refuses_is_told_in_json(alone, status, request_line):
     with connected(alone) as connection:
         connection.sendall(request_line + b"\r\nHost: x\r\n\r\n")
         answer = read_answer(connection)
-    code = "method_not_allowed" if status == 405 else "invalid_request"
+    code = {405: "method_not_allowed", 414: "uri_too_long"}.get(status, "invalid_request")
     require_problem(answer, status, code)
+
+
+def test_its_own_path_is_none_of_ours(alone):
+    """The place where nginx keeps its problem body does not exist for clients."""
+    require_problem(send(alone, "GET", "/problem"), 404, "not_found")
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/domains", "/v1/vehicle/bulk-insurance", "/v1/compliance/AB12CDE"]
+)
+def test_trace_is_told_what_is_allowed(site, served, path):
+    """Nginx's 405 has the `Allow` that the service would send, over HTTP/1.1 and HTTP/2."""
+    expected = send(served.bind, "PUT", path, headers={"X-API-Key": served.key}).headers["Allow"]
+    answer = send(site, "TRACE", path)
+    require_problem(answer, 405, "method_not_allowed")
+    assert answer.headers["Allow"] == expected
+    with Http2(site) as client:
+        headers, _ = client.answer(client.request("TRACE", path))
+    assert (headers[":status"], headers["allow"]) == ("405", expected)
+
+
+def test_connect_is_told_what_is_allowed(alone):
+    """Nginx's 405 to a method that has no path has an `Allow`, too."""
+    answer = send(alone, "CONNECT", "example.com:443")
+    require_problem(answer, 405, "method_not_allowed")
+    assert answer.headers["Allow"] == "GET, HEAD, OPTIONS"
+
+
+# The longest request line that both take has 8,190 bytes.
+AROUND_THE_LIMIT = [4_000, 4_095, 8_000, 8_176, 8_177, 8_178, 8_190, 9_000, 16_000]
+
+
+@pytest.mark.parametrize("length", AROUND_THE_LIMIT)
+def test_a_path_that_is_too_long_gets_one_answer(site, served, length):
+    """Nginx and the service have the same limit, and say the same beyond."""
+    path = "/" + "a" * (length - 1)
+    answers = [send(bind, "GET", path) for bind in (site, served.bind)]
+    told = []
+    for answer in answers:
+        problem = answer.json()
+        assert problem.pop("request_id") == answer.headers["X-Request-ID"]
+        told.append((answer.status, answer.media_type, problem))
+    assert told[0] == told[1]
+    is_too_long = len(f"GET {path} HTTP/1.1") > 8_190
+    assert told[0][0] == (414 if is_too_long else 401)
+
+
+def test_over_http_2_too_long_a_path_gets_the_same_answer(site):
+    """What nginx passes on is refused by the service in the same words."""
+    with Http2(site) as client:
+        headers, body = client.answer(client.request("GET", "/" + "a" * 8_180))
+    assert headers[":status"] == "414"
+    over_http_1 = send(site, "GET", "/" + "a" * 8_190).json()
+    expected = over_http_1 | {"request_id": headers["x-request-id"]}
+    assert json.loads(body) == expected
 
 
 def test_plain_http_is_told_in_json(alone):
@@ -152,55 +226,22 @@ def test_a_client_cannot_choose_its_address(site):
 
 def test_metrics_are_for_this_host_only(alone):
     """Whoever comes from another address than 127.0.0.1 is refused, with or without a key."""
-    host, _, port = alone.removeprefix("tls:").rpartition(":")
-    other = socket.create_connection((host, int(port)), source_address=("127.0.0.2", 0))
-    with TLS.wrap_socket(other, server_hostname="localhost") as connection:
+    with connected(alone, source="127.0.0.2") as connection:
         connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
         require_problem(read_answer(connection), 403, "forbidden")
 
 
-def test_no_body_is_written_to_a_file(site, served, world):
-    """Where nginx would put files there is nothing: the longest bulk goes through memory."""
-    for folder in ("body", "proxy"):
-        (world.directory / folder).rmdir()
-    plates = {"registrations": ["AB12CDE"] * 1_000, "padding": "x" * 1_000_000}
-    key = {"X-API-Key": served.key, "Content-Type": "application/json"}
-    answer = send(site, "POST", "/v1/vehicle/bulk-insurance", body=json.dumps(plates), headers=key)
-    assert answer.json()["processed"] == 1_000
-
-
-def test_an_address_has_so_many_connections(alone):
-    """What goes beyond is told to come again, before anything of it is read."""
-    answer = until(lambda: beyond_connections(alone), "nginx to refuse a connection")
-    require_problem(answer, 429, "too_many_connections")
-    assert answer.headers["Retry-After"] == "1"
-
-
-def beyond_connections(bind):
-    """The answer to one request more than an address may have, if it is 429.
-
-    On a busy machine the first of them may have been too slow by then.
-    """
-    begun = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"
-    with ExitStack() as open_ones:
-        for _ in range(CONNECTIONS_MAX):
-            open_ones.enter_context(connected(bind)).sendall(begun)
-        answer = send(bind, "GET", "/")
-    return answer if answer.status == 429 else None
-
-
-@pytest.mark.system_long
-@pytest.mark.parametrize(
-    "begun", [b"GET / HT", b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{"]
-)
-def test_a_slow_client_is_let_go(alone, begun):
-    """Ten seconds without a byte, in the head or in the body, are the end."""
-    with connected(alone) as connection:
-        connection.sendall(begun)
-        started = time.monotonic()
-        with suppress(ConnectionResetError):
-            assert connection.recv(1) == b""
-    assert 8 < time.monotonic() - started < 20
+def test_its_log_knows_the_methods_of_http_only(site, served, world):
+    """Whatever else a client sends as a method is logged as one word: it could be a plate."""
+    send(site, "AQUAVIT", "/healthz")
+    send(site, "OPTIONS", "/healthz", headers={"X-API-Key": served.key})
+    with Http2(site) as client:
+        client.answer(client.request("AQUAVIT", "/healthz"))
+        client.answer(client.request("DELETE", "/healthz"))
+    log = world.directory / "verifyd.log"
+    until(lambda: log.read_text().count("\n") == 4, "nginx to log every request")
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [line["method"] for line in lines] == ["(other)", "OPTIONS", "(other)", "DELETE"]
 
 
 def test_logs_hold_no_registration_and_no_key(site, served, world):

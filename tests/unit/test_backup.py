@@ -4,6 +4,7 @@ import fcntl
 import hashlib
 import json
 import os
+import subprocess
 from contextlib import closing
 from pathlib import Path
 
@@ -87,6 +88,105 @@ def test_keep_leaves_other_databases_alone(stocked, monkeypatch):
     stocked.run("migrate")
     second = taken(stocked, "--keep", "1")
     assert names(stocked.directory / "backups") == [first.name, second.name]
+
+
+def _damage_text(backup: Path) -> None:
+    (backup / "manifest.json").write_text('{"engine": "sqlite"')
+
+
+def _damage_content(backup: Path) -> None:
+    (backup / "manifest.json").write_text("{}")
+
+
+def _damage_bytes(backup: Path) -> None:
+    (backup / "manifest.json").write_bytes(b"\xff\x00")
+
+
+def _damage_kind(backup: Path) -> None:
+    (backup / "manifest.json").unlink()
+    (backup / "manifest.json").mkdir()
+
+
+def _damage_link(backup: Path) -> None:
+    (backup / "manifest.json").unlink()
+    (backup / "manifest.json").symlink_to("manifest.json")
+
+
+@pytest.mark.parametrize(
+    "damage", [_damage_text, _damage_content, _damage_bytes, _damage_kind, _damage_link]
+)
+def test_a_damaged_manifest_keeps_no_other_backup(stocked, damage):
+    """It is told, and its backup left alone; the others are counted and removed as ever."""
+    backups = [taken(stocked) for _ in range(4)]
+    damage(backups[1])
+    ended = stocked.run("backup", stocked.directory / "backups", "--keep", "2", "--json")
+    assert (ended.status, ended.stderr) == (0, "")
+    assert json.loads(ended.stdout)["removed"] == [str(backups[0]), str(backups[2])]
+    (line,) = ended.log
+    assert line["level"] == "warning"
+    assert str(backups[1]) in line["message"]
+    new = Path(json.loads(ended.stdout)["backup"])
+    assert names(stocked.directory / "backups") == [backups[1].name, backups[3].name, new.name]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may look everywhere")
+def test_a_backup_that_is_closed_to_us_is_left_alone(stocked):
+    """As one with a damaged manifest."""
+    backups = [taken(stocked) for _ in range(3)]
+    backups[0].chmod(0)
+    ended = stocked.run("backup", stocked.directory / "backups", "--keep", "1", "--json")
+    backups[0].chmod(0o700)
+    assert ended.status == 0
+    assert json.loads(ended.stdout)["removed"] == [str(path) for path in backups[1:]]
+    assert "cannot be read" in ended.log[0]["message"]
+
+
+def test_keep_leaves_alone_what_is_no_backup(stocked):
+    """Links, files and directories of such a name are somebody else's."""
+    folder = stocked.directory / "backups"
+    former = taken(stocked).rename(stocked.directory / "elsewhere")
+    (folder / "verifyd-1").symlink_to(former)
+    (folder / "verifyd-2").write_text("notes")
+    (folder / "verifyd-3").mkdir()
+    new = taken(stocked, "--keep", "1")
+    assert names(folder) == ["verifyd-1", "verifyd-2", new.name, "verifyd-3"]
+    assert (former / "main.db").exists()
+
+
+@pytest.fixture
+def unremovable(stocked):
+    """`unremovable(directory)` puts something there that cannot be removed."""
+    mounted = []
+
+    def put(directory: Path) -> None:
+        path = directory / "stuck"
+        path.mkdir()
+        (path / "file").touch()
+        path.chmod(0o500)
+        if os.access(path, os.W_OK):  # Root may remove it, but not where something is mounted.
+            mount = ["mount", "-t", "tmpfs", "none", str(path)]
+            if subprocess.run(mount, check=False, capture_output=True).returncode:
+                pytest.skip("only root, with the right to mount, can make what root cannot remove")
+            mounted.append(path)
+
+    yield put
+    for path in stocked.directory.rglob("stuck"):
+        if mounted:
+            subprocess.run(["umount", "--lazy", str(path)], check=True)
+        path.chmod(0o700)
+
+
+def test_a_backup_that_cannot_be_removed_keeps_no_other(stocked, unremovable):
+    """It is told each time, is no backup any more, and goes as soon as it can."""
+    backups = [taken(stocked) for _ in range(3)]
+    unremovable(backups[0])
+    folder = stocked.directory / "backups"
+    for removed in ([str(backups[1])], [str(backups[2])]):
+        ended = stocked.run("backup", folder, "--keep", "2", "--json")
+        assert ended.status == 0
+        assert json.loads(ended.stdout)["removed"] == removed
+        assert "cannot be removed" in ended.log[0]["message"]
+    assert len(names(folder)) == 2
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "many", "10001"])

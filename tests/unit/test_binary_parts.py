@@ -1,4 +1,4 @@
-"""The SBOM and the licences of the binary, of a made-up list of files (D65)."""
+"""The SBOM and the licences of the binary, of a made-up list of files (D64)."""
 
 import importlib
 import json

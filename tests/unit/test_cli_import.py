@@ -184,3 +184,19 @@ def test_a_state_is_named(cli):
 def test_help_tells_what_is_experimental(cli):
     """The MID's layout was never confirmed, and the help says so."""
     assert "mid is experimental" in " ".join(cli.run("import", "--help").stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--drop", "x", "--mode", "replace"], "argument --drop: not allowed with mode"),
+        (["--drop", "x", "--dry-run"], "argument --drop: not allowed with dry-run"),
+        (["--drop", "x", "--register", "x"], "argument --drop: not allowed with register"),
+        (["--drop", "x", "a.csv"], "argument --drop: not allowed with files"),
+        (["--options", "x", "a.csv"], "argument --options: only allowed with argument --drop"),
+        ([], "the following arguments are required: FILE"),
+    ],
+)
+def test_files_are_named_or_dropped(cli, words, told):
+    """Options of one load have no effect with `--drop`, and are refused; so is nothing at all."""
+    assert told in cli.misuse("import", *words)

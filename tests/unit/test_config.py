@@ -1,5 +1,6 @@
 """The settings: typed, limited, and refused by name (DESIGN 4)."""
 
+import grp
 import ipaddress
 import re
 import zoneinfo
@@ -37,6 +38,7 @@ def test_every_setting_has_a_default():
     assert config.register_order == ("native", "dvsa", "rdw", "dvla", "mid", "nyc")
     assert config.mot_first_years == 0
     assert config.stale_after == {}
+    assert config.socket_group is None
 
 
 def test_settings_and_fields_are_the_same():
@@ -78,6 +80,9 @@ def test_a_setting_is_named_like_its_field(name):
         ("register_order", "rdw, native", ("rdw", "native")),
         ("register_order", "", ()),
         ("mot_first_years", "10", 10),
+        ("socket_group", grp.getgrgid(0).gr_name, 0),
+        ("socket_group", "4242", 4242),
+        ("socket_group", "", None),
         ("stale_after", "7d", {"*": 604_800}),
         ("stale_after", "rdw=2d, mid = 36h ,*=90m", {"rdw": 172_800, "mid": 129_600, "*": 5400}),
         ("stale_after", "rdw=10s", {"rdw": 10}),
@@ -102,6 +107,7 @@ def test_a_value_is_read(name, text, value):
         *(("access_log", text) for text in ("", "true", "ON", "1")),
         *(("register_order", text) for text in ("a,a", "A", "1a", "a-b", "a b", "x" * 31)),
         *(("mot_first_years", text) for text in ("", "-1", "11", "three")),
+        *(("socket_group", text) for text in ("no such group", "-1", "4294967295", "\u0661")),
         *(("stale_after", text) for text in ("2", "2w", "0d", "-1d", "1.5d", "d", "rdw=", "=2d")),
         *(("stale_after", text) for text in ("rdw", "RDW=2d", "a=b=2d", "a=1d,a=2d", "1d,2d")),
         *(("stale_after", text) for text in ("*=1d,2d", "rdw:2d", "\u0661d", "9999999999d")),

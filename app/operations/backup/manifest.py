@@ -3,6 +3,7 @@
 import hashlib
 import os
 import re
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -98,9 +99,18 @@ def read(directory: Path) -> Manifest:
 
 
 def list_backups(directory: Path) -> Iterator[Path]:
-    """Yield the complete backups in a directory, the oldest first."""
+    """Yield the complete backups in a directory, the oldest first; links are none.
+
+    One that cannot be looked into is among them: `decoded` tells why.
+    """
     for path in sorted(directory.glob("verifyd-*")):
-        if (path / FILE_NAME).is_file():
+        try:
+            is_backup = stat.S_ISDIR(path.lstat().st_mode) and bool((path / FILE_NAME).lstat())
+        except FileNotFoundError:
+            is_backup = False
+        except OSError:
+            is_backup = True
+        if is_backup:
             yield path
 
 

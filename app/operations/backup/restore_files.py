@@ -12,6 +12,7 @@ import pysqlite3.dbapi2 as driver
 from app import clock
 from app.catalogue import register_file
 from app.database import sync
+from app.directories import make_directory
 from app.errors import OperatorError
 from app.operations.backup import manifest, sqlite
 from app.operations.backup.manifest import Manifest
@@ -31,7 +32,7 @@ def put_in_place(database: Path, source: Path, found: Manifest) -> tuple[Path | 
     """
     for name, file in found.files.items():
         sqlite.require_sound(source / name, file.rows)
-    database.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
+    make_directory(database.parent)
     with _staged(database, source, found) as staged:
         with _locked(database) as former:
             main = staged[database]

@@ -1,6 +1,7 @@
 """Takes backups: each is a directory, complete from the moment it has its name (D47)."""
 
 import fcntl
+import logging
 import os
 import shutil
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import peewee
 from app import clock
 from app.catalogue import Register, register_file
 from app.database import Engine, sync
+from app.directories import make_directory
 from app.errors import OperatorError
 from app.operations.backup import manifest, postgres, sqlite
 from app.operations.backup.manifest import BackupFile, Manifest
@@ -23,6 +25,7 @@ from app.version import VERSION, revision
 
 _LOCK = ".lock"
 _PARTIAL = ".partial"
+_log = logging.getLogger(__name__)
 
 
 class Taken(NamedTuple):
@@ -39,14 +42,15 @@ def take(engine: Engine, destination: Path, *, registers: bool, keep: int | None
     Args:
         registers: put the registers in, too; they can be loaded again.
         keep: how many backups of this database to leave, the new one included; all if None.
+            One that cannot be read or removed is logged, and does not count.
 
     A backup that fails or is killed leaves none; what a killed one left is removed by the next.
     Raises OperatorError if it cannot be taken, or another is being taken to the same place.
     """
-    destination.mkdir(parents=True, exist_ok=True, mode=0o750)
+    make_directory(destination)
     with _alone(destination):
         for left in destination.glob(f".verifyd-*{_PARTIAL}"):
-            shutil.rmtree(left)
+            _remove_partial(left)
         final = _free_name(destination)
         partial = destination / f".{final.name}{_PARTIAL}"
         # SEC: nobody else's to read, whatever the umask.
@@ -132,24 +136,48 @@ def _alone(destination: Path) -> Iterator[None]:
 def _free_name(destination: Path) -> Path:
     """Return a name by the time; names sort as the backups were taken."""
     stamp = clock.iso_utc(clock.now()).replace("-", "").replace(":", "")
-    for number in range(1_000):
-        path = destination / f"verifyd-{stamp}-{number:03}"
-        if not path.exists():
-            return path
-    raise OperatorError(f"there are too many backups of this second in {destination}")
+    same_second = destination.glob(f"verifyd-{stamp}-[0-9][0-9][0-9]")
+    # Not the first that is free: it can be that of one that was removed, and older than all.
+    number = max((int(path.name[-3:]) for path in same_second), default=-1) + 1
+    if number == 1_000:
+        raise OperatorError(f"there are too many backups of this second in {destination}")
+    return destination / f"verifyd-{stamp}-{number:03}"
 
 
 def _prune(destination: Path, database: str, keep: int | None) -> list[Path]:
-    """Remove the oldest backups of a database, those of others are left alone."""
+    """Remove the oldest backups of a database; those of others are left alone.
+
+    What cannot be read or removed is logged and left alone: it keeps nothing else from going.
+    Returns what was removed.
+    """
     if keep is None:
         return []
-    ours = [
-        path
-        for path in manifest.list_backups(destination)
-        if manifest.decoded(path).database_id == database
-    ]
-    for path in ours[:-keep]:
-        # Without a manifest it is no backup, should the removal be killed.
-        (path / manifest.FILE_NAME).unlink()
-        shutil.rmtree(path)
-    return ours[:-keep]
+    ours = [path for path in manifest.list_backups(destination) if _is_of(path, database)]
+    return [path for path in ours[:-keep] if _is_removed(path)]
+
+
+def _is_of(backup: Path, database: str) -> bool:
+    try:
+        return manifest.decoded(backup).database_id == database
+    except OperatorError as error:
+        _log.warning("%s; this backup is left alone: restore or remove it by hand", error)
+        return False
+
+
+def _is_removed(backup: Path) -> bool:
+    # Under this name it is no backup, should the removal be killed or fail; the next one goes on.
+    partial = backup.with_name(f".{backup.name}.removed{_PARTIAL}")
+    try:
+        backup.rename(partial)
+    except OSError as error:
+        _log.warning("%s cannot be removed: %s", backup, error)
+        return False
+    _remove_partial(partial)
+    return not partial.exists()
+
+
+def _remove_partial(partial: Path) -> None:
+    try:
+        shutil.rmtree(partial)
+    except OSError as error:
+        _log.warning("%s cannot be removed: %s", partial, error)

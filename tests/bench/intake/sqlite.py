@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from app.cli.imports import NICENESS
+from app.cli.loads import NICENESS
 from app.database import close_quietly
 from app.registers.formats import Kind
 from app.registers.writer import TABLES

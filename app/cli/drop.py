@@ -1,0 +1,220 @@
+"""`verifyd import --drop`: load what lies in a directory, and remove what was loaded (D60)."""
+
+import argparse
+import fcntl
+import logging
+import os
+import shlex
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, BinaryIO, Literal, NoReturn
+
+import msgspec
+import peewee
+
+from app.cli import loads
+from app.cli.output import print_item, print_items
+from app.cli.session import opened_database
+from app.config import Config
+from app.directories import make_directory
+from app.errors import Hindered, OperatorError
+from app.logs import logged_to_stderr
+from app.registers.children import Child
+from app.registers.drop import Batch, batches, put_aside, remove
+from app.registers.request import LoadRequest, LoadResult
+
+_LOCK = "drop.lock"
+_log = logging.getLogger(__name__)
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """How a load ended: `hindered` is one whose files are not to blame."""
+
+    status: Literal["loaded", "failed", "hindered"]
+    reason: str | None = None
+    result: LoadResult | None = None
+
+
+def load_drop(args: argparse.Namespace, directory: Path, options: Path | None) -> None:
+    """Load everything in a directory, each load in a process of its own.
+
+    What fails does not stop the others. Raises OperatorError at the end if anything failed, was
+    hindered or was skipped; before anything is loaded if the settings are wrong, or another
+    process does the same.
+    """
+    config = Config.from_env()
+    with opened_database(config):
+        pass  # Files are not to blame for wrong settings.
+    if options is not None and not os.access(options, os.R_OK | os.X_OK):
+        raise OperatorError(f"{options} does not exist, or cannot be read")
+    drop = _Drop(args, options)
+    with _alone(config.state_dir), logged_to_stderr(), _stoppable(drop):
+        for batch in batches(directory, drop.warn):
+            drop.load(batch)
+            if drop.is_stopped:
+                break
+    drop.close(directory)
+
+
+class _Drop:
+    """The loads of one command, one after the other, and what was said of them."""
+
+    def __init__(self, args: argparse.Namespace, options: Path | None) -> None:
+        self.is_stopped = False
+        self._args = args
+        self._options = options
+        self._child: Child | None = None
+        self._told: list[dict[str, Any]] = []
+        self._warnings: dict[str, None] = {}
+
+    def warn(self, sentence: str) -> None:
+        """Tell what an operator has to look at, once."""
+        if sentence not in self._warnings:
+            self._warnings[sentence] = None
+            print(sentence, file=sys.stderr, flush=True)
+
+    def load(self, batch: Batch) -> None:
+        """Load a batch; then remove its files, put them aside, or leave them for the next run."""
+        files = [str(file.path) for file in batch.files]
+        try:
+            request = loads.request_of(_options_of(batch, self._options), files, batch.register)
+        except OperatorError as error:
+            self.warn(f"{error}\n{batch}: skipped")
+            return
+        ended = self._ended(request)
+        if ended.result is not None:
+            remove(batch, self.warn)
+        else:
+            aside = put_aside(batch, self.warn) if ended.status == "failed" else None
+            where = f"moved to {aside}" if aside else "left for the next run"
+            self.warn(f"{ended.reason}\n{batch}: not loaded; {where}")
+        told: dict[str, Any] = {"files": files, "status": ended.status, "reason": ended.reason}
+        self._tell(told | (ended.result._asdict() if ended.result else {}))
+
+    def stop(self, _number: int, _frame: FrameType | None) -> None:
+        """Abandon the load that runs, in good order, and begin no other: a signal's handler."""
+        self.is_stopped = True
+        if self._child is not None:
+            self._child.stop()
+
+    def close(self, directory: Path) -> None:
+        """Print what is printed at the end; raise OperatorError if not all went well."""
+        if self._args.json:
+            print_items(self._args, self._told, ())
+        if self.is_stopped:
+            raise KeyboardInterrupt
+        if self._warnings:
+            raise OperatorError(f"not everything in {directory} was loaded; the reasons are above")
+
+    def _tell(self, told: dict[str, Any]) -> None:
+        self._told.append(told)
+        if not self._args.json and told["status"] == "loaded":
+            print_item(self._args, told)
+            sys.stdout.flush()
+
+    def _ended(self, request: LoadRequest) -> Ended:
+        """Do a load in a process of its own, and return how it ended."""
+        source, target = os.pipe()
+        with open(source, "rb") as reading:
+            with open(target, "wb") as writing:
+                self._child = Child(lambda: _work(request, writing), [writing])
+                if self.is_stopped:  # The signal came before there was a child.
+                    self._child.stop()
+            told = reading.read()
+            self._child.wait()
+        if told:
+            return msgspec.json.decode(told, type=Ended)
+        status: Literal["failed", "hindered"] = "hindered" if self.is_stopped else "failed"
+        return Ended(status, "the process of the load was killed")
+
+
+def _work(request: LoadRequest, writing: BinaryIO) -> None:
+    """Do a load as a process of its own, and write how it ended."""
+    # What stops the command comes from its parent, however many processes were sent it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with writing:
+        writing.write(msgspec.json.encode(_loaded(request)))
+
+
+def _loaded(request: LoadRequest) -> Ended:
+    try:
+        return Ended("loaded", result=loads.run(request))
+    except (peewee.DatabaseError, peewee.InterfaceError) as error:
+        return Ended("hindered", f"the database cannot be used: {error}")
+    except (Hindered, OSError) as error:
+        return Ended("hindered", str(error))
+    except KeyboardInterrupt:
+        return Ended("hindered", "interrupted")
+    except OperatorError as error:
+        return Ended("failed", str(error))
+    except Exception as error:
+        # SEC: the stack without the message: a message can quote a record.
+        with logged_to_stderr():
+            _log.exception("unexpected %s", type(error).__name__)
+        return Ended("failed", f"the load failed: {type(error).__name__}")
+
+
+class _OptionsParser(argparse.ArgumentParser):
+    """Reads an option file by the options of `verifyd import`; a mistake is told by its name."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(prog=str(path), add_help=False)
+        loads.add_options(self)
+
+    def error(self, message: str) -> NoReturn:
+        raise OperatorError(f"{self.prog}: {message}")
+
+
+def _options_of(batch: Batch, options: Path | None) -> argparse.Namespace:
+    """Return the options for a register's directory: the words in the file of its name.
+
+    They are split as a shell does, with quotes and comments; nothing in them is expanded.
+    Raises OperatorError.
+    """
+    path = (options or Path()) / (batch.register or "")
+    parser = _OptionsParser(path)
+    if options is None or batch.register is None:
+        return parser.parse_args([])
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        text = ""
+    except (OSError, UnicodeError) as error:
+        raise OperatorError(f"{path}: cannot be read: {error}") from error
+    try:
+        words = shlex.split(text, comments=True)
+    except ValueError as error:
+        parser.error(str(error))
+    return parser.parse_args(words)
+
+
+@contextmanager
+def _alone(state_dir: Path) -> Iterator[None]:
+    """Let no other process do the same meanwhile. Raises OperatorError if one does."""
+    make_directory(state_dir)
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(state_dir / _LOCK, flags, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise OperatorError("another `verifyd import --drop` is running") from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _stoppable(drop: _Drop) -> Iterator[None]:
+    """Let TERM and Ctrl-C stop the loads in good order."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    former = [signal.signal(number, drop.stop) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, former, strict=True):
+            signal.signal(number, handler)

@@ -1,0 +1,184 @@
+"""One load by a command: its options, the priority it has, the progress it shows (D28)."""
+
+import argparse
+import gc
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from tqdm import tqdm
+
+from app import clock
+from app.catalogue import KINDS
+from app.cli.session import opened_database
+from app.config import Config
+from app.errors import OperatorError
+from app.logs import logged_to_stderr
+from app.registers.formats import DEFAULT_STATE, FORMATS, Format, Kind, formats_of
+from app.registers.formats.mapped import MappedCsv
+from app.registers.formats.mapping import read_mapping
+from app.registers.history import MERGE, REPLACE
+from app.registers.intake import SHRINK_MAX_PERCENT
+from app.registers.load import load
+from app.registers.reading import Progress, Show
+from app.registers.rejects import RejectLimit
+from app.registers.request import DEFAULT_MAX_REJECTS, LoadRequest, LoadResult
+
+NICENESS = 10
+"""Of a load, so that the service goes first."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how files are loaded, whichever files they are."""
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument(
+        "--format",
+        choices=sorted(FORMATS),
+        help="default: found by looking; mid is experimental",
+    )
+    what.add_argument(
+        "--map", type=Path, metavar="FILE", help="read any other CSV as this mapping file says"
+    )
+    parser.add_argument(
+        "--state",
+        type=_state,
+        default=DEFAULT_STATE,
+        metavar="NY",
+        help=f"whose plates are read from fines of NYC; default {DEFAULT_STATE}",
+    )
+    parser.add_argument("--kind", choices=KINDS, help="default: found by looking")
+    parser.add_argument(
+        "--mode",
+        choices=[MERGE, REPLACE],
+        default=MERGE,
+        help="add and change rows, or be all there is; default: merge",
+    )
+    parser.add_argument(
+        "--allow-shrink",
+        action="store_true",
+        help=f"let replace take more than {SHRINK_MAX_PERCENT} %% of the rows away",
+    )
+    parser.add_argument("--rejects", type=Path, metavar="FILE", help="where rejected rows go")
+    parser.add_argument(
+        "--max-rejects",
+        type=_reject_limit,
+        default=RejectLimit.parse(DEFAULT_MAX_REJECTS),
+        metavar="N|N%",
+        help=f"more rejected rows abort the load; default {DEFAULT_MAX_REJECTS}%",
+    )
+
+
+def request_of(
+    options: argparse.Namespace, files: Sequence[str], register: str | None
+) -> LoadRequest:
+    """Return the load of some files by the options of `add_options`.
+
+    Raises OperatorError if the mapping file is wrong, or nothing names the register.
+    """
+    formats: dict[str, Format] = formats_of(options.state)
+    if options.map:
+        mapped = MappedCsv(read_mapping(options.map))
+        formats = {mapped.name: mapped}
+        register = register or mapped.register
+        if not register:
+            raise OperatorError(f"{options.map}: register: missing; name it there or by --register")
+    return LoadRequest(
+        files=files,
+        formats=formats,
+        format=options.format or (MappedCsv.name if options.map else None),
+        kind=Kind(options.kind) if options.kind else None,
+        register=register,
+        mode=options.mode,
+        max_rejects=options.max_rejects,
+        rejects=options.rejects,
+        allow_shrink=options.allow_shrink,
+    )
+
+
+def run(request: LoadRequest) -> LoadResult:
+    """Do a load, behind the service in priority.
+
+    TERM and Ctrl-C abandon it in good order. Raises what app.registers.load.load raises.
+    """
+    with (
+        _giving_way(),
+        _ended_like_ctrl_c(),
+        opened_database() as engine,
+        logged_to_stderr(),
+        _progress_bar() as progress,
+    ):
+        return load(engine, Config.from_env().state_dir, request, progress)
+
+
+@contextmanager
+def _giving_way() -> Iterator[None]:
+    """Let the service go first, and spare ourselves what only a long life needs."""
+    os.nice(NICENESS)
+    # PERF: rows are no garbage; looking for cycles among them takes a third of the reading.
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+@contextmanager
+def _ended_like_ctrl_c() -> Iterator[None]:
+    """Let TERM abandon a load in good order, with nothing left behind."""
+
+    def abandon(_number: int, _frame: FrameType | None) -> NoReturn:
+        # A second one must not come between what is tidied up.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    former = signal.signal(signal.SIGTERM, abandon)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, former)
+
+
+@contextmanager
+def _progress_bar() -> Iterator[Show]:
+    """Show how much was read, or written, how fast, and the time left, if somebody looks."""
+    tqdm.monitor_interval = 0  # No thread of its own: the load forks.
+    with tqdm(unit_scale=True, disable=not sys.stderr.isatty()) as bar:
+        stage: str | None = ""
+        started_ns = shown_ns = clock.monotonic_ns()
+
+        def show(progress: Progress) -> None:
+            nonlocal stage, started_ns, shown_ns
+            if bar.disable:
+                return
+            if progress.file != stage:
+                stage = progress.file
+                bar.reset(progress.total)
+                bar.unit = "B" if stage else " rows"
+                bar.set_description(Path(stage).name if stage else "writing", refresh=False)
+                # Rows are counted over all files; then anew, from where reading ended.
+                started_ns = started_ns if stage else shown_ns
+            shown_ns = clock.monotonic_ns()
+            rows_a_second = progress.rows / max(shown_ns - started_ns, 1) * 1e9
+            bar.set_postfix_str(f"{rows_a_second:,.0f} rows/s", refresh=False)
+            bar.update(progress.done - bar.n)
+
+        yield show
+
+
+def _state(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("must be a state, such as NY")
+    return text.strip().upper()
+
+
+def _reject_limit(text: str) -> RejectLimit:
+    try:
+        return RejectLimit.parse(text)
+    except ValueError:
+        # NOTE: argparse shows the message of this exception only.
+        raise argparse.ArgumentTypeError("must be N or N%, from 0 to 100%") from None

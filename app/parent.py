@@ -1,0 +1,45 @@
+"""How a process learns that its parent has ended, however that ended."""
+
+import ctypes
+import os
+import signal
+import threading
+from collections.abc import Callable
+
+_PR_SET_PDEATHSIG = 1  # prctl(2)
+_ENDED = signal.SIGUSR2
+
+
+def end_with_parent(parent_id: int) -> None:
+    """Let the kernel kill this process when its parent ends.
+
+    Raises ProcessLookupError if the parent has ended already.
+    """
+    if not _told_by(signal.SIGKILL, parent_id):
+        raise ProcessLookupError("the parent had ended before that")
+
+
+def call_at_end_of_parent(parent_id: int, do: Callable[[], object]) -> None:
+    """Call `do` in a thread of its own when the parent ends, or at once if it has ended already.
+
+    A signal's handler would have to wait where Python does, such as for SQLite's locks.
+    """
+    # No signal must find its way to the thread: the main one would sleep on.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+
+    def wait() -> None:
+        if is_there:
+            signal.sigwait({_ENDED})
+        do()
+
+    try:
+        is_there = _told_by(_ENDED, parent_id)
+        threading.Thread(target=wait, name="end of parent", daemon=True).start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, {*mask, _ENDED})
+
+
+def _told_by(number: int, parent_id: int) -> bool:
+    """Let the kernel send a signal when the parent ends; return whether it is still there."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
+    return os.getppid() == parent_id

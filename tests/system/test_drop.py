@@ -1,0 +1,397 @@
+"""`verifyd import --drop`: real files, processes and signals; what is loaded is removed (D60)."""
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pysqlite3
+import pytest
+
+from tests.system.processes import environment, run_command, until
+
+CAR = "registration,make\nAB12CDE,FORD\n"
+OTHER = "registration,make\nAB13CDE,SEAT\n"
+
+
+class Drop:
+    """A drop directory, option files, and the command that loads what lies there."""
+
+    def __init__(self, world) -> None:
+        self.root = world.directory / "drop"
+        self.root.mkdir()
+        self.options = world.directory / "options"
+        self.options.mkdir()
+        self._world = world
+        self._settings = {
+            "database_url": world.config.database_url,
+            "state_dir": world.config.state_dir,
+        }
+
+    def put(self, name: str, text: str = CAR, *, age_seconds: int = 300) -> Path:
+        """Put a file there that was last changed so long ago."""
+        path = self.root / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        changed_at = path.stat().st_mtime - age_seconds
+        os.utime(path, (changed_at, changed_at))
+        return path
+
+    def option(self, register: str, text: str) -> Path:
+        """Write an option file."""
+        path = self.options / register
+        path.write_text(text, errors="surrogateescape")
+        return path
+
+    def words(self, *words: object) -> list[object]:
+        """The command."""
+        return ["import", "--drop", self.root, "--options", self.options, *words]
+
+    def run(self, *words: object, **settings: object) -> subprocess.CompletedProcess[str]:
+        """Run the command to its end."""
+        return run_command(*self.words(*words), **(self._settings | settings))
+
+    def start(self) -> subprocess.Popen[str]:
+        """Start the command."""
+        words = [sys.executable, "-m", "app", *map(str, self.words())]
+        return subprocess.Popen(
+            words,
+            env=environment(**self._settings),
+            start_new_session=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def left(self) -> list[str]:
+        """All files that are there, below the drop, hidden ones too."""
+        found = [Path(folder, name) for folder, _, names in os.walk(self.root) for name in names]
+        return sorted(str(path.relative_to(self.root)) for path in found)
+
+    def held(self) -> dict[str, int]:
+        """How many vehicles each register holds."""
+        query = "SELECT name, vehicles FROM register ORDER BY name"
+        return dict(self._world.engine.execute_sql(query).fetchall())
+
+    def loads(self) -> list[tuple[str, str]]:
+        """Register and status of each load in the history."""
+        query = "SELECT register, status FROM register_load ORDER BY id"
+        return list(self._world.engine.execute_sql(query).fetchall())
+
+
+@pytest.fixture
+def drop(world) -> Drop:
+    """An empty drop directory."""
+    return Drop(world)
+
+
+def test_what_is_whole_is_loaded_and_removed(drop):
+    """A file by itself; the files of a directory as one load of the register of its name."""
+    drop.option("fleet", "--kind vehicles --max-rejects 5\n")
+    drop.put("a car.csv")
+    drop.put("fleet/1.csv")
+    drop.put("fleet/2.csv", OTHER)
+    drop.put("fresh.csv", "registration,ma", age_seconds=0)
+    drop.put("x.csv.part", "registration,ma")
+    drop.put(".hidden.csv", "registration,ma")
+    drop.put("waiting/1.csv")
+    drop.put("waiting/2.csv.part")
+    ended = drop.run()
+    assert ended.returncode == 0, ended.stderr
+    waiting = ["waiting/1.csv", "waiting/2.csv.part"]
+    assert drop.left() == [".hidden.csv", "fresh.csv", *waiting, "x.csv.part"]
+    assert drop.held() == {"native": 1, "fleet": 2}
+    assert drop.loads() == [("native", "done"), ("fleet", "done")]
+
+
+def test_loads_are_told_as_one_document(drop):
+    """With `--json` there is one element for each load, those that failed too."""
+    car, bad = drop.put("car.csv"), drop.put("nonsense.csv", "nonsense\n")
+    ended = drop.run("--json")
+    assert ended.returncode == 1
+    loaded, failed = json.loads(ended.stdout)
+    assert (loaded["files"], loaded["status"], loaded["loaded"]) == ([str(car)], "loaded", 1)
+    assert (failed["files"], failed["status"]) == ([str(bad)], "failed")
+    assert "The file fits no format" in failed["reason"]
+
+
+def test_what_fails_is_put_aside_and_stops_nothing(drop):
+    """It is not tried every night, its reason is told, and the others are loaded."""
+    drop.put("a.csv", "nonsense\n")
+    drop.put("b.csv")
+    drop.put("fleet/a.csv", "nonsense\n")
+    drop.put("other/a.csv", OTHER)
+    ended = drop.run()
+    assert ended.returncode == 1
+    assert drop.left() == ["failed/a.csv", "fleet/failed/a.csv"]
+    assert drop.held() == {"native": 1, "other": 1}
+    assert "The file fits no format" in ended.stderr
+    assert f"{drop.root}/a.csv: not loaded; moved to {drop.root}/failed" in ended.stderr
+    assert drop.run().returncode == 0
+
+
+def test_nothing_that_was_put_aside_is_overwritten(drop):
+    """A second failure of the same name gets a number."""
+    for number in range(3):
+        drop.put("a.csv", f"nonsense {number}\n")
+        drop.run()
+    aside = drop.root / "failed"
+    told = {path.name: path.read_text() for path in aside.iterdir()}
+    assert told == {f"a.csv{end}": f"nonsense {n}\n" for n, end in enumerate(("", ".1", ".2"))}
+
+
+def test_a_directory_that_names_no_register_is_left_alone(drop):
+    """It is told, nothing in it is loaded or removed, and the exit status is 1."""
+    drop.put("fleet/a.csv", CAR + "AB13CDE,SEAT\n")
+    assert drop.run().returncode == 0
+    names = ["fleet --mode replace --allow-shrink", "rdw --dry-run", "Fleet", "1fleet", "-x"]
+    names += ["--help", "x" * 31, "new\nline", "*", "$(id)"]
+    files = {str(drop.put(f"{name}/a.csv").relative_to(drop.root)) for name in names}
+    drop.put("native/a.csv")
+    ended = drop.run()
+    assert ended.returncode == 1
+    assert ended.stderr.count("skipped: its name is not a register name") == len(names)
+    assert set(drop.left()) == files
+    assert drop.held() == {"fleet": 2, "native": 1}
+
+
+MISTAKES = {
+    "--register other": "unrecognized arguments: --register other",
+    "--dry-run": "unrecognized arguments: --dry-run",
+    "--drop /tmp": "unrecognized arguments: --drop /tmp",
+    "--json": "unrecognized arguments: --json",
+    "--help": "unrecognized arguments: --help",
+    "other.csv": "unrecognized arguments: other.csv",
+    "-- other.csv": "unrecognized arguments: ",
+    "--kind $(id)": "argument --kind: invalid choice: '$(id)'",
+    "--max-rejects many": "argument --max-rejects: must be N or N%",
+    "--format 'nyc-csv": "No closing quotation",
+    "--map /nowhere/map.toml": "/nowhere/map.toml: ",
+    "--format \udcff": "cannot be read: 'utf-8' codec",
+}
+
+
+def test_a_mistake_in_an_option_file_is_told_by_its_name(drop):
+    """The files are not to blame: they stay, and what else there is is loaded."""
+    for number, text in enumerate(MISTAKES):
+        drop.put(f"r{number}/a.csv")
+        drop.option(f"r{number}", text)
+    drop.put("zz.csv")
+    ended = drop.run()
+    assert ended.returncode == 1
+    for number, told in enumerate(MISTAKES.values()):
+        assert told in ended.stderr
+        assert f"{drop.options}/r{number}: " in ended.stderr or "map.toml" in told
+    assert ended.stderr.count(": skipped") == len(MISTAKES)
+    assert drop.left() == sorted(f"r{number}/a.csv" for number in range(len(MISTAKES)))
+    assert drop.held() == {"native": 1}
+
+
+def test_options_are_words_with_quotes_and_comments(drop):
+    """As a shell splits them, over several lines; nothing in them is expanded."""
+    fines = "Plate,State,Summons Number,Amount Due\nQQ1,NY,1,5.00\nQQ1,NJ,2,7.00\n"
+    drop.option("nyc", "# New Jersey's\n--state 'nj'\n--format nyc-csv  # as it comes\n")
+    drop.put("nyc/a.csv", fines)
+    (loaded,) = json.loads(drop.run("--json").stdout)
+    assert (loaded["loaded"], loaded["skipped"]) == (1, 1)
+
+
+def test_a_missing_directory_is_told(drop):
+    """Mistyped, it must not look like an empty one; nor options like none."""
+    drop.put("a.csv")
+    drop.options.rmdir()
+    ended = drop.run()
+    assert (ended.returncode, drop.left()) == (1, ["a.csv"])
+    assert f"{drop.options} does not exist" in ended.stderr
+    settings = {"database_url": drop._settings["database_url"]}
+    ended = run_command("import", "--drop", drop.root / "none", **settings)
+    assert ended.returncode == 1
+    assert f"No such file or directory: '{drop.root / 'none'}'" in ended.stderr
+
+
+def test_files_are_not_to_blame_for_the_settings(drop):
+    """If the program cannot run at all, everything is left as it is."""
+    drop.put("a.csv")
+    assert drop.run(workers="many").returncode == 1
+    nowhere = f"sqlite:///{drop.root}/none.db"
+    assert drop.run(database_url=nowhere).returncode == 1
+    assert drop.left() == ["a.csv"]
+
+
+def test_a_busy_register_is_loaded_the_next_time(drop, world):
+    """Another load of it is no fault of the files: they stay where they are."""
+    drop.put("fleet/a.csv")
+    drop.put("b.csv")
+    lock = world.database.with_name(f"{world.database.stem}.register_fleet.lock")
+    with lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        ended = drop.run()
+    assert ended.returncode == 1
+    assert "another load of the register fleet is running" in ended.stderr
+    assert drop.left() == ["fleet/a.csv"]
+    assert drop.run().returncode == 0
+    assert drop.left() == []
+
+
+def test_links_are_not_followed(drop, world):
+    """Neither to a file nor to a directory: what they lead to is neither read nor removed."""
+    outside = world.directory / "outside"
+    outside.mkdir()
+    for name in ("a.csv", "fleet.csv"):
+        (outside / name).write_text(CAR)
+        os.utime(outside / name, (1, 1))
+    (drop.root / "link.csv").symlink_to(outside / "a.csv")
+    (drop.root / "fleet").symlink_to(outside)
+    drop.put("other/real.csv")
+    (drop.root / "other" / "link.csv").symlink_to(outside / "a.csv")
+    os.mkfifo(drop.root / "pipe.csv")
+    ended = drop.run()
+    assert ended.returncode == 1
+    assert ended.stderr.count("skipped: it is not a regular file") == 4
+    assert drop.held() == {}
+    assert sorted(path.name for path in outside.iterdir()) == ["a.csv", "fleet.csv"]
+    assert (drop.root / "other" / "real.csv").exists()
+
+
+def test_failed_files_do_not_follow_a_link(drop, world):
+    """`failed` is a directory of ours, or the files stay."""
+    outside = world.directory / "outside"
+    outside.mkdir()
+    (drop.root / "failed").symlink_to(outside)
+    drop.put("a.csv", "nonsense\n")
+    ended = drop.run()
+    assert (ended.returncode, list(outside.iterdir())) == (1, [])
+    assert "cannot be moved to" in ended.stderr
+    assert "a.csv" in drop.left()
+
+
+def test_a_name_that_cannot_be_shown_is_passed_over(drop):
+    """It would forge a line of the log or the history; it is quoted, and stays."""
+    names = [b"a\nb.csv", b"\xff.csv", b"\x1b[2J.csv"]
+    for path in (os.path.join(os.fsencode(drop.root), name) for name in names):
+        with open(path, "w") as file:
+            file.write(CAR)
+        os.utime(path, (1, 1))
+    ended = drop.run()
+    assert ended.returncode == 1
+    assert ended.stderr.count("its name has control characters, or is not UTF-8") == len(names)
+    assert "\x1b" not in ended.stderr
+    assert set(os.listdir(os.fsencode(drop.root))) == set(names)
+    assert drop.held() == {}
+
+
+def test_odd_names_are_only_names(drop):
+    """Neither options nor patterns nor standard input; a time ahead came with the file."""
+    for name in ("-", "-x.csv", "--help", "* $(id) ; é.csv"):
+        drop.put(name)
+    drop.put("of another clock.csv", age_seconds=-86_400)
+    ended = drop.run()
+    assert (ended.returncode, drop.left(), drop.held()) == (0, [], {"native": 1}), ended.stderr
+    assert len(drop.loads()) == 5
+
+
+def test_what_could_not_be_removed_is_not_loaded(drop):
+    """It would be loaded every night again; who must be able to write there is told."""
+    drop.put("fleet/a.csv")
+    drop.put("b.csv")
+    (drop.root / "fleet").chmod(0o555)
+    if os.access(drop.root / "fleet", os.W_OK):
+        pytest.skip("root may write anywhere")
+    ended = drop.run()
+    (drop.root / "fleet").chmod(0o755)
+    assert ended.returncode == 1
+    assert f"must be able to write to {drop.root}/fleet" in ended.stderr
+    assert drop.left() == ["fleet/a.csv"]
+    assert drop.held() == {"native": 1}
+
+
+class Slow:
+    """A load that waits, until it is told to go on: another one writes to the register."""
+
+    def __init__(self, drop: Drop, world) -> None:
+        drop.put("fleet/1.csv")
+        assert drop.run().returncode == 0
+        drop.put("fleet/1.csv")
+        drop.put("fleet/2.csv", OTHER)
+        drop.put("later.csv")
+        (register,) = world.directory.glob("*register_fleet.1.db")
+        self._writer = pysqlite3.connect(str(register), isolation_level=None)
+        self._writer.execute("BEGIN IMMEDIATE")
+        self.process = drop.start()
+        until(lambda: ("fleet", "running") in drop.loads(), "the load to begin")
+
+    def go_on(self) -> str:
+        """Let the load go on, and return what the command says."""
+        self._writer.rollback()
+        self._writer.close()
+        stderr: str = self.process.communicate(timeout=30)[1]
+        return stderr
+
+
+def test_a_file_that_changes_or_comes_meanwhile_is_not_removed(drop, world):
+    """Only what was loaded goes; a set of which one has changed is loaded again as a whole."""
+    slow = Slow(drop, world)
+    changed = drop.root / "fleet" / "2.csv"
+    at = changed.stat()
+    changed.write_text(OTHER.replace("SEAT", "FORD"))  # The same length,
+    os.utime(changed, ns=(at.st_atime_ns, at.st_mtime_ns))  # and the same time.
+    drop.put("fleet/3.csv", "registration,make\nAB14CDE,FIAT\n")
+    told = slow.go_on()
+    assert slow.process.returncode == 0, told
+    assert drop.left() == ["fleet/1.csv", "fleet/2.csv", "fleet/3.csv"]
+    assert "changed during the load" in told
+    assert drop.run().returncode == 0
+    assert (drop.left(), drop.held()) == ([], {"fleet": 3, "native": 1})
+
+
+def test_one_command_at_a_time(drop, world):
+    """A second one is refused at once, and harms neither files nor loads of the first."""
+    slow = Slow(drop, world)
+    second = drop.run()
+    assert second.returncode == 1
+    assert "another `verifyd import --drop` is running" in second.stderr
+    assert drop.left() == ["fleet/1.csv", "fleet/2.csv", "later.csv"]
+    slow.go_on()
+    assert (slow.process.returncode, drop.left()) == (0, [])
+
+
+@pytest.mark.parametrize(("number", "is_for_all"), [(signal.SIGTERM, True), (signal.SIGINT, False)])
+def test_a_stop_leaves_everything_for_the_next_time(drop, world, number, is_for_all):
+    """The load that runs is abandoned in good order, no other begins, and no file is touched."""
+    slow = Slow(drop, world)
+    if is_for_all:  # As systemd and the terminal do.
+        os.killpg(slow.process.pid, number)
+    else:
+        slow.process.send_signal(number)
+    told = slow.go_on()
+    assert slow.process.returncode == 1
+    assert "interrupted" in told
+    assert "Traceback" not in told
+    assert drop.left() == ["fleet/1.csv", "fleet/2.csv", "later.csv"]
+    assert drop.loads()[-1] == ("fleet", "failed")
+    assert drop.run().returncode == 0
+    assert (drop.left(), drop.held()) == ([], {"fleet": 2, "native": 1})
+
+
+def test_a_kill_ends_the_load_too(drop, world):
+    """Nothing goes on behind a command that was killed, and the next one loads everything."""
+    slow = Slow(drop, world)
+    slow.process.kill()
+    slow.go_on()
+    until(lambda: drop.run().returncode == 0, "the killed load to be gone")
+    assert (drop.left(), drop.held()) == ([], {"fleet": 2, "native": 1})
+
+
+def test_a_load_that_is_killed_stops_no_other(drop, world):
+    """As when memory runs out: its files are put aside, and the others are loaded."""
+    slow = Slow(drop, world)
+    children = Path(f"/proc/{slow.process.pid}/task/{slow.process.pid}/children").read_text()
+    os.kill(int(children.split()[0]), signal.SIGKILL)
+    told = slow.go_on()
+    assert slow.process.returncode == 1
+    assert "the process of the load was killed" in told
+    assert drop.left() == ["fleet/failed/1.csv", "fleet/failed/2.csv"]
+    assert drop.held()["native"] == 1

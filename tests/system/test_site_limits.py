@@ -1,0 +1,264 @@
+"""Clients that hold on to nginx: what they cost at most, and how many there may be."""
+
+import errno
+import json
+import os
+import re
+import time
+from contextlib import AbstractContextManager, ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.system.http2 import Http2
+from tests.system.processes import Answer, connected, descendants, read_answer, send, until
+from tests.system.scale_out import balanced
+from tests.system.site import behind_site
+from tests.system.slow_clients import (
+    LONG_ANSWER,
+    SlowClient,
+    hold,
+    slow_body,
+    slow_body_over_http_2,
+    slow_header,
+    slow_reader,
+    slow_reader_over_http_2,
+)
+
+NOBODY = "127.0.0.1:1"
+COST_BYTES_MAX = 100_000_000
+# Less than this, and they were not there any more when they were measured.
+COST_BYTES_MIN = 5_000_000
+PER_NETWORK, IN_ALL, STREAMS = 64, 1_200, 16
+BEGUN = b"POST / HTTP/1.1\r\nHost: x\r\n%sContent-Length: 9\r\n\r\n"
+
+
+def before_one_host(upstream: str, directory: Path) -> AbstractContextManager[str]:
+    """Run nginx as on a single host."""
+    return behind_site(upstream, directory)
+
+
+def before_several_hosts(upstream: str, directory: Path) -> AbstractContextManager[str]:
+    """Run nginx as before several hosts, which are one here."""
+    return balanced([upstream, upstream], directory)
+
+
+EVERY_PROXY = pytest.mark.parametrize("before", [before_one_host, before_several_hosts])
+
+
+def processes_of(directory: Path) -> list[int]:
+    """Return the process ids of an nginx."""
+    master = int((directory / "nginx.pid").read_text())
+    return [master, *descendants(master)]
+
+
+def memory_bytes(directory: Path) -> int:
+    """Return what all processes of an nginx take, shared memory counted once."""
+    texts = [Path(f"/proc/{pid}/smaps_rollup").read_text() for pid in processes_of(directory)]
+    return 1024 * sum(int(re.findall(r"(?m)^Pss:\s+(\d+)", text)[0]) for text in texts)
+
+
+@EVERY_PROXY
+@pytest.mark.parametrize(
+    "client",
+    [
+        slow_body,
+        *(
+            pytest.param(client, marks=pytest.mark.system_long)
+            for client in (
+                slow_header,
+                slow_reader,
+                slow_body_over_http_2,
+                slow_reader_over_http_2,
+            )
+        ),
+    ],
+)
+def test_a_thousand_slow_clients_cost_less_than_100_mb(
+    request, socket_directory, before, client: SlowClient
+):
+    """Without a key, from 100 addresses; another client gets its answer all the same."""
+    upstream = NOBODY
+    if client in (slow_reader, slow_reader_over_http_2):
+        upstream = request.getfixturevalue("served").bind
+    with before(upstream, socket_directory) as bind, ExitStack() as stack:
+        send(bind, "GET", "/healthz")
+        former = memory_bytes(socket_directory)
+        hold(stack, bind, client)
+        if upstream != NOBODY:
+            # One of them is answered after all of those.
+            assert send(bind, "GET", LONG_ANSWER).status == 200
+        cost = memory_bytes(socket_directory) - former
+        assert send(bind, "GET", "/healthz").status != 429
+    assert COST_BYTES_MIN < cost < COST_BYTES_MAX
+
+
+class TestFiles:
+    def held(self, directory: Path, folder: str) -> list[str]:
+        """Return the files below a folder that nginx has open; none has a name."""
+        links = []
+        for pid in processes_of(directory):
+            for link in Path(f"/proc/{pid}/fd").iterdir():
+                with suppress(FileNotFoundError):  # It was closed meanwhile.
+                    links.append(os.readlink(link))
+        found = [link for link in links if link.startswith(str(directory / folder))]
+        assert all(link.endswith(" (deleted)") for link in found)
+        assert [path for path in (directory / folder).rglob("*") if path.is_file()] == []
+        return found
+
+    def test_a_long_body_is_in_a_file_without_a_name(self, tmp_path):
+        """Registrations of a bulk cannot be found on the disk, and go with the request."""
+        with behind_site(NOBODY, tmp_path) as bind:
+            with ExitStack() as stack:
+                slow_body(stack, bind, "127.0.0.1")
+                until(lambda: self.held(tmp_path, "body"), "nginx to write the body to a file")
+            until(lambda: not self.held(tmp_path, "body"), "nginx to close the file")
+
+    def test_a_long_answer_is_in_a_file_without_a_name(self, served, tmp_path):
+        """So is what a slow reader has not taken; the worker that wrote it is free."""
+        with behind_site(served.bind, tmp_path) as bind, ExitStack() as stack:
+            for _ in range(3):
+                slow_reader(stack, bind, "127.0.0.1")
+            until(lambda: len(self.held(tmp_path, "proxy")) == 3, "nginx to take all answers")
+            assert send(bind, "GET", "/healthz").status == 200
+
+    def test_a_full_disk_refuses_long_bodies_only(self, served, little_disk):
+        """They get 500 until there is space again; short ones do not need the disk."""
+        key = {"X-API-Key": served.key, "Content-Type": "application/json"}
+
+        def bulk(padding: int) -> Answer:
+            body = json.dumps({"registrations": ["AB12CDE"], "padding": "x" * padding})
+            return send(bind, "POST", "/v1/vehicle/bulk-insurance", body=body, headers=key)
+
+        with behind_site(served.bind, little_disk) as bind:
+            filler = little_disk / "filler"
+            with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
+                filler.write_bytes(bytes(4_000_000))
+            answer = bulk(900_000)
+            assert (answer.status, answer.json()["code"]) == (500, "internal_error")
+            assert bulk(10_000).status == 200
+            filler.unlink()
+            assert bulk(900_000).status == 200
+
+
+def require_refused(bind: str, **headers: str) -> None:
+    """Fail unless a client is told soon that there are too many: what came first is held."""
+
+    def refusal() -> Answer | None:
+        answer = send(bind, "GET", "/", headers=headers)
+        return answer if answer.status == 429 else None
+
+    answer = until(refusal, "nginx to refuse a request")
+    assert answer is not None
+    assert answer.json()["code"] == "too_many_connections"
+    assert answer.headers["Retry-After"] == "1"
+
+
+class TestHowMany:
+    @EVERY_PROXY
+    def test_an_address_has_so_many_connections(self, tmp_path, before):
+        """What goes beyond is told to come again, before anything of it is read."""
+        with before(NOBODY, tmp_path) as bind, ExitStack() as stack:
+            for _ in range(PER_NETWORK):
+                stack.enter_context(connected(bind)).sendall(BEGUN % b"")
+            require_refused(bind)
+
+    @EVERY_PROXY
+    def test_streams_of_http_2_count(self, tmp_path, before):
+        """Each stream is as good as a connection, and a connection has 16 at most."""
+        with before(NOBODY, tmp_path) as bind, ExitStack() as stack:
+            for _ in range(PER_NETWORK // STREAMS):
+                self.fill(stack.enter_context(Http2(bind)), STREAMS)
+            require_refused(bind)
+
+    @EVERY_PROXY
+    def test_all_clients_together_have_so_many(self, tmp_path, before):
+        """A client that was never seen before is refused, too, and told so."""
+        with before(NOBODY, tmp_path) as bind, ExitStack() as stack:
+            for number in range(IN_ALL // 60):
+                for _ in range(4):
+                    client = Http2(bind, source=f"127.0.1.{number + 1}")
+                    self.fill(stack.enter_context(client), 15)
+            require_refused(bind)
+
+    def fill(self, client: Http2, streams: int) -> None:
+        for _ in range(streams):
+            client.request("POST", "/", body=b"", length=9)
+
+    @pytest.mark.parametrize(
+        ("network", "other"),
+        [
+            ("2001:db8:1:2:", "2001:db8:1:3:"),
+            ("2001:db8:0:0:", "2001:db8:0:1:"),
+            ("a0a:a0a:a0a:a0a:", "a0a:a0a:a0a:a0b:"),
+        ],
+        ids=["usual", "NUL", "line feed"],
+    )
+    def test_an_ipv6_network_counts_as_one(self, tmp_path, network, other):
+        """All addresses of a /64 are one client, as for the service, and no others are (D10)."""
+        # nginx takes addresses from the test: this machine has one IPv6 address only.
+        told = "set_real_ip_from 127.0.0.1;\nreal_ip_header X-Address;\n"
+        with behind_site(NOBODY, tmp_path, before=told) as bind, ExitStack() as stack:
+            for number in range(PER_NETWORK):
+                header = f"X-Address: {network}a0a:{number:x}:0:a0a\r\n".encode()
+                stack.enter_context(connected(bind)).sendall(BEGUN % header)
+            require_refused(bind, **{"X-Address": f"{network}1:2:3:4"})
+            for address in (f"{other}a0a:1:0:a0a", "10.10.10.10"):
+                assert send(bind, "GET", "/", headers={"X-Address": address}).status == 502
+
+
+@pytest.mark.system_long
+class TestLettingGo:
+    @EVERY_PROXY
+    @pytest.mark.parametrize("begun", [b"GET / HT", BEGUN % b"" + b"{"], ids=["head", "body"])
+    def test_a_slow_client_is_let_go(self, tmp_path, before, begun):
+        """After ten seconds the connection ends without an answer; the log has 408."""
+        with before(NOBODY, tmp_path) as bind, connected(bind) as connection:
+            connection.sendall(begun)
+            started = time.monotonic()
+            with suppress(ConnectionResetError):
+                assert connection.recv(1) == b""
+            assert 8 < time.monotonic() - started < 20
+            assert self.logged(tmp_path) == [408]
+
+    @EVERY_PROXY
+    def test_a_slow_body_over_http_2_is_let_go(self, tmp_path, before):
+        """Its stream is reset; the connection serves others."""
+        with before(NOBODY, tmp_path) as bind, Http2(bind) as client:
+            started = time.monotonic()
+            with pytest.raises(ConnectionResetError):
+                client.answer(client.request("POST", "/", body=b"{", length=9))
+            assert 8 < time.monotonic() - started < 20
+            headers, _ = client.answer(client.request("GET", "/"))
+            assert headers[":status"] == "502"
+            assert sorted(self.logged(tmp_path, 2)) == [408, 502]
+
+    def logged(self, directory: Path, count: int = 1) -> list[Any]:
+        log = directory / "verifyd.log"
+        until(lambda: log.read_text().count("\n") == count, "nginx to log it")
+        return [json.loads(line)["status"] for line in log.read_text().splitlines()]
+
+
+@EVERY_PROXY
+def test_a_header_too_long_for_http_2_is_logged_as_json(tmp_path, before):
+    """The connection ends without an answer, and the line in the log has the status 0."""
+    with before(NOBODY, tmp_path) as bind:
+        with Http2(bind) as client, pytest.raises(ConnectionResetError):
+            client.answer(client.request("GET", "/" + "~" * 9_000))
+        log = tmp_path / "verifyd.log"
+        until(lambda: log.read_text().count("\n") == 1, "nginx to log it")
+        assert json.loads(log.read_text())["status"] == 0
+
+
+def test_too_many_headers_are_refused_in_json(served, tmp_path):
+    """Whoever counts them, the answer is the same."""
+    text = b"GET / HTTP/1.1\r\nHost: x\r\n" + b"X: 1\r\n" * 100 + b"\r\n"
+    with behind_site(served.bind, tmp_path) as bind:
+        for address in (bind, served.bind):
+            with connected(address) as connection:
+                connection.sendall(text)
+                answer = read_answer(connection)
+            problem = answer.json()
+            assert (answer.status, problem["code"]) == (400, "invalid_request")
+            assert problem["detail"] == "The request is not well-formed HTTP."

@@ -1,0 +1,157 @@
+"""Workers: what takes too long is answered, and none outlives its master (D45)."""
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pysqlite3
+import pytest
+
+from tests.system.processes import GUNICORN, Service, connected, lives, read_answer, until
+
+IMPATIENT = (*GUNICORN[:-1], "--timeout", "1", GUNICORN[-1])
+LAST_SECONDS_MAX = 1
+HEAD = (
+    "POST /api/domains HTTP/1.1\r\nHost: x\r\n"
+    "Content-Type: application/json\r\nX-API-Key: {key}\r\n"
+)
+BODY = b'{"name": "example.com"}'
+BEGUN = {
+    "a body that is read": "Content-Length: 100\r\n\r\n{",
+    "a body that is too large": "Content-Length: 2000000\r\n\r\n{",
+    "a chunked body": "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n",
+    "a head": "X-",
+}
+
+
+def begin(service: Service, rest: str) -> socket.socket:
+    """Send a part of a request."""
+    connection = connected(service.bind)
+    connection.sendall((HEAD.format(key=service.key) + rest).encode())
+    return connection
+
+
+@pytest.mark.parametrize("begun", BEGUN)
+def test_what_takes_too_long_gets_the_one_error_body(serve, begun):
+    """500, told and logged as every failure; the service goes on with another worker (D45)."""
+    service = serve(command=IMPATIENT, workers=1)
+    (worker,) = service.workers()
+    with begin(service, BEGUN[begun]) as connection:
+        answer = read_answer(connection)
+    assert (answer.status, answer.json()["code"]) == (500, "internal_error")
+    assert answer.json()["request_id"] == answer.headers["X-Request-ID"]
+    until(lambda: service.workers() not in ([worker], []), "another worker")
+    assert service.get("/api/domains").json() == {"domains": []}
+    assert "Traceback" not in service.output("stderr")
+    if begun != "a head":  # The service never saw that.
+        assert "X-RateLimit-Limit" in answer.headers
+        told = [line for line in service.lines("stdout") if line["status"] == 500]
+        assert [line["request_id"] for line in told] == [answer.json()["request_id"]]
+        assert told[0]["duration_ms"] > 1_000
+        (stack,) = [line["stack"] for line in service.lines("stderr") if "stack" in line]
+        assert any("bodies.py" in frame for frame in stack)
+
+
+def test_an_answer_that_is_cut_off_is_not_continued_by_another(serve, world):
+    """A client that does not read what it asked for gets no second answer in the first."""
+    service = serve(command=IMPATIENT, workers=1)
+    with closing(socket.socket()) as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        host, _, port = service.bind.rpartition(":")
+        connection.connect((host, int(port)))
+        connection.sendall(b"GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: x\r\n\r\n")
+        until(lambda: "WORKER TIMEOUT" in service.output("stderr"), "the worker to be given up")
+        received = b""
+        connection.settimeout(10)
+        try:
+            while part := connection.recv(65_536):
+                received += part
+        except OSError:
+            pass
+    assert received.startswith(b"HTTP/1.1 200 ")
+    assert received.count(b"HTTP/1.1 ") == 1
+
+
+def idle(_service: Service, _database: Path) -> Callable[[], object]:
+    """No request."""
+    return lambda: None
+
+
+def reading(service: Service, _database: Path) -> Callable[[], object]:
+    """A request whose body does not come."""
+    return begin(service, BEGUN["a body that is read"]).close
+
+
+def draining(service: Service, _database: Path) -> Callable[[], object]:
+    """A request whose body is thrown away, and does not end."""
+    return begin(service, BEGUN["a chunked body"]).close
+
+
+def waiting(service: Service, database: Path) -> Callable[[], object]:
+    """A request that waits for SQLite's lock, where Python handles no signals."""
+    writer = pysqlite3.connect(str(database), isolation_level=None)
+    writer.execute("BEGIN IMMEDIATE")
+    connection = begin(service, f"Content-Length: {len(BODY)}\r\n\r\n{BODY.decode()}")
+
+    def end() -> None:
+        connection.close()
+        writer.close()
+
+    return end
+
+
+@pytest.mark.parametrize("state", [idle, reading, draining, waiting])
+def test_workers_end_within_a_second_of_their_master(serve, world, state):
+    """Whatever they do."""
+    service = serve()
+    workers = service.workers()
+    end = state(service, world.database)
+    try:
+        # Connections are taken in their order: now a worker has the one that was begun.
+        assert service.get("/healthz").status == 200
+        service.process.kill()
+        service.process.wait()
+        killed_at = time.monotonic()
+        until(lambda: not any(map(lives, workers)), "the workers to end")
+        assert time.monotonic() - killed_at < LAST_SECONDS_MAX
+    finally:
+        end()
+
+
+def test_the_next_server_is_not_refused_for_the_last_ones_workers(serve):
+    """It takes the address, though a request is in flight when the master is killed."""
+    service = serve()
+    with begin(service, BEGUN["a body that is read"]):
+        assert service.get("/healthz").status == 200
+        service.process.kill()
+        service.process.wait()
+        assert serve(bind=service.bind).get("/api/domains").json() == {"domains": []}
+
+
+def test_an_answer_that_is_soon_done_still_goes_out(serve):
+    """A request that was in flight when the master was killed is answered."""
+    service = serve(workers=1)
+    with begin(
+        service, f"Expect: 100-continue\r\nContent-Length: {len(BODY)}\r\n\r\n"
+    ) as connection:
+        assert connection.recv(1_000) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        service.process.kill()
+        service.process.wait()
+        connection.sendall(BODY)
+        assert read_answer(connection).status == 201
+
+
+def test_a_worker_without_a_master_does_not_begin(serve):
+    """One whose master ends while it starts ends as well."""
+    service = serve()
+    before = set(service.workers())
+    for pid in before:
+        os.kill(pid, signal.SIGKILL)
+    new = until(lambda: set(service.workers()) - before, "a new worker")
+    service.process.kill()
+    service.process.wait()
+    until(lambda: not any(map(lives, new)), "the new worker to end", seconds=3)

@@ -1,0 +1,46 @@
+"""Where the service listens, and who may be let in there."""
+
+import os
+
+import pytest
+
+from app.config import Config
+from app.operations.listening import group_fault
+
+
+def config(bind: str, group: int | None) -> Config:
+    """Settings of a socket and its group."""
+    return Config(database_url="sqlite:///x.db", bind=bind, socket_group=group)
+
+
+@pytest.fixture(autouse=True)
+def user(monkeypatch):
+    """A user who is in the groups 10 and 20."""
+    monkeypatch.setattr(os, "geteuid", lambda: 10)
+    monkeypatch.setattr(os, "getegid", lambda: 10)
+    monkeypatch.setattr(os, "getgroups", lambda: [20])
+
+
+@pytest.mark.parametrize("group", [None, 10, 20])
+def test_a_user_may_give_the_socket_to_its_groups(group):
+    """Its own and its supplementary ones."""
+    assert group_fault(config("unix:/run/x", group)) is None
+
+
+def test_another_group_is_told():
+    """By the setting's name, with who would give it and to whom."""
+    told = group_fault(config("unix:/run/x", 30))
+    assert told == (
+        "VERIFYD_SOCKET_GROUP: user 10 is no member of group 30: add it, or take another"
+    )
+
+
+def test_root_may_give_it_to_any(monkeypatch):
+    """It is no member of most groups."""
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert group_fault(config("unix:/run/x", 30)) is None
+
+
+def test_an_address_has_no_group():
+    """Without a Unix socket the setting has no effect."""
+    assert group_fault(config("127.0.0.1:8000", 30)) is None

@@ -150,11 +150,13 @@ class SqliteEngine(peewee.SqliteDatabase):
         try:
             self.execute_sql(attach, (file_uri(file, "ro"), schema))
         except peewee.OperationalError as error:
-            if result_code(error) not in (_FULL, _IOERR, _CANTOPEN) or not _is_at_rest(file):
+            if result_code(error) not in (_FULL, _IOERR, _CANTOPEN) or not file.exists():
+                raise
+            stamp = _stamp(file)
+            if not _is_at_rest(file):
                 raise
             # The disk has no room for its -shm. Nobody writes to it at the moment: it can be
             # read without. The next query tries the regular way again.
-            stamp = _stamp(file)
             self.execute_sql(attach, (f"{file_uri(file, 'ro')}&immutable=1", schema))
             self._registers.stamps[schema] = stamp
             self._registers.is_unproven = True
@@ -211,7 +213,7 @@ def driver_errors_translated() -> AbstractContextManager[None]:
 def _is_at_rest(file: Path) -> bool:
     """Tell whether all that a file holds is in the file itself, and nothing in its log."""
     try:
-        return file.exists() and file.with_name(f"{file.name}-wal").stat().st_size == 0
+        return file.with_name(f"{file.name}-wal").stat().st_size == 0
     except FileNotFoundError:
         return True
 

@@ -27,7 +27,7 @@ class Measures:
     """The counters and the histogram of one process; nothing is counted before `renew`.
 
     Args:
-        routes: the path templates, each of which is told from the first moment.
+        routes: the path templates, each of which is reported from the start.
         prepare: makes the files that are counted in; raises OSError.
         is_lost: tells whether they were removed since.
     """
@@ -97,7 +97,7 @@ class Measures:
         self.is_kept = True
 
     def renew_if_lost(self) -> None:
-        """Begin anew if the files were removed, or could not be made. Raises OSError."""
+        """Start again if the files were removed, or could not be made. Raises OSError."""
         if not self.is_kept or self._is_lost():
             self.renew()
 

@@ -89,6 +89,11 @@ class Space:
                 f"{self._directory.absolute()}, and {size_text(free_bytes)} are free: make room, "
                 "then load again"
             )
+        if found.f_files and not found.f_favail:
+            raise Hindered(
+                f"the file system of {self._directory.absolute()} can hold no more files: remove "
+                "some, then load again"
+            )
 
 
 def size_text(size_bytes: int) -> str:

@@ -88,7 +88,7 @@ def test_servers_count_apart_and_leave_nothing(serve, world):
     assert directories(world) == {str(third.process.pid)}
 
 
-def test_counts_begin_anew_when_their_directory_was_removed(serve, world):
+def test_counts_start_again_when_their_directory_was_removed(serve, world):
     """No restart is needed: each worker notices within a second, and new ones do at once."""
     service = serve(workers=2)
     for _ in range(10):

@@ -77,7 +77,9 @@ def _import(command: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     if args.options is not None:
         command.error("argument --options: only allowed with argument --drop")
     request = loads.request_of(args, args.files, args.register)
-    print_item(args, loads.run(request._replace(dry_run=args.dry_run))._asdict())
+    with logged_to_stderr():
+        result = loads.run(request._replace(dry_run=args.dry_run))
+    print_item(args, result._asdict())
 
 
 def _require_no_options_of_one_load(

@@ -47,13 +47,13 @@ def add_commands(commands: Commands) -> None:
     command.add_argument("--dry-run", action="store_true", help="only tell what would happen")
     command.add_argument(
         "--drop",
-        type=Path,
+        type=_directory,
         metavar="DIR",
         help="load what lies in DIR, and remove what was loaded",
     )
     command.add_argument(
         "--options",
-        type=Path,
+        type=_directory,
         metavar="DIR",
         help="with --drop: where the file NAME holds the options of the register NAME",
     )
@@ -65,6 +65,13 @@ def add_commands(commands: Commands) -> None:
     rolled_back.add_argument("--kind", choices=KINDS, help="what it must have been of")
     dropped = add_command(group, "drop", _drop, "remove a register and all it holds")
     dropped.add_argument("register", type=register_name, metavar="REGISTER")
+
+
+def _directory(text: str) -> Path:
+    if not text:
+        # NOTE: an empty path is the current directory, whose files would be moved or removed.
+        raise argparse.ArgumentTypeError("must be a directory, and is empty")
+    return Path(text)
 
 
 def _import(command: argparse.ArgumentParser, args: argparse.Namespace) -> None:

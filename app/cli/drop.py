@@ -49,6 +49,8 @@ def load_drop(args: argparse.Namespace, directory: Path, options: Path | None) -
     config = Config.from_env()
     with opened_database(config):
         pass  # Files are not to blame for wrong settings.
+    if not directory.is_dir():
+        raise OperatorError(f"{directory} does not exist, or is not a directory")
     if options is not None and not os.access(options, os.R_OK | os.X_OK):
         raise OperatorError(f"{options} does not exist, or cannot be read")
     drop = _Drop(args, options)

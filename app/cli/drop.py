@@ -49,6 +49,8 @@ def load_drop(args: argparse.Namespace, directory: Path, options: Path | None) -
     config = Config.from_env()
     with opened_database(config):
         pass  # Files are not to blame for wrong settings.
+    if not directory.is_dir():
+        raise OperatorError(f"{directory} does not exist, or is not a directory")
     if options is not None and not os.access(options, os.R_OK | os.X_OK):
         raise OperatorError(f"{options} does not exist, or cannot be read")
     drop = _Drop(args, options)
@@ -153,8 +155,7 @@ def _loaded(request: LoadRequest) -> Ended:
         return Ended("failed", str(error))
     except Exception as error:
         # SEC: the stack without the message: a message can quote a record.
-        with logged_to_stderr():
-            _log.exception("unexpected %s", type(error).__name__)
+        _log.exception("unexpected %s", type(error).__name__)
         return Ended("failed", f"the load failed: {type(error).__name__}")
 
 
@@ -185,6 +186,8 @@ def _options_of(batch: Batch, options: Path | None) -> argparse.Namespace:
         text = ""
     except (OSError, UnicodeError) as error:
         raise OperatorError(f"{path}: cannot be read: {error}") from error
+    if "\0" in text:
+        parser.error("it has a NUL character")
     try:
         words = shlex.split(text, comments=True)
     except ValueError as error:

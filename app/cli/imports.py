@@ -47,13 +47,13 @@ def add_commands(commands: Commands) -> None:
     command.add_argument("--dry-run", action="store_true", help="only tell what would happen")
     command.add_argument(
         "--drop",
-        type=Path,
+        type=_directory,
         metavar="DIR",
         help="load what lies in DIR, and remove what was loaded",
     )
     command.add_argument(
         "--options",
-        type=Path,
+        type=_directory,
         metavar="DIR",
         help="with --drop: where the file NAME holds the options of the register NAME",
     )
@@ -67,6 +67,13 @@ def add_commands(commands: Commands) -> None:
     dropped.add_argument("register", type=register_name, metavar="REGISTER")
 
 
+def _directory(text: str) -> Path:
+    if not text:
+        # NOTE: an empty path is the current directory, whose files would be moved or removed.
+        raise argparse.ArgumentTypeError("must be a directory, and is empty")
+    return Path(text)
+
+
 def _import(command: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     if args.drop is not None:
         _require_no_options_of_one_load(command, args)
@@ -77,7 +84,9 @@ def _import(command: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     if args.options is not None:
         command.error("argument --options: only allowed with argument --drop")
     request = loads.request_of(args, args.files, args.register)
-    print_item(args, loads.run(request._replace(dry_run=args.dry_run))._asdict())
+    with logged_to_stderr():
+        result = loads.run(request._replace(dry_run=args.dry_run))
+    print_item(args, result._asdict())
 
 
 def _require_no_options_of_one_load(

@@ -18,7 +18,6 @@ from app.catalogue import KINDS
 from app.cli.session import opened_database
 from app.config import Config
 from app.errors import OperatorError
-from app.logs import logged_to_stderr
 from app.registers.formats import DEFAULT_STATE, FORMATS, Format, Kind, formats_of
 from app.registers.formats.mapped import MappedCsv
 from app.registers.formats.mapping import read_mapping
@@ -109,7 +108,6 @@ def run(request: LoadRequest) -> LoadResult:
         _giving_way(),
         _ended_like_ctrl_c(),
         opened_database() as engine,
-        logged_to_stderr(),
         _progress_bar() as progress,
     ):
         return load(engine, Config.from_env().state_dir, request, progress)

@@ -25,11 +25,11 @@ _PAUSE_SECONDS = 0.1
 def require_free(config: Config) -> None:
     """Refuse an address at which a server answers already: gunicorn takes Unix sockets away.
 
-    Raises OperatorError, also if the socket cannot be given to its group.
+    Raises OperatorError, also if the socket cannot be made there or given to its group.
     """
     if not _INHERITED.isdisjoint(os.environ):
         return
-    fault = group_fault(config)
+    fault = path_fault(config.bind) or group_fault(config)
     if fault:
         raise OperatorError(fault)
     deadline_ns = clock.monotonic_ns() + _LEAVING_NS
@@ -47,6 +47,18 @@ def _is_answered(bind: str) -> bool:
         connection.connect(target)
         return True
     return False
+
+
+def path_fault(bind: str) -> str | None:
+    """Return why no Unix socket can be made at this path, or None if one can be."""
+    path = Path(bind.removeprefix("unix:"))
+    if not bind.startswith("unix:"):
+        return None
+    if not path.parent.is_dir():
+        return f"VERIFYD_BIND: the directory {path.parent} does not exist: make it first"
+    if path.exists() and not path.is_socket():
+        return f"VERIFYD_BIND: {path} exists and is not a socket: remove it, or set another path"
+    return None
 
 
 def group_fault(config: Config) -> str | None:

@@ -143,7 +143,8 @@ def _batch(directory: Path, register: str | None, names: list[str], warn: Warn) 
             continue
         fault = _fault(name, found)
         if fault:
-            warn(f"{shown(path)}: skipped: {fault}")
+            others = "" if register is None else "; the files beside it are skipped, too"
+            warn(f"{shown(path)}: skipped: {fault}{others}")
             return None
         if not _is_whole(name, found):
             _log.info("%s: left for the next run: it is still being written", path)

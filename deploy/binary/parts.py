@@ -32,6 +32,15 @@ _TELLING = (
     ("libcrypto", "openssl", "Apache-2.0", rb"OpenSSL (\d+\.\d+\.\d+)"),
     ("libkrb5-", "krb5", "MIT", rb"krb5-(\d+\.\d+(?:\.\d+)?)-final"),
 )
+# Vendor and product by which vulnerability databases name what is compiled from C.
+_CPE_NAMES = {
+    "expat": "libexpat_project:libexpat",
+    "krb5": "mit:kerberos_5",
+    "openssl": "openssl:openssl",
+    "postgresql": "postgresql:postgresql",
+    "python": "python:python",
+    "sqlite": "sqlite:sqlite",
+}
 
 
 class Part(NamedTuple):
@@ -117,7 +126,8 @@ def _libraries_of_wheels(paths: Iterable[Path]) -> Iterator[Part]:
         within = canonicalize_name(folder.removesuffix(".libs"))
         project, licence, version = _told_by_library(path)
         purl = PackageURL("generic", None, project, version, {"file_name": path.name})
-        yield Part(path.name, version, purl, licence, file=path, within=within)
+        cpe = _cpe(project, version)
+        yield Part(path.name, version, purl, licence, file=path, within=within, cpe=cpe)
 
 
 def _told_by_library(path: Path) -> tuple[str, str | None, str | None]:
@@ -130,6 +140,13 @@ def _told_by_library(path: Path) -> tuple[str, str | None, str | None]:
         if path.name.startswith(beginning) and found:
             return project, licence, found[1].decode()
     return re.split(r"-[0-9a-f]{8}\.so", path.name)[0], None, None
+
+
+def _cpe(project: str, version: str | None) -> str | None:
+    """Return the name of a project in vulnerability databases, None if it is not known."""
+    if version is None or project not in _CPE_NAMES:
+        return None
+    return f"cpe:2.3:a:{_CPE_NAMES[project]}:{version}:*:*:*:*:*:*:*"
 
 
 def _told_by_wheels(packages: Iterable[Distribution]) -> Iterator[Part]:
@@ -158,12 +175,12 @@ def _python(libraries: list[str]) -> Iterator[Part]:
     candidates = (stdlib / "LICENSE.txt", Path(f"/usr/share/doc/python{short}/copyright"))
     texts = tuple(path for path in candidates if path.exists())[:1]
     add = partial(Part, texts=texts, within="python")
-    cpe = f"cpe:2.3:a:python:python:{version}:*:*:*:*:*:*:*"
     purl = PackageURL("generic", None, "python", version)
-    yield Part("python", version, purl, "Python-2.0", texts, cpe=cpe)
+    yield Part("python", version, purl, "Python-2.0", texts, cpe=_cpe("python", version))
     if not any(name.startswith("libexpat") for name in libraries):
         version = pyexpat.EXPAT_VERSION.removeprefix("expat_")
-        yield add("expat", version, PackageURL("generic", None, "expat", version), "MIT")
+        purl = PackageURL("generic", None, "expat", version)
+        yield add("expat", version, purl, "MIT", cpe=_cpe("expat", version))
     if not any(name.startswith("libmpdec") for name in libraries):
         version = decimal.__libmpdec_version__
         yield add("libmpdec", version, PackageURL("generic", None, "libmpdec", version))
@@ -211,7 +228,7 @@ def _sqlite() -> Part:
         PackageURL("generic", None, "sqlite", version),
         "blessing",
         within="pysqlite3",
-        cpe=f"cpe:2.3:a:sqlite:sqlite:{version}:*:*:*:*:*:*:*",
+        cpe=_cpe("sqlite", version),
         note="In the public domain.",
     )
 

@@ -105,6 +105,7 @@ def test_what_is_whole_is_loaded_and_removed(drop):
     assert drop.left() == [".hidden.csv", "fresh.csv", *waiting, "x.csv.part"]
     assert drop.held() == {"native": 1, "fleet": 2}
     assert drop.loads() == [("native", "done"), ("fleet", "done")]
+    assert ended.stderr.count(": done in ") == len(drop.loads())
 
 
 def test_loads_are_told_as_one_document(drop):
@@ -171,6 +172,7 @@ MISTAKES = {
     "--format 'nyc-csv": "No closing quotation",
     "--map /nowhere/map.toml": "/nowhere/map.toml: ",
     "--format \udcff": "cannot be read: 'utf-8' codec",
+    "--map a\0b": "it has a NUL character",
 }
 
 
@@ -207,9 +209,10 @@ def test_a_missing_directory_is_told(drop):
     assert (ended.returncode, drop.left()) == (1, ["a.csv"])
     assert f"{drop.options} does not exist" in ended.stderr
     settings = {"database_url": drop._settings["database_url"]}
-    ended = run_command("import", "--drop", drop.root / "none", **settings)
-    assert ended.returncode == 1
-    assert f"No such file or directory: '{drop.root / 'none'}'" in ended.stderr
+    for wrong in (drop.root / "none", drop.root / "a.csv"):
+        ended = run_command("import", "--drop", wrong, **settings)
+        assert ended.returncode == 1
+        assert f"{wrong} does not exist, or is not a directory" in ended.stderr
 
 
 def test_files_are_not_to_blame_for_the_settings(drop):
@@ -251,6 +254,7 @@ def test_links_are_not_followed(drop, world):
     ended = drop.run()
     assert ended.returncode == 1
     assert ended.stderr.count("skipped: it is not a regular file") == 4
+    assert ended.stderr.count("; the files beside it are skipped, too") == 1
     assert drop.held() == {}
     assert sorted(path.name for path in outside.iterdir()) == ["a.csv", "fleet.csv"]
     assert (drop.root / "other" / "real.csv").exists()

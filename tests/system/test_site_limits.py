@@ -251,6 +251,15 @@ def test_a_header_too_long_for_http_2_is_logged_as_json(tmp_path, before):
         assert json.loads(log.read_text())["status"] == 0
 
 
+@EVERY_PROXY
+def test_over_http_2_too_long_a_body_is_refused_in_json(tmp_path, before):
+    """By its length alone, as over HTTP/1.1: nginx must not judge its own answer by it again."""
+    with before(NOBODY, tmp_path) as bind, Http2(bind) as client:
+        headers, body = client.answer(client.request("POST", "/", body=b"{", length=9_000_000))
+        assert (headers[":status"], headers["content-type"]) == ("413", "application/problem+json")
+        assert json.loads(body)["code"] == "body_too_large"
+
+
 def test_too_many_headers_are_refused_in_json(served, tmp_path):
     """Whoever counts them, the answer is the same."""
     text = b"GET / HTTP/1.1\r\nHost: x\r\n" + b"X: 1\r\n" * 100 + b"\r\n"

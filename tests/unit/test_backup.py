@@ -102,6 +102,16 @@ def _damage_bytes(backup: Path) -> None:
     (backup / "manifest.json").write_bytes(b"\xff\x00")
 
 
+def _damage_letter(backup: Path) -> None:
+    path = backup / "manifest.json"
+    path.write_bytes(path.read_bytes().replace(b'"version": "', b'"version": "\xff'))
+
+
+def _damage_pipe(backup: Path) -> None:
+    (backup / "manifest.json").unlink()
+    os.mkfifo(backup / "manifest.json")
+
+
 def _damage_kind(backup: Path) -> None:
     (backup / "manifest.json").unlink()
     (backup / "manifest.json").mkdir()
@@ -113,7 +123,16 @@ def _damage_link(backup: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "damage", [_damage_text, _damage_content, _damage_bytes, _damage_kind, _damage_link]
+    "damage",
+    [
+        _damage_text,
+        _damage_content,
+        _damage_bytes,
+        _damage_letter,
+        _damage_pipe,
+        _damage_kind,
+        _damage_link,
+    ],
 )
 def test_a_damaged_manifest_keeps_no_other_backup(stocked, damage):
     """It is told, and its backup left alone; the others are counted and removed as ever."""

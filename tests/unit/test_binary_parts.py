@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import re
 from importlib.metadata import distribution
 from importlib.resources import files
 from pathlib import Path
@@ -94,6 +95,15 @@ def test_it_names_what_is_in_the_binary_and_nothing_else(describe, tree):
     assert libraries <= found.keys()
     assert found["falcon"]["version"] == distribution("falcon").version
     assert found["falcon"]["licenses"] == [{"license": {"id": "Apache-2.0"}}]
+
+
+def test_a_scanner_can_match_what_is_compiled_in(describe, tree):
+    """The libraries whose faults matter most have the names of vulnerability databases."""
+    describe.main(tree)
+    named = [each["cpe"] for each in described(tree)["components"] if "cpe" in each]
+    found = {":".join(each.split(":")[3:5]) for each in named}
+    assert {"openssl:openssl", "postgresql:postgresql", "python:python", "sqlite:sqlite"} <= found
+    assert all(re.fullmatch(r"cpe:2\.3:a:\w+:\w+:\d+(\.\d+)+(:\*){7}", each) for each in named)
 
 
 def test_it_is_the_same_whenever_it_is_made(describe, tree):

@@ -193,10 +193,13 @@ def test_help_tells_what_is_experimental(cli):
         (["--drop", "x", "--dry-run"], "argument --drop: not allowed with dry-run"),
         (["--drop", "x", "--register", "x"], "argument --drop: not allowed with register"),
         (["--drop", "x", "a.csv"], "argument --drop: not allowed with files"),
+        (["--drop", ""], "argument --drop: must be a directory, and is empty"),
+        (["--drop", "x", "--options", ""], "argument --options: must be a directory, and is empty"),
         (["--options", "x", "a.csv"], "argument --options: only allowed with argument --drop"),
         ([], "the following arguments are required: FILE"),
     ],
 )
-def test_files_are_named_or_dropped(cli, words, told):
+def test_files_are_named_or_dropped(cli, words, told, monkeypatch, tmp_path):
     """Options of one load have no effect with `--drop`, and are refused; so is nothing at all."""
+    monkeypatch.chdir(tmp_path)
     assert told in cli.misuse("import", *words)

@@ -1,11 +1,13 @@
 """Where the service listens, and who may be let in there."""
 
 import os
+import socket
+import tempfile
 
 import pytest
 
 from app.config import Config
-from app.operations.listening import group_fault
+from app.operations.listening import group_fault, path_fault
 
 
 def config(bind: str, group: int | None) -> Config:
@@ -39,6 +41,29 @@ def test_root_may_give_it_to_any(monkeypatch):
     """It is no member of most groups."""
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert group_fault(config("unix:/run/x", 30)) is None
+
+
+def test_what_is_no_socket_is_told(tmp_path):
+    """Otherwise gunicorn ends with a stack, or tries for five seconds to make it."""
+    file = tmp_path / "verifyd.db"
+    file.touch()
+    for path in (file, tmp_path):
+        assert path_fault(f"unix:{path}") == (
+            f"VERIFYD_BIND: {path} exists and is not a socket: remove it, or set another path"
+        )
+    assert path_fault(f"unix:{tmp_path}/run/socket") == (
+        f"VERIFYD_BIND: the directory {tmp_path}/run does not exist: make it first"
+    )
+
+
+def test_a_socket_may_be_left_or_missing(tmp_path):
+    """A former server's, which nobody answers at, is replaced."""
+    # NOTE: the path of a socket must be short, and pytest's can be long.
+    with tempfile.TemporaryDirectory() as short, socket.socket(socket.AF_UNIX) as left:
+        left.bind(f"{short}/socket")
+        assert path_fault(f"unix:{short}/socket") is None
+    assert path_fault(f"unix:{tmp_path}/socket") is None
+    assert path_fault("127.0.0.1:8000") is None
 
 
 def test_an_address_has_no_group():

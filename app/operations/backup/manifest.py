@@ -70,10 +70,12 @@ def decoded(directory: Path) -> Manifest:
     """
     path = directory / FILE_NAME
     try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise OperatorError(f"{path} cannot be read: it is not a regular file")
         manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
     except FileNotFoundError:
         raise OperatorError(f"{directory} is no backup: it has no {FILE_NAME}") from None
-    except (OSError, msgspec.MsgspecError, RecursionError) as error:
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise OperatorError(f"{path} cannot be read: {error}") from error
     names = manifest.files.keys()
     if not all(map(_NAMES[manifest.engine].match, names)):

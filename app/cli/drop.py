@@ -160,7 +160,7 @@ def _loaded(request: LoadRequest) -> Ended:
 
 
 class _OptionsParser(argparse.ArgumentParser):
-    """Reads an option file by the options of `verifyd import`; a mistake is told by its name."""
+    """Reads an option file by the options of `verifyd import`; a mistake names the file."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(prog=str(path), add_help=False)

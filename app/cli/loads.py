@@ -100,7 +100,7 @@ def request_of(
 
 
 def run(request: LoadRequest) -> LoadResult:
-    """Do a load, behind the service in priority.
+    """Do a load with less priority than the service.
 
     TERM and Ctrl-C abandon it in good order. Raises what app.registers.load.load raises.
     """
@@ -127,7 +127,7 @@ def _giving_way() -> Iterator[None]:
 
 @contextmanager
 def _ended_like_ctrl_c() -> Iterator[None]:
-    """Let TERM abandon a load in good order, with nothing left behind."""
+    """Let TERM abandon a load in good order, so that nothing of it stays."""
 
     def abandon(_number: int, _frame: FrameType | None) -> NoReturn:
         # A second one must not come between what is tidied up.
@@ -158,7 +158,7 @@ def _progress_bar() -> Iterator[Show]:
                 bar.reset(progress.total)
                 bar.unit = "B" if stage else " rows"
                 bar.set_description(Path(stage).name if stage else "writing", refresh=False)
-                # Rows are counted over all files; then anew, from where reading ended.
+                # Rows are counted over all files, then again from where reading ended.
                 started_ns = started_ns if stage else shown_ns
             shown_ns = clock.monotonic_ns()
             rows_a_second = progress.rows / max(shown_ns - started_ns, 1) * 1e9

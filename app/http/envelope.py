@@ -13,8 +13,8 @@ from app.http.address import comes_from_proxy
 from app.http.deadline import require_time
 
 _CONTEXT = "verifyd.context"
-# SEC: what a proxy passes on from its client is logged: a plate, a name or a key must not fit.
-_REQUEST_ID = re.compile(r"[0-9A-Fa-f-]{16,64}")
+# SEC: the id is logged. A proxy that passes its client's on must not bring a plate, name or key.
+_REQUEST_ID = re.compile(r"[0-9A-Fa-f]{16,64}|[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 
 
 class Envelope:

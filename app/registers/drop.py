@@ -60,7 +60,7 @@ def batches(drop: Path, warn: Warn) -> Iterator[Batch]:
     """Yield what can be loaded, each looked at when its turn comes.
 
     What is still being written, hidden, or put aside is left in silence; anything else that
-    cannot be loaded is left, too, and `warn` is told. Raises OSError if `drop` cannot be read.
+    cannot be loaded is left, too, and reported to `warn`. Raises OSError if `drop` cannot be read.
     """
     for name in sorted(os.listdir(drop)):
         path = drop / name
@@ -174,7 +174,7 @@ def _is_whole(name: str, found: os.stat_result) -> bool:
 
 
 def _is_left(name: str) -> bool:
-    """Tell whether a name is nothing to load: hidden, or a directory of ours."""
+    """Tell whether a name is nothing to load: hidden, or one of our own directories."""
     return name.startswith(".") or name in (FAILED, *_NOT_OURS)
 
 
@@ -198,7 +198,7 @@ def _user() -> str:
 
 
 def _free_name(path: Path) -> Path:
-    """Return a path that nothing has yet: with .1, .2 and so on behind it, if need be."""
+    """Return a path that nothing has yet: with the suffix .1, .2 and so on if it is taken."""
     free, number = path, 0
     while os.path.lexists(free):
         number += 1

@@ -62,6 +62,7 @@ UNKNOWN = [
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "TRACE", "CONNECT"]
 UNUSUAL = ["PROPFIND", "BREW", "get", "Post", "GET,POST", "X"]
 IDENTIFIER = "5f0c6a9e2b7d4c1f8a3e9d6b0c2f4a71"
+UUID = "3f2504e0-4f89-11d3-9a0c-0305e82c3301"
 PROXIES = (ipaddress.ip_network("10.0.0.0/24"),)
 TOO_LARGE = b"x" * (1024 * 1024 + 1)
 
@@ -202,7 +203,7 @@ class TestOrderOfChecks:
 
 class TestRequestId:
     @pytest.mark.parametrize("peer", ["", "10.0.0.1", "::ffff:10.0.0.1"])
-    @pytest.mark.parametrize("given", ["0123456789abcdef", IDENTIFIER, "a-" * 32])
+    @pytest.mark.parametrize("given", ["0123456789abcdef", IDENTIFIER, "A" * 64, UUID])
     def test_a_proxys_request_id_is_kept(self, world, given, peer):
         """The id that a proxy gave comes back, in the body of an error too (D7)."""
         alice = world.client(world.alice_key, trusted_proxies=PROXIES)
@@ -223,6 +224,7 @@ class TestRequestId:
         "given",
         [
             *("", " ", "a" * 15, "a" * 65, f"{IDENTIFIER},{IDENTIFIER}", "AB12CDE", "BEEF-CAFE-1"),
+            *("a-" * 16, "---------AB12CDE", UUID.replace("-", "", 1)),
             *("g" * 32, "deadbeef deadbeef", "deadbeef.example.com", "\u00fc" * 16, "\u0661" * 16),
         ],
     )

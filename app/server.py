@@ -150,9 +150,11 @@ def open_standard_streams() -> None:
 
     Another file would get their number, and the log with it.
     """
-    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
-        pass
-    os.close(descriptor)
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # It gets the lowest free number, which is this one.
 
 
 def _end_with_bootloader() -> None:

@@ -48,7 +48,7 @@ class LineWriter:
         """The end of a line that was written in part."""
         self._lost = 0
         """Lines dropped since that was last logged."""
-        self._told_at_ns = -_REMINDER_NS
+        self._warned_at_ns = -_REMINDER_NS
 
     def write(self, line: bytes) -> None:
         """Write a line with its end by one system call, so that lines of workers never mix."""
@@ -60,7 +60,8 @@ class LineWriter:
         if written == len(data):
             self._rest = b""
             if self._lost:
-                self._tell("were dropped: nobody read them in time, or the disk was full")
+                text = "%d log lines for %s were dropped: nobody read them, or the disk was full"
+                self._warn(text, self._lost, self._name)
         elif written > len(self._rest):
             self._rest = data[written:]
         else:
@@ -72,15 +73,16 @@ class LineWriter:
         _dropped += 1
         self._lost += 1
         if self._lost == 1:
-            self._tell("cannot be written: such lines are dropped and counted")
+            text = "log lines for %s cannot be written now: they are dropped and counted"
+            self._warn(text, self._name)
 
-    def _tell(self, what: str) -> None:
+    def _warn(self, text: str, *values: object) -> None:
         """Log what becomes of lines, at most once a minute."""
         now_ns = clock.monotonic_ns()
-        if now_ns - self._told_at_ns > _REMINDER_NS:
-            self._told_at_ns = now_ns
-            lost, self._lost = self._lost, 0
-            _log.warning("%d log lines for %s %s", lost, self._name, what)
+        if now_ns - self._warned_at_ns > _REMINDER_NS:
+            self._warned_at_ns = now_ns
+            self._lost = 0
+            _log.warning(text, *values)
 
 
 def _never_waiting(

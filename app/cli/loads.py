@@ -55,7 +55,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--mode",
         choices=[MERGE, REPLACE],
         default=MERGE,
-        help="add and change rows, or be all there is; default: merge",
+        help="merge adds and changes rows, replace removes all others, too [merge]",
     )
     parser.add_argument(
         "--allow-shrink",

@@ -18,7 +18,7 @@ class GivenUp(BaseException):
 
 
 class TookTooLong(Exception):
-    """What the framework is told instead of GivenUp, since it answers Exceptions only."""
+    """Stands for GivenUp in the framework, which answers Exceptions only."""
 
 
 class Deadline:

@@ -5,7 +5,7 @@ import os
 import peewee
 
 from app.database import Engine, message_of, recover
-from app.registers.space import size_text
+from app.registers.space import free_bytes_of, size_text
 from app.schema import Installation
 from app.sqlite import SqliteEngine, is_busy
 
@@ -23,8 +23,7 @@ def write_fault(engine: Engine) -> str | None:
         return f"The database cannot be written to: {refusal}."
     if isinstance(engine, SqliteEngine):
         directory = engine.path.absolute().parent
-        found = os.statvfs(directory)
-        free_bytes = found.f_bavail * found.f_frsize
+        free_bytes = free_bytes_of(os.statvfs(directory))
         if free_bytes < _LITTLE_BYTES:
             return f"The disk of {directory} is full: {size_text(free_bytes)} are free."
     return None

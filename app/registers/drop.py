@@ -25,7 +25,7 @@ _WHOLE_AFTER_NS = 60_000_000_000
 _log = logging.getLogger(__name__)
 
 Warn = Callable[[str], None]
-"""Is told, in a sentence, what an operator has to look at."""
+"""Reports to the operator, in a sentence, what needs a look."""
 
 
 class File(NamedTuple):

@@ -14,7 +14,7 @@ def dump(value: Any, file: BinaryIO) -> None:
 
 
 def undump(file: BinaryIO, at: int = 0) -> tuple[Any, int]:
-    """Return the value that a process of ours wrote somewhere, and where the next one begins.
+    """Return the value at a place in a file of this load, and where the next one begins.
 
     At the end of the file that is None. Where the file itself stands does not matter: it is the
     same for a process and its children.

@@ -82,7 +82,7 @@ class Space:
 
     def _require(self, needed_bytes: int) -> None:
         found = os.statvfs(self._directory)
-        free_bytes = found.f_bavail * found.f_frsize
+        free_bytes = free_bytes_of(found)
         if free_bytes < needed_bytes:
             raise Hindered(
                 f"the load needs about {size_text(needed_bytes)} of disk space in "
@@ -94,6 +94,11 @@ class Space:
                 f"the file system of {self._directory.absolute()} can hold no more files: remove "
                 "some, then load again"
             )
+
+
+def free_bytes_of(found: os.statvfs_result) -> int:
+    """Return how many bytes of a file system a user without privileges may still take."""
+    return found.f_bavail * found.f_frsize
 
 
 def size_text(size_bytes: int) -> str:

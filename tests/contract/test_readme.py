@@ -84,7 +84,7 @@ def quoted(text: str) -> list[str]:
 
 
 def sources(*folders: str) -> Iterator[Path]:
-    """All text files of ours in the repository, or in some of its folders."""
+    """All text files that we wrote, in the repository or in some of its folders."""
     for path in sorted(ROOT.rglob("*")):
         relative = path.relative_to(ROOT)
         folder = relative.parts[:-1]

@@ -120,7 +120,7 @@ def test_loads_are_told_as_one_document(drop):
 
 
 def test_what_fails_is_put_aside_and_stops_nothing(drop):
-    """It is not tried every night, its reason is told, and the others are loaded."""
+    """It is not tried every night, its reason is reported, and the others are loaded."""
     drop.put("a.csv", "nonsense\n")
     drop.put("b.csv")
     drop.put("fleet/a.csv", "nonsense\n")
@@ -145,7 +145,7 @@ def test_nothing_that_was_put_aside_is_overwritten(drop):
 
 
 def test_a_directory_that_names_no_register_is_left_alone(drop):
-    """It is told, nothing in it is loaded or removed, and the exit status is 1."""
+    """It is reported, nothing in it is loaded or removed, and the exit status is 1."""
     drop.put("fleet/a.csv", CAR + "AB13CDE,SEAT\n")
     assert drop.run().returncode == 0
     names = ["fleet --mode replace --allow-shrink", "rdw --dry-run", "Fleet", "1fleet", "-x"]
@@ -261,7 +261,7 @@ def test_links_are_not_followed(drop, world):
 
 
 def test_failed_files_do_not_follow_a_link(drop, world):
-    """`failed` is a directory of ours, or the files stay."""
+    """`failed` is a directory, not a link, or the files stay."""
     outside = world.directory / "outside"
     outside.mkdir()
     (drop.root / "failed").symlink_to(outside)
@@ -298,7 +298,7 @@ def test_odd_names_are_only_names(drop):
 
 
 def test_what_could_not_be_removed_is_not_loaded(drop):
-    """It would be loaded every night again; who must be able to write there is told."""
+    """It would be loaded every night again; the message names the user who must have the right."""
     drop.put("fleet/a.csv")
     drop.put("b.csv")
     (drop.root / "fleet").chmod(0o555)
@@ -313,7 +313,7 @@ def test_what_could_not_be_removed_is_not_loaded(drop):
 
 
 class Slow:
-    """A load that waits, until it is told to go on: another one writes to the register."""
+    """A load that waits while another one writes to the register."""
 
     def __init__(self, drop: Drop, world) -> None:
         drop.put("fleet/1.csv")

@@ -45,9 +45,6 @@ def statuses(ask, times):
 
 
 BOTH_MODES = pytest.mark.parametrize("mode", ["merge", "replace"])
-FIRST_OR_NOT = pytest.mark.parametrize(
-    "is_first", [True, False], ids=["a new register", "a register that is there"]
-)
 # Nobody knows what else will take the disk's space while a load runs.
 UNFORESEEN = """
 import sys
@@ -77,15 +74,24 @@ def require_unharmed(service, expected):
     assert statuses(lambda _: service.get(PATH), 20) == {expected: 20}
 
 
-@BOTH_MODES
-@FIRST_OR_NOT
-def test_a_load_that_fills_the_disk_gives_it_back(serve, world, disk, mode, is_first):
-    """What it wrote is gone at once, the history says why, and the service goes on."""
-    if not is_first:
+@pytest.fixture(params=[404, 200], ids=["a new register", "a register that is there"])
+def expected(request):
+    """What a look-up of the car answers before the load."""
+    return request.param
+
+
+@pytest.fixture
+def settings(world, disk, expected):
+    """The settings of an installation on the disk, with the car or without any register."""
+    if expected == 200:
         world.load([CAR])
-    settings = disk.move_here(world)
+    return disk.move_here(world)
+
+
+@BOTH_MODES
+def test_a_load_that_fills_the_disk_gives_it_back(serve, world, disk, settings, expected, mode):
+    """What it wrote is gone at once, the history says why, and the service goes on."""
     service = serve(**settings)
-    expected = 404 if is_first else 200
     assert statuses(lambda _: service.get(PATH), 20) == {expected: 20}
     before = disk.names
     disk.fill(leave_bytes=1_200_000)
@@ -102,12 +108,8 @@ def test_a_load_that_fills_the_disk_gives_it_back(serve, world, disk, mode, is_f
 
 
 @BOTH_MODES
-@FIRST_OR_NOT
-def test_a_load_without_room_is_refused(serve, world, disk, mode, is_first):
+def test_a_load_without_room_is_refused(serve, world, disk, settings, expected, mode):
     """It names what it needs and what is free before it writes; with room it succeeds."""
-    if not is_first:
-        world.load([CAR])
-    settings = disk.move_here(world)
     service = serve(**settings)
     disk.fill(leave_bytes=1_200_000)
     rows = csv_of(world.directory, 17_000)
@@ -120,7 +122,7 @@ def test_a_load_without_room_is_refused(serve, world, disk, mode, is_first):
     line = loads(settings)[0]
     assert line["status"] == "failed"
     assert re.match(told, line["reason"])
-    require_unharmed(service, 404 if is_first else 200)
+    require_unharmed(service, expected)
     disk.empty()
     assert run_command("import", rows, "--mode", mode, **settings).returncode == 0
     assert service.get(PATH).json()["vehicle"]["make"] == "SKODA"

@@ -144,7 +144,7 @@ class TestFiles:
 
 
 def require_refused(bind: str, **headers: str) -> None:
-    """Fail unless a client is told soon that there are too many: what came first is held."""
+    """Fail unless nginx soon refuses a client because there are too many."""
 
     def refusal() -> Answer | None:
         answer = send(bind, "GET", "/", headers=headers)
@@ -159,7 +159,7 @@ def require_refused(bind: str, **headers: str) -> None:
 class TestHowMany:
     @EVERY_PROXY
     def test_an_address_has_so_many_connections(self, tmp_path, before):
-        """What goes beyond is told to come again, before anything of it is read."""
+        """Further requests get 429 with `Retry-After`, before anything of them is read."""
         with before(NOBODY, tmp_path) as bind, ExitStack() as stack:
             for _ in range(PER_NETWORK):
                 stack.enter_context(connected(bind)).sendall(BEGUN % b"")

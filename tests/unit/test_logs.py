@@ -89,7 +89,7 @@ def test_one_warning_tells_of_dropped_lines(pipe, caplog):
         for _ in range(100):
             writer.write(LINE)
     assert [record.getMessage() for record in caplog.records] == [
-        f"1 log lines for {pipe[1]} cannot be written: such lines are dropped and counted"
+        f"log lines for {pipe[1]} cannot be written now: they are dropped and counted"
     ]
 
 

@@ -22,6 +22,20 @@ class RegisterLoad(peewee.Model):
     skipped = peewee.BigIntegerField(default=0)
     checksum = peewee.TextField(null=True)
     """SHA-256 of all that was read, decompressed, in the order of the files."""
+    held = peewee.BigIntegerField(null=True)
+    """Rows of its kind that the register held afterwards."""
+    known = peewee.TextField(null=True)
+    """A JSON object: how many of the rows (of a merge: the touched ones) know each member."""
+    accepted = peewee.TextField(null=True)
+    """A JSON array of what the operator allowed, such as `shrink` or `loss:insured`."""
+    is_terminated = peewee.BooleanField(null=True)
+    """Whether the last record of every file had a line end; null if the format has none."""
+    sizes = peewee.TextField(null=True)
+    """A JSON array: the size of each file in bytes, null if it was a pipe."""
+    reasons = peewee.TextField(null=True)
+    """A JSON array of the first five rejects, each with `file`, `line` and `reason`."""
+    notes = peewee.TextField(null=True)
+    """A JSON array of the notes on the files."""
     loaded_by = peewee.CharField(100)
     started_at = peewee.BigIntegerField()
     finished_at = peewee.BigIntegerField(null=True)

@@ -1,0 +1,15 @@
+"""What the history keeps of each attempt to load: content, files and first rejects (D28)."""
+
+
+def up(migrator, db):
+    for column in (
+        "held BIGINT",
+        "known TEXT",
+        "accepted TEXT",
+        "is_terminated BOOLEAN",
+        "sizes TEXT",
+        "reasons TEXT",
+        "notes TEXT",
+    ):
+        db.execute_sql(f"ALTER TABLE register_load ADD COLUMN {column}")
+    db.execute_sql("UPDATE installation SET schema_version = 3, oldest_program = 1")

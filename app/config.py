@@ -174,8 +174,15 @@ SETTINGS: Mapping[str, Setting] = {
         "VERIFYD_STATE_DIR",
         "",
         _directory,
-        "directory for the rate limits' buckets, metrics and rejects files, on this host and for "
+        "directory for the rate limits' buckets and metrics, on this host and for "
         "one database, a tmpfs in production; by default `state/` beside the SQLite database",
+    ),
+    "data_dir": Setting(
+        "VERIFYD_DATA_DIR",
+        "",
+        _directory,
+        "directory on a disk for rejects files; by default the directory of the SQLite database, "
+        "with Postgres `VERIFYD_STATE_DIR`",
     ),
     "timezone": Setting(
         "VERIFYD_TIMEZONE",
@@ -233,6 +240,7 @@ class Config:
     """Its number; None for the group of the process."""
     workers: int = 2
     state_dir: Path = Path("state")
+    data_dir: Path = Path("state")
     timezone: tzinfo = UTC
     trusted_proxies: tuple[Network, ...] = ()
     anonymous_limit: int = 60
@@ -275,6 +283,10 @@ class Config:
             if variable.startswith(PREFIX) and variable not in known
         ]
         values["state_dir"] = values["state_dir"] or _beside(values["database_url"])
+        database = sqlite_path(values["database_url"])
+        values["data_dir"] = values["data_dir"] or (
+            database.parent if database else values["state_dir"]
+        )
         return cls(**values), faults
 
 

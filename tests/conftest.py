@@ -60,6 +60,7 @@ class World:
     def configured(self, **settings: Any) -> Config:
         """Return the settings, some of them different."""
         settings.setdefault("state_dir", self.directory / "state")
+        settings.setdefault("data_dir", self.directory)
         settings.setdefault("access_log", False)
         return Config(database_url=self.store.url, **settings)
 
@@ -100,7 +101,7 @@ class World:
         """Load files, whatever part of them is rejected."""
         options.setdefault("max_rejects", RejectLimit.parse("100%"))
         request = LoadRequest(files=[str(path) for path in paths], **options)
-        return load(self.engine, self.config.state_dir, request, lambda _: None)
+        return load(self.engine, self.config.data_dir, request, lambda _: None)
 
 
 class Client:

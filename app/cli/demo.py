@@ -95,7 +95,7 @@ def _load_register(engine: Engine, config: Config) -> int:
     with tempfile.TemporaryDirectory() as directory:
         for path in write_files(Path(directory), clock.today(config.timezone)):
             request = LoadRequest(files=[str(path)], register=_REGISTER)
-            loaded += load(engine, config.state_dir, request, lambda _: None).loaded
+            loaded += load(engine, config.data_dir, request, lambda _: None).loaded
     return loaded
 
 

@@ -110,7 +110,7 @@ def run(request: LoadRequest) -> LoadResult:
         opened_database() as engine,
         _progress_bar() as progress,
     ):
-        return load(engine, Config.from_env().state_dir, request, progress)
+        return load(engine, Config.from_env().data_dir, request, progress)
 
 
 @contextmanager

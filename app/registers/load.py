@@ -35,7 +35,7 @@ from app.sqlite import SqliteEngine
 _log = logging.getLogger(__name__)
 
 
-def load(engine: Engine, state_dir: Path, request: LoadRequest, show: Show) -> LoadResult:
+def load(engine: Engine, data_dir: Path, request: LoadRequest, show: Show) -> LoadResult:
     """Load all files of a request into one register, as one transaction.
 
     Raises OperatorError, peewee.PeeweeException or OSError if anything stands in the way; then
@@ -45,7 +45,7 @@ def load(engine: Engine, state_dir: Path, request: LoadRequest, show: Show) -> L
         history = History(engine, request.register or intake.layout.format.register)
         if request.dry_run:
             return _tried(engine, history, intake)
-        return _loaded(engine, history, intake, state_dir)
+        return _loaded(engine, history, intake, data_dir)
 
 
 def _tried(engine: Engine, history: History, intake: Intake) -> LoadResult:
@@ -64,7 +64,7 @@ def _tried(engine: Engine, history: History, intake: Intake) -> LoadResult:
     return intake.result(history.register, counts)
 
 
-def _loaded(engine: Engine, history: History, intake: Intake, state_dir: Path) -> LoadResult:
+def _loaded(engine: Engine, history: History, intake: Intake, data_dir: Path) -> LoadResult:
     """Do a load, and keep the history of it."""
     with alone(engine, history.register) as require_alone:
         started_ns = clock.monotonic_ns()
@@ -78,7 +78,7 @@ def _loaded(engine: Engine, history: History, intake: Intake, state_dir: Path) -
         load_id = reserve.written(engine, begin)
         what = f"load {load_id}, {intake.request.mode} of {history.register} {intake.kind}"
         rejects_name = f"{history.register}-{load_id}.csv"
-        intake.rejects.path = intake.request.rejects or state_dir / "rejects" / rejects_name
+        intake.rejects.path = intake.request.rejects or data_dir / "rejects" / rejects_name
         try:
             history.generations.require_room()
             reserve.written(engine, partial(settle, engine, history, load_id))

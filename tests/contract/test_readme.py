@@ -21,6 +21,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 TOLD_IN_WORDS = {
     "workers": "cores + 1",
     "state_dir": "`state/` beside the SQLite database",
+    "data_dir": "the directory of the SQLite database, with Postgres `VERIFYD_STATE_DIR`",
     "trusted_proxies": "none",
     "socket_group": "none",
     "stale_after": "none",

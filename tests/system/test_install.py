@@ -123,6 +123,7 @@ def test_every_setting_is_in_the_example():
     assert {name for mark, name, _ in told if not mark} == {
         "VERIFYD_DATABASE_URL",
         "VERIFYD_STATE_DIR",
+        "VERIFYD_DATA_DIR",
     }
     defaults = {setting.variable: setting.default for setting in SETTINGS.values()}
     for mark, name, value in told:

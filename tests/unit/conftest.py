@@ -102,4 +102,5 @@ def cli(bare_cli: CommandLine, store: Store, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("VERIFYD_DATABASE_URL", store.url)
     # What a command keeps beside a SQLite database would be in the working directory.
     monkeypatch.setenv("VERIFYD_STATE_DIR", str(bare_cli.directory / "state"))
+    monkeypatch.setenv("VERIFYD_DATA_DIR", str(bare_cli.directory))
     return bare_cli

@@ -108,11 +108,11 @@ def test_a_dry_run_writes_rejects_where_it_is_told(cli):
     assert cli.json("imports", "list") == []
 
 
-def test_rejects_go_into_the_state_directory_unless_told(cli):
+def test_rejects_go_into_the_data_directory_by_default(cli):
     """The default is `rejects/` below it, named after register and load (D37)."""
     file = cli.file("vehicles.csv", *NINE_GOOD_ONE_BAD)
     made = cli.json("import", file, "--max-rejects", "100%")
-    assert made["rejects"] == str(cli.directory / "state" / "rejects" / "native-1.csv")
+    assert made["rejects"] == str(cli.directory / "rejects" / "native-1.csv")
 
 
 @pytest.mark.parametrize("name", ["vehicles.csv", "verifyd.db"])

@@ -227,6 +227,13 @@ SETTINGS: Mapping[str, Setting] = {
         "age from which a register's last load is a warning (D51): `36h` or `7d` for all, or by "
         "register as in `rdw=2d,mid=36h,*=7d`; s, m, h or d",
     ),
+    "loss_max": Setting(
+        "VERIFYD_LOSS_MAX",
+        "10",
+        _integer(0, 100),
+        "percentage points by which the share of rows that know a member may fall in one load "
+        "(D67): 0 to 100",
+    ),
 }
 
 
@@ -249,6 +256,8 @@ class Config:
     mot_first_years: int = 0
     stale_after: Mapping[str, int] = field(default_factory=dict)
     """Seconds by register, those of all others under EVERY_REGISTER."""
+    loss_max: int = 10
+    """Percentage points."""
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> "Config":

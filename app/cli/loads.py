@@ -23,6 +23,7 @@ from app.registers.formats.mapped import MappedCsv
 from app.registers.formats.mapping import read_mapping
 from app.registers.history import MERGE, REPLACE
 from app.registers.intake import SHRINK_MAX_PERCENT
+from app.registers.knowledge import NAMES
 from app.registers.load import load
 from app.registers.reading import Progress, Show
 from app.registers.rejects import RejectLimit
@@ -62,6 +63,27 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help=f"let replace take more than {SHRINK_MAX_PERCENT} %% of the rows away",
     )
+    parser.add_argument(
+        "--allow-missing",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="load files without this column, though their format expects it; can be repeated",
+    )
+    parser.add_argument(
+        "--allow-loss",
+        action="append",
+        default=[],
+        choices=NAMES,
+        metavar="MEMBER",
+        help="let far fewer rows than before know this member, such as insured; can be repeated",
+    )
+    parser.add_argument(
+        "--blank-missing",
+        action="store_true",
+        help="merge native and mapped files as if members without a column were empty "
+        "[keep their values]",
+    )
     parser.add_argument("--rejects", type=Path, metavar="FILE", help="where rejected rows go")
     parser.add_argument(
         "--max-rejects",
@@ -96,6 +118,9 @@ def request_of(
         max_rejects=options.max_rejects,
         rejects=options.rejects,
         allow_shrink=options.allow_shrink,
+        allow_missing=options.allow_missing,
+        allow_loss=options.allow_loss,
+        blank_missing=options.blank_missing,
     )
 
 
@@ -110,7 +135,9 @@ def run(request: LoadRequest) -> LoadResult:
         opened_database() as engine,
         _progress_bar() as progress,
     ):
-        return load(engine, Config.from_env().data_dir, request, progress)
+        config = Config.from_env()
+        request = request._replace(loss_max=config.loss_max)
+        return load(engine, config.data_dir, request, progress)
 
 
 @contextmanager

@@ -1,18 +1,29 @@
 """What changes make of the rows that a register holds: which to write, which to remove (D21)."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from app.registers.rows import PolicyCancellation, PolicyDeletion, PolicyRow, VehicleDeletion
+from app.registers.formats.interface import Kind
+from app.registers.knowledge import Tally
+from app.registers.rows import (
+    FineRow,
+    PolicyCancellation,
+    PolicyDeletion,
+    PolicyRow,
+    VehicleDeletion,
+)
 from app.registers.sorting import Columns, Order
 
 _DELETIONS = (len(VehicleDeletion._fields), len(PolicyDeletion._fields))
 _CANCELLATION = len(PolicyCancellation._fields)
 _CANCELLED_ON = PolicyRow._fields.index("cancelled_on")
+_NARROW_FINE = len(FineRow._fields) + 1
+_AMOUNT, _SETTLED = FineRow._fields.index("amount_cents"), FineRow._fields.index("settled")
 
 _TIME = itemgetter(-1)
+Keyed = dict[Any, Columns]
+"""Rows by their keys."""
 
 
 class Outcome(NamedTuple):
@@ -28,22 +39,29 @@ class Outcome(NamedTuple):
     """How many of the rows have keys that are not held."""
     skipped: int
     """Deletions and cancellations of what was not there."""
+    kept: tuple[list[Columns], list[Columns]] = ([], [])
+    """The rows whose keys were held already: as they were held, and as they are to be held."""
 
 
-@dataclass(slots=True)
 class Counts:
     """What a load does to the rows of one kind."""
 
-    held_before: int = 0
-    added: int = 0
-    """Rows of keys that were not held."""
-    repeated: int = 0
-    """Rows of keys that were."""
-    differing: int = 0
-    """Rows of either that were not held just so."""
-    removed: int = 0
-    skipped: int = 0
-    """Deletions and cancellations of what was not there."""
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        self.held_before = 0
+        self.added = 0
+        """Rows of keys that were not held."""
+        self.repeated = 0
+        """Rows of keys that were."""
+        self.differing = 0
+        """Rows of either that were not held just so."""
+        self.removed = 0
+        self.skipped = 0
+        """Deletions and cancellations of what was not there."""
+        self.known = Tally(kind)
+        """Of all rows that the load has brought, as they are held afterwards."""
+        self.before, self.after = Tally(kind), Tally(kind)
+        """Of the rows that were held, and what is held in their place (D67)."""
 
     @property
     def held(self) -> int:
@@ -62,13 +80,29 @@ class Counts:
         self.differing += len(outcome.changed)
         self.removed += len(outcome.removed)
         self.skipped += outcome.skipped
+        self.known.add(outcome.rows)
+        before, after = outcome.kept
+        self.before.add(before)
+        self.after.add(after)
 
-    def add_part(self, part: "Counts") -> None:
+    def add_part(self, told: tuple[Any, ...]) -> None:
         """Count what another process did, of the same rows held before."""
-        self.added += part.added
-        self.repeated += part.repeated
-        self.differing += part.differing
-        self.skipped += part.skipped
+        numbers, tallies = told
+        self.added += numbers[0]
+        self.repeated += numbers[1]
+        self.differing += numbers[2]
+        self.skipped += numbers[3]
+        for mine, other in zip(self._tallies, tallies, strict=True):
+            mine.add_tally(Tally(self.kind, other))
+
+    def told(self) -> tuple[Any, ...]:
+        """Return what `add_part` takes."""
+        numbers = (self.added, self.repeated, self.differing, self.skipped)
+        return numbers, tuple(tally.told() for tally in self._tallies)
+
+    @property
+    def _tallies(self) -> tuple[Tally, ...]:
+        return self.known, self.before, self.after
 
     def end_replace(self) -> None:
         """Count what is held no more, once all that was read has been counted."""
@@ -76,7 +110,12 @@ class Counts:
 
 
 def compare(
-    changes: list[Columns], held: Iterable[Columns], order: Order, loaded_at: int
+    changes: list[Columns],
+    held: Iterable[Columns],
+    order: Order,
+    loaded_at: int,
+    *,
+    is_replace: bool = False,
 ) -> Outcome:
     """Apply changes to rows held, in the order of the changes.
 
@@ -87,17 +126,16 @@ def compare(
         changes: sorted by group, in each group in the order of the file.
         held: all rows held of these groups, or of these keys if all changes are rows.
         loaded_at: Unix seconds.
+        is_replace: what is held and not among the changes is to be held no more.
     """
     key_of = order.key_of()
     before = {key_of(row): row for row in held}
-    after: dict[Any, Columns] = {}
     skipped = 0
+    gone: list[Columns] = []
     if set(map(len, changes)) == {order.row_columns}:
         after = dict(zip(map(key_of, changes), changes, strict=True))
-        gone: list[Columns] = []
     else:
-        after, skipped = _applied(changes, before, order)
-        gone = [row for key, row in before.items() if key not in after]
+        after, gone, skipped = _applied(changes, before, order)
     if not before:
         rows = list(after.values())
         if None in map(_TIME, rows):
@@ -105,8 +143,16 @@ def compare(
         return Outcome(rows, rows, gone, len(rows), skipped)
     rows = [_timed(row, before.get(key), loaded_at) for key, row in after.items()]
     changed = [row for key, row in zip(after, rows, strict=True) if row != before.get(key)]
-    added = len(rows) - len(before.keys() & after.keys())
-    return Outcome(rows, changed, gone, added, skipped)
+    if is_replace:
+        kept = list(before.values()), rows
+        added = len(rows) - len(before.keys() & after.keys())
+    else:
+        kept = (
+            [before[key] for key in after if key in before],
+            [row for key, row in zip(after, rows, strict=True) if key in before],
+        )
+        added = len(rows) - len(kept[0])
+    return Outcome(rows, changed, gone, added, skipped, kept)
 
 
 def _timed(row: Columns, held: Columns | None, loaded_at: int) -> Columns:
@@ -117,26 +163,78 @@ def _timed(row: Columns, held: Columns | None, loaded_at: int) -> Columns:
 
 
 def _applied(
-    changes: Iterable[Columns], before: dict[Any, Columns], order: Order
-) -> tuple[dict[Any, Columns], int]:
-    """Return all rows of the groups as they are after the changes, and what was skipped."""
-    group_of, key_of = order.group_of(), order.key_of()
-    groups: dict[Any, dict[Any, Columns]] = {}
+    changes: Iterable[Columns], before: Keyed, order: Order
+) -> tuple[Keyed, list[Columns], int]:
+    """Apply changes that are not all complete rows.
+
+    Returns the rows that they leave of what they touched, the rows held that they took away, and
+    how many were skipped.
+    """
+    group_of = order.group_of()
+    groups: dict[str, Keyed] = {}
     for key, row in before.items():
         groups.setdefault(group_of(row), {})[key] = row
+    touched: dict[Any, Keyed] = {}
     skipped = 0
     for change in changes:
         group = groups.setdefault(group_of(change), {})
-        if len(change) == order.row_columns:
-            group[key_of(change)] = change
-        elif not group:
-            skipped += 1
-        elif len(change) in _DELETIONS:
-            group.clear()
-        elif len(change) == _CANCELLATION:
-            for key, row in group.items():
-                group[key] = _cancelled(row, change[-1])
-    return {key: row for group in groups.values() for key, row in group.items()}, skipped
+        keys = _apply(change, group, order)
+        touched.update(dict.fromkeys(keys, group))
+        skipped += not keys
+    after = {key: group[key] for key, group in touched.items() if key in group}
+    gone = [before[key] for key in touched if key in before and key not in after]
+    return after, gone, skipped
+
+
+def _apply(change: Columns, group: Keyed, order: Order) -> list[Any]:
+    """Apply a change to the rows of its group; return the keys that it touched, if any."""
+    key_of = order.key_of()
+    if len(change) == order.row_columns:
+        keys = [key_of(change)]
+        group[keys[0]] = change
+    elif len(change) > order.row_columns:
+        keys = _described(change, group, order)
+        for key in keys:
+            group[key] = _completed(change, group.get(key))
+    else:
+        start = change[: order.met_columns]
+        keys = [key for key, row in group.items() if row[: order.met_columns] == start]
+        for key in keys:
+            if len(change) in _DELETIONS:
+                del group[key]
+            elif len(change) == _CANCELLATION:
+                group[key] = _cancelled(group[key], change[-1])
+    return keys
+
+
+def _described(narrow: Columns, group: Keyed, order: Order) -> list[Any]:
+    """Return the keys of the rows that a narrow row means; its own if it means a new one.
+
+    A file that does not tell the insurer means the policy of that number and first day, whoever
+    insures it.
+    """
+    told = set(range(order.key_columns)).difference(narrow[-1])
+    if len(told) == order.key_columns:
+        return [order.key_of()(narrow)]
+    met = [key for key, row in group.items() if all(row[at] == narrow[at] for at in told)]
+    return met or [order.key_of()(narrow)]
+
+
+def _completed(narrow: Columns, held: Columns | None) -> Columns:
+    """Return the row that a narrow one makes of the row that is held (D66).
+
+    The time is never kept: it is that of the change (D21).
+    """
+    *values, absent = narrow
+    if held is None:
+        return tuple(values)
+    for place in absent:
+        if place < len(values) - 1:
+            values[place] = held[place]
+    if len(narrow) == _NARROW_FINE and _SETTLED in absent:
+        # It is settled by its amount, or by a day that was told before and is not told now.
+        values[_SETTLED] = values[_AMOUNT] <= 0 or bool(held[_SETTLED] and held[_AMOUNT] > 0)
+    return tuple(values)
 
 
 def _cancelled(row: Columns, day: str) -> Columns:

@@ -1,13 +1,13 @@
 """A replace in two halves, each written by a process of its own."""
 
 from collections.abc import Callable
-from dataclasses import astuple
 from functools import partial
 from typing import BinaryIO, Protocol
 
 from app.registers.children import CORES, Child
 from app.registers.comparison import Counts
 from app.registers.dumping import dump, undump
+from app.registers.formats import Kind
 from app.registers.generations import Generations, NextGeneration
 from app.registers.intake import Intake
 
@@ -32,14 +32,14 @@ def fill_in_halves(
         fill(made, counts)
         return
     result = intake.runs.new_file()
-    work = partial(_fill_part, generations, made, partial(fill, after=middle), result)
+    work = partial(_fill_part, generations, made, intake.kind, partial(fill, after=middle), result)
     child = Child(work, [result, *intake.runs.files])
     try:
         fill(made, counts, until=middle)
         is_done = child.wait()
         if is_done:
             generations.add_part(made, intake.kind)
-            counts.add_part(Counts(*undump(result)[0]))
+            counts.add_part(undump(result)[0])
     finally:
         child.end()
         result.close()
@@ -51,12 +51,13 @@ def fill_in_halves(
 def _fill_part(
     generations: Generations,
     made: NextGeneration,
+    kind: Kind,
     fill: Callable[[NextGeneration, Counts], None],
     result: BinaryIO,
 ) -> None:
-    counts = Counts()
+    counts = Counts(kind)
     with generations.opened_part(made) as part:
         fill(part, counts)
         # Before the end of the part: once that is there, nothing is left that could fail.
-        dump(astuple(counts), result)
+        dump(counts.told(), result)
         result.flush()

@@ -1,6 +1,7 @@
 """What is read from the files of a load, and what becomes of it."""
 
 import hashlib
+import json
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import chain
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple
 
 from app import clock
 from app.errors import OperatorError
+from app.registers.columns_seen import ColumnsSeen
 from app.registers.comparison import Counts, Outcome, compare
 from app.registers.formats import (
     FileFault,
@@ -58,7 +60,15 @@ class Intake:
         self.rejects = RejectsFile(None, request.max_rejects)
         self.runs = Runs(order_of(self.kind), runs_directory)
         self._members = chain((first,), opened)
-        self._reader = Reader(self.layout.format, self.kind, self.rejects, self.runs, self._tell)
+        self._columns = ColumnsSeen(
+            self.layout.format.declared(self.kind),
+            request.allow_missing,
+            self.rejects,
+            keeps_absent=request.mode != REPLACE and not request.blank_missing,
+        )
+        self._reader = Reader(
+            self.layout.format, self.kind, self.rejects, self._columns, self.runs, self._tell
+        )
         self._show = show
         self._space: Space | None = None
         self._checksum = checksum
@@ -85,6 +95,7 @@ class Intake:
             if self.request.mode == REPLACE and not self.layout.format.is_snapshot(member.head):
                 raise FileFault(_NO_SNAPSHOT, member.name)
             self._reader.read(member)
+        self._columns.require_expected(self.loaded)
         self.rejects.require_few(self.loaded)
         space.require(self.loaded, self.runs)
         self._read_at = clock.now()
@@ -118,7 +129,8 @@ class Intake:
             if table is not None and counts.held_before:
                 find = table.find_between if is_replace else table.find_of
                 held = find(batch)
-            outcome = compare(batch, held, self.runs.order, self._read_at)
+            changes = self._columns.narrowed(batch)
+            outcome = compare(changes, held, self.runs.order, self._read_at, is_replace=is_replace)
             counts.add(outcome)
             yield outcome
             if after is None:  # Else this is not the process that shows it.
@@ -166,6 +178,13 @@ class Intake:
             "rejected": self.rejects.rejected,
             "skipped": skipped,
             "checksum": self._checksum.hexdigest(),
+        }
+
+    def columns_of_done(self, counts: Counts) -> dict[str, Any]:
+        """Return the whole of the history's line of a load that succeeds."""
+        return self.columns(counts) | {
+            "known": json.dumps(counts.known.document()),
+            "accepted": json.dumps(self.request.accepted),
         }
 
     def result(self, register: str, counts: Counts) -> LoadResult:

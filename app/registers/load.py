@@ -26,6 +26,7 @@ from app.registers.halves import fill_in_halves
 from app.registers.history import INTERRUPTED, MERGE, REPLACE, History
 from app.registers.intake import Intake, opened_intake
 from app.registers.lock import alone, still_alone
+from app.registers.losses import require_no_loss, uniform_notes
 from app.registers.reading import Show
 from app.registers.request import LoadRequest, LoadResult
 from app.registers.space import Space
@@ -50,7 +51,7 @@ def load(engine: Engine, data_dir: Path, request: LoadRequest, show: Show) -> Lo
 
 def _tried(engine: Engine, history: History, intake: Intake) -> LoadResult:
     """Find out how a load would end; nothing is written but the rejects, if told where to."""
-    counts = Counts()
+    counts = Counts(intake.kind)
     history.generations.require_room()
     intake.rejects.path = intake.request.rejects
     with intake.rejects:
@@ -61,6 +62,7 @@ def _tried(engine: Engine, history: History, intake: Intake) -> LoadResult:
     if intake.request.mode == REPLACE:
         counts.end_replace()
         intake.require_no_shrink(counts)
+    _judge(engine, history, intake, counts)
     return intake.result(history.register, counts)
 
 
@@ -93,7 +95,7 @@ def _loaded(engine: Engine, history: History, intake: Intake, data_dir: Path) ->
             raise
         if intake.request.mode == MERGE:
             # NOTE: not above: the rows are in, whatever hinders this; the next load settles it.
-            columns = intake.columns(counts)
+            columns = intake.columns_of_done(counts)
             finish = partial(history.finish, load_id, intake.kind, counts.held, columns)
             reserve.written(engine, finish)
         with suppress(OSError, peewee.PeeweeException):  # The next load does so as well.
@@ -143,7 +145,7 @@ def _merge(
     require_alone: Callable[[], None],
 ) -> Counts:
     """Change the rows of the register in its own transaction; the main database is told later."""
-    counts = Counts()
+    counts = Counts(intake.kind)
     if intake.loaded:
         history.ensure_register(load_id)
     with opened_current(engine, history, intake.kind, counts) as table:
@@ -158,6 +160,7 @@ def _merge(
                     table.remove(outcome.removed)
             else:
                 table.fill(outcome.rows for outcome in outcomes)
+            _judge(engine, history, intake, counts)
             table.analyse()
             applied = Applied(intake.loaded - counts.skipped, counts.changed, counts.held)
             note_applied(table.register, table.schema, load_id, applied)
@@ -176,16 +179,23 @@ def _replace(
     generations = history.generations
     generations.require_there()
     held = generations.find_current()
-    counts = Counts()
+    counts = Counts(intake.kind)
     with generations.opened_next(load_id) as made:
         generations.carry_over(made, intake.kind)
         fill = partial(_fill, engine, held, intake)
         fill_in_halves(generations, made, intake, fill, counts)
         counts.end_replace()
         intake.require_no_shrink(counts)
+        _judge(engine, history, intake, counts)
     require_alone()
-    history.switch(load_id, intake.kind, counts.held, intake.columns(counts))
+    history.switch(load_id, intake.kind, counts.held, intake.columns_of_done(counts))
     return counts
+
+
+def _judge(engine: Engine, history: History, intake: Intake, counts: Counts) -> None:
+    """Refuse a load that loses what was known, and note what became uniform (D67)."""
+    require_no_loss(engine, history.register, intake.request, counts)
+    intake.rejects.notes += uniform_notes(counts)
 
 
 def _fill(

@@ -23,7 +23,24 @@ class LoadRequest(NamedTuple):
     max_rejects: RejectLimit = RejectLimit.parse(DEFAULT_MAX_REJECTS)
     rejects: Path | None = None
     allow_shrink: bool = False
+    allow_loss: Sequence[str] = ()
+    """Members of which fewer rows may know something."""
+    loss_max: int = 10
+    """By so many percentage points the share of the rows that know a member may fall (D67)."""
+    allow_missing: Sequence[str] = ()
+    """Columns that the files may lack, though their format expects them (D65)."""
+    blank_missing: bool = False
+    """A merge blanks the members that a narrow file has no column for (D66)."""
     dry_run: bool = False
+
+    @property
+    def accepted(self) -> list[str]:
+        """What the operator allowed, as the history keeps it."""
+        return [
+            *(["shrink"] if self.allow_shrink else []),
+            *(f"loss:{member}" for member in self.allow_loss),
+            *(f"missing:{column}" for column in self.allow_missing),
+        ]
 
 
 class LoadResult(NamedTuple):

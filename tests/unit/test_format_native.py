@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,9 @@ class Heard:
 
     def note(self, text: str) -> None:
         raise AssertionError(text)
+
+    def columns(self, names: Iterable[str]) -> None:
+        """Names are judged by the load, not by the format."""
 
 
 def read(name: str, kind: Kind, data: bytes) -> tuple[list[Change], list[tuple[int, str, str]]]:

@@ -14,7 +14,7 @@ from app.registers.formats.interface import (
 )
 from app.registers.formats.json_stream import is_empty_array
 from app.registers.formats.mid import Mid
-from app.registers.formats.native import NativeCsv, NativeNdjson
+from app.registers.formats.native import NativeCsv, NativeJson, NativeNdjson
 from app.registers.formats.nyc import DEFAULT_STATE, NycCsv, NycJson
 from app.registers.formats.rdw import RdwCsv, RdwJson
 
@@ -46,6 +46,7 @@ def formats_of(state: str = DEFAULT_STATE) -> dict[str, Format]:
         NycCsv(state),
         NycJson(state),
         NativeNdjson(),
+        NativeJson(),
         NativeCsv(),
     )
     return {each.name: each for each in formats}

@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from operator import call, itemgetter
 from typing import Any, BinaryIO
@@ -202,6 +202,7 @@ def rows(
 ) -> Iterator[Row]:
     """Read a delimited file by its header. Raises FileFault (D28)."""
     table = Table(stream, report, separator)
+    report.columns(table.header)
     places = layout.places(table.header)
     table.wanted = max(places) + 1
     if layout.finish_all is not None:
@@ -248,6 +249,9 @@ class _Unheard:
         pass
 
     def note(self, text: str) -> None:
+        pass
+
+    def columns(self, names: Iterable[str]) -> None:
         pass
 
 

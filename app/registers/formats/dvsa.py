@@ -5,6 +5,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from app.registers.formats.columns import Column, Declared, Presence, normalised
 from app.registers.formats.interface import Kind, Report, RowFault, require_kind
 from app.registers.formats.json_rows import text_of
 from app.registers.formats.json_stream import Number, Objects, member_names
@@ -24,6 +25,8 @@ from app.registers.rows import Change, VehicleDeletion, VehicleRow
 _PLACEHOLDERS = MISSING | {"not stated"}
 _CHANGED = frozenset({"", "null", "created", "updated"})
 _DAY_CHARACTERS = len("YYYY-MM-DD")
+_LOOKED_AT_EVERY = 100
+"""PERF: to know all names of a record is to decode it whole, in twice the time."""
 _MODIFICATION = frozenset({"modification", "last_modification", "lastmodification"})
 # No member of our own layout, whose registrations a record of a new vehicle would pass for.
 _OWN_MEMBERS = _MODIFICATION | {
@@ -38,6 +41,33 @@ _OWN_MEMBERS = _MODIFICATION | {
     "lastupdatedate",
     "lastupdatetimestamp",
 }
+
+
+_IGNORED = _MODIFICATION | {
+    "secondarycolour",
+    "lastmottestdate",
+    "fueltype",
+    "enginesize",
+    "datasource",
+    "hasoutstandingrecall",
+    "mottestduedate",
+    "vehicleid",
+    "vin",
+}
+_YEARS = frozenset({"manufacturedate", "firstuseddate", "registrationdate"})
+_COLUMNS = (
+    Column("registration", frozenset({"registration"}), str, Presence.REQUIRED),
+    Column("make", frozenset({"make"}), str, Presence.EXPECTED),
+    Column("model", frozenset({"model"}), str, Presence.SPARSE),
+    Column("primaryColour", frozenset({"primarycolour"}), str, Presence.SPARSE),
+    Column("manufactureDate", _YEARS, str, Presence.SPARSE),
+    Column("motTests", frozenset({"mottests"}), str, Presence.SPARSE),
+    Column(
+        "last_update_date",
+        frozenset({"last_update_date", "lastupdatedate", "lastupdatetimestamp"}),
+        str,
+    ),
+)
 
 
 class Dvsa:
@@ -63,7 +93,11 @@ class Dvsa:
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Change]:
         """Read vehicles and deletions, in the order of the file."""
         require_kind(self.name, kind, Kind.VEHICLES)
-        return _changes(Objects(stream, report, _decoded))
+        return _changes(Objects(stream, report, _decoded), _Names(report))
+
+    def declared(self, kind: Kind) -> Declared:
+        """Return the members of a vehicle; a deletion may be no more than a registration."""
+        return Declared(_COLUMNS, _IGNORED)
 
 
 class _Test(msgspec.Struct, rename="camel"):
@@ -120,7 +154,7 @@ def _decoded(text: bytes | str) -> _Vehicle:
         return _odd_decoder.decode(text)
 
 
-def _changes(objects: Objects) -> Iterator[Change]:
+def _changes(objects: Objects, names: "_Names") -> Iterator[Change]:
     read = _reader()
     for vehicle in objects:
         try:
@@ -128,7 +162,27 @@ def _changes(objects: Objects) -> Iterator[Change]:
         except RowFault as fault:
             objects.reject(str(fault))
         else:
+            if type(change) is VehicleRow:
+                names.look(objects)
             yield change
+
+
+class _Names:
+    """Reports the members of vehicles: of each until all that are expected were seen."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._lacking = [each.names for each in _COLUMNS if each.presence != Presence.OPTIONAL]
+        self._vehicles = 0
+
+    def look(self, objects: Objects) -> None:
+        """Look at the vehicle that was given out last."""
+        if self._lacking or self._vehicles % _LOOKED_AT_EVERY == 0:
+            names = list(objects.names)
+            self._report.columns(names)
+            folded = set(map(normalised, names))
+            self._lacking = [each for each in self._lacking if each.isdisjoint(folded)]
+        self._vehicles += 1
 
 
 def _reader() -> Callable[[_Vehicle], Change]:

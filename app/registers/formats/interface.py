@@ -1,11 +1,14 @@
 """What every register file format offers to the import."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from typing import BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from app.errors import OperatorError
 from app.registers.rows import Change
+
+if TYPE_CHECKING:
+    from app.registers.formats.columns import Declared
 
 HEAD_BYTES = 64 * 1024
 """How much of a file, decompressed, a format is recognised by."""
@@ -65,6 +68,12 @@ class Report(Protocol):
     def note(self, text: str) -> None:
         """Note something about the file that the operator should know."""
 
+    def columns(self, names: Iterable[str]) -> None:
+        """Note names of columns, or of JSON members, that the file has, as they stand there.
+
+        A header comes before the first row is given out.
+        """
+
 
 class Format(Protocol):
     """One layout of register files; instances hold no state and serve many files.
@@ -90,6 +99,9 @@ class Format(Protocol):
 
     def is_snapshot(self, head: bytes) -> bool:
         """Tell whether a file that begins so is the whole truth: `replace` may load it (D28)."""
+
+    def declared(self, kind: Kind) -> "Declared":
+        """Return which columns a file of this kind has, may have, and has for others (D65)."""
 
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Change]:
         """Read a file from its first byte; memory stays flat whatever its size.

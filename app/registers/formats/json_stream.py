@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, cast
 
 import msgspec
@@ -76,9 +76,14 @@ class Objects:
             if not (block := self._stream.read(BLOCK_BYTES)):
                 break
             start += block
-        if _is_ndjson(start):
+        if is_ndjson(start):
             return self._of_lines(cast(BinaryIO, _Rejoined(start, self._stream)))
         return self._of_values(Splitter(start, self._stream))
+
+    @property
+    def names(self) -> Iterable[str]:
+        """All members of the object that was given out last, whatever `decode` makes of it."""
+        return _object_of(self._text) or ()
 
     def reject(self, reason: str) -> None:
         """Report the object that was given out last."""
@@ -166,12 +171,12 @@ def member_names(head: bytes) -> frozenset[str]:
     return frozenset(names) | line_member_names(head)
 
 
-def _is_ndjson(start: bytes) -> bool:
+def is_ndjson(start: bytes) -> bool:
     """Tell NDJSON from other shapes by its beginning: the first value ends with its line.
 
     A broken line may seem to go on for ever, or to end with another; then the other lines tell.
     """
-    text = start.lstrip()
+    text = start.removeprefix(_BYTE_ORDER_MARK).lstrip()
     first, *others = text.splitlines() or [b""]
     if not first.startswith(b"{"):
         return not first.startswith(b"[")

@@ -1,0 +1,131 @@
+"""What a load would make unknown, and what it would make all the same (D67)."""
+
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from app.database import Engine
+from app.errors import OperatorError
+from app.registers.comparison import Counts
+from app.registers.formats import Kind
+from app.registers.history import REPLACE, ROLLBACK
+from app.registers.models import RegisterLoad
+from app.registers.request import LoadRequest
+
+SHARE_MIN_PERCENT = 5
+"""A member that fewer of the rows knew is not watched."""
+ROWS_MIN = 10
+"""So many rows must lose a member: fewer may have been corrected by hand."""
+UNIFORM_ROWS_MIN = 100
+"""So many rows with the same value are worth a note."""
+REPLACES_COMPARED = 7
+_DROP = "drop"
+_LOADS_LOOKED_AT = 100
+
+
+class Share(NamedTuple):
+    """How many of some rows know a member."""
+
+    known: int
+    rows: int
+
+    @property
+    def percent(self) -> float:
+        """The share in percent; 0 of no rows."""
+        return 100 * self.known / self.rows if self.rows else 0.0
+
+
+def require_no_loss(engine: Engine, register: str, request: LoadRequest, counts: Counts) -> None:
+    """Raise OperatorError if far fewer rows know a member than did, unless that is right.
+
+    A replace is compared with the rows that are held, and with the best of the last replaces; a
+    merge with those of its rows that are held.
+    """
+    if not counts.held_before:
+        return
+    is_replace = request.mode == REPLACE
+    former = _of_replaces(engine, register, counts.kind) if is_replace else {}
+    fallen = {}
+    for name, before, after in _shares(counts):
+        best = max([before, *former.get(name, [])], key=lambda share: share.percent)
+        is_watched = best.percent >= SHARE_MIN_PERCENT and name not in request.allow_loss
+        # NOTE: rounded, for a fall by 10 must not be one by 10.000000000000004.
+        fall = round(best.percent - after.percent, 6) if after.rows else 0
+        is_many = round(fall * after.rows / 100, 6) >= ROWS_MIN
+        if is_watched and is_many and fall > request.loss_max:
+            fallen[name] = (
+                f"{name} by {best.percent:.1f} % of the rows, now by {after.percent:.1f} %"
+            )
+    if fallen:
+        options = " ".join(f"--allow-loss {name}" for name in fallen)
+        raise OperatorError(
+            f"the register {register} would lose what it knows: {'; '.join(fallen.values())}; "
+            f"if that is right, repeat it with {options}"
+        )
+
+
+def uniform_notes(counts: Counts) -> list[str]:
+    """Return a sentence for each member that all rows have in common now, and had not before."""
+    notes = []
+    before, after = counts.before, counts.after
+    for at, member in enumerate(after.members):
+        was_uniform = len(before.values[at]) < 2
+        is_uniform = len(after.values[at]) == 1 and after.known[at] >= UNIFORM_ROWS_MIN
+        if is_uniform and not was_uniform:
+            value = after.values[at][0]
+            shown = str(bool(value)).lower() if isinstance(value, int) else value
+            rows = f"all {after.known[at]:,} rows that know it"
+            notes.append(f"{member.name} is {shown} in {rows}, and was not before")
+    return notes
+
+
+def _shares(counts: Counts) -> Iterator[tuple[str, Share, Share]]:
+    """Yield each member with its share of the rows before, and of the rows after."""
+    before, after = counts.before, counts.after
+    for at, member in enumerate(after.members):
+        yield (
+            member.name,
+            Share(before.known[at], before.rows),
+            Share(after.known[at], after.rows),
+        )
+
+
+def _of_replaces(engine: Engine, register: str, kind: Kind) -> dict[str, list[Share]]:
+    """Return, by member, its shares in the last replaces that count.
+
+    Those that were rolled back do not count, nor do those of a register that was dropped; nor
+    those before a loss of the member, or of rows, was allowed.
+    """
+    shares: dict[str, list[Share]] = {}
+    settled: set[str] = set()
+    for load in _replaces(engine, register, kind):
+        known: dict[str, int] = json.loads(load.known)
+        rows = known.pop("rows")
+        for name in known.keys() - settled:
+            shares.setdefault(name, []).append(Share(known[name], rows))
+        accepted = json.loads(load.accepted or "[]")
+        settled |= {each.removeprefix("loss:") for each in accepted}
+        if "shrink" in accepted:
+            break
+    return shares
+
+
+def _replaces(engine: Engine, register: str, kind: Kind) -> list[Any]:
+    """Return the last replaces of one kind that are still in force, the latest first."""
+    done = RegisterLoad.select().where(
+        (RegisterLoad.register == register)
+        & (RegisterLoad.status == "done")
+        & RegisterLoad.mode.in_([REPLACE, ROLLBACK, _DROP])
+    )
+    found: list[Any] = []
+    rolled_back = 0
+    for load in done.order_by(RegisterLoad.id.desc()).limit(_LOADS_LOOKED_AT).execute(engine):
+        if load.mode == _DROP:
+            break
+        if load.mode == ROLLBACK:
+            rolled_back += 1
+        elif rolled_back:
+            rolled_back -= 1
+        elif load.kind == kind and load.known:
+            found.append(load)
+    return found[:REPLACES_COMPARED]

@@ -117,7 +117,8 @@ class Reader:
                 if not piece or len(pieces) == CORES:
                     if not pieces[0].wait():
                         break
-                    lines += self._take(pieces.popleft(), lines)
+                    lines += self._take(pieces[0], lines)
+                    pieces.popleft()  # Not before: what is refused is to be ended.
                     self._tell(member)
         finally:
             for each in pieces:

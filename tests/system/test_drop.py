@@ -194,7 +194,10 @@ def test_a_mistake_in_an_option_file_is_told_by_its_name(drop):
 
 def test_options_are_words_with_quotes_and_comments(drop):
     """As a shell splits them, over several lines; nothing in them is expanded."""
-    fines = "Plate,State,Summons Number,Amount Due\nQQ1,NY,1,5.00\nQQ1,NJ,2,7.00\n"
+    fines = (
+        "Plate,State,Summons Number,Issue Date,Amount Due\n"
+        "QQ1,NY,1,01/31/2026,5.00\nQQ1,NJ,2,01/31/2026,7.00\n"
+    )
     drop.option("nyc", "# New Jersey's\n--state 'nj'\n--format nyc-csv  # as it comes\n")
     drop.put("nyc/a.csv", fines)
     (loaded,) = json.loads(drop.run("--json").stdout)

@@ -159,7 +159,11 @@ def test_people_get_a_line_for_each_member(cli):
     assert "loaded       1\n" in ended.stdout
 
 
-FINES = ("Plate,State,Summons Number,Amount Due", "QQ1,NY,1,5.00", "QQ1,NJ,2,7.00")
+FINES = (
+    "Plate,State,Summons Number,Issue Date,Amount Due",
+    "QQ1,NY,1,01/31/2026,5.00",
+    "QQ1,NJ,2,01/31/2026,7.00",
+)
 
 
 @pytest.mark.parametrize(

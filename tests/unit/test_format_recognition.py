@@ -88,6 +88,7 @@ def test_table_of_formats() -> None:
     assert {name: each.register for name, each in FORMATS.items()} == {
         "native-csv": "native",
         "native-ndjson": "native",
+        "native-json": "native",
         "rdw-csv": "rdw",
         "rdw-json": "rdw",
         "dvsa": "dvsa",

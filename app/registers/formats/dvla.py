@@ -65,7 +65,7 @@ def vehicle_layout() -> Layout:
     """Return the members we use; status and due date of the tax are always written together."""
     columns = (
         _column(_KEY, lambda _: registration, Presence.REQUIRED),
-        _column("make", text, Presence.EXPECTED),
+        _column("make", text, Presence.SPARSE),
         _column("yearOfManufacture", year, Presence.SPARSE),
         _column("colour", text, Presence.SPARSE),
         _column("motExpiryDate", day, Presence.SPARSE),

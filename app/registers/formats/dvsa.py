@@ -57,7 +57,7 @@ _IGNORED = _MODIFICATION | {
 _YEARS = frozenset({"manufacturedate", "firstuseddate", "registrationdate"})
 _COLUMNS = (
     Column("registration", frozenset({"registration"}), str, Presence.REQUIRED),
-    Column("make", frozenset({"make"}), str, Presence.EXPECTED),
+    Column("make", frozenset({"make"}), str, Presence.SPARSE),
     Column("model", frozenset({"model"}), str, Presence.SPARSE),
     Column("primaryColour", frozenset({"primarycolour"}), str, Presence.SPARSE),
     Column("manufactureDate", _YEARS, str, Presence.SPARSE),

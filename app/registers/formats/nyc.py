@@ -136,7 +136,7 @@ def fine_layout(state: str) -> Layout:
         _column("Summons Number", _reference(), Presence.REQUIRED, is_whole=True),
         _column("Issue Date", day("Issue Date", _date), Presence.SPARSE),
         _column("Amount Due", remembering(_dollars()), Presence.REQUIRED),
-        *(_column(label, str, Presence.SPARSE) for label in _OTHER_AMOUNTS),
+        *(_column(label, str, Presence.OPTIONAL) for label in _OTHER_AMOUNTS),
     )
     return Layout(columns, finish)
 

@@ -39,8 +39,9 @@ class Outcome(NamedTuple):
     """How many of the rows have keys that are not held."""
     skipped: int
     """Deletions and cancellations of what was not there."""
-    kept: tuple[list[Columns], list[Columns]] = ([], [])
-    """The rows whose keys were held already: as they were held, and as they are to be held."""
+    compared: tuple[list[Columns], list[Columns]] = ([], [])
+    """The rows whose keys were held already, as they were held; and what is compared with them:
+    the same rows as they are to be held, of a replace all rows (D67)."""
 
 
 class Counts:
@@ -61,7 +62,7 @@ class Counts:
         self.known = Tally(kind)
         """Of all rows that the load has brought, as they are held afterwards."""
         self.before, self.after = Tally(kind), Tally(kind)
-        """Of the rows that were held, and what is held in their place (D67)."""
+        """Of the rows that were held already, and of what is compared with them (D67)."""
 
     @property
     def held(self) -> int:
@@ -81,7 +82,7 @@ class Counts:
         self.removed += len(outcome.removed)
         self.skipped += outcome.skipped
         self.known.add(outcome.rows)
-        before, after = outcome.kept
+        before, after = outcome.compared
         self.before.add(before)
         self.after.add(after)
 
@@ -126,7 +127,7 @@ def compare(
         changes: sorted by group, in each group in the order of the file.
         held: all rows held of these groups, or of these keys if all changes are rows.
         loaded_at: Unix seconds.
-        is_replace: what is held and not among the changes is to be held no more.
+        is_replace: the changes are all there is to be held.
     """
     key_of = order.key_of()
     before = {key_of(row): row for row in held}
@@ -143,16 +144,11 @@ def compare(
         return Outcome(rows, rows, gone, len(rows), skipped)
     rows = [_timed(row, before.get(key), loaded_at) for key, row in after.items()]
     changed = [row for key, row in zip(after, rows, strict=True) if row != before.get(key)]
-    if is_replace:
-        kept = list(before.values()), rows
-        added = len(rows) - len(before.keys() & after.keys())
-    else:
-        kept = (
-            [before[key] for key in after if key in before],
-            [row for key, row in zip(after, rows, strict=True) if key in before],
-        )
-        added = len(rows) - len(kept[0])
-    return Outcome(rows, changed, gone, added, skipped, kept)
+    repeated = [before[key] for key in after if key in before]
+    successors = rows
+    if not is_replace and len(repeated) < len(rows):
+        successors = [row for key, row in zip(after, rows, strict=True) if key in before]
+    return Outcome(rows, changed, gone, len(rows) - len(repeated), skipped, (repeated, successors))
 
 
 def _timed(row: Columns, held: Columns | None, loaded_at: int) -> Columns:

@@ -38,8 +38,8 @@ class Share(NamedTuple):
 def require_no_loss(engine: Engine, register: str, request: LoadRequest, counts: Counts) -> None:
     """Raise OperatorError if far fewer rows know a member than did, unless that is right.
 
-    A replace is compared with the rows that are held, and with the best of the last replaces; a
-    merge with those of its rows that are held.
+    All rows of a replace are compared with those held that come again, and with the best of the
+    last replaces. Of a merge, rows that are held are compared with what they are after it.
     """
     if not counts.held_before:
         return

@@ -207,3 +207,42 @@ def test_files_are_named_or_dropped(cli, words, told, monkeypatch, tmp_path):
     """Options of one load have no effect with `--drop`, and are refused; so is nothing at all."""
     monkeypatch.chdir(tmp_path)
     assert told in cli.misuse("import", *words)
+
+
+def insured(known: int) -> list[str]:
+    """A file of 100 vehicles, of which some have an insurance flag."""
+    rows = [f"AB{n:03}CD,{'true' if n < known else ''}" for n in range(100)]
+    return ["registration,insured", *rows]
+
+
+def test_a_loss_is_allowed_by_an_option_or_the_setting(cli, monkeypatch):
+    """The refusal names the option; the setting says how much may be lost."""
+    cli.json("import", cli.file("a.csv", *insured(100)))
+    refusal = cli.refusal("import", cli.file("b.csv", *insured(70)))
+    assert "insured by 100.0 % of the rows, now by 70.0 %" in refusal
+    assert "--allow-loss insured" in refusal
+    assert cli.json("import", cli.directory / "b.csv", "--allow-loss", "insured")["changed"] == 30
+    monkeypatch.setenv("VERIFYD_LOSS_MAX", "50")
+    assert cli.json("import", cli.file("c.csv", *insured(30)))["changed"] == 40
+
+
+def test_a_member_that_can_be_lost_is_named(cli):
+    """A mistyped one would allow nothing."""
+    assert "invalid choice: 'insurance'" in cli.misuse("import", "x", "--allow-loss", "insurance")
+
+
+def test_columns_that_may_be_missing_are_named(cli):
+    """Once for each, in quotes where a name has spaces."""
+    header = "Kenteken,Merk,Handelsbenaming,Datum eerste toelating,Eerste kleur"
+    file = cli.file("a.csv", header, "AB12CDE,FORD,FOCUS,20120315,BLAUW")
+    assert "--allow-missing 'WAM verzekerd'" in cli.refusal("import", file)
+    words = ("--allow-missing", "WAM verzekerd", "--allow-missing", "vervaldatum_apk")
+    assert cli.json("import", file, *words)["loaded"] == 1
+
+
+def test_members_without_a_column_are_blanked_if_told(cli):
+    """By default a merge keeps them."""
+    cli.json("import", cli.file("a.csv", "registration,make,year", "AB12CDE,FORD,2012"))
+    narrow = cli.file("b.csv", "registration,make", "AB12CDE,FORD")
+    assert cli.json("import", narrow)["changed"] == 0
+    assert cli.json("import", narrow, "--blank-missing")["changed"] == 1

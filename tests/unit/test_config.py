@@ -38,6 +38,7 @@ def test_every_setting_has_a_default():
     assert config.register_order == ("native", "dvsa", "rdw", "dvla", "mid", "nyc")
     assert config.mot_first_years == 0
     assert config.stale_after == {}
+    assert config.loss_max == 10
     assert config.socket_group is None
 
 
@@ -83,6 +84,8 @@ def test_a_setting_is_named_like_its_field(name):
         ("socket_group", grp.getgrgid(0).gr_name, 0),
         ("socket_group", "4242", 4242),
         ("socket_group", "", None),
+        ("loss_max", "0", 0),
+        ("loss_max", "100", 100),
         ("stale_after", "7d", {"*": 604_800}),
         ("stale_after", "rdw=2d, mid = 36h ,*=90m", {"rdw": 172_800, "mid": 129_600, "*": 5400}),
         ("stale_after", "rdw=10s", {"rdw": 10}),
@@ -109,6 +112,7 @@ def test_a_value_is_read(name, text, value):
         *(("mot_first_years", text) for text in ("", "-1", "11", "three")),
         *(("socket_group", text) for text in ("no such group", "-1", "4294967295", "\u0661")),
         *(("stale_after", text) for text in ("2", "2w", "0d", "-1d", "1.5d", "d", "rdw=", "=2d")),
+        *(("loss_max", text) for text in ("-1", "101", "10%", "2.5", "")),
         *(("stale_after", text) for text in ("rdw", "RDW=2d", "a=b=2d", "a=1d,a=2d", "1d,2d")),
         *(("stale_after", text) for text in ("*=1d,2d", "rdw:2d", "\u0661d", "9999999999d")),
     ],

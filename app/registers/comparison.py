@@ -1,6 +1,6 @@
 """What changes make of the rows that a register holds: which to write, which to remove (D21)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -39,9 +39,13 @@ class Outcome(NamedTuple):
     """How many of the rows have keys that are not held."""
     skipped: int
     """Deletions and cancellations of what was not there."""
-    compared: tuple[list[Columns], list[Columns]] = ([], [])
-    """The rows whose keys were held already, as they were held; and what is compared with them:
-    the same rows as they are to be held, of a replace all rows (D67)."""
+    fresh: Sequence[Columns] = ()
+    """Rows of keys that are not held."""
+    same: Sequence[Columns] = ()
+    """Rows that are held just so."""
+    renewed: Sequence[Columns] = ()
+    """Rows of keys that are held otherwise; and as they are held."""
+    former: Sequence[Columns] = ()
 
 
 class Counts:
@@ -59,10 +63,9 @@ class Counts:
         self.removed = 0
         self.skipped = 0
         """Deletions and cancellations of what was not there."""
-        self.known = Tally(kind)
-        """Of all rows that the load has brought, as they are held afterwards."""
-        self.before, self.after = Tally(kind), Tally(kind)
-        """Of the rows that were held already, and of what is compared with them (D67)."""
+        # PERF: each row is counted once, and what was held in its place only if it differs.
+        self._fresh, self._same = Tally(kind), Tally(kind)
+        self._renewed, self._former = Tally(kind), Tally(kind)
 
     @property
     def held(self) -> int:
@@ -81,10 +84,25 @@ class Counts:
         self.differing += len(outcome.changed)
         self.removed += len(outcome.removed)
         self.skipped += outcome.skipped
-        self.known.add(outcome.rows)
-        before, after = outcome.compared
-        self.before.add(before)
-        self.after.add(after)
+        self._fresh.add(outcome.fresh)
+        self._same.add(outcome.same)
+        self._renewed.add(outcome.renewed)
+        self._former.add(outcome.former)
+
+    @property
+    def known(self) -> Tally:
+        """What is known of all rows that the load brought."""
+        return self._fresh + self._same + self._renewed
+
+    @property
+    def known_before(self) -> Tally:
+        """What was known of those among them whose keys were held (D67)."""
+        return self._same + self._former
+
+    @property
+    def known_after(self) -> Tally:
+        """What is known of the same rows now."""
+        return self._same + self._renewed
 
     def add_part(self, told: tuple[Any, ...]) -> None:
         """Count what another process did, of the same rows held before."""
@@ -93,17 +111,16 @@ class Counts:
         self.repeated += numbers[1]
         self.differing += numbers[2]
         self.skipped += numbers[3]
-        for mine, other in zip(self._tallies, tallies, strict=True):
-            mine.add_tally(Tally(self.kind, other))
+        of_parts = (Tally(self.kind, tally) for tally in tallies)
+        fresh, same, renewed, former = of_parts
+        self._fresh, self._same = self._fresh + fresh, self._same + same
+        self._renewed, self._former = self._renewed + renewed, self._former + former
 
     def told(self) -> tuple[Any, ...]:
         """Return what `add_part` takes."""
         numbers = (self.added, self.repeated, self.differing, self.skipped)
-        return numbers, tuple(tally.told() for tally in self._tallies)
-
-    @property
-    def _tallies(self) -> tuple[Tally, ...]:
-        return self.known, self.before, self.after
+        tallies = (self._fresh, self._same, self._renewed, self._former)
+        return numbers, tuple(tally.told() for tally in tallies)
 
     def end_replace(self) -> None:
         """Count what is held no more, once all that was read has been counted."""
@@ -115,8 +132,6 @@ def compare(
     held: Iterable[Columns],
     order: Order,
     loaded_at: int,
-    *,
-    is_replace: bool = False,
 ) -> Outcome:
     """Apply changes to rows held, in the order of the changes.
 
@@ -127,7 +142,6 @@ def compare(
         changes: sorted by group, in each group in the order of the file.
         held: all rows held of these groups, or of these keys if all changes are rows.
         loaded_at: Unix seconds.
-        is_replace: the changes are all there is to be held.
     """
     key_of = order.key_of()
     before = {key_of(row): row for row in held}
@@ -141,14 +155,30 @@ def compare(
         rows = list(after.values())
         if None in map(_TIME, rows):
             rows = [row if row[-1] is not None else (*row[:-1], loaded_at) for row in rows]
-        return Outcome(rows, rows, gone, len(rows), skipped)
+        return Outcome(rows, rows, gone, len(rows), skipped, fresh=rows)
     rows = [_timed(row, before.get(key), loaded_at) for key, row in after.items()]
     changed = [row for key, row in zip(after, rows, strict=True) if row != before.get(key)]
-    repeated = [before[key] for key in after if key in before]
-    successors = rows
-    if not is_replace and len(repeated) < len(rows):
-        successors = [row for key, row in zip(after, rows, strict=True) if key in before]
-    return Outcome(rows, changed, gone, len(rows) - len(repeated), skipped, (repeated, successors))
+    if not changed:
+        return Outcome(rows, changed, gone, 0, skipped, same=rows)
+    fresh, same, renewed, former = _parted(after, rows, before)
+    return Outcome(rows, changed, gone, len(fresh), skipped, fresh, same, renewed, former)
+
+
+def _parted(
+    keys: Iterable[Any], rows: Iterable[Columns], before: Keyed
+) -> tuple[list[Columns], list[Columns], list[Columns], list[Columns]]:
+    """Return rows of keys not held, as held, and held otherwise; and how these are held."""
+    fresh, same, renewed, former = [], [], [], []
+    for key, row in zip(keys, rows, strict=True):
+        held = before.get(key)
+        if held is None:
+            fresh.append(row)
+        elif held == row:
+            same.append(row)
+        else:
+            renewed.append(row)
+            former.append(held)
+    return fresh, same, renewed, former
 
 
 def _timed(row: Columns, held: Columns | None, loaded_at: int) -> Columns:

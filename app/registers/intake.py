@@ -130,7 +130,7 @@ class Intake:
                 find = table.find_between if is_replace else table.find_of
                 held = find(batch)
             changes = self._columns.narrowed(batch)
-            outcome = compare(changes, held, self.runs.order, self._read_at, is_replace=is_replace)
+            outcome = compare(changes, held, self.runs.order, self._read_at)
             counts.add(outcome)
             yield outcome
             if after is None:  # Else this is not the process that shows it.

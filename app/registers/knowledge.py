@@ -1,6 +1,8 @@
 """How many rows know each member, and whether all of them know the same (D67)."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
+from operator import add, is_not, itemgetter
 from typing import Any, NamedTuple
 
 from app.registers.formats.interface import Kind
@@ -18,10 +20,10 @@ class Member(NamedTuple):
     """As native files have it."""
     place: int
     """Where in a row it is."""
-    unknown: Any = None
-    """What stands there if it is unknown."""
+    is_flag: bool = False
+    """It can be known and false."""
     is_watched: bool = False
-    """A flag or a date: that all rows have the same one is worth a note."""
+    """That all rows have the same value is worth a note."""
 
 
 _V, _P, _F = VehicleRow._fields.index, PolicyRow._fields.index, FineRow._fields.index
@@ -32,15 +34,15 @@ MEMBERS: Mapping[Kind, tuple[Member, ...]] = {
         Member("model", _V("model")),
         Member("year", _V("year")),
         Member("color", _V("color")),
-        Member("insured", _V("insured"), is_watched=True),
+        Member("insured", _V("insured"), is_flag=True, is_watched=True),
         Member("motExpiry", _V("mot_expiry"), is_watched=True),
-        Member("motExempt", _V("mot_exempt"), is_watched=True),
+        Member("motExempt", _V("mot_exempt"), is_flag=True, is_watched=True),
         Member("firstRegistered", _V("first_registered"), is_watched=True),
         Member("taxStatus", _V("tax_status")),
         Member("taxDue", _V("tax_due"), is_watched=True),
     ),
     Kind.POLICIES: (
-        Member("insurer", _P("insurer"), unknown=""),
+        Member("insurer", _P("insurer")),
         Member("validFrom", _P("valid_from"), is_watched=True),
         Member("validTo", _P("valid_to"), is_watched=True),
         Member("type", _P("type")),
@@ -50,11 +52,14 @@ MEMBERS: Mapping[Kind, tuple[Member, ...]] = {
         Member("issuedOn", _F("issued_on"), is_watched=True),
         Member("currency", _F("currency")),
         # The day is not held, only that there is one.
-        Member("settledOn", _F("settled"), unknown=False),
+        Member("settledOn", _F("settled")),
     ),
 }
 NAMES = tuple(dict.fromkeys(each.name for members in MEMBERS.values() for each in members))
 """Of the members of all kinds."""
+
+
+_is_there = partial(is_not, None)
 
 
 class Tally:
@@ -65,6 +70,7 @@ class Tally:
     """
 
     def __init__(self, kind: Kind, told: Sequence[Any] | None = None) -> None:
+        self.kind = kind
         self.members = MEMBERS[kind]
         self.rows: int = told[0] if told else 0
         self.known: list[int] = told[1] if told else [0] * len(self.members)
@@ -75,33 +81,34 @@ class Tally:
     def add(self, rows: Sequence[Columns]) -> None:
         """Count rows.
 
-        PERF: column by column it takes 0.2 us a row, 1 % of a load.
+        PERF: member by member it takes 0.15 us a row, 2 % of a load.
         """
-        if not rows:
-            return
         self.rows += len(rows)
-        columns = list(zip(*rows, strict=True))
         for at, member in enumerate(self.members):
-            column = columns[member.place]
-            known = len(rows) - column.count(member.unknown)
-            self.known[at] += known
-            if known and member.is_watched and len(self.values[at]) < _DIFFERENT:
-                self._watch(at, column, known)
+            # A flag can be known and false; of all others what is false is unknown.
+            is_known = _is_there if member.is_flag else None
+            known = list(filter(is_known, map(itemgetter(member.place), rows)))
+            self.known[at] += len(known)
+            if member.is_watched and len(self.values[at]) < _DIFFERENT:
+                self._watch(self.values[at], known)
 
-    def _watch(self, at: int, column: Sequence[Any], known: int) -> None:
-        values = self.values[at]
-        if not values or column.count(values[0]) < known:
-            found = dict.fromkeys([*values, *column])
-            found.pop(self.members[at].unknown, None)
-            values[:] = list(found)[:_DIFFERENT]
+    def _watch(self, values: list[Any], known: list[Any]) -> None:
+        if not values:
+            values += known[:1]
+        if values and known.count(values[0]) < len(known):
+            values.append(next(value for value in known if value != values[0]))
 
-    def add_tally(self, other: "Tally") -> None:
-        """Count what another process did."""
-        self.rows += other.rows
-        for at, known in enumerate(other.known):
-            self.known[at] += known
-            both = dict.fromkeys([*self.values[at], *other.values[at]])
-            self.values[at] = list(both)[:_DIFFERENT]
+    def __add__(self, other: "Tally") -> "Tally":
+        """Return the tally of the rows of both."""
+        values = [
+            list(dict.fromkeys([*mine, *others]))[:_DIFFERENT]
+            for mine, others in zip(self.values, other.values, strict=True)
+        ]
+        total = Tally(self.kind)
+        total.rows = self.rows + other.rows
+        total.known = list(map(add, self.known, other.known))
+        total.values = values
+        return total
 
     def told(self) -> tuple[Any, ...]:
         """Return all of it, to be made a tally again."""

@@ -9,6 +9,7 @@ from app.errors import OperatorError
 from app.registers.comparison import Counts
 from app.registers.formats import Kind
 from app.registers.history import REPLACE, ROLLBACK
+from app.registers.knowledge import Tally
 from app.registers.models import RegisterLoad
 from app.registers.request import LoadRequest
 
@@ -46,7 +47,8 @@ def require_no_loss(engine: Engine, register: str, request: LoadRequest, counts:
     is_replace = request.mode == REPLACE
     former = _of_replaces(engine, register, counts.kind) if is_replace else {}
     fallen = {}
-    for name, before, after in _shares(counts):
+    tallies = counts.known_before, counts.known if is_replace else counts.known_after
+    for name, before, after in _shares(*tallies):
         best = max([before, *former.get(name, [])], key=lambda share: share.percent)
         is_watched = best.percent >= SHARE_MIN_PERCENT and name not in request.allow_loss
         # NOTE: rounded, for a fall by 10 must not be one by 10.000000000000004.
@@ -67,7 +69,7 @@ def require_no_loss(engine: Engine, register: str, request: LoadRequest, counts:
 def uniform_notes(counts: Counts) -> list[str]:
     """Return a sentence for each member that all rows have in common now, and had not before."""
     notes = []
-    before, after = counts.before, counts.after
+    before, after = counts.known_before, counts.known_after
     for at, member in enumerate(after.members):
         was_uniform = len(before.values[at]) < 2
         is_uniform = len(after.values[at]) == 1 and after.known[at] >= UNIFORM_ROWS_MIN
@@ -79,9 +81,8 @@ def uniform_notes(counts: Counts) -> list[str]:
     return notes
 
 
-def _shares(counts: Counts) -> Iterator[tuple[str, Share, Share]]:
+def _shares(before: Tally, after: Tally) -> Iterator[tuple[str, Share, Share]]:
     """Yield each member with its share of the rows before, and of the rows after."""
-    before, after = counts.before, counts.after
     for at, member in enumerate(after.members):
         yield (
             member.name,

@@ -53,7 +53,7 @@ class ColumnsSeen:
         if self._declared.has_header:
             missing = self._declared.missing(names, self._allowed)
             if missing:
-                raise FileFault(f"The header has no column {_listed(missing, unknown)}")
+                raise FileFault(f"The header has no column {self._listed(missing, unknown)}")
 
     def end_file(self) -> None:
         """Note the unknown names that no file before had."""
@@ -75,7 +75,7 @@ class ColumnsSeen:
             return
         missing = self._declared.missing(self._known, self._allowed, rows)
         if missing:
-            raise OperatorError(f"no row has the member {_listed(missing, list(self._unknown))}")
+            raise OperatorError(f"no row has the member {self._listed(missing, self._unknown)}")
 
     def narrowed(self, rows: list[Columns], header: Collection[str] | None = None) -> list[Columns]:
         """Return rows as they are, or as narrow ones if columns of theirs are absent (D66).
@@ -89,13 +89,12 @@ class ColumnsSeen:
         absent = self._declared.absent(self._known if header is None else header)
         return [(*row, absent) for row in rows] if absent else rows
 
-
-def _listed(missing: Sequence[Column], unknown: Sequence[str]) -> str:
-    """Return the end of a sentence: what is missing, what it may be called now, and what to do."""
-    by_folded = {name.lower(): name for name in unknown}
-    labels = []
-    for column in missing:
-        alike = get_close_matches(column.label.lower(), by_folded, 1)
-        labels.append(column.label + (f" (is it now {by_folded[alike[0]]}?)" if alike else ""))
-    options = " ".join(f"--allow-missing {shlex.quote(column.label)}" for column in missing)
-    return f"{', '.join(labels)}; if that is right, repeat it with {options}"
+    def _listed(self, missing: Sequence[Column], unknown: Iterable[str]) -> str:
+        """Return the rest of a sentence: what is missing, how it may be called now, what to do."""
+        by_folded = {self._declared.fold(name): name for name in unknown}
+        labels = []
+        for column in missing:
+            alike = get_close_matches(self._declared.fold(column.label), by_folded, 1)
+            labels.append(column.label + (f" (is it now {by_folded[alike[0]]}?)" if alike else ""))
+        options = " ".join(f"--allow-missing {shlex.quote(column.label)}" for column in missing)
+        return f"{', '.join(labels)}; if that is right, repeat it with {options}"

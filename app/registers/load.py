@@ -195,7 +195,7 @@ def _replace(
 def _judge(engine: Engine, history: History, intake: Intake, counts: Counts) -> None:
     """Refuse a load that loses what was known, and note what became uniform (D67)."""
     require_no_loss(engine, history.register, intake.request, counts)
-    intake.rejects.notes += uniform_notes(counts)
+    intake.rejects.notes += uniform_notes(intake.request, counts)
 
 
 def _fill(

@@ -47,8 +47,7 @@ def require_no_loss(engine: Engine, register: str, request: LoadRequest, counts:
     is_replace = request.mode == REPLACE
     former = _of_replaces(engine, register, counts.kind) if is_replace else {}
     fallen = {}
-    tallies = counts.known_before, counts.known if is_replace else counts.known_after
-    for name, before, after in _shares(*tallies):
+    for name, before, after in _shares(*_compared(request, counts)):
         best = max([before, *former.get(name, [])], key=lambda share: share.percent)
         is_watched = best.percent >= SHARE_MIN_PERCENT and name not in request.allow_loss
         # NOTE: rounded, for a fall by 10 must not be one by 10.000000000000004.
@@ -66,10 +65,10 @@ def require_no_loss(engine: Engine, register: str, request: LoadRequest, counts:
         )
 
 
-def uniform_notes(counts: Counts) -> list[str]:
+def uniform_notes(request: LoadRequest, counts: Counts) -> list[str]:
     """Return a sentence for each member that all rows have in common now, and had not before."""
     notes = []
-    before, after = counts.known_before, counts.known_after
+    before, after = _compared(request, counts)
     for at, member in enumerate(after.members):
         was_uniform = len(before.values[at]) < 2
         is_uniform = len(after.values[at]) == 1 and after.known[at] >= UNIFORM_ROWS_MIN
@@ -79,6 +78,12 @@ def uniform_notes(counts: Counts) -> list[str]:
             rows = f"all {after.known[at]:,} rows that know it"
             notes.append(f"{member.name} is {shown} in {rows}, and was not before")
     return notes
+
+
+def _compared(request: LoadRequest, counts: Counts) -> tuple[Tally, Tally]:
+    """Return what was known of the rows that a load meets, and what is known afterwards."""
+    after = counts.known if request.mode == REPLACE else counts.known_after
+    return counts.known_before, after
 
 
 def _shares(before: Tally, after: Tally) -> Iterator[tuple[str, Share, Share]]:

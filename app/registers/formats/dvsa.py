@@ -5,7 +5,8 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from app.registers.formats.columns import Column, Declared, Presence, normalised
+from app.registers.formats.columns import Declared, Presence, normalised
+from app.registers.formats.dvsa_columns import COLUMNS, MODIFICATION, OTHER_COLUMNS
 from app.registers.formats.interface import Kind, Report, RowFault, require_kind
 from app.registers.formats.json_rows import text_of
 from app.registers.formats.json_stream import Number, Objects, member_names
@@ -27,9 +28,8 @@ _CHANGED = frozenset({"", "null", "created", "updated"})
 _DAY_CHARACTERS = len("YYYY-MM-DD")
 _LOOKED_AT_EVERY = 100
 """PERF: to know all names of a record is to decode it whole, in twice the time."""
-_MODIFICATION = frozenset({"modification", "last_modification", "lastmodification"})
 # No member of our own layout, whose registrations a record of a new vehicle would pass for.
-_OWN_MEMBERS = _MODIFICATION | {
+_OWN_MEMBERS = MODIFICATION | {
     "mottests",
     "lastmottestdate",
     "manufacturedate",
@@ -41,33 +41,6 @@ _OWN_MEMBERS = _MODIFICATION | {
     "lastupdatedate",
     "lastupdatetimestamp",
 }
-
-
-_IGNORED = _MODIFICATION | {
-    "secondarycolour",
-    "lastmottestdate",
-    "fueltype",
-    "enginesize",
-    "datasource",
-    "hasoutstandingrecall",
-    "mottestduedate",
-    "vehicleid",
-    "vin",
-}
-_YEARS = frozenset({"manufacturedate", "firstuseddate", "registrationdate"})
-_COLUMNS = (
-    Column("registration", frozenset({"registration"}), str, Presence.REQUIRED),
-    Column("make", frozenset({"make"}), str, Presence.SPARSE),
-    Column("model", frozenset({"model"}), str, Presence.SPARSE),
-    Column("primaryColour", frozenset({"primarycolour"}), str, Presence.SPARSE),
-    Column("manufactureDate", _YEARS, str, Presence.SPARSE),
-    Column("motTests", frozenset({"mottests"}), str, Presence.SPARSE),
-    Column(
-        "last_update_date",
-        frozenset({"last_update_date", "lastupdatedate", "lastupdatetimestamp"}),
-        str,
-    ),
-)
 
 
 class Dvsa:
@@ -88,7 +61,7 @@ class Dvsa:
 
     def is_snapshot(self, head: bytes) -> bool:
         """A bulk file is one; a delta, whose records tell their modification, is none."""
-        return member_names(head).isdisjoint(_MODIFICATION)
+        return member_names(head).isdisjoint(MODIFICATION)
 
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Change]:
         """Read vehicles and deletions, in the order of the file."""
@@ -97,7 +70,7 @@ class Dvsa:
 
     def declared(self, kind: Kind) -> Declared:
         """Return the members of a vehicle; a deletion may be no more than a registration."""
-        return Declared(_COLUMNS, _IGNORED)
+        return Declared(COLUMNS, OTHER_COLUMNS)
 
 
 class _Test(msgspec.Struct, rename="camel"):
@@ -172,7 +145,7 @@ class _Names:
 
     def __init__(self, report: Report) -> None:
         self._report = report
-        self._lacking = [each.names for each in _COLUMNS if each.presence != Presence.OPTIONAL]
+        self._lacking = [each.names for each in COLUMNS if each.presence != Presence.OPTIONAL]
         self._vehicles = 0
 
     def look(self, objects: Objects) -> None:

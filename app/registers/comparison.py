@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from app.registers.changes import Keyed, applied
+from app.registers.changes import applied
 from app.registers.formats.interface import Kind
 from app.registers.knowledge import Tally
 from app.registers.sorting import Columns, Order
@@ -137,33 +137,32 @@ def compare(
         after = dict(zip(map(key_of, changes), changes, strict=True))
     else:
         after, gone, skipped = applied(changes, before, order)
+    rows = list(after.values())
+    held_rows = list(map(before.get, after))
+    if None in map(_TIME, rows):
+        rows = [_timed(row, was, loaded_at) for row, was in zip(rows, held_rows, strict=True)]
     if not before:
-        rows = list(after.values())
-        if None in map(_TIME, rows):
-            rows = [row if row[-1] is not None else (*row[:-1], loaded_at) for row in rows]
         return Outcome(rows, rows, gone, len(rows), skipped, fresh=rows)
-    rows = [_timed(row, before.get(key), loaded_at) for key, row in after.items()]
-    changed = [row for key, row in zip(after, rows, strict=True) if row != before.get(key)]
-    if not changed:
-        return Outcome(rows, changed, gone, 0, skipped, same=rows)
-    fresh, same, renewed, former = _parted(after, rows, before)
+    if rows == held_rows:
+        return Outcome(rows, [], gone, 0, skipped, same=rows)
+    changed = [row for row, was in zip(rows, held_rows, strict=True) if row != was]
+    fresh, same, renewed, former = _parted(rows, held_rows)
     return Outcome(rows, changed, gone, len(fresh), skipped, fresh, same, renewed, former)
 
 
 def _parted(
-    keys: Iterable[Any], rows: Iterable[Columns], before: Keyed
+    rows: Iterable[Columns], held_rows: Iterable[Columns | None]
 ) -> tuple[list[Columns], list[Columns], list[Columns], list[Columns]]:
     """Return rows of keys not held, as held, and held otherwise; and how these are held."""
     fresh, same, renewed, former = [], [], [], []
-    for key, row in zip(keys, rows, strict=True):
-        held = before.get(key)
-        if held is None:
+    for row, was in zip(rows, held_rows, strict=True):
+        if was is None:
             fresh.append(row)
-        elif held == row:
+        elif was == row:
             same.append(row)
         else:
             renewed.append(row)
-            former.append(held)
+            former.append(was)
     return fresh, same, renewed, former
 
 

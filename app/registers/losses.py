@@ -20,7 +20,7 @@ ROWS_MIN = 10
 UNIFORM_ROWS_MIN = 100
 """So many rows with the same value are worth a note."""
 REPLACES_COMPARED = 7
-_DROP = "drop"
+_DROPS = ("drop", "purge")
 _LOADS_LOOKED_AT = 100
 
 
@@ -121,12 +121,12 @@ def _replaces(engine: Engine, register: str, kind: Kind) -> list[Any]:
     done = RegisterLoad.select().where(
         (RegisterLoad.register == register)
         & (RegisterLoad.status == "done")
-        & RegisterLoad.mode.in_([REPLACE, ROLLBACK, _DROP])
+        & RegisterLoad.mode.in_([REPLACE, ROLLBACK, *_DROPS])
     )
     found: list[Any] = []
     rolled_back = 0
     for load in done.order_by(RegisterLoad.id.desc()).limit(_LOADS_LOOKED_AT).execute(engine):
-        if load.mode == _DROP:
+        if load.mode in _DROPS:
             break
         if load.mode == ROLLBACK:
             rolled_back += 1

@@ -102,7 +102,20 @@ class Problem(Exception):
 
 
 class OperatorError(Exception):
-    """A command cannot do what it was asked; the message is a sentence for the operator."""
+    """A command cannot do what it was asked; the message is a sentence for the operator.
+
+    Args:
+        details: further members of the JSON document that says so (`--json`).
+    """
+
+    def __init__(self, message: str, details: Mapping[str, object] | None = None) -> None:
+        super().__init__(message)
+        self.details = details or {}
+
+    @property
+    def sentence(self) -> str:
+        """The message without what a person is shown besides it."""
+        return str(self)
 
 
 class Hindered(OperatorError):

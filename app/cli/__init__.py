@@ -1,16 +1,19 @@
 """The command line: `verifyd`, also `python -m app`.
 
-Exit status 0; 1 if the command failed, its reason on stderr; 2 if it was not understood.
+Exit status 0; 1 if the command failed, its reason on stderr and with `--json` on stdout, too; 2 if
+it was not understood.
 """
 
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import peewee
 
 from app.cli import accounts, backup, copy, demo, domains, imports, limits, service, version
+from app.cli.output import print_failure
 from app.cli.parser import Commands
 from app.errors import OperatorError
 
@@ -26,22 +29,28 @@ def main(argv: Sequence[str] | None = None) -> int:
         args.run(args)
         sys.stdout.flush()
     except OperatorError as error:
-        print(error, file=sys.stderr)
-        return _FAILED
+        return _failed(args, str(error), {"reason": error.sentence} | dict(error.details))
     except (peewee.DatabaseError, peewee.InterfaceError) as error:
-        print(f"the database cannot be used: {error}", file=sys.stderr)
-        return _FAILED
+        return _failed(args, f"the database cannot be used: {error}")
     except BrokenPipeError:
         # Whoever read our output has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _FAILED
     except OSError as error:
-        print(error, file=sys.stderr)
-        return _FAILED
+        return _failed(args, str(error))
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return _FAILED
+        return _failed(args, "interrupted")
     return 0
+
+
+def _failed(
+    args: argparse.Namespace, message: str, members: Mapping[str, object] | None = None
+) -> int:
+    """Tell why a command failed: on stderr, and with `--json` as a document on stdout, too."""
+    print(message, file=sys.stderr)
+    with suppress(OSError):
+        print_failure(args, members or {"reason": message})
+    return _FAILED
 
 
 def build_parser() -> argparse.ArgumentParser:

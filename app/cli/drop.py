@@ -14,7 +14,6 @@ from types import FrameType
 from typing import Any, BinaryIO, Literal, NoReturn
 
 import msgspec
-import peewee
 
 from app.cli import loads
 from app.cli.output import print_item, print_items
@@ -36,6 +35,9 @@ class Ended(msgspec.Struct, frozen=True):
 
     status: Literal["loaded", "failed", "hindered"]
     reason: str | None = None
+    message: str | None = None
+    """The reason and what a person is shown besides it."""
+    details: dict[str, Any] = {}
     result: LoadResult | None = None
 
 
@@ -85,6 +87,7 @@ class _Drop:
         try:
             request = loads.request_of(_options_of(batch, self._options), files, batch.register)
         except OperatorError as error:
+            loads.note_refused(files, batch.register, error)
             self.warn(f"{error}\n{batch}: skipped")
             return
         ended = self._ended(request)
@@ -93,9 +96,9 @@ class _Drop:
         else:
             aside = put_aside(batch, self.warn) if ended.status == "failed" else None
             where = f"moved to {aside}" if aside else "left for the next run"
-            self.warn(f"{ended.reason}\n{batch}: not loaded; {where}")
+            self.warn(f"{ended.message or ended.reason}\n{batch}: not loaded; {where}")
         told: dict[str, Any] = {"files": files, "status": ended.status, "reason": ended.reason}
-        self._tell(told | (ended.result._asdict() if ended.result else {}))
+        self._tell(told | (ended.result._asdict() if ended.result else ended.details))
 
     def stop(self, _number: int, _frame: FrameType | None) -> None:
         """Abandon the load that runs, in good order, and begin no other: a signal's handler."""
@@ -145,14 +148,10 @@ def _work(request: LoadRequest, writing: BinaryIO) -> None:
 def _loaded(request: LoadRequest) -> Ended:
     try:
         return Ended("loaded", result=loads.run(request))
-    except (peewee.DatabaseError, peewee.InterfaceError) as error:
-        return Ended("hindered", f"the database cannot be used: {error}")
-    except (Hindered, OSError) as error:
-        return Ended("hindered", str(error))
-    except KeyboardInterrupt:
-        return Ended("hindered", "interrupted")
     except OperatorError as error:
-        return Ended("failed", str(error))
+        status: Literal["failed", "hindered"]
+        status = "hindered" if isinstance(error, Hindered) else "failed"
+        return Ended(status, error.sentence, str(error), dict(error.details))
     except Exception as error:
         # SEC: the stack without the message: a message can quote a record.
         _log.exception("unexpected %s", type(error).__name__)

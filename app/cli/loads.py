@@ -6,23 +6,25 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+import peewee
 from tqdm import tqdm
 
 from app import clock
 from app.catalogue import KINDS
 from app.cli.session import opened_database
 from app.config import Config
-from app.errors import OperatorError
+from app.errors import Hindered, OperatorError
+from app.registers.attempts import Attempt, files_line, note_attempt, reason_of
+from app.registers.baseline import SHRINK_MAX_PERCENT
 from app.registers.formats import DEFAULT_STATE, FORMATS, Format, Kind, formats_of
 from app.registers.formats.mapped import MappedCsv
 from app.registers.formats.mapping import read_mapping
 from app.registers.history import MERGE, REPLACE
-from app.registers.intake import SHRINK_MAX_PERCENT
 from app.registers.load import load
 from app.registers.reading import Progress, Show
 from app.registers.rejects import RejectLimit
@@ -62,6 +64,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help=f"let replace take more than {SHRINK_MAX_PERCENT} %% of the rows away",
     )
+    parser.add_argument(
+        "--allow-unterminated",
+        action="store_true",
+        help="let a file end without a line end, though the previous one had it",
+    )
+    parser.add_argument(
+        "--empty-ok",
+        action="store_true",
+        help="count files without rows as news: the register becomes as young as this load",
+    )
     parser.add_argument("--rejects", type=Path, metavar="FILE", help="where rejected rows go")
     parser.add_argument(
         "--max-rejects",
@@ -96,21 +108,42 @@ def request_of(
         max_rejects=options.max_rejects,
         rejects=options.rejects,
         allow_shrink=options.allow_shrink,
+        allow_unterminated=options.allow_unterminated,
+        empty_ok=options.empty_ok,
     )
+
+
+def note_refused(files: Sequence[str], register: str | None, error: OperatorError) -> None:
+    """Leave a line in the history of a load that a mistake in its options prevents (D69)."""
+    line = files_line(files) | {"register": register or "", "mode": ""}
+    with suppress(OperatorError), opened_database() as engine:
+        error.details = {"load": note_attempt(engine, reason_of(error), line), "reasons": []}
 
 
 def run(request: LoadRequest) -> LoadResult:
     """Do a load with less priority than the service.
 
-    TERM and Ctrl-C abandon it in good order. Raises what app.registers.load.load raises.
+    TERM and Ctrl-C abandon it in good order. Raises OperatorError with the load's number and its
+    first rejects as details; Hindered if the files are not to blame.
     """
-    with (
-        _giving_way(),
-        _ended_like_ctrl_c(),
-        opened_database() as engine,
-        _progress_bar() as progress,
-    ):
-        return load(engine, Config.from_env().data_dir, request, progress)
+    attempt = Attempt(request)
+    try:
+        with (
+            _giving_way(),
+            _ended_like_ctrl_c(),
+            opened_database() as engine,
+            _progress_bar() as progress,
+        ):
+            return load(engine, Config.from_env().data_dir, request, progress, attempt)
+    except (peewee.DatabaseError, peewee.InterfaceError) as error:
+        raise Hindered(f"the database cannot be used: {error}", attempt.details()) from error
+    except OSError as error:
+        raise Hindered(str(error), attempt.details()) from error
+    except KeyboardInterrupt as error:
+        raise Hindered("interrupted", attempt.details()) from error
+    except OperatorError as error:
+        error.details = attempt.details()
+        raise
 
 
 @contextmanager

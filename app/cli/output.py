@@ -13,7 +13,7 @@ Item = Mapping[str, Any]
 def print_item(args: argparse.Namespace, item: Item) -> None:
     """Print one thing: a line for each member, or a JSON object."""
     if args.json:
-        _print_json(item)
+        _print_json(args, item)
         return
     width = max(len(name) for name in item)
     for name, value in item.items():
@@ -23,7 +23,7 @@ def print_item(args: argparse.Namespace, item: Item) -> None:
 def print_items(args: argparse.Namespace, items: Sequence[Item], columns: Sequence[str]) -> None:
     """Print many: a table, or a JSON array. `columns` are the members the table shows."""
     if args.json:
-        _print_json(items)
+        _print_json(args, items)
         return
     rows = [[_shown(item[column]) for column in columns] for item in items]
     widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
@@ -40,5 +40,13 @@ def _shown(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
-def _print_json(document: object) -> None:
+def print_failure(args: argparse.Namespace, members: Item) -> None:
+    """Print why a command failed, with `--json`, unless it has printed its document by then."""
+    if getattr(args, "json", False) and not getattr(args, "has_printed", False):
+        _print_json(args, {"status": "failed", **members})
+        sys.stdout.flush()
+
+
+def _print_json(args: argparse.Namespace, document: object) -> None:
+    args.has_printed = True
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(document)).decode() + "\n")

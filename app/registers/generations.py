@@ -158,7 +158,7 @@ class Generations:
         if isinstance(made.engine, SqliteEngine):
             remove(part_of(made.engine.path))
 
-    def switch(self, load_id: int, kind: Kind, held: int, loaded_at: int) -> None:
+    def switch(self, load_id: int, kind: Kind, held: int, loaded_at: int | None) -> None:
         """Let readers have the next generation; within the commit that ends the load.
 
         Args:

@@ -27,6 +27,8 @@ PIECE_BYTES = 8 * 1024 * 1024
 PIECE_LINES_MAX = 150_000
 """A piece of a file; a child process needs some 40 MB for its rows."""
 _ROWS_BETWEEN_PROGRESS = 5_000
+_UNCOUNTED_BYTES_MAX = 4 * 1024 * 1024
+"""What a format holds of a stream, at most, before it gives out the rows of it."""
 
 
 class Progress(NamedTuple):
@@ -49,18 +51,40 @@ class Reader:
         rejects: takes what is no row, in the order of the file.
         runs: takes the rows and changes.
         show: is told now and then how far it is.
+        bytes_heard: returns how many bytes of all members were read, decompressed.
     """
 
     def __init__(
-        self, format_: Format, kind: Kind, rejects: RejectsFile, runs: Runs, show: Show
+        self,
+        format_: Format,
+        kind: Kind,
+        rejects: RejectsFile,
+        runs: Runs,
+        show: Show,
+        bytes_heard: Callable[[], int],
     ) -> None:
         self._format = format_
         self._kind = kind
         self._rejects = rejects
         self._runs = runs
         self._show = show
+        self._bytes_heard = bytes_heard
+        self._bytes_counted = 0
+        self._bytes_uncounted: int | None = None
         self.loaded = 0
         """Rows and changes so far, those that come again included."""
+
+    @property
+    def bytes_counted(self) -> int:
+        """How many bytes of all members, decompressed, all records were counted of, at least."""
+        if self._bytes_uncounted is None:
+            return self._bytes_counted
+        return max(self._bytes_counted, self._bytes_heard() - self._bytes_uncounted)
+
+    @property
+    def rows_max(self) -> int:
+        """How many rows were read from these bytes, at most."""
+        return self.loaded + _ROWS_BETWEEN_PROGRESS
 
     def read(self, member: Member) -> None:
         """Read a member to its end; raises FileFault with its name, and OSError."""
@@ -74,13 +98,23 @@ class Reader:
                 self._read_pieces(member, _Cutter(member.stream, header_lines))
         except FileFault as fault:
             raise FileFault(fault.reason, fault.name or member.name) from None
+        self._bytes_counted, self._bytes_uncounted = self._bytes_heard(), None
         self._tell(member)
 
     def _tell(self, member: Member) -> None:
         done = member.bytes_read()
         self._show(Progress(member.name, done, member.bytes_total, self.loaded))
 
-    def _read_in_one_go(self, member: Member, stream: BinaryIO, lines_before: int) -> None:
+    def _read_in_one_go(
+        self, member: Member, stream: BinaryIO, lines_before: int, bytes_ahead: int = 0
+    ) -> None:
+        """Read a stream to its end.
+
+        Args:
+            lines_before: lines of the member that are not in the stream.
+            bytes_ahead: how much of the stream was read from the member before.
+        """
+        self._bytes_uncounted = _UNCOUNTED_BYTES_MAX + bytes_ahead
         report = _Shifted(self._rejects, lines_before)
         changes = iter(self._format.rows(stream, self._kind, report))
         run: list[Columns] = []
@@ -105,7 +139,9 @@ class Reader:
                 if not piece or len(pieces) == CORES:
                     if not pieces[0].wait():
                         break
+                    piece_bytes = len(pieces[0].lines)
                     lines += self._take(pieces.popleft(), lines)
+                    self._bytes_counted += piece_bytes
                     self._tell(member)
         finally:
             for each in pieces:
@@ -114,7 +150,8 @@ class Reader:
         if rest is not None:
             header = cutter.header if lines else b""
             stream = _chained(header, *rest)
-            self._read_in_one_go(member, stream, lines - header.count(b"\n"))
+            lines -= header.count(b"\n")
+            self._read_in_one_go(member, stream, lines, bytes_ahead=len(header) + len(rest[0]))
 
     def _take(self, piece: "_Piece", lines_before: int) -> int:
         """Take what a child made of a piece; return how many lines that was."""

@@ -6,9 +6,11 @@ from typing import NamedTuple
 
 from app.registers.formats import FORMATS, Format, Kind
 from app.registers.history import MERGE
-from app.registers.rejects import RejectLimit
+from app.registers.rejects import Reason, RejectLimit
 
 DEFAULT_MAX_REJECTS = "1%"
+SHRINK, UNTERMINATED, EMPTY = "shrink", "unterminated", "empty"
+"""What an operator can allow (`RegisterLoad.accepted`)."""
 
 
 class LoadRequest(NamedTuple):
@@ -23,7 +25,19 @@ class LoadRequest(NamedTuple):
     max_rejects: RejectLimit = RejectLimit.parse(DEFAULT_MAX_REJECTS)
     rejects: Path | None = None
     allow_shrink: bool = False
+    allow_unterminated: bool = False
+    empty_ok: bool = False
     dry_run: bool = False
+
+    @property
+    def accepted(self) -> list[str]:
+        """What the operator allowed, in the words of the history."""
+        allowed = {
+            SHRINK: self.allow_shrink,
+            UNTERMINATED: self.allow_unterminated,
+            EMPTY: self.empty_ok,
+        }
+        return [word for word, is_allowed in allowed.items() if is_allowed]
 
 
 class LoadResult(NamedTuple):
@@ -32,6 +46,8 @@ class LoadResult(NamedTuple):
     Of a dry run: how it would have ended.
     """
 
+    load: int | None
+    """Its number in the history; None of a dry run."""
     register: str
     kind: str
     mode: str
@@ -50,5 +66,7 @@ class LoadResult(NamedTuple):
     """SHA-256 of all that was read, decompressed, in the order of the files."""
     rejects: str | None
     """Where the rejected records are; None if there are none, or nobody wrote them."""
+    reasons: Sequence[Reason]
+    """Of the first rejects."""
     notes: Sequence[str]
     """What the operator should know of the files."""

@@ -52,6 +52,13 @@ def test_a_load_is_remembered(cli):
         "finished_at": "",
         "seconds": 0,
         "checksum": checksum,
+        "held": 1,
+        "known": None,
+        "accepted": [],
+        "is_terminated": True,
+        "sizes": [(cli.directory / "vehicles.csv").stat().st_size],
+        "reasons": [],
+        "notes": [],
     }
     assert line["started_at"] <= line["finished_at"]
 

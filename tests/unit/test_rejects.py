@@ -125,7 +125,7 @@ def test_another_file_is_not_replaced(tmp_path):
 
 def test_a_number_is_enforced_at_once(tmp_path):
     """A load with too many rejects need not be read to its end."""
-    with pytest.raises(TooManyRejects, match="more than 1 records were rejected; see"):
+    with pytest.raises(TooManyRejects, match="more than 1 records were rejected; nothing was"):
         rejected(tmp_path / "rejects.csv", "a", "b", "c", limit=RejectLimit.parse("1"))
     assert len((tmp_path / "rejects.csv").read_text().splitlines()) == 3
 

@@ -12,7 +12,7 @@ from app.registers.formats.interface import (
     Report,
     RowFault,
 )
-from app.registers.formats.json_stream import is_empty_array
+from app.registers.formats.json_stream import is_array, is_empty_array
 from app.registers.formats.mid import Mid
 from app.registers.formats.native import NativeCsv, NativeNdjson
 from app.registers.formats.nyc import DEFAULT_STATE, NycCsv, NycJson
@@ -29,6 +29,7 @@ __all__ = [
     "RowFault",
     "advice",
     "formats_of",
+    "has_line_ends",
     "is_empty_array",
     "recognise",
 ]
@@ -65,6 +66,11 @@ def recognise(head: bytes, formats: Mapping[str, Format] = FORMATS) -> tuple[For
             return each, kind
     looked_for = "; ".join(f"{each.name}, {each.looked_for}" for each in formats.values())
     raise FileFault(f"The file fits no format. Looked for: {looked_for}.{advice(head)}")
+
+
+def has_line_ends(format_: Format, head: bytes) -> bool:
+    """Tell whether only a line end says that a file is whole: not of arrays and the MID (D68)."""
+    return not getattr(format_, "has_trailer", False) and not is_array(head)
 
 
 def advice(head: bytes) -> str:

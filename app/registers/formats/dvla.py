@@ -28,6 +28,7 @@ class Dvla:
 
     name = "dvla"
     register = "dvla"
+    record_bytes_min = len('{"registrationNumber":"A"}')
     looked_for = f"JSON objects with the member {_KEY}"
 
     def recognise(self, head: bytes) -> Kind | None:

@@ -48,6 +48,7 @@ class Dvsa:
 
     name = "dvsa"
     register = "dvsa"
+    record_bytes_min = len('{"registration":"A"}')
     looked_for = "JSON objects with the member registration and motTests, or another of the DVSA's"
 
     def recognise(self, head: bytes) -> Kind | None:

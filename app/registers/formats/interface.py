@@ -71,6 +71,9 @@ class Format(Protocol):
 
     A format whose records are lines, so that a file may be cut between any two of them, also has
     `header_lines`: how many lines at its beginning, 0 or 1, belong to each piece.
+
+    Optional, too, are `record_bytes_min`, the size of the shortest record that is not rejected, for
+    formats without a header line; and `has_trailer`, true if a file says itself where it ends.
     """
 
     @property

@@ -15,6 +15,7 @@ from app.registers.formats.lines import (
     LINE_BYTES_MAX,
     Overlong,
     blocks,
+    cut_off,
     windows_1252,
 )
 
@@ -43,8 +44,9 @@ def decoded_object(text: bytes | str) -> dict[str, Any]:
 class Objects:
     """A stream of JSON objects being read; iterate to get them, each as `decode` returns it.
 
-    A broken line of NDJSON is one reject. The other shapes cannot be read on where they break:
-    that, or an end amid an array or an object, raises FileFault (formats 0.1, 2). In every shape
+    A broken line of NDJSON is one reject, unless it is the last one and has no line end (D68). The
+    other shapes cannot be read on where they break. That, or an end amid an array or an object,
+    raises FileFault (formats 0.1, 2). In every shape
     what is JSON but no object that we take, or over the limit of a record, is one reject.
 
     Args:
@@ -92,16 +94,23 @@ class Objects:
         line = 0
         self._line_of_object = lambda: line
         for block in blocks(stream):
-            for text in [block] if isinstance(block, Overlong) else block.splitlines():
+            if isinstance(block, Overlong):
                 line += 1
-                if isinstance(text, Overlong):
-                    self._reject_overlong(line, text)
-                    continue
+                if block.is_cut_off:
+                    raise cut_off(line)
+                self._reject_overlong(line, block)
+                continue
+            # Only the last line of a file can be without an end.
+            unended_line = 0 if block.endswith((b"\n", b"\r")) else line + len(block.splitlines())
+            for text in block.splitlines():
+                line += 1
                 self._text = text
                 found = self._decoded(text)
                 if found is not None:
                     yield found
                 elif text and not text.isspace():
+                    if line == unended_line and not _is_json(text):
+                        raise cut_off(line)
                     self.reject("not a JSON object")
 
     def _of_values(self, splitter: Splitter) -> Iterator[Any]:
@@ -141,6 +150,11 @@ class Objects:
 def is_empty_array(head: bytes) -> bool:
     """Tell whether a file, by its head, is an array of nothing: the page after an API's last."""
     return _EMPTY_ARRAY.fullmatch(head) is not None and len(head) < HEAD_BYTES
+
+
+def is_array(head: bytes) -> bool:
+    """Tell whether a file, by its head, is an array, which says itself where it ends."""
+    return head.removeprefix(_BYTE_ORDER_MARK).lstrip().startswith(b"[")
 
 
 def line_member_names(head: bytes) -> frozenset[str]:

@@ -26,6 +26,11 @@ class MappedCsv:
         """The register that the mapping names, empty if none."""
         return self._mapping.register or ""
 
+    @property
+    def delimiter(self) -> str | None:
+        """What parts the columns; None if it is found by looking."""
+        return self._mapping.delimiter
+
     def recognise(self, head: bytes) -> Kind | None:
         """Return the mapping's kind: the operator says what the file is."""
         return self._mapping.kind

@@ -45,6 +45,8 @@ class Mid:
 
     name = "mid"
     register = "mid"
+    has_trailer = True
+    record_bytes_min = _POLICY_CHARACTERS_MIN
     looked_for = "a header of 32 characters, H0001 to # (experimental)"
 
     def recognise(self, head: bytes) -> Kind | None:

@@ -43,6 +43,7 @@ class NativeNdjson:
     name = "native-ndjson"
     register = "native"
     header_lines = 0
+    record_bytes_min = len('{"registration":"A"}')
     looked_for = "one JSON object a line with the member registration"
 
     def recognise(self, head: bytes) -> Kind | None:

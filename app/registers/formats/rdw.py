@@ -56,6 +56,7 @@ class RdwJson:
 
     name = "rdw-json"
     register = "rdw"
+    record_bytes_min = len('{"kenteken":"A"}')
     looked_for = f"JSON objects with the member {normalised(_KEY)}"
 
     def recognise(self, head: bytes) -> Kind | None:

@@ -9,7 +9,7 @@ rest, is always what reading the file in one go would give.
 
 import io
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
 from typing import Any, BinaryIO, NamedTuple, cast
@@ -18,6 +18,7 @@ from app.registers.children import CORES, Child
 from app.registers.dumping import dump, undump
 from app.registers.formats import HEAD_BYTES, FileFault, Format, Kind, Report
 from app.registers.rejects import RECORD_CHARACTERS_MAX, RejectsFile
+from app.registers.rows import Change
 from app.registers.sorting import Columns, Order, Runs, write_run
 from app.registers.sources import Member
 
@@ -116,7 +117,13 @@ class Reader:
         """
         self._bytes_uncounted = _UNCOUNTED_BYTES_MAX + bytes_ahead
         report = _Shifted(self._rejects, lines_before)
-        changes = iter(self._format.rows(stream, self._kind, report))
+        try:
+            self._take_rows(member, self._format.rows(stream, self._kind, report))
+        except FileFault as fault:
+            raise fault.moved(lines_before) from None
+
+    def _take_rows(self, member: Member, rows: Iterator[Change]) -> None:
+        changes = iter(rows)
         run: list[Columns] = []
         while some := cast(list[Columns], list(islice(changes, _ROWS_BETWEEN_PROGRESS))):
             run += some

@@ -270,10 +270,11 @@ class _Unheard:
 
 
 def _never_closed(line: int) -> FileFault:
-    return FileFault(
-        f"A quote opened in the record of line {line} is never closed, "
+    reason = (
+        "A quote opened in the record of line {line} is never closed, "
         f"or not within {LINE_BYTES_MAX} bytes."
     )
+    return FileFault(reason, line=line)
 
 
 def _decoded(fields: list[str]) -> list[str]:

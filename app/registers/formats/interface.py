@@ -24,12 +24,22 @@ class FileFault(OperatorError):
 
     `reason` is a sentence for the operator; `name` is the file, empty where only the
     caller knows it.
+
+    Args:
+        line: the line that the reason names as `{line}`, if it does.
     """
 
-    def __init__(self, reason: str, name: str = "") -> None:
+    def __init__(self, reason: str, name: str = "", line: int | None = None) -> None:
         super().__init__(reason)
-        self.reason = reason
+        self.reason = reason if line is None else reason.format(line=line)
         self.name = name
+        self._template = reason
+        self._line = line
+
+    def moved(self, lines: int) -> "FileFault":
+        """Return the fault of a part of a file as that of the file, which has lines before it."""
+        line = None if self._line is None else self._line + lines
+        return FileFault(self._template, self.name, line)
 
     def __str__(self) -> str:
         return f"{self.name}: {self.reason}" if self.name else self.reason

@@ -57,9 +57,8 @@ def windows_1252(record: bytes) -> str:
 
 def cut_off(line: int) -> FileFault:
     """Return the fault of a file whose last record, which begins on this line, is incomplete."""
-    return FileFault(
-        f"The last record, in line {line}, is incomplete and has no line end: the file is cut off."
-    )
+    reason = "The last record, in line {line}, is incomplete and has no line end: it is cut off."
+    return FileFault(reason, line=line)
 
 
 def _line_end(buffer: bytes) -> int:

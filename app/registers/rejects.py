@@ -15,6 +15,7 @@ import msgspec
 
 from app.directories import make_directory
 from app.errors import OperatorError
+from app.registers.formats.values import without_value
 
 RECORD_CHARACTERS_MAX = 2_000
 FILE_BYTES_MAX = 10_000_000
@@ -25,7 +26,6 @@ _REJECTS_BETWEEN_CHECKS = 1_000
 _DIRECTORY = "rejects"
 _HEADER = ("file", "line", "reason", "record")
 _FILE_NAME = re.compile(r"[a-z][a-z0-9_]*-(?P<load>[0-9]{1,18})\.csv")
-_VALUE = re.compile(r""": ['"].*""", re.DOTALL)
 
 
 class RejectLimit(NamedTuple):
@@ -111,7 +111,7 @@ class RejectsFile:
         self.rejected += 1
         if len(self.reasons) < REASONS_KEPT:
             # SEC: a value in the wrong column can be a registration or a name (D25).
-            self.reasons.append(Reason(self.file_name, line, _VALUE.sub("", reason)))
+            self.reasons.append(Reason(self.file_name, line, without_value(reason)))
         self._write(self.file_name, line, reason, record[:RECORD_CHARACTERS_MAX])
         if not self._limit.is_percent and self._limit.is_passed(self.rejected, 0):
             raise self._too_many(f"more than {self._limit} records were rejected")

@@ -146,9 +146,8 @@ class Reader:
                 if not piece or len(pieces) == CORES:
                     if not pieces[0].wait():
                         break
-                    piece_bytes = len(pieces[0].lines)
-                    lines += self._take(pieces.popleft(), lines)
-                    self._bytes_counted += piece_bytes
+                    lines += self._take(pieces[0], lines)
+                    self._bytes_counted += len(pieces.popleft().lines)
                     self._tell(member)
         finally:
             for each in pieces:

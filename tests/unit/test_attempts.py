@@ -171,7 +171,7 @@ def test_a_mapped_file_is_quoted_nowhere(cli):
     path = cli.file("cars.csv", "Kennzeichen;HU", "B-XY 123;Erika Beispiel", "Max/Beispiel;")
     cli.refusal("import", path, "--map", mapping)
     text = (cli.directory / "rejects" / "leasing-1.csv").read_text()
-    assert "HU: neither true nor false" in text
+    assert "insured: neither true nor false" in text
     assert "Beispiel" not in text + cli.run("imports", "show", 1).stdout
 
 

@@ -366,7 +366,7 @@ class TestAllOrNothing:
         assert list(world.directory.glob("*.register_native.*.db*")) == []
 
     def test_a_merge_of_nothing_changes_nothing(self, world):
-        """Into a register that is there; it counts as a load, and the register as fresh."""
+        """Into a register that is there."""
         world.load([CAR])
         result = world.load_files(*files(world, a="registration,make\n"))
         assert (result.changed, result.held_before, result.held) == (0, 1, 1)

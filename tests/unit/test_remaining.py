@@ -57,7 +57,7 @@ def test_a_hopeless_load_is_not_read_to_its_end(world):
     path = world.directory / "a.csv"
     path.write_text(table(*[GOOD, BAD] * 40_000))
     assert stopped(world, path) < 50_000
-    reason = list_loads(world.engine)[0].reason
+    reason = str(list_loads(world.engine)[0].reason)
     assert "were rejected so far, more than 1% of all that the files can hold (at most" in reason
 
 
@@ -139,8 +139,7 @@ def test_no_record_is_shorter_than_the_shortest(format_name, head):
     keys = ("registration", "kenteken", "registrationNumber", "plate", "state")
     records = ["A", "A,,", ",,", ",,,", "{}", "[]", "1"]
     records += [f'{{"{key}":"{plate}"}}' for key in keys for plate in ("", "A")]
-    kinds = [format_.recognise(head.encode())] if head else list(Kind)
-    for record, kind in product(records, kinds):
+    for record, kind in product(records, Kind):
         report = _Report()
         with suppress(FileFault):
             rows = list(format_.rows(io.BytesIO((head + record + "\n").encode()), kind, report))

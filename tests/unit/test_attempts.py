@@ -158,8 +158,8 @@ def test_reasons_never_quote_a_value(cli):
     assert "ZZ99 SECRET" in (cli.directory / "rejects" / "native-1.csv").read_text()
 
 
-def test_a_mapped_file_is_quoted_nowhere(cli):
-    """Not even in the rejects file: whose names its columns hold, nobody knows (D25)."""
+def test_a_mapped_file_is_not_quoted(cli):
+    """The value that is wrong is in the rejects file, and nothing else of the record is (D25)."""
     mapping = cli.file(
         "map.toml",
         'kind = "vehicles"',
@@ -168,11 +168,14 @@ def test_a_mapped_file_is_quoted_nowhere(cli):
         'registration = "Kennzeichen"',
         'insured = "HU"',
     )
-    path = cli.file("cars.csv", "Kennzeichen;HU", "B-XY 123;Erika Beispiel", "Max/Beispiel;")
-    cli.refusal("import", path, "--map", mapping)
+    path = cli.file("cars.csv", "Kennzeichen;HU;Fahrer", "B-XY 123;perhaps;Erika", "A/1;;Max")
+    ended = cli.run("import", path, "--map", mapping, "--json")
     text = (cli.directory / "rejects" / "leasing-1.csv").read_text()
-    assert "insured: neither true nor false" in text
-    assert "Beispiel" not in text + cli.run("imports", "show", 1).stdout
+    assert "insured: neither true nor false: 'perhaps'" in text
+    told = ended.stdout + ended.stderr + cli.run("imports", "show", 1).stdout
+    assert "insured: neither true nor false" in told
+    assert not any(value in told for value in ("perhaps", "A/1", "123"))
+    assert not any(name in told + text for name in ("Erika", "Max"))
 
 
 def test_a_hostile_name_stays_on_one_line(cli):

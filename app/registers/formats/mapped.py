@@ -8,7 +8,6 @@ from app.registers.formats.columns import Layout
 from app.registers.formats.interface import Kind, Report, require_kind
 from app.registers.formats.mapping import FileMapping, folded_name
 from app.registers.formats.native import LAYOUTS
-from app.registers.formats.values import without_value
 from app.registers.rows import Row
 
 
@@ -58,5 +57,5 @@ class _Discreet:
         self.note = report.note
 
     def reject(self, line: int, reason: str, record: str) -> None:
-        """Pass on where and why, without the value that is wrong."""
-        self._report.reject(line, without_value(reason), "")
+        """Pass on where and why."""
+        self._report.reject(line, reason, "")

@@ -220,6 +220,13 @@ SETTINGS: Mapping[str, Setting] = {
         "years after first registration before an MOT is due (D22): 0 (off) to 10; "
         "3 in Great Britain",
     ),
+    "keep_snapshots": Setting(
+        "VERIFYD_KEEP_SNAPSHOTS",
+        "1",
+        _integer(0, 30),
+        "how many earlier states of a register `imports rollback` can go back to (D71): 0 to 30; "
+        "each needs as much disk space as the register",
+    ),
     "stale_after": Setting(
         "VERIFYD_STALE_AFTER",
         "",
@@ -247,6 +254,7 @@ class Config:
     access_log: bool = True
     register_order: tuple[str, ...] = ("native", "dvsa", "rdw", "dvla", "mid", "nyc")
     mot_first_years: int = 0
+    keep_snapshots: int = 1
     stale_after: Mapping[str, int] = field(default_factory=dict)
     """Seconds by register, those of all others under EVERY_REGISTER."""
 

@@ -4,17 +4,14 @@ import argparse
 from pathlib import Path
 
 from app import clock
-from app.catalogue import KINDS
-from app.cli import loads
+from app.cli import loads, registers
 from app.cli.drop import load_drop
 from app.cli.output import print_item, print_items
 from app.cli.parser import Commands, add_command, add_group, register_name
 from app.cli.session import opened_database
 from app.logs import logged_to_stderr
-from app.registers.formats import Kind
 from app.registers.history import INTERRUPTED, find_interrupted, list_loads
 from app.registers.models import RegisterLoad
-from app.registers.undo import drop_register, roll_back
 
 _COLUMNS = (
     "id",
@@ -57,14 +54,10 @@ def add_commands(commands: Commands) -> None:
         metavar="DIR",
         help="with --drop: where the file NAME holds the options of the register NAME",
     )
-    group = add_group(commands, "imports", "list past loads, roll one back, drop registers")
+    group = add_group(commands, "imports", "list past loads; roll back, drop and undrop registers")
     listed = add_command(group, "list", _list, "list loads, the latest first")
     listed.add_argument("--register", type=register_name, metavar="NAME")
-    rolled_back = add_command(group, "rollback", _roll_back, "take the last replace back")
-    rolled_back.add_argument("--register", type=register_name, metavar="NAME")
-    rolled_back.add_argument("--kind", choices=KINDS, help="what it must have been of")
-    dropped = add_command(group, "drop", _drop, "remove a register and all it holds")
-    dropped.add_argument("register", type=register_name, metavar="REGISTER")
+    registers.add_commands(group)
 
 
 def _directory(text: str) -> Path:
@@ -107,18 +100,6 @@ def _list(args: argparse.Namespace) -> None:
         # The first digits tell files apart, and leave room for the rest.
         loads = [each | {"checksum": _shortened(each["checksum"])} for each in loads]
     print_items(args, loads, _COLUMNS)
-
-
-def _roll_back(args: argparse.Namespace) -> None:
-    with opened_database() as engine, logged_to_stderr():
-        done = roll_back(engine, args.register, Kind(args.kind) if args.kind else None)
-    print_item(args, done)
-
-
-def _drop(args: argparse.Namespace) -> None:
-    with opened_database() as engine:
-        drop_register(engine, args.register)
-    print_item(args, {"dropped": args.register})
 
 
 def _members(each: RegisterLoad, interrupted: set[int]) -> dict[str, object]:

@@ -110,7 +110,9 @@ def run(request: LoadRequest) -> LoadResult:
         opened_database() as engine,
         _progress_bar() as progress,
     ):
-        return load(engine, Config.from_env().data_dir, request, progress)
+        config = Config.from_env()
+        request = request._replace(keep_snapshots=config.keep_snapshots)
+        return load(engine, config.data_dir, request, progress)
 
 
 @contextmanager

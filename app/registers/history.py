@@ -8,7 +8,6 @@ from typing import Any
 from app import clock
 from app.catalogue import Register
 from app.database import Engine
-from app.errors import OperatorError
 from app.registers.formats import Kind
 from app.registers.generations import Generations
 from app.registers.lock import is_being_loaded
@@ -17,6 +16,7 @@ from app.registers.writer import Applied
 
 FindApplied = Callable[[int], Applied | None]
 MERGE, REPLACE, ROLLBACK = "merge", "replace", "rollback"
+DROP, UNDROP, PURGE = "drop", "undrop", "purge"
 """What a line of the history can be."""
 INTERRUPTED = "interrupted"
 
@@ -79,6 +79,7 @@ class History:
         now = clock.now()
         with self._engine.atomic():
             self.generations.forget_kept()
+            self.generations.forget_dropped()
             values: dict[str, Any] = {kind.value: held, "loaded_at": now}
             update = Register.update(**values).where(Register.name == self.register)
             update.execute(self._engine)
@@ -120,38 +121,21 @@ class History:
                 counts = {"loaded": applied.loaded, "changed": applied.changed}
                 self.finish(load.id, Kind(load.kind), applied.held, counts)
 
-    def require_kept(self, kind: Kind | None) -> Kind:
-        """Return the kind whose last load can be rolled back; OperatorError if there is none.
-
-        Args:
-            kind: what the operator means, None if anything.
-        """
-        if self.generations.find_current() is None:
-            raise OperatorError(f"there is no register {self.register}")
-        query = RegisterLoad.select().where(
-            (RegisterLoad.register == self.register) & (RegisterLoad.status == "done")
+    def note(self, mode: str, kind: str = "") -> int:
+        """Note what was done at once, within the transaction that does it; returns its number."""
+        now = clock.now()
+        insert = RegisterLoad.insert(
+            register=self.register,
+            kind=kind,
+            mode=mode,
+            format="",
+            files="",
+            status="done",
+            loaded_by=_user(),
+            started_at=now,
+            finished_at=now,
         )
-        last: Any = query.order_by(RegisterLoad.id.desc()).first(self._engine)
-        if self.generations.find_kept() is None:
-            why = "it held nothing before its last load"
-            if last is not None and last.mode != REPLACE:
-                why = f"its last load was a {last.mode}"
-            raise OperatorError(f"the register {self.register} cannot be rolled back: {why}")
-        if not self.generations.is_kept_there():
-            raise OperatorError(f"what the register {self.register} held before is not there")
-        replaced = Kind(last.kind)
-        if kind not in (None, replaced):
-            raise OperatorError(
-                f"the last load of the register {self.register} replaced its {replaced}, "
-                f"not its {kind}"
-            )
-        return replaced
-
-    def roll_back(self, load_id: int) -> None:
-        """Let readers have the generation before the last load again, and note so."""
-        with self._engine.atomic():
-            self.generations.roll_back()
-            self._end(load_id, status="done", finished_at=clock.now())
+        return int(insert.execute(self._engine))
 
     def _end(self, load_id: int, **values: object) -> None:
         # What was done cannot fail any more.

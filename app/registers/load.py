@@ -21,11 +21,11 @@ from app.database import Engine
 from app.errors import OperatorError
 from app.registers.comparison import Counts
 from app.registers.current import is_applied, opened_current, opened_table, opened_unchanged, settle
-from app.registers.generations import NextGeneration
 from app.registers.halves import fill_in_halves
 from app.registers.history import INTERRUPTED, MERGE, REPLACE, History
 from app.registers.intake import Intake, opened_intake
 from app.registers.lock import alone, still_alone
+from app.registers.next_generation import NextGeneration
 from app.registers.reading import Show
 from app.registers.request import LoadRequest, LoadResult
 from app.registers.space import Space
@@ -79,8 +79,11 @@ def _loaded(engine: Engine, history: History, intake: Intake, data_dir: Path) ->
         what = f"load {load_id}, {intake.request.mode} of {history.register} {intake.kind}"
         rejects_name = f"{history.register}-{load_id}.csv"
         intake.rejects.path = intake.request.rejects or data_dir / "rejects" / rejects_name
+        forget_surplus = partial(history.generations.forget_kept, intake.request.keep_snapshots)
         try:
             history.generations.require_room()
+            # Here as well: what is removed now makes room for this load.
+            reserve.written(engine, forget_surplus)
             reserve.written(engine, partial(settle, engine, history, load_id))
             with intake.rejects:
                 intake.read(_space(engine, history, intake))
@@ -97,6 +100,7 @@ def _loaded(engine: Engine, history: History, intake: Intake, data_dir: Path) ->
             finish = partial(history.finish, load_id, intake.kind, counts.held, columns)
             reserve.written(engine, finish)
         with suppress(OSError, peewee.PeeweeException):  # The next load does so as well.
+            forget_surplus()
             history.generations.remove_unused()
             history.generations.truncate_log()
         reserve.fill(engine)
@@ -180,7 +184,7 @@ def _replace(
     with generations.opened_next(load_id) as made:
         generations.carry_over(made, intake.kind)
         fill = partial(_fill, engine, held, intake)
-        fill_in_halves(generations, made, intake, fill, counts)
+        fill_in_halves(made, intake, fill, counts)
         counts.end_replace()
         intake.require_no_shrink(counts)
     require_alone()

@@ -24,6 +24,8 @@ class LoadRequest(NamedTuple):
     rejects: Path | None = None
     allow_shrink: bool = False
     dry_run: bool = False
+    keep_snapshots: int = 1
+    """How many earlier states of the register can be rolled back to afterwards (D71)."""
 
 
 class LoadResult(NamedTuple):

@@ -11,7 +11,7 @@ from app import clock
 from app.accounts.tokens import Token
 from app.catalogue import Register
 from app.registers.history import History
-from app.registers.undo import drop_register
+from app.registers.undo import purge_register
 from app.schema import Installation, program_schema
 from app.sqlite import BUSY_TIMEOUT_SECONDS
 from tests.conftest import ON_POSTGRES, ON_SQLITE
@@ -240,7 +240,7 @@ class TestReadyz503:
         """A register of which only the entry is left."""
         world.load([CAR], register="rdw")
         entry: Any = Register.select().dicts().get(world.engine)
-        drop_register(world.engine, "rdw")
+        purge_register(world.engine, "rdw")
         Register.insert(**entry).execute(world.engine)
         return world
 

@@ -26,7 +26,7 @@ from app.registers.history import History, list_loads
 from app.registers.intake import Intake
 from app.registers.lock import alone
 from app.registers.request import LoadRequest
-from app.registers.undo import drop_register
+from app.registers.undo import purge_register
 from app.registers.writer import Table
 from app.schema import migrate, opened_register
 from app.vehicles.models import Fine, Policy, Vehicle, in_schema
@@ -254,7 +254,7 @@ class TestAllOrNothing:
         """A load onto half of a register would make its loss look like data (D28)."""
         world.load([CAR])
         entry: Any = Register.select().dicts().get(world.engine)
-        drop_register(world.engine, "native")
+        purge_register(world.engine, "native")
         Register.insert(**entry).execute(world.engine)
         migrate(world.engine)  # Nor does that put an empty one in its place.
         for dry_run in (True, False):
@@ -262,7 +262,7 @@ class TestAllOrNothing:
                 world.load_files(
                     *files(world, a="registration,make\nA1,X\n"), mode=mode, dry_run=dry_run
                 )
-        drop_register(world.engine, "native")
+        purge_register(world.engine, "native")
         assert world.load([CAR]).held == 1
 
     @ON_POSTGRES

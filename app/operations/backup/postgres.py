@@ -11,8 +11,8 @@ from app.errors import OperatorError
 from app.postgres import PostgresEngine
 
 # The main database's tables; each generation of a register is a schema of its own (D25, D28).
-_REGISTERS = ("register_*", "kept_register_*")
-_UNFINISHED = "next_register_*"
+_REGISTERS = "register_*"
+_UNREAD = ("next_register_*", "kept_register_*")
 _KNOWS_TRANSACTION_TIMEOUT = 17
 
 
@@ -30,12 +30,12 @@ def dump(engine: PostgresEngine, target: Path, *, registers: bool) -> dict[str, 
         engine.execute_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         if registers:
             # pg_dump reads tables by name. Those of a generation that takes the name meanwhile
-            # hold nothing yet at this moment. Whoever renames one writes to this table before.
+            # hold nothing yet at this moment. Whoever renames one locks this table before.
             engine.execute_sql('LOCK TABLE "register_kept" IN SHARE MODE')
         (snapshot,) = engine.execute_sql("SELECT pg_export_snapshot()").fetchone()
         words = ["--format=custom", "--no-owner", "--no-privileges"]
         words += [f"--snapshot={snapshot}", f"--file={target}"]
-        excluded = (_UNFINISHED,) if registers else (_UNFINISHED, *_REGISTERS)
+        excluded = _UNREAD if registers else (*_UNREAD, _REGISTERS)
         words += [f"--exclude-schema={schemas}" for schemas in excluded]
         _run("pg_dump", words, engine.database)
         return count(engine)

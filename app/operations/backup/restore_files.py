@@ -26,6 +26,7 @@ def put_in_place(database: Path, source: Path, found: Manifest) -> tuple[Path | 
 
     Registers come from the backup if they are in it. Otherwise those that are there stay, with
     their history, if they belong to the same database: loads then go on counting where they were.
+    So does what can be rolled back to or undropped, which is in no backup.
 
     Returns where the files that were replaced are, and which registers there are now. Raises
     OperatorError or peewee.PeeweeException; then nothing was changed.
@@ -38,9 +39,12 @@ def put_in_place(database: Path, source: Path, found: Manifest) -> tuple[Path | 
             main = staged[database]
             if found.registers is None:
                 _carry_over_registers(former, main, found)
+            else:
+                _forget_waiting(main)
             registers = sqlite.list_registers(main)
             sync(main)
-            stay = {register_file(database, *register) for register in registers} - staged.keys()
+            named = [*registers, *sqlite.list_waiting(main)]
+            stay = {register_file(database, *each) for each in named} - staged.keys()
             replaced = _set_aside(database, stay)
         _move(staged, database)
     return replaced, [name for name, _ in registers]
@@ -132,6 +136,13 @@ def _carry_over_registers(former: Any, main: Path, found: Manifest) -> None:
             for row in former.execute(f'SELECT * FROM "{table}"'):  # noqa: S608
                 places = ", ".join("?" * len(row))
                 connection.execute(f'INSERT INTO "{table}" VALUES ({places})', row)  # noqa: S608
+
+
+def _forget_waiting(main: Path) -> None:
+    """Let the restored main file name nothing that was in no backup."""
+    with driver_errors_translated(), closing(driver.connect(str(main))) as connection, connection:
+        for table in sqlite.waiting_tables(connection):
+            connection.execute(f'DELETE FROM "{table}"')  # noqa: S608
 
 
 def _is_same(former: Any, found: Manifest) -> bool:

@@ -42,6 +42,7 @@ _READS = ("SELECT", "WITH")
 _MENDED_BY_CONNECTING = ("08", "57P", "26", "42P05", "0A")
 # The table or the schema is not there: a register that was dropped or replaced a moment ago.
 _GONE = ("42P01", "3F000")
+_DEADLOCK = "40P01"
 
 
 class PostgresEngine(peewee.PostgresqlDatabase):
@@ -156,8 +157,8 @@ class PostgresEngine(peewee.PostgresqlDatabase):
 
 
 def is_gone(error: Exception) -> bool:
-    """Tell whether a statement failed because its table or schema is not there."""
-    return _sqlstate(error).startswith(_GONE)
+    """Tell whether a statement failed because its table is not there, or is just being removed."""
+    return _sqlstate(error).startswith((*_GONE, _DEADLOCK))
 
 
 def _sqlstate(error: Exception) -> str:

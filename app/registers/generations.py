@@ -123,8 +123,7 @@ class Generations:
     def roll_back(self, kept: Any) -> None:
         """Let readers have a kept generation again; within a transaction.
 
-        What they had stays until the next load: one of them may be about to open it. Later
-        generations are no way back any more.
+        Later generations are no way back any more. What readers had is removed by the next load.
         """
         self._take_away(self.find_current())
         is_undone = KeptRegister.generation >= kept.generation

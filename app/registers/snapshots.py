@@ -69,12 +69,7 @@ def require_snapshot(
         kind: the only kind that may change, None if any may.
     """
     name = generations.name
-    if generations.find_dropped() is not None:
-        raise OperatorError(
-            f"the register {name} was dropped; run `verifyd imports undrop {name}` to bring it back"
-        )
-    if generations.find_current() is None:
-        raise OperatorError(f"there is no register {name}")
+    require_not_dropped(generations)
     snapshots = list_snapshots(engine, generations)
     if not snapshots:
         reason = _reason(engine, name)
@@ -96,6 +91,17 @@ def require_snapshot(
             "or load it again"
         )
     return found
+
+
+def require_not_dropped(generations: Generations) -> None:
+    """Raise OperatorError if there is no register of this name, or it was dropped."""
+    name = generations.name
+    if generations.find_dropped() is not None:
+        raise OperatorError(
+            f"the register {name} was dropped; run `verifyd imports undrop {name}` to bring it back"
+        )
+    if generations.find_current() is None:
+        raise OperatorError(f"there is no register {name}")
 
 
 def _choice(snapshots: Sequence[Snapshot]) -> str:

@@ -17,7 +17,7 @@ from app.registers.formats import Kind
 from app.registers.generations import Generations
 from app.registers.history import DROP, PURGE, ROLLBACK, UNDROP, History
 from app.registers.lock import alone
-from app.registers.snapshots import Snapshot, require_snapshot
+from app.registers.snapshots import Snapshot, require_not_dropped, require_snapshot
 
 _log = logging.getLogger(__name__)
 
@@ -37,6 +37,7 @@ def roll_back(
     """
     history = History(engine, register or _only_kept(engine))
     generations = history.generations
+    require_not_dropped(generations)
 
     def rolled_back() -> tuple[int, Snapshot, Kind | None]:
         settle(engine, history, 0)
@@ -82,7 +83,7 @@ def drop_register(engine: Engine, name: str) -> None:
 
     with alone(engine, name):
         load_id = reserve.written(engine, dropped)
-        history.generations.remove_unused()
+        _remove_unused(history.generations)
     reserve.fill(engine)
     _log.info("load %d, drop of %s: done", load_id, name)
 
@@ -111,7 +112,7 @@ def undrop_register(engine: Engine, name: str) -> Register:
 
     with alone(engine, name):
         load_id = reserve.written(engine, undropped)
-        generations.remove_unused()
+        _remove_unused(generations)
     _log.info("load %d, undrop of %s: done", load_id, name)
     entry: Register = generations.find_current()
     return entry
@@ -155,6 +156,11 @@ def require_register(engine: Engine, name: str) -> Register:
             f"the register {name} was dropped already; add --purge to free its disk space"
         )
     raise OperatorError(f"there is no register {name}")
+
+
+def _remove_unused(generations: Generations) -> None:
+    with suppress(OSError, peewee.PeeweeException):  # The next load does so as well.
+        generations.remove_unused()
 
 
 def _require_dropped(engine: Engine, name: str) -> DroppedRegister:

@@ -109,6 +109,24 @@ def test_registers_that_are_replaced_meanwhile_are_in_it(server, stocked, tmp_pa
     assert rows == [("AB12CDE",)]
 
 
+def test_what_can_be_undone_is_in_no_backup(server, stocked, tmp_path):
+    """Neither snapshots nor dropped registers; the restored database names none of them (D72)."""
+    (tmp_path / "cars.csv").write_text(CAR)
+    done(stocked, tmp_path, "import", "--mode", "replace", tmp_path / "cars.csv")
+    done(stocked, tmp_path, "import", "--register", "fleet", tmp_path / "cars.csv")
+    done(stocked, tmp_path, "imports", "drop", "fleet", "--yes")
+    taken = done(stocked, tmp_path, "backup", tmp_path / "backups", "--registers")
+    other = emptied(server, "other")
+    assert done(other, tmp_path, "restore", taken["backup"])["registers"] == ["native"]
+    with psycopg.connect(other) as restored:
+        query = "SELECT nspname FROM pg_namespace WHERE nspname LIKE '%register%'"
+        assert restored.execute(query).fetchall() == [("register_native",)]
+    assert "no register can be rolled back" in refused(other, tmp_path, "imports", "rollback")
+    assert "Dropped registers: none" in refused(other, tmp_path, "imports", "undrop", "fleet")
+    done(other, tmp_path, "import", "--mode", "replace", tmp_path / "cars.csv")
+    done(other, tmp_path, "imports", "rollback")
+
+
 def test_a_database_that_holds_something_is_left_alone(stocked, tmp_path):
     """Nothing is replaced: the operator makes a new database, and the old one stays."""
     backup = done(stocked, tmp_path, "backup", tmp_path / "backups")["backup"]

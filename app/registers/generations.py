@@ -133,10 +133,14 @@ class Generations:
         self._give(_columns(kept), kept_schema(self.name, kept.generation))
 
     def drop(self) -> None:
-        """Take the register from readers; it waits, with its ways back. Within a transaction."""
+        """Take the register from readers; it waits, with its ways back. Within a transaction.
+
+        One that nothing was ever loaded into is gone at once; what was dropped before it stays.
+        """
         current = self.find_current()
-        DroppedRegister.delete().where(DroppedRegister.name == self.name).execute(self._engine)
         if current.loaded_at is not None:
+            is_it = DroppedRegister.name == self.name
+            DroppedRegister.delete().where(is_it).execute(self._engine)
             DroppedRegister.insert(**_columns(current)).execute(self._engine)
         self._take_away(current)
 

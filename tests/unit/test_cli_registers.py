@@ -103,7 +103,12 @@ class TestDrop:
         """The refusal names it before anything is asked, and the others stay."""
         load(cli)
         before = sorted(cli.directory.iterdir())
-        for words in (("drop", register), ("drop", register, "--purge"), ("undrop", register)):
+        for words in (
+            ("drop", register),
+            ("drop", register, "--purge"),
+            ("undrop", register),
+            ("rollback", "--register", register),
+        ):
             assert f"register {register}" in cli.refusal("imports", *words)
         assert sorted(cli.directory.iterdir()) == before
         assert load(cli)["changed"] == 0

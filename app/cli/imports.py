@@ -49,7 +49,7 @@ def add_commands(commands: Commands) -> None:
         "--drop",
         type=_directory,
         metavar="DIR",
-        help="load what lies in DIR, and remove what was loaded",
+        help="load what lies in DIR, and move what was loaded to loaded/ there",
     )
     command.add_argument(
         "--options",
@@ -77,6 +77,7 @@ def _directory(text: str) -> Path:
 def _import(command: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     if args.drop is not None:
         _require_no_options_of_one_load(command, args)
+        args.is_job = True
         load_drop(args, args.drop.absolute(), args.options)
         return
     if not args.files:
@@ -93,7 +94,7 @@ def _require_no_options_of_one_load(
     command: argparse.ArgumentParser, args: argparse.Namespace
 ) -> None:
     """Refuse what `--drop` would not heed: options of its loads are in option files."""
-    heeded = {"drop", "options", "json", "run"}
+    heeded = {"drop", "options", "json", "run", "is_job"}
     for name, value in vars(args).items():
         if name not in heeded and value and value != command.get_default(name):
             command.error(f"argument --drop: not allowed with {name.replace('_', '-')}")

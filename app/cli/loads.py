@@ -77,8 +77,11 @@ def request_of(
 ) -> LoadRequest:
     """Return the load of some files by the options of `add_options`.
 
-    Raises OperatorError if the mapping file is wrong, or nothing names the register.
+    Raises OperatorError if the mapping file is wrong, nothing names the register, or the rejects
+    cannot be written where they should be.
     """
+    if options.rejects:
+        _require_place(options.rejects)
     formats: dict[str, Format] = formats_of(options.state)
     if options.map:
         mapped = MappedCsv(read_mapping(options.map))
@@ -97,6 +100,15 @@ def request_of(
         rejects=options.rejects,
         allow_shrink=options.allow_shrink,
     )
+
+
+def _require_place(rejects: Path) -> None:
+    """Refuse a rejects file in a directory that is not there: its name may be mistyped."""
+    directory = rejects.absolute().parent
+    if not directory.is_dir():
+        raise OperatorError(f"--rejects: the directory {directory} does not exist")
+    if rejects.is_dir():
+        raise OperatorError(f"--rejects: {rejects} is a directory; name a file")
 
 
 def run(request: LoadRequest) -> LoadResult:
@@ -129,10 +141,10 @@ def _giving_way() -> Iterator[None]:
 def _ended_like_ctrl_c() -> Iterator[None]:
     """Let TERM abandon a load in good order, so that nothing of it stays."""
 
-    def abandon(_number: int, _frame: FrameType | None) -> NoReturn:
+    def abandon(number: int, _frame: FrameType | None) -> NoReturn:
         # A second one must not come between what is tidied up.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt(number)
 
     former = signal.signal(signal.SIGTERM, abandon)
     try:
@@ -145,7 +157,8 @@ def _ended_like_ctrl_c() -> Iterator[None]:
 def _progress_bar() -> Iterator[Show]:
     """Show how much was read, or written, how fast, and the time left, if somebody looks."""
     tqdm.monitor_interval = 0  # No thread of its own: the load forks.
-    with tqdm(unit_scale=True, disable=not sys.stderr.isatty()) as bar:
+    # NOTE: left to itself, tqdm waits for as many rows as a piece of a file had bytes.
+    with tqdm(unit_scale=True, disable=not sys.stderr.isatty(), miniters=1) as bar:
         stage: str | None = ""
         started_ns = shown_ns = clock.monotonic_ns()
 
@@ -153,17 +166,21 @@ def _progress_bar() -> Iterator[Show]:
             nonlocal stage, started_ns, shown_ns
             if bar.disable:
                 return
-            if progress.file != stage:
+            is_new = progress.file != stage
+            if is_new:
                 stage = progress.file
-                bar.reset(progress.total)
-                bar.unit = "B" if stage else " rows"
-                bar.set_description(Path(stage).name if stage else "writing", refresh=False)
                 # Rows are counted over all files, then again from where reading ended.
                 started_ns = started_ns if stage else shown_ns
             shown_ns = clock.monotonic_ns()
             rows_a_second = progress.rows / max(shown_ns - started_ns, 1) * 1e9
             bar.set_postfix_str(f"{rows_a_second:,.0f} rows/s", refresh=False)
+            if is_new:
+                bar.unit = "B" if stage else " rows"
+                bar.set_description(Path(stage).name if stage else "writing", refresh=False)
+                bar.reset(progress.total)
             bar.update(progress.done - bar.n)
+            if is_new:
+                bar.refresh()
 
         yield show
 

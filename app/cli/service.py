@@ -22,7 +22,8 @@ from app.schema import migrate, pending_migrations, versions
 
 def add_commands(commands: Commands) -> None:
     """Add the three commands."""
-    add_command(commands, "serve", _serve, "serve until told to stop", prints_data=False)
+    summary = "serve until told to stop"
+    add_command(commands, "serve", _serve, summary, prints_data=False, is_job=True)
     check = add_command(
         commands, "check", _check, "report everything wrong with settings and database at once"
     )

@@ -108,6 +108,39 @@ def test_a_dry_run_writes_rejects_where_it_is_told(cli):
     assert cli.json("imports", "list") == []
 
 
+def test_rejects_go_into_no_directory_that_is_missing(cli):
+    """Its name may be mistyped; nothing is read, and the history has no line of it."""
+    rejects = cli.directory / "rejcets" / "out.csv"
+    refusal = cli.refusal(
+        "import", cli.file("a.csv", *NINE_GOOD_ONE_BAD), f"--rejects={rejects}", "--max-rejects=1"
+    )
+    assert f"--rejects: the directory {rejects.parent} does not exist" in refusal
+    assert not rejects.parent.exists()
+    folder = cli.directory
+    refusal = cli.refusal("import", folder / "a.csv", f"--rejects={folder}", "--max-rejects=1")
+    assert f"--rejects: {folder} is a directory; name a file" in refusal
+    assert cli.json("imports", "list") == []
+
+
+@ON_SQLITE
+def test_a_mistyped_register_leaves_no_lock(cli):
+    """Neither do a load that fails and a register that is dropped; that of a register stays."""
+    file = cli.file("a.csv", "registration,make", "AB12CDE,FORD")
+
+    def locks() -> list[str]:
+        return sorted(path.name for path in cli.directory.glob("*.lock"))
+
+    assert "there is no register fleeet" in cli.refusal(
+        "imports", "rollback", "--register", "fleeet"
+    )
+    assert cli.run("import", cli.file("b.csv", *NINE_GOOD_ONE_BAD), "--register=x").status == 1
+    assert locks() == []
+    assert cli.run("import", file, "--register", "fleet").status == 0
+    assert locks() == ["verifyd.register_fleet.lock"]
+    assert cli.run("imports", "drop", "fleet").status == 0
+    assert locks() == []
+
+
 def test_rejects_go_into_the_data_directory_by_default(cli):
     """The default is `rejects/` below it, named after register and load (D37)."""
     file = cli.file("vehicles.csv", *NINE_GOOD_ONE_BAD)

@@ -24,6 +24,8 @@ EVERY_REGISTER = "*"
 """What stands for all registers that are not named."""
 _AGE = re.compile(r"(?P<number>[1-9][0-9]{0,8})(?P<unit>[smhd])\Z", re.ASCII)
 _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_SIZE = re.compile(r"(?P<number>[1-9][0-9]{0,8})(?P<unit>[KMGT])\Z", re.ASCII)
+_UNIT_BYTES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 class ConfigError(OperatorError):
@@ -132,6 +134,31 @@ def _ages(text: str) -> dict[str, int]:
     return ages
 
 
+def _age(text: str) -> int:
+    """Read `36h` or `7d`, or 0, into seconds."""
+    found = _AGE.match(text)
+    if found is None and text != "0":
+        raise ValueError("must be an age such as 36h or 7d, or 0")
+    return int(found["number"]) * _UNIT_SECONDS[found["unit"]] if found else 0
+
+
+def _size(text: str) -> int:
+    """Read `500M` or `10G` into bytes."""
+    found = _SIZE.match(text)
+    if found is None:
+        raise ValueError("must be a size such as 500M or 10G")
+    return int(found["number"]) * _UNIT_BYTES[found["unit"]]
+
+
+def _choice(*choices: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in choices:
+            raise ValueError(f"must be {', '.join(choices[:-1])} or {choices[-1]}")
+        return text
+
+    return parse
+
+
 def _words(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
@@ -183,6 +210,40 @@ SETTINGS: Mapping[str, Setting] = {
         _directory,
         "directory on a disk for rejects files; by default the directory of the SQLite database, "
         "with Postgres `VERIFYD_STATE_DIR`",
+    ),
+    "drop_wait": Setting(
+        "VERIFYD_DROP_WAIT",
+        "quiet",
+        _choice("quiet", "sha256", "done"),
+        "what tells `import --drop` that a file is complete (D73): `sha256` or `done`, a file "
+        "`NAME.sha256` or `NAME.done` beside it; `quiet`, one minute without a change",
+    ),
+    "keep_loaded": Setting(
+        "VERIFYD_KEEP_LOADED",
+        "7d",
+        _age,
+        "how long `import --drop` keeps files that it loaded in `loaded/` (D74): s, m, h or d; "
+        "0 removes them at once",
+    ),
+    "keep_failed": Setting(
+        "VERIFYD_KEEP_FAILED",
+        "30d",
+        _age,
+        "how long it keeps files that could not be loaded in `failed/`; 0 removes them at once",
+    ),
+    "drop_limit": Setting(
+        "VERIFYD_DROP_LIMIT",
+        "10G",
+        _size,
+        "how much all `loaded/` directories hold together, and how much all `failed/` do; the "
+        "oldest files go first: K, M, G or T",
+    ),
+    "backup_limit": Setting(
+        "VERIFYD_BACKUP_LIMIT",
+        "20G",
+        _size,
+        "how much the backups hold that `backup --keep` leaves; the oldest go first, the newest "
+        "always stays (D74)",
     ),
     "timezone": Setting(
         "VERIFYD_TIMEZONE",
@@ -241,6 +302,15 @@ class Config:
     workers: int = 2
     state_dir: Path = Path("state")
     data_dir: Path = Path("state")
+    drop_wait: str = "quiet"
+    keep_loaded: int = 7 * 86_400
+    """Seconds; 0 keeps nothing."""
+    keep_failed: int = 30 * 86_400
+    """Seconds; 0 keeps everything."""
+    drop_limit: int = 10 << 30
+    """Bytes of `loaded/`, and of `failed/`."""
+    backup_limit: int = 20 << 30
+    """Bytes."""
     timezone: tzinfo = UTC
     trusted_proxies: tuple[Network, ...] = ()
     anonymous_limit: int = 60

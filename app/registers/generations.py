@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from app.catalogue import REGISTERS_MAX, KeptRegister, Register, is_stored, register_file
 from app.database import Engine, close_quietly, sync
-from app.errors import OperatorError
+from app.errors import Hindered
 from app.postgres import PostgresEngine
 from app.registers.files import generations_on_disk, part_of, remove, written
 from app.registers.formats import Kind
@@ -53,11 +53,11 @@ class Generations:
         return self._is_there(self.find_current(), _current_schema(self.name))
 
     def require_there(self) -> None:
-        """Raise OperatorError if the register was loaded, and what it held is not there."""
+        """Raise Hindered if the register was loaded, and what it held is not there."""
         current = self.find_current()
         was_loaded = current is not None and current.loaded_at is not None
         if was_loaded and not self.is_current_there():
-            raise OperatorError(
+            raise Hindered(
                 f"what the register {self.name} held is not there: restore it, or drop the "
                 "register and load it again"
             )
@@ -68,9 +68,9 @@ class Generations:
         return is_stored(self._engine, entry.name, entry.generation, schema)
 
     def require_room(self) -> None:
-        """Raise OperatorError if this would be a register too many (D25)."""
+        """Raise Hindered if this would be a register too many (D25)."""
         if self.find_current() is None and Register.select().count(self._engine) >= REGISTERS_MAX:
-            raise OperatorError(f"there are {REGISTERS_MAX} registers; drop one first")
+            raise Hindered(f"there are {REGISTERS_MAX} registers; drop one first")
 
     @contextmanager
     def opened_next(self, load_id: int) -> Iterator[NextGeneration]:

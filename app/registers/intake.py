@@ -85,6 +85,7 @@ class Intake:
             if self.request.mode == REPLACE and not self.layout.format.is_snapshot(member.head):
                 raise FileFault(_NO_SNAPSHOT, member.name)
             self._reader.read(member)
+        self.request.require_whole()
         self.rejects.require_few(self.loaded)
         space.require(self.loaded, self.runs)
         self._read_at = clock.now()
@@ -192,6 +193,7 @@ def opened_intake(request: LoadRequest, runs_directory: Path, show: Show) -> Ite
         runs_directory: where what was read waits to be sorted.
         show: is told now and then how far it is.
     """
+    request.require_whole()
     checksum = hashlib.sha256()
     with closing(_opened(request.files, checksum.update)) as opened:
         intake = Intake(opened, request, runs_directory, show, checksum)

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from app.directories import make_directory
-from app.errors import OperatorError
+from app.errors import Hindered, OperatorError
 
 RECORD_CHARACTERS_MAX = 2_000
 _HEADER = ("file", "line", "reason", "record")
@@ -106,7 +106,7 @@ class RejectsFile:
         if self.path and self.path.is_file() and self.path.stat().st_size:
             with open(self.path, "rb") as file:
                 if not file.read(64).startswith(",".join(_HEADER).encode()):
-                    raise OperatorError(f"{self.path} is there and holds no rejects; name another")
+                    raise Hindered(f"{self.path} is there and holds no rejects; name another")
         return self
 
     def __exit__(

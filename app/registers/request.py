@@ -1,6 +1,6 @@
 """What a load is asked for, and how it ended."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +24,8 @@ class LoadRequest(NamedTuple):
     rejects: Path | None = None
     allow_shrink: bool = False
     dry_run: bool = False
+    require_whole: Callable[[], object] = lambda: None
+    """Raises OperatorError if a file is not complete; called before they are read, and after."""
 
 
 class LoadResult(NamedTuple):

@@ -72,8 +72,15 @@ def emptied(server: str, name: str, template: str = "template0") -> str:
 
 
 def test_a_dump_is_restored_into_an_empty_database(server, stocked, tmp_path):
-    """With registers everything is back; without them the register is no longer named."""
-    for options, registers in ([], []), (["--registers"], ["native"]):
+    """With registers everything is back; those that are not in it are no longer named."""
+    (tmp_path / "cars.csv").write_text(CAR)
+    words = ("--mode", "replace", "--register", "fleet", tmp_path / "cars.csv")
+    done(stocked, tmp_path, "import", *words)
+    for options, registers in (
+        ([], []),
+        (["--merged-registers"], ["native"]),
+        (["--registers"], ["fleet", "native"]),
+    ):
         backup = done(stocked, tmp_path, "backup", tmp_path / "backups", *options)["backup"]
         other = emptied(server, "other")
         assert done(other, tmp_path, "restore", backup)["registers"] == registers

@@ -95,9 +95,10 @@ def test_what_runs_every_night_runs(installed):
     Nothing of it is for others to read.
     """
     installed.path("/var/lib/verifyd/drop/a.csv").write_text("registration\nAB12CDE\n")
-    installed.do("touch -d '-5 min' /var/lib/verifyd/drop/a.csv")
+    own = "chown verifyd: a.csv; chmod 600 a.csv; touch -d '-5 min' a.csv"
+    installed.do(f"cd /var/lib/verifyd/drop; {own}")
     installed.do("systemctl start verifyd-import verifyd-backup")
-    assert installed.do("ls /var/lib/verifyd/drop") == ""
+    assert installed.do("cd /var/lib/verifyd/drop; find * -type f") == "loaded/a.csv\n"
     assert '"loaded": 1' in installed.do("verifyd imports list --json")
     readable = "find /etc/verifyd /var/lib/verifyd /run/verifyd ! -type l -perm /o=rwx"
     assert installed.do(readable) == ""
@@ -107,13 +108,27 @@ def test_what_runs_every_night_runs(installed):
     installed.do(f"install -d -o verifyd {drop}/other; cp {drop}/fleet/a.csv {drop}/other")
     installed.do(f"touch -d '-5 min' {drop}/*/a.csv")
     assert installed.run("systemctl start verifyd-import").returncode == 1
-    assert installed.do(f"cd {drop}; find * -type f") == "fleet/a.csv\n"
+    assert (
+        installed.do(f"cd {drop}; find * -name loaded -prune -o -type f -print") == "fleet/a.csv\n"
+    )
     told = installed.do("journalctl -u verifyd-import")
     assert f"the user verifyd must be able to write to {drop}/fleet" in told
     installed.do("systemctl stop verifyd.socket verifyd.service")
     installed.do(f"verifyd restore /var/lib/verifyd/backups/{backup}")
     installed.do("systemctl start verifyd.socket verifyd.service")
     assert '"status":"ready"' in installed.do(f"{ASKED} http://localhost/readyz")
+
+
+def test_whoever_writes_to_a_file_of_ours_is_seen(installed):
+    """In the sandbox of the unit, too: the file waits until it is closed (D73)."""
+    path = "/var/lib/verifyd/drop/a.csv"
+    installed.do(f"printf 'registration\nAB12CDE\n' >{path}; chown verifyd {path}")
+    installed.do(f"systemd-run --unit=upload sh -c 'exec sleep infinity >>{path}'")
+    installed.do(f"touch -d '-5 min' {path}; systemctl start verifyd-import")
+    assert "somebody has it open for writing" in installed.do("journalctl -u verifyd-import")
+    assert json.loads(installed.do("verifyd imports list --json")) == []
+    installed.do("systemctl stop upload; systemctl start verifyd-import")
+    assert installed.do("cd /var/lib/verifyd/drop; find * -type f") == "loaded/a.csv\n"
 
 
 def test_names_in_the_drop_are_only_names(installed):
@@ -128,7 +143,9 @@ def test_names_in_the_drop_are_only_names(installed):
         installed.do(f"install -d -o verifyd '{drop}/{name}'; cp car.csv '{drop}/{name}/a.csv'")
     installed.do(f"ln -s /etc/passwd {drop}/link.csv; touch -d '-5 min' {drop}/*/a.csv")
     assert installed.run("systemctl start verifyd-import").returncode == 1
-    left = installed.do(f"cd {drop}; find * -type f -o -type l")
+    left = installed.do(
+        f"cd {drop}; find * -name loaded -prune -o -type f -print -o -type l -print"
+    )
     assert sorted(left.splitlines()) == [f"{odd[0]}/a.csv", "link.csv", f"{odd[1]}/a.csv"]
     loads = json.loads(installed.do("verifyd imports list --json"))
     assert [(each["register"], each["loaded"]) for each in loads] == [("native", 1), ("fleet", 2)]

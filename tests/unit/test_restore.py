@@ -127,6 +127,37 @@ def test_registers_come_from_the_backup_if_they_are_in_it(stocked):
     }
 
 
+@pytest.fixture
+def partial(stocked) -> Path:
+    """A backup with the merged register native, while there is the replaced register fleet."""
+    file = stocked.file("fleet.csv", "registration,make", "AB12CDE,FORD")
+    stocked.run("import", file, "--register", "fleet", "--mode", "replace")
+    words = ("backup", stocked.directory / "backups", "--merged-registers")
+    return Path(stocked.json(*words)["backup"])
+
+
+def test_merged_registers_come_back_and_others_stay(stocked, partial):
+    """Each with its own history; a register that was made later stays, too."""
+    load(stocked, "AB12CDE,SKODA", "XY99ZZZ,AUDI")
+    load(stocked, "AB12CDE,SKODA", register="fleet")
+    load(stocked, "XY99ZZZ,AUDI", register="other")
+    assert stocked.json("restore", partial)["registers"] == ["fleet", "native", "other"]
+    assert registers(stocked) == {"native": 1, "fleet": 2, "other": 1}
+    assert stocked.run("check").status == 0
+    load(stocked, "AB12CDE,FORD", "ZZ99ZZZ,FORD")
+    last = stocked.json("imports", "list")[0]
+    assert (last["register"], last["changed"]) == ("native", 1)
+
+
+def test_a_new_host_has_the_merged_registers(stocked, partial, monkeypatch):
+    """Those that are not in the backup are not named: they are to be loaded again."""
+    path = stocked.directory / "elsewhere" / "verifyd.db"
+    monkeypatch.setenv("VERIFYD_DATABASE_URL", f"sqlite:///{path}")
+    assert stocked.json("restore", partial)["registers"] == ["native"]
+    assert registers(stocked) == {"native": 1}
+    assert stocked.run("check").status == 0
+
+
 def test_a_new_host_has_no_registers(stocked, backup, monkeypatch):
     """Where there is no database yet, one is made; registers that are not there are not named."""
     path = stocked.directory / "elsewhere" / "verifyd.db"

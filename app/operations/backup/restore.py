@@ -59,9 +59,9 @@ def _read_dump(database_url: str, source: Path, found: Manifest) -> list[str]:
             )
         ((name, file),) = found.files.items()
         postgres.restore(engine, source / name, file.rows)
-        if found.registers is None:
-            KeptRegister.delete().execute(engine)
-            Register.delete().execute(engine)
+        for table in (KeptRegister, Register):
+            is_missing = table.name.not_in(found.registers or [])
+            table.delete().where(is_missing).execute(engine)
     finally:
         close_quietly(engine)
     return found.registers or []

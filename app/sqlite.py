@@ -7,6 +7,7 @@ its connection over every error that another connection would meet as well (D56)
 
 import os
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
@@ -15,9 +16,12 @@ from urllib.parse import quote
 
 import peewee
 
+from app import clock
+
 BUSY_TIMEOUT_SECONDS = 5
 """How long a statement waits for somebody else's write before it fails (D27)."""
 _STATEMENTS_CACHED_MAX = 256
+_PAUSE_SECONDS = 0.01
 # Primary result codes of SQLite.
 _BUSY, _IOERR, _FULL, _CANTOPEN = 5, 10, 13, 14
 
@@ -58,9 +62,23 @@ class SqliteEngine(peewee.SqliteDatabase):
         self._registers.stamps = {}
         self._registers.is_unproven = False
         before = self._inode()
-        connection = super()._connect()  # type: ignore[misc]
+        connection = self._connected()
         self._registers.inode = before or self._inode()  # It may have been made just now.
         return connection
+
+    def _connected(self) -> Any:
+        """Connect; wait for others that make the same new file.
+
+        SQLite does not wait by itself where two switch a file to WAL at once.
+        """
+        deadline_ns = clock.monotonic_ns() + BUSY_TIMEOUT_SECONDS * 1_000_000_000
+        while True:
+            try:
+                return super()._connect()  # type: ignore[misc]
+            except Exception as error:  # The driver's own, of which there are two.
+                if result_code(error) != _BUSY or clock.monotonic_ns() > deadline_ns:
+                    raise
+            time.sleep(_PAUSE_SECONDS)
 
     def cursor(self, named_cursor: None = None) -> Any:
         """Give a cursor on the file that is there now, not on one deleted or replaced since.

@@ -15,6 +15,7 @@ from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from app.destinations import Destination, parse_destinations, parse_secret
 from app.errors import OperatorError
 
 PREFIX = "VERIFYD_"
@@ -22,7 +23,10 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _REGISTER_NAME = re.compile(r"[a-z][a-z0-9_]{0,29}\Z")
 EVERY_REGISTER = "*"
 """What stands for all registers that are not named."""
+JOBS = ("import", "backup")
+"""The nightly jobs: `verifyd import --drop` and `verifyd backup`."""
 _AGE = re.compile(r"(?P<number>[1-9][0-9]{0,8})(?P<unit>[smhd])\Z", re.ASCII)
+_CREDENTIALS = ("database_url", "notify_secret")
 _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
@@ -132,11 +136,25 @@ def _ages(text: str) -> dict[str, int]:
     return ages
 
 
+def _job_ages(text: str) -> dict[str, int]:
+    """Read `26h`, or `import=26h,backup=8d`, into seconds by job."""
+    ages = _ages(text)
+    if not ages.keys() <= {*JOBS, EVERY_REGISTER}:
+        raise ValueError("must be an age such as 26h, or one for each job: import=26h,backup=8d")
+    return ages
+
+
 def _words(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def _directory(text: str) -> Path | None:
+    return Path(text) if text else None
+
+
+def _file(text: str) -> Path | None:
+    if text and not text.startswith("/"):
+        raise ValueError("must be an absolute path")
     return Path(text) if text else None
 
 
@@ -181,8 +199,8 @@ SETTINGS: Mapping[str, Setting] = {
         "VERIFYD_DATA_DIR",
         "",
         _directory,
-        "directory on a disk for rejects files; by default the directory of the SQLite database, "
-        "with Postgres `VERIFYD_STATE_DIR`",
+        "directory on a disk for rejects files and queued alerts; by default the directory of the "
+        "SQLite database, with Postgres `VERIFYD_STATE_DIR`",
     ),
     "timezone": Setting(
         "VERIFYD_TIMEZONE",
@@ -222,10 +240,37 @@ SETTINGS: Mapping[str, Setting] = {
     ),
     "stale_after": Setting(
         "VERIFYD_STALE_AFTER",
-        "",
+        "8d",
         _ages,
         "age from which a register's last load is a warning (D51): `36h` or `7d` for all, or by "
         "register as in `rdw=2d,mid=36h,*=7d`; s, m, h or d",
+    ),
+    "missed_after": Setting(
+        "VERIFYD_MISSED_AFTER",
+        "26h",
+        _job_ages,
+        "time without a run after which a nightly job is reported as missed (D76): `26h` for both, "
+        "or by job as in `import=26h,backup=8d`; a job that is not named is never missed",
+    ),
+    "certificate": Setting(
+        "VERIFYD_CERTIFICATE",
+        "",
+        _file,
+        "the TLS certificate, in PEM, that is reported when it expires within 14 days",
+    ),
+    "notify": Setting(
+        "VERIFYD_NOTIFY",
+        "",
+        parse_destinations,
+        "where alerts are sent (D77): `exec:/PATH`, `https://...` or `mailto:ADDRESS`, "
+        "several separated by commas",
+    ),
+    "notify_secret": Setting(
+        "VERIFYD_NOTIFY_SECRET",
+        "",
+        parse_secret,
+        "the secret that signs what is sent to `https://...`: `whsec_`, then 24 to 64 bytes in "
+        "base64",
     ),
 }
 
@@ -247,8 +292,13 @@ class Config:
     access_log: bool = True
     register_order: tuple[str, ...] = ("native", "dvsa", "rdw", "dvla", "mid", "nyc")
     mot_first_years: int = 0
-    stale_after: Mapping[str, int] = field(default_factory=dict)
+    stale_after: Mapping[str, int] = field(default_factory=lambda: {EVERY_REGISTER: 8 * 86_400})
     """Seconds by register, those of all others under EVERY_REGISTER."""
+    missed_after: Mapping[str, int] = field(default_factory=lambda: {EVERY_REGISTER: 26 * 3600})
+    """Seconds by job, those of all others under EVERY_REGISTER."""
+    certificate: Path | None = None
+    notify: tuple[Destination, ...] = field(default=(), repr=False)  # SEC: URLs can hold tokens.
+    notify_secret: bytes | None = field(default=None, repr=False)
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> "Config":
@@ -267,7 +317,7 @@ class Config:
 
         Each fault is a sentence that begins with the variable and a colon.
         """
-        environ = _with_credential(os.environ if environ is None else environ)
+        environ = _with_credentials(os.environ if environ is None else environ)
         values: dict[str, Any] = {}
         faults = []
         for name, setting in SETTINGS.items():
@@ -305,13 +355,17 @@ def sqlite_path(database_url: str) -> Path | None:
     return Path(database_url[len(prefix) :]) if database_url.startswith(prefix) else None
 
 
-def _with_credential(environ: Mapping[str, str]) -> Mapping[str, str]:
-    """Take the database URL from systemd's credential, if there is one and no variable (D49)."""
-    variable = SETTINGS["database_url"].variable
-    credential = Path(environ.get("CREDENTIALS_DIRECTORY", "")) / "database_url"
-    if "CREDENTIALS_DIRECTORY" not in environ or variable in environ or not credential.exists():
+def _with_credentials(environ: Mapping[str, str]) -> Mapping[str, str]:
+    """Take secrets from systemd's credentials, where there are some and no variables (D49)."""
+    directory = environ.get("CREDENTIALS_DIRECTORY")
+    if directory is None:
         return environ
-    return {**environ, variable: credential.read_text(encoding="utf-8", errors="replace")}
+    found = {}
+    for name in _CREDENTIALS:
+        credential, variable = Path(directory) / name, SETTINGS[name].variable
+        if variable not in environ and credential.exists():
+            found[variable] = credential.read_text(encoding="utf-8", errors="replace")
+    return {**environ, **found}
 
 
 def _beside(database_url: str) -> Path:

@@ -26,7 +26,7 @@ from app.limits.store import start as start_limits
 from app.logs import LOGGING
 from app.main import create_app
 from app.operations import listening, metrics_files, serving
-from app.operations.freshness import freshness
+from app.operations.conditions.gathered import conditions
 from app.parent import end_with_parent
 from app.schema import database_id, migrate, versions
 from app.sqlite import SqliteEngine
@@ -198,7 +198,7 @@ def prepare_database(config: Config) -> None:
 def prepare_state(config: Config) -> None:
     """Make what the workers share in the state directory: the buckets (D11), the metrics.
 
-    Registers that are stale by then are told in the log (D51).
+    What is wrong although look-ups work is logged (D76).
 
     Raises OperatorError if it cannot be made, or the database is being restored.
     """
@@ -207,9 +207,8 @@ def prepare_state(config: Config) -> None:
     try:
         start_limits(config.state_dir / FILE_NAME, database_id(engine))
         reserve.fill(engine)
-        for each in freshness(engine, config.stale_after):
-            if each.is_stale:
-                _log.warning("%s", each.warning())
+        for each in conditions(engine, config):
+            _log.warning("%s", each.warning)
     finally:
         # NOTE: a connection must not cross the fork.
         close_quietly(engine)

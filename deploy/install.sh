@@ -87,10 +87,11 @@ lay_out_release() {
     find "$release.new" -exec sync {} +
     mv "$release.new" "$release"
 }
-files="README.md install.sh verifyd.sh verifyd.env.example nginx/verifyd.conf
-    systemd/hardening.conf systemd/verifyd.service systemd/verifyd.socket
-    systemd/verifyd-backup.service systemd/verifyd-backup.timer
-    systemd/verifyd-import.service systemd/verifyd-import.timer"
+units_shipped="verifyd.service verifyd.socket verifyd-backup.service verifyd-backup.timer
+    verifyd-import.service verifyd-import.timer verifyd-notify.path verifyd-notify.service
+    verifyd-notify.timer verifyd-watch.service verifyd-watch.timer"
+files="README.md install.sh verifyd.sh verifyd.env.example nginx/verifyd.conf systemd/hardening.conf
+    $(printf ' systemd/%s' $units_shipped)"
 
 # --- Where it goes -------------------------------------------------------------------------------
 
@@ -133,7 +134,8 @@ configure() {
 lay_out_directories() {
     place 750 "${owner:+0:${owner#*:}}" "$etc"
     place 750 "${owner:+0:${owner#*:}}" "$etc/imports"
-    place 700 "" "$etc/tls"
+    # The service reads the certificate's date; the key in it is root's only.
+    place 750 "${owner:+0:${owner#*:}}" "$etc/tls"
     place 750 "$owner" "$data"
     place 700 "$owner" "$data/backups"
     place 770 "$owner" "$data/drop"
@@ -146,11 +148,13 @@ lay_out_configuration() {
     configure nginx/verifyd.conf "$site" 644
     mkdir -p "$root/usr/local/bin" "$units"
     ln -sfn /opt/verifyd/current/verifyd.sh "$root/usr/local/bin/verifyd"
-    for unit in verifyd.service verifyd.socket verifyd-backup.service verifyd-backup.timer \
-        verifyd-import.service verifyd-import.timer; do
-        ln -sfn "/opt/verifyd/current/systemd/$unit" "$units/$unit"
+    for unit in $units_shipped; do
+        # A release to go back to may have fewer.
+        rm -f "${units:?}/$unit"
+        [ ! -e "$release/systemd/$unit" ] || ln -s "/opt/verifyd/current/systemd/$unit" "$units/$unit"
     done
-    for unit in verifyd verifyd-backup verifyd-import; do
+    for unit in verifyd verifyd-backup verifyd-import verifyd-watch; do
+        [ -e "$release/systemd/$unit.service" ] || continue
         mkdir -p "$units/$unit.service.d"
         ln -sfn /opt/verifyd/current/systemd/hardening.conf "$units/$unit.service.d/hardening.conf"
     done
@@ -176,8 +180,12 @@ has_systemd() { [ -z "$root" ] && [ -d /run/systemd/system ]; }
 start() {
     has_systemd || return 0
     systemctl daemon-reload
-    systemctl enable --quiet verifyd.socket verifyd.service verifyd-backup.timer verifyd-import.timer
-    systemctl start verifyd.socket verifyd-backup.timer verifyd-import.timer
+    for unit in $units_shipped; do
+        case $unit in *-*.service) continue ;; esac # Timers and paths start these.
+        [ ! -e "$1/systemd/$unit" ] || systemctl enable --quiet "$unit"
+        case $unit in *.service) continue ;; esac
+        [ ! -e "$1/systemd/$unit" ] || systemctl start "$unit"
+    done
     systemctl restart verifyd.service && "$1/verifyd.sh" check --ready $socket
 }
 

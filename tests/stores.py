@@ -18,7 +18,7 @@ from tests.postgres import connect, database_url
 ACCOUNTS = ("alice", "bob")
 _TABLES = (
     *("installation", "plan", "account", "api_key", "domain"),
-    *("register", "register_kept", "register_load"),
+    *("register", "register_kept", "register_load", "job_run"),
 )
 _WITHOUT_ACCOUNTS = ("installation", "plan")
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import peewee
 
-from app.cli import accounts, backup, copy, demo, domains, imports, limits, service, version
+from app.cli import accounts, backup, copy, demo, domains, imports, limits, notify, service, version
 from app.cli.parser import Commands
 from app.errors import OperatorError
 
@@ -50,6 +50,6 @@ def build_parser() -> argparse.ArgumentParser:
         prog="verifyd", description="Domains and vehicle verification over HTTP."
     )
     commands: Commands = parser.add_subparsers(required=True, metavar="COMMAND", title="commands")
-    for group in (service, demo, imports, accounts, limits, domains, backup, copy, version):
+    for group in (service, demo, imports, accounts, limits, domains, backup, notify, copy, version):
         group.add_commands(commands)
     return parser

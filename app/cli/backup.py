@@ -3,8 +3,9 @@
 import argparse
 from pathlib import Path
 
+from app.cli.nightly import nightly
 from app.cli.output import print_item
-from app.cli.parser import Commands, add_command
+from app.cli.parser import Commands, add_command, add_scheduled
 from app.cli.session import opened_database, require_owner
 from app.config import Config, sqlite_path
 from app.logs import logged_to_stderr
@@ -20,17 +21,20 @@ def add_commands(commands: Commands) -> None:
     command.add_argument(
         "--keep", type=_count, metavar="N", help="leave so many backups, the new one included"
     )
+    add_scheduled(command)
     command = add_command(commands, "restore", _restore, "put a backup in the database's place")
     command.add_argument("backup", metavar="SRC", type=Path, help="a directory that backup made")
 
 
 def _backup(args: argparse.Namespace) -> None:
-    with opened_database() as engine, logged_to_stderr():
-        taken = take(engine, args.directory, registers=args.registers, keep=args.keep)
-    files = taken.manifest.files.values()
+    with logged_to_stderr(), nightly("backup", is_scheduled=args.scheduled) as job:
+        with opened_database() as engine:
+            taken = take(engine, args.directory, registers=args.registers, keep=args.keep)
+        files = taken.manifest.files.values()
+        job.size_bytes = sum(file.size_bytes for file in files)
     members = {
         "backup": str(taken.directory),
-        "size_bytes": sum(file.size_bytes for file in files),
+        "size_bytes": job.size_bytes,
         "rows": sum(sum(file.rows.values()) for file in files),
         "registers": taken.manifest.registers or [],
         "removed": [str(path) for path in taken.removed],

@@ -1,14 +1,16 @@
 """`verifyd import` and `verifyd imports` (D28)."""
 
 import argparse
+from contextlib import nullcontext
 from pathlib import Path
 
 from app import clock
 from app.catalogue import KINDS
 from app.cli import loads
 from app.cli.drop import load_drop
+from app.cli.nightly import reported
 from app.cli.output import print_item, print_items
-from app.cli.parser import Commands, add_command, add_group, register_name
+from app.cli.parser import Commands, add_command, add_group, add_scheduled, register_name
 from app.cli.session import opened_database
 from app.logs import logged_to_stderr
 from app.registers.formats import Kind
@@ -57,6 +59,7 @@ def add_commands(commands: Commands) -> None:
         metavar="DIR",
         help="with --drop: where the file NAME holds the options of the register NAME",
     )
+    add_scheduled(command)
     group = add_group(commands, "imports", "list past loads, roll one back, drop registers")
     listed = add_command(group, "list", _list, "list loads, the latest first")
     listed.add_argument("--register", type=register_name, metavar="NAME")
@@ -83,8 +86,10 @@ def _import(command: argparse.ArgumentParser, args: argparse.Namespace) -> None:
         command.error("the following arguments are required: FILE")
     if args.options is not None:
         command.error("argument --options: only allowed with argument --drop")
+    if args.scheduled:
+        command.error("argument --scheduled: only allowed with argument --drop")
     request = loads.request_of(args, args.files, args.register)
-    with logged_to_stderr():
+    with logged_to_stderr(), nullcontext() if args.dry_run else reported():
         result = loads.run(request._replace(dry_run=args.dry_run))
     print_item(args, result._asdict())
 
@@ -93,7 +98,7 @@ def _require_no_options_of_one_load(
     command: argparse.ArgumentParser, args: argparse.Namespace
 ) -> None:
     """Refuse what `--drop` would not heed: options of its loads are in option files."""
-    heeded = {"drop", "options", "json", "run"}
+    heeded = {"drop", "options", "scheduled", "json", "run"}
     for name, value in vars(args).items():
         if name not in heeded and value and value != command.get_default(name):
             command.error(f"argument --drop: not allowed with {name.replace('_', '-')}")

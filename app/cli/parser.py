@@ -35,6 +35,15 @@ def add_command(
     return command
 
 
+def add_scheduled(command: argparse.ArgumentParser) -> None:
+    """Add the option of a timer's runs (D76)."""
+    command.add_argument(
+        "--scheduled",
+        action="store_true",
+        help="for timers: report it if no further run comes in time",
+    )
+
+
 def register_name(text: str) -> str:
     """Return an argument that names a register; argparse tells what is wrong with any other."""
     if not is_register_name(text):

@@ -7,8 +7,13 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from app import clock
 from app.accounts.administration import set_plan
+from app.errors import OperatorError
 from app.http.metrics import ANONYMOUS, NO_ROUTE
+from app.operations.conditions.jobs import Run, record
+from app.registers.rejects import RejectLimit
 from app.routes import ENDPOINTS
+from app.version import VERSION
+from tests.system.nginx import make_certificate
 
 METRICS = "/metrics"
 DOMAINS = "/api/domains"
@@ -191,6 +196,57 @@ class TestDatabase:
         }
 
 
+class TestInstallation:
+    """What watches the nights (D76)."""
+
+    def test_the_last_loads_of_a_register_are_told(self, world, alice, monkeypatch):
+        """When one succeeded, when one failed, and how many rows the last one rejected."""
+        row = {"registration": "AB12CDE", "make": "FORD"}
+        started_at = clock.now()
+        monkeypatch.setattr(clock, "now", lambda: started_at)
+        world.load([row, {"registration": "!"}])
+        samples = read(alice)
+        assert counted(samples, "register_last_success_timestamp_seconds", register="native") == (
+            started_at
+        )
+        assert counted(samples, "register_rejected_rows", register="native") == 1
+        name = "register_last_failure_timestamp_seconds"
+        assert ("verifyd_" + name, ("register", "native")) not in samples
+        monkeypatch.setattr(clock, "now", lambda: started_at + 100)
+        file = world.directory / "bad.csv"
+        file.write_text("registration\n!\n?\n")
+        with pytest.raises(OperatorError):
+            world.load_files(file, max_rejects=RejectLimit.parse("0"))
+        samples = read(alice)
+        assert counted(samples, name, register="native") == started_at + 100
+        assert counted(samples, "register_last_success_timestamp_seconds", register="native") == (
+            started_at
+        )
+
+    def test_the_last_backup_is_told(self, world, alice):
+        """When the last one that succeeded ended, and its size; nothing before there is one."""
+        assert not [key for key in read(alice) if key[0].startswith("verifyd_backup")]
+        record(world.engine, Run("backup", False, 1_000, (), 4321))
+        at = counted(read(alice), "backup_last_success_timestamp_seconds")
+        record(world.engine, Run("backup", True, 2_000, ("It failed.",), None))
+        samples = read(alice)
+        assert counted(samples, "backup_size_bytes") == 4321
+        assert counted(samples, "backup_last_success_timestamp_seconds") == at > 1.7e9
+
+    def test_certificate_disk_and_build_are_told_without_a_database(self, world):
+        """They do not depend on it."""
+        make_certificate(world.directory)
+        certificate = world.directory / "fullchain.pem"
+        client = world.client(None, certificate=certificate)
+        world.store.lose()
+        samples = read(client)
+        expiry = counted(samples, "certificate_expiry_timestamp_seconds")
+        assert 29 * 86_400 < expiry - clock.now() <= 30 * 86_400
+        assert counted(samples, "disk_free_bytes", directory=str(world.directory)) > 0
+        (build,) = [key for key in samples if key[0] == "verifyd_build_info"]
+        assert dict(build[1:])["version"] == VERSION
+
+
 def test_nothing_private_is_told(world, alice, stranger):
     """No account, key, domain, registration, address or path that was asked for is in it."""
     alice.post(DOMAINS, {"name": "private.example"})
@@ -198,5 +254,7 @@ def test_nothing_private_is_told(world, alice, stranger):
         alice.get(path)
         stranger.get(path)
     text = alice.get(METRICS, environ=LOCAL).text
+    # The directories of this installation are named after this test.
+    text = text.replace(str(world.directory), "")
     words = ["alice", "private", "pr1vate", "192.0.2", "127.0.0", world.alice_key[4:18]]
     assert not re.search("|".join(map(re.escape, words)), text, re.IGNORECASE)

@@ -1,5 +1,6 @@
 """The settings: typed, limited, and refused by name (DESIGN 4)."""
 
+import base64
 import grp
 import ipaddress
 import re
@@ -11,6 +12,9 @@ from pathlib import Path
 import pytest
 
 from app.config import PREFIX, SETTINGS, Config, ConfigError, is_register_name, sqlite_path
+from app.destinations import Destination
+
+SECRET = "whsec_" + base64.b64encode(b"x" * 24).decode()
 
 
 def read(**environ):
@@ -37,7 +41,9 @@ def test_every_setting_has_a_default():
     assert config.access_log is True
     assert config.register_order == ("native", "dvsa", "rdw", "dvla", "mid", "nyc")
     assert config.mot_first_years == 0
-    assert config.stale_after == {}
+    assert config.stale_after == {"*": 8 * 86_400}
+    assert config.missed_after == {"*": 26 * 3600}
+    assert (config.notify, config.notify_secret, config.certificate) == ((), None, None)
     assert config.socket_group is None
 
 
@@ -86,6 +92,22 @@ def test_a_setting_is_named_like_its_field(name):
         ("stale_after", "7d", {"*": 604_800}),
         ("stale_after", "rdw=2d, mid = 36h ,*=90m", {"rdw": 172_800, "mid": 129_600, "*": 5400}),
         ("stale_after", "rdw=10s", {"rdw": 10}),
+        ("missed_after", "import=26h,backup=8d", {"import": 93_600, "backup": 691_200}),
+        ("missed_after", "", {}),
+        ("certificate", "/etc/tls/a.pem", Path("/etc/tls/a.pem")),
+        ("notify", "", ()),
+        (
+            "notify",
+            "exec:/bin/a b, https://h:1/p?q=%2C, mailto:ops@example.com,",
+            (
+                Destination("exec", "/bin/a b"),
+                Destination("https", "https://h:1/p?q=%2C"),
+                Destination("mailto", "ops@example.com"),
+            ),
+        ),
+        ("notify", "mailto:root", (Destination("mailto", "root"),)),
+        ("notify_secret", SECRET, b"x" * 24),
+        ("notify_secret", "", None),
     ],
 )
 def test_a_value_is_read(name, text, value):
@@ -110,6 +132,14 @@ def test_a_value_is_read(name, text, value):
         *(("socket_group", text) for text in ("no such group", "-1", "4294967295", "\u0661")),
         *(("stale_after", text) for text in ("2", "2w", "0d", "-1d", "1.5d", "d", "rdw=", "=2d")),
         *(("stale_after", text) for text in ("rdw", "RDW=2d", "a=b=2d", "a=1d,a=2d", "1d,2d")),
+        *(("missed_after", text) for text in ("2", "restore=1d", "import=1d,import=2d")),
+        ("certificate", "tls/a.pem"),
+        *(("notify", text) for text in ("x", "exec:a", "exec:/", "exec:/a\nb", "http://h/")),
+        *(("notify", text) for text in ("mailto:", "mailto:-x", "mailto:a b", "mailto:@b")),
+        *(("notify", text) for text in ("mailto:a@b\nBcc: c", "https://", "https://u:p@h/")),
+        *(("notify", text) for text in ("https://h:x/", "https://h:0/", "https://h/a b")),
+        *(("notify", text) for text in ("https://h/#a", "https://\u00fc/", "https:h")),
+        *(("notify_secret", text) for text in ("whsec_", "whsec_MTIz", "eHh4", "whsec_!" * 9)),
         *(("stale_after", text) for text in ("*=1d,2d", "rdw:2d", "\u0661d", "9999999999d")),
     ],
 )
@@ -155,6 +185,30 @@ def test_other_variables_are_nobodys_business():
 def test_a_password_is_never_repeated(url):
     """What is wrong with a database's URL is told without the URL."""
     assert "secret" not in "".join(faults(database_url=url))
+
+
+def test_what_notifies_is_never_repeated():
+    """A URL can hold a token; settings that are shown do not hold it either."""
+    text = "https://h/token,ftp://h/token"
+    assert "token" not in "".join(faults(notify=text, notify_secret="whsec_token"))
+    config = read(notify="https://h/token", notify_secret=SECRET)
+    assert "token" not in repr(config)
+    assert "xxx" not in repr(config)
+    assert [each.name for each in config.notify] == ["https://h/"]
+
+
+def test_a_destination_is_named_once():
+    """Twice would be two messages each."""
+    assert faults(notify="mailto:a,mailto:a") == [
+        "VERIFYD_NOTIFY: must not name a destination twice"
+    ]
+
+
+def test_the_secret_can_be_a_credential(tmp_path):
+    """As the database's URL can (D49)."""
+    (tmp_path / "notify_secret").write_text(f"{SECRET}\n")
+    credentials = {"CREDENTIALS_DIRECTORY": str(tmp_path)}
+    assert Config.from_env(credentials).notify_secret == b"x" * 24
 
 
 def test_any_password_is_let_through():

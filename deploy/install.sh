@@ -90,6 +90,7 @@ lay_out_release() {
 units_shipped="verifyd.service verifyd.socket verifyd-backup.service verifyd-backup.timer
     verifyd-import.service verifyd-import.timer verifyd-notify.path verifyd-notify.service
     verifyd-notify.timer verifyd-watch.service verifyd-watch.timer"
+# shellcheck disable=SC2086 # names are words
 files="README.md install.sh verifyd.sh verifyd.env.example nginx/verifyd.conf systemd/hardening.conf
     $(printf ' systemd/%s' $units_shipped)"
 
@@ -149,9 +150,9 @@ lay_out_configuration() {
     mkdir -p "$root/usr/local/bin" "$units"
     ln -sfn /opt/verifyd/current/verifyd.sh "$root/usr/local/bin/verifyd"
     for unit in $units_shipped; do
+        ln -sfn "/opt/verifyd/current/systemd/$unit" "$units/$unit"
         # A release to go back to may have fewer.
-        rm -f "${units:?}/$unit"
-        [ ! -e "$release/systemd/$unit" ] || ln -s "/opt/verifyd/current/systemd/$unit" "$units/$unit"
+        [ -e "$release/systemd/$unit" ] || rm "$units/$unit"
     done
     for unit in verifyd verifyd-backup verifyd-import verifyd-watch; do
         [ -e "$release/systemd/$unit.service" ] || continue

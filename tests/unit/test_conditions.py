@@ -225,7 +225,9 @@ class TestCertificate:
             check=True,
         )
         told = shown.stdout.strip().removeprefix("notAfter=").replace(" ", "T")
-        assert clock.iso_utc(expires_at(path)) == told
+        expiry = expires_at(path)
+        assert expiry is not None
+        assert clock.iso_utc(expiry) == told
 
     def test_the_first_of_a_chain_counts(self, tmp_path):
         """Those after it belong to the authority; text between them is passed over."""
@@ -239,6 +241,7 @@ class TestCertificate:
         """Once more when it has expired; one that is renewed is read again."""
         path = certificate(tmp_path, "-newkey", "rsa:2048")
         expiry = expires_at(path)
+        assert expiry is not None
         told = []
         for before in (14 * DAY + 1, 14 * DAY, -60):
             monkeypatch.setattr(clock, "now", lambda before=before: expiry - before)

@@ -203,8 +203,24 @@ class TestNights:
         assert "1 entries were left alone" in told.read_text()
 
 
+class Server(http.server.ThreadingHTTPServer):
+    """Serves https on loopback, with a certificate of its own."""
+
+    def __init__(self, certificate: Path, key: Path) -> None:
+        super().__init__(("127.0.0.1", 0), Endpoint)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        self.socket = context.wrap_socket(self.socket, server_side=True)
+        self.certificate = certificate
+        self.url = f"https://localhost:{self.server_port}/hook?token=abc"
+        self.got: list[tuple[str, dict[str, str], bytes]] = []
+        self.behaviour = answering(204)
+
+
 class Endpoint(http.server.BaseHTTPRequestHandler):
     """Keeps what it is sent, and answers as its server says."""
+
+    server: Server
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -230,7 +246,7 @@ def answering(status: int, **headers: str):
 
 @contextmanager
 def https_server(directory: Path, name: str = "localhost"):
-    """Serve https on loopback, with a certificate of its own for this name."""
+    """Run a server with a certificate for this name."""
     openssl = shutil.which("openssl")
     if openssl is None:
         pytest.skip("openssl is needed to make a certificate")
@@ -239,13 +255,7 @@ def https_server(directory: Path, name: str = "localhost"):
     files = ["-subj", f"/CN={name}", "-addext", f"subjectAltName=DNS:{name}"]
     files += ["-keyout", str(key), "-out", str(certificate)]
     subprocess.run([openssl, *words.split(), *files], check=True, capture_output=True)
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    server.got, server.behaviour = [], answering(204)
-    server.certificate = certificate
-    server.url = f"https://localhost:{server.server_port}/hook?token=abc"
+    server = Server(certificate, key)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield server

@@ -136,6 +136,54 @@ def test_names_in_the_drop_are_only_names(installed):
     assert told.count("its name is not a register name") == len(odd)
 
 
+def test_alerts_leave_the_machine(installed):
+    """A failed load is sent at once, by a setgid sendmail too; what fails is tried again."""
+    spool = "/var/spool/outgoing"
+    installed.do(f"install -d -g mail -m 730 {spool}")
+    # As Postfix does: only a setgid program may write to the mail queue.
+    installed.do("install -g mail -m 2755 /usr/bin/tee /usr/local/sbin/queue-mail")
+    sendmail = f"#!/bin/sh\nexec /usr/local/sbin/queue-mail {spool}/$$ >/dev/null\n"
+    installed.path("/usr/sbin/sendmail").write_text(sendmail)
+    installed.do("chmod 755 /usr/sbin/sendmail")
+    script = "/usr/local/bin/alert"
+    installed.path(script).write_text("#!/bin/sh\n[ ! -e /var/lib/verifyd/broken ] && cat\n")
+    installed.do(f"chmod 755 {script}; touch {BROKEN}; chown verifyd {BROKEN}")
+    settings = installed.path("/etc/verifyd/verifyd.env")
+    settings.write_text(f"{settings.read_text()}VERIFYD_NOTIFY=mailto:ops,exec:{script}\n")
+    tested = installed.run("verifyd notify --test")
+    assert (tested.returncode, tested.stdout.count(" sent ")) == (1, 1)
+    installed.do(f"rm {spool}/*; systemctl is-active verifyd-notify.path verifyd-notify.timer")
+    installed.do("systemctl is-active verifyd-watch.timer; systemctl start verifyd-watch")
+    assert installed.do("ls /var/lib/verifyd/notices/queue") == ""
+
+    drop = "/var/lib/verifyd/drop"
+    installed.do(
+        f"echo nonsense >{drop}/a.csv; chown verifyd {drop}/a.csv; touch -d @0 {drop}/a.csv"
+    )
+    assert installed.run("systemctl start verifyd-import").returncode == 1
+    installed.do(f"until ls {spool}/*; do sleep 0.1; done")
+    mail = installed.do(f"cat {spool}/*")
+    assert "did not load everything" in mail
+    assert "a.csv: not loaded; moved to" in mail
+    installed.do("until systemctl is-failed verifyd-notify; do sleep 0.1; done")
+    assert installed.do("ls /var/lib/verifyd/notices/queue").count(".json") == 1
+
+    installed.do(
+        f'rm {BROKEN}; sed -i \'s/"tried_at":[0-9]*/"tried_at":0/\' '
+        "/var/lib/verifyd/notices/queue/*"
+    )
+    installed.do("systemctl start verifyd-notify")
+    assert installed.do("ls /var/lib/verifyd/notices/queue") == ""
+    assert installed.do(f"ls {spool}").count("\n") == 1
+    warnings = installed.do(f"{ASKED} http://localhost/readyz")
+    assert "The nightly load of" in warnings
+    installed.do("systemctl start verifyd-import verifyd-backup")
+    installed.do(f"until [ $(ls {spool} | wc -l) = 2 ]; do sleep 0.1; done")
+    assert "solved" in installed.do(f"cat {spool}/*")
+    assert '"warnings":[]' in installed.do(f"{ASKED} http://localhost/readyz")
+    assert "verifyd_backup_size_bytes" in installed.do(f"{ASKED} http://localhost/metrics")
+
+
 def test_a_socket_of_the_services_own_is_not_for_everybody(installed):
     """Its user and the group that is named can connect; `check` tells who may be named."""
     installed.do("install -d -o verifyd /run/open")
@@ -212,7 +260,8 @@ def test_the_database_url_is_a_credential(installed):
 @pytest.fixture
 def behind_nginx(installed) -> Machine:
     """A machine on which nginx stands before the service, with the shipped site."""
-    installed.do("install -m 600 fullchain.pem privkey.pem /etc/verifyd/tls/")
+    installed.do("install -m 600 privkey.pem /etc/verifyd/tls/")
+    installed.do("install -g verifyd -m 640 fullchain.pem /etc/verifyd/tls/")
     installed.do("rm -f /etc/nginx/sites-enabled/default")
     installed.do("ln -sf ../sites-available/verifyd.conf /etc/nginx/sites-enabled/")
     assert "[warn]" not in installed.run("nginx -t").stderr

@@ -67,7 +67,10 @@ def certificate_conditions(path: Path | None) -> Iterator[Condition]:
             title="the TLS certificate cannot be read",
             warning=f"VERIFYD_CERTIFICATE: {error}, so nobody notices when it expires.",
             since=now,
-            remedy=f"sudo chmod 750 {path.parent} && sudo chmod 644 {path}",
+            remedy=(
+                f"sudo chgrp verifyd {path.parent} {path} && sudo chmod 750 {path.parent} && "
+                f"sudo chmod 640 {path}"
+            ),
         )
         return
     if expiry is None or expiry - now > WARNED_SECONDS:

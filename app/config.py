@@ -363,8 +363,14 @@ def _with_credentials(environ: Mapping[str, str]) -> Mapping[str, str]:
     found = {}
     for name in _CREDENTIALS:
         credential, variable = Path(directory) / name, SETTINGS[name].variable
-        if variable not in environ and credential.exists():
-            found[variable] = credential.read_text(encoding="utf-8", errors="replace")
+        try:
+            if variable not in environ and credential.exists():
+                found[variable] = credential.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            # systemd 252 keeps credentials from conditions. Without the secret they go on;
+            # without the database's URL another database would be taken.
+            if name == "database_url":
+                raise
     return {**environ, **found}
 
 

@@ -211,6 +211,16 @@ def test_the_secret_can_be_a_credential(tmp_path):
     assert Config.from_env(credentials).notify_secret == b"x" * 24
 
 
+def test_a_secret_that_cannot_be_read_is_none(tmp_path):
+    """A condition of a unit sees where credentials are, and may not read them."""
+    (tmp_path / "notify_secret").mkdir()
+    credentials = {"CREDENTIALS_DIRECTORY": str(tmp_path)}
+    assert Config.from_env(credentials).notify_secret is None
+    (tmp_path / "database_url").mkdir()
+    with pytest.raises(IsADirectoryError):
+        Config.from_env(credentials)
+
+
 def test_any_password_is_let_through():
     """Whether the driver can use a URL is for the driver to say."""
     url = "postgresql://u:p\u2100[ss@h/d"

@@ -24,7 +24,7 @@ from app.config import Config
 from app.directories import make_directory
 from app.errors import Hindered, OperatorError
 from app.logs import logged_to_stderr
-from app.operations.conditions.loads import files_of_failed, find_last_id, shown_files
+from app.operations.conditions.loads import files_of_failed, find_last_id
 from app.registers.children import Child
 from app.registers.drop import Batch, batches, put_aside, remove
 from app.registers.request import LoadRequest, LoadResult
@@ -60,33 +60,28 @@ def _load_drop(args: argparse.Namespace, directory: Path, options: Path | None, 
         raise OperatorError(f"{directory} does not exist, or is not a directory")
     if options is not None and not os.access(options, os.R_OK | os.X_OK):
         raise OperatorError(f"{options} does not exist, or cannot be read")
-    drop = _Drop(args, options)
+    drop = _Drop(args, options, job)
     with _alone(config.state_dir), logged_to_stderr(), _stoppable(drop):
         for batch in batches(directory, drop.skip):
             drop.load(batch)
             if drop.is_stopped:
                 break
     with suppress(OperatorError, peewee.PeeweeException), opened_database(config) as engine:
-        drop.told = files_of_failed(engine, last_load)
-    job.faults += drop.faults()
-    job.is_told = bool(drop.told)
+        job.told = files_of_failed(engine, last_load)
     drop.close(directory)
 
 
 class _Drop:
     """The loads of one command, one after the other, and what was said of them."""
 
-    def __init__(self, args: argparse.Namespace, options: Path | None) -> None:
+    def __init__(self, args: argparse.Namespace, options: Path | None, job: Job) -> None:
         self.is_stopped = False
         self._args = args
         self._options = options
         self._child: Child | None = None
         self._told: list[dict[str, Any]] = []
         self._warnings: dict[str, None] = {}
-        self._left: set[str] = set()
-        self._failed: list[tuple[list[str], str]] = []
-        self.told: list[list[str]] = []
-        """Names of the files of failed loads that alerts take from the history."""
+        self._job = job
 
     def warn(self, sentence: str) -> None:
         """Tell what an operator has to look at, once."""
@@ -96,19 +91,8 @@ class _Drop:
 
     def skip(self, sentence: str) -> None:
         """Warn of what was left alone."""
-        self._left.add(sentence)
+        self._job.left.add(sentence)
         self.warn(sentence)
-
-    def faults(self) -> list[str]:
-        """Return a sentence for each failure that is in no register's history, to be sent."""
-        faults = [
-            f"{shown_files(names)}: {outcome}."
-            for names, outcome in self._failed
-            if sorted(names) not in self.told
-        ]
-        if self._left:
-            faults.append(f"{len(self._left)} entries were left alone; the log names them.")
-        return faults
 
     def load(self, batch: Batch) -> None:
         """Load a batch; then remove its files, put them aside, or leave them for the next run."""
@@ -118,7 +102,7 @@ class _Drop:
             request = loads.request_of(_options_of(batch, self._options), files, batch.register)
         except OperatorError as error:
             self.warn(f"{error}\n{batch}: skipped")
-            self._failed.append((names, "skipped, there is a mistake in its options"))
+            self._job.failed.append((names, "skipped, there is a mistake in its options"))
             return
         ended = self._ended(request)
         if ended.result is not None:
@@ -126,7 +110,7 @@ class _Drop:
         else:
             aside = put_aside(batch, self.warn) if ended.status == "failed" else None
             where = f"moved to {aside}" if aside else "left for the next run"
-            self._failed.append((names, f"not loaded; {where}"))
+            self._job.failed.append((names, f"not loaded; {where}"))
             self.warn(f"{ended.reason}\n{batch}: not loaded; {where}")
         told: dict[str, Any] = {"files": files, "status": ended.status, "reason": ended.reason}
         self._tell(told | (ended.result._asdict() if ended.result else {}))

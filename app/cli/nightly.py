@@ -12,6 +12,7 @@ from app.config import Config, sqlite_path
 from app.errors import OperatorError
 from app.operations.conditions.gathered import Gathered, gathered
 from app.operations.conditions.jobs import Run, record, running, shortened
+from app.operations.conditions.loads import shown_files
 from app.operations.notices.report import report
 from app.sqlite import is_out_of_space
 
@@ -19,14 +20,30 @@ _UNUSABLE = (OperatorError, OSError, peewee.PeeweeException)
 
 
 class Job:
-    """What a run of a nightly job finds out about itself."""
+    """What a run of a nightly job finds out about itself. SEC: alerts send it."""
 
     def __init__(self) -> None:
-        self.faults: list[str] = []
-        """Sentences about what failed. SEC: alerts send them."""
-        self.is_told = False
-        """Whether failed loads in the history tell what went wrong."""
+        self.failed: list[tuple[list[str], str]] = []
+        """Names of files that were not loaded, and what became of them."""
+        self.left: set[str] = set()
+        """What was left alone, each with its own words."""
+        self.told: list[list[str]] = []
+        """Sorted names of files whose failed loads alerts take from the history."""
         self.size_bytes: int | None = None
+        """Of a backup."""
+
+    def faults(self, error: BaseException | None) -> list[str]:
+        """Return a sentence for each failure that is in no register's history."""
+        faults = [
+            f"{shown_files(names)}: {outcome}."
+            for names, outcome in self.failed
+            if sorted(names) not in self.told
+        ]
+        if self.left:
+            faults.append(f"Left alone: {len(self.left)}; the log of the job names them.")
+        if error is not None and not faults and not self.told:
+            faults.append(_reason(error))
+        return faults
 
 
 @contextmanager
@@ -41,21 +58,20 @@ def nightly(name: str, *, is_scheduled: bool) -> Iterator[Job]:
     if database:
         require_owner(database)  # Another user's files would lock the service out.
     job, started_at = Job(), clock.now()
-    is_well = False
+    failure: BaseException | None = None
     try:
         # A mistyped URL makes no state directory.
         is_there = database is None or database.exists()
         with running(config.state_dir, name) if is_there else nullcontext():
             yield job
-            is_well = not job.faults
     except BaseException as error:
-        if not job.faults and not job.is_told:
-            job.faults.append(_fault(error))
+        failure = error
         raise
     finally:
-        run = Run(name, is_scheduled, started_at, shortened(job.faults), job.size_bytes)
+        faults = shortened(job.faults(failure))
+        run = Run(name, is_scheduled, started_at, faults, job.size_bytes)
         _record(config, run)
-        if is_well or not is_attended():
+        if failure is None or not is_attended():
             report_all(config, run)
 
 
@@ -97,7 +113,7 @@ def _record(config: Config, run: Run) -> None:
         record(engine, run)
 
 
-def _fault(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     """Return why a run failed as far as that can be sent: no message, which can quote a record."""
     cause = error.__cause__ or error
     if isinstance(cause, KeyboardInterrupt):

@@ -200,7 +200,7 @@ class TestNights:
         assert load.returncode == 1
         nights.run("notify", "--deliver")
         (told,) = nights.got.iterdir()
-        assert "1 entries were left alone" in told.read_text()
+        assert "Left alone: 1;" in told.read_text()
 
 
 class Server(http.server.ThreadingHTTPServer):

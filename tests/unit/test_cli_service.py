@@ -198,7 +198,7 @@ def test_a_file_that_is_no_database_is_refused(bare_cli, content):
 def test_migrate_creates_a_database_once(bare_cli):
     """The first run applies all scripts, the second none."""
     first, second = bare_cli.json("migrate"), bare_cli.json("migrate")
-    applied = ["0001_tables", "0002_generations", "0003_attempts"]
+    applied = ["0001_tables", "0002_generations", "0003_attempts", "0006_account_status"]
     assert first == {"applied": applied, "schema": program_schema()}
     assert second == {"applied": [], "schema": program_schema()}
 

@@ -9,7 +9,7 @@ import os
 import re
 import socket
 import zoneinfo
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from pathlib import Path
@@ -136,6 +136,10 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
+def _names(text: str) -> frozenset[str]:
+    return frozenset(_words(text))
+
+
 def _directory(text: str) -> Path | None:
     return Path(text) if text else None
 
@@ -220,6 +224,12 @@ SETTINGS: Mapping[str, Setting] = {
         "years after first registration before an MOT is due (D22): 0 (off) to 10; "
         "3 in Great Britain",
     ),
+    "metrics_accounts": Setting(
+        "VERIFYD_METRICS_ACCOUNTS",
+        "",
+        _names,
+        "names of the accounts whose keys may read `/metrics` from another machine, by commas",
+    ),
     "stale_after": Setting(
         "VERIFYD_STALE_AFTER",
         "",
@@ -247,6 +257,8 @@ class Config:
     access_log: bool = True
     register_order: tuple[str, ...] = ("native", "dvsa", "rdw", "dvla", "mid", "nyc")
     mot_first_years: int = 0
+    metrics_accounts: Collection[str] = frozenset()
+    """Names of the accounts whose keys may read the metrics from another machine (D80)."""
     stale_after: Mapping[str, int] = field(default_factory=dict)
     """Seconds by register, those of all others under EVERY_REGISTER."""
 

@@ -60,7 +60,7 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
         OpenApiDocument(),
         DocumentationPage(),
         DocumentationAsset(),
-        MetricsPage(engine, measures, config.stale_after),
+        MetricsPage(engine, measures, config.stale_after, config.metrics_accounts),
     )
     app: Application = falcon.App(
         request_type=Request,

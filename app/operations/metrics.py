@@ -1,6 +1,6 @@
-"""GET /metrics: what Prometheus reads (D2)."""
+"""GET /metrics: what Prometheus reads (D2, D80)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -28,14 +28,26 @@ class MetricsPage:
 
     Args:
         stale_after: the setting, in seconds by register (D51).
+        accounts: names of the accounts whose keys may read them from another machine (D80).
     """
 
-    def __init__(self, engine: Engine, measures: Measures, stale_after: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        measures: Measures,
+        stale_after: Mapping[str, int],
+        accounts: Collection[str],
+    ) -> None:
         self._registers = Registers(engine, stale_after)
         self._measures = measures
+        self._accounts = accounts
 
-    def on_get(self, _req: falcon.Request, resp: falcon.Response) -> None:
-        """GET /metrics. 200; local callers need no key, and nobody is charged (D2)."""
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        """GET /metrics. 200; local peers need no key; 403 `forbidden` for most accounts (D80)."""
+        caller = req.context.caller
+        if caller is not None and caller.account not in self._accounts:
+            detail = "The key's account may not read the metrics: see VERIFYD_METRICS_ACCOUNTS."
+            raise Problem("forbidden", detail)
         from prometheus_client import CollectorRegistry, generate_latest  # noqa: PLC0415
 
         fresh = CollectorRegistry()

@@ -30,6 +30,12 @@ def counted(samples, name, **labels):
     return samples.get((f"verifyd_{name}", *sorted(labels.items())), 0)
 
 
+@pytest.fixture
+def prometheus(world):
+    """A client on another machine, with the key of an account that may read the metrics."""
+    return world.client(world.alice_key, metrics_accounts=["other", "alice"])
+
+
 class TestWhoMayRead:
     @pytest.mark.parametrize("peer", ["127.0.0.1", "::1", ""])
     def test_a_local_caller_needs_no_key(self, stranger, peer):
@@ -47,11 +53,25 @@ class TestWhoMayRead:
         response = stranger.get(METRICS, headers={header: "127.0.0.1"}, environ=environ)
         assert (response.status_int, response.json["code"]) == (401, "unauthorized")
 
-    def test_a_valid_key_is_enough(self, alice):
-        """From elsewhere any account's key opens it."""
-        response = alice.get(METRICS)
+    def test_a_key_of_a_listed_account_opens_it(self, prometheus):
+        """From elsewhere, all keys of the accounts in `VERIFYD_METRICS_ACCOUNTS` (D80)."""
+        response = prometheus.get(METRICS)
         assert response.status_int == 200
         assert response.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+
+    def test_any_other_key_does_not(self, world, alice, bob):
+        """403, whether others are listed or none; a local peer needs no key, and may send any."""
+        for client in (alice, world.client(world.bob_key, metrics_accounts=["Bob", "bo"])):
+            response = client.get(METRICS)
+            assert (response.status_int, response.json["code"]) == (403, "forbidden")
+            assert client.request("HEAD", METRICS).status_int == 403
+            assert client.get(METRICS, environ=LOCAL).status_int == 200
+
+    def test_a_bad_key_is_not_told_who_is_listed(self, world, stranger):
+        """Who has no valid key gets 401 (D2)."""
+        headers = {"X-API-Key": "nonsense"}
+        client = world.client(None, metrics_accounts=["alice"])
+        assert client.get(METRICS, headers=headers).json["code"] == "unauthorized"
 
     def test_a_stranger_is_refused_and_charged(self, stranger):
         """Without a key it is a 401 like any other (D10)."""
@@ -60,22 +80,24 @@ class TestWhoMayRead:
         assert [each.headers["X-RateLimit-Limit"] for each in answers] == ["60", "60"]
         assert "58" in answers[1].headers["X-RateLimit-Remaining"]
 
-    def test_nobody_else_is_charged(self, alice, stranger):
-        """A reading takes no token of the account or the address, and shows what it has."""
-        left = []
-        for path in (DOMAINS, METRICS, METRICS):
-            response = alice.get(path)
-            assert response.headers["X-RateLimit-Limit"] == "600"
-            left.append(int(response.headers["X-RateLimit-Remaining"]))
-        assert left[0] <= left[1] <= left[2]
+    def test_an_account_is_charged(self, world):
+        """A reading takes a token like any request, and so does one that is refused (D80)."""
+        set_plan(world.engine, "two", requests=2, window_seconds=3600, bulk_max=1, domains_max=1)
+        key = world.key_of("carol", "two")
+        for accounts, status in ((["carol"], 200), ([], 403), ([], 429)):
+            client = world.client(key, metrics_accounts=accounts)
+            assert client.get(METRICS).status_int == status
+
+    def test_a_local_peer_is_not_charged(self, stranger, world):
+        """It is told of its address's bucket, even if it sends a key."""
         for _ in range(3):
             response = stranger.get(METRICS, environ=LOCAL)
             assert response.headers["X-RateLimit-Remaining"] == "60"
 
-    def test_other_methods(self, alice):
+    def test_other_methods(self, prometheus):
         """HEAD has no body; what is no reading gets 405."""
-        assert alice.request("HEAD", METRICS).status_int == 200
-        assert alice.request("POST", METRICS).status_int == 405
+        assert prometheus.request("HEAD", METRICS).status_int == 200
+        assert prometheus.request("POST", METRICS).status_int == 405
 
 
 class TestRequests:

@@ -25,6 +25,7 @@ TOLD_IN_WORDS = {
     "trusted_proxies": "none",
     "socket_group": "none",
     "stale_after": "none",
+    "metrics_accounts": "none",
 }
 # Written in two parts, so that this file does not name them itself.
 REGISTRIES = [

@@ -177,6 +177,12 @@ def test_the_state_directory_is_beside_the_database(url, state_dir):
     assert read(database_url=url).state_dir == Path(state_dir)
 
 
+def test_the_accounts_of_the_metrics():
+    """Names by commas, with any other character, in any case."""
+    assert read().metrics_accounts == set()
+    assert read(metrics_accounts=" Acme Ltd, ops ,").metrics_accounts == {"Acme Ltd", "ops"}
+
+
 def test_the_path_of_a_sqlite_url():
     """Three slashes and a path; another engine has none."""
     assert sqlite_path("sqlite:///a.db") == Path("a.db")

@@ -27,6 +27,8 @@ ENOUGH = 1_000_000
 # So many in ten seconds, unless told otherwise; then systemd closes the socket.
 RESTARTS_ALLOWED = 5
 ASKED = "curl -sS --unix-socket /run/verifyd.sock"
+# What useradd and userdel keep of the files they change.
+ACCOUNT_COPIES = {f"/etc/{name}-" for name in ("passwd", "shadow", "group", "gshadow", "subuid")}
 # The next release brings a schema of its own, and does not serve while this file is there.
 BROKEN = "/var/lib/verifyd/broken"
 REFUSAL = f"""
@@ -241,6 +243,80 @@ def test_what_nginx_answers_by_itself(behind_nginx):
         assert lower.count("x-content-type-options: nosniff") == 1
     methods = re.findall('"method":"(.*?)"', behind_nginx.do("cat /var/log/nginx/verifyd.log"))
     assert {"GET", "TRACE", "(other)"} == set(methods)
+
+
+def served_certificate(machine: Machine) -> str:
+    """Return the certificate that nginx shows."""
+    words = "import ssl; print(ssl.get_server_certificate(('127.0.0.1', 443)))"
+    shown = machine.beside(sys.executable, "-c", words)
+    ended = subprocess.run(shown, capture_output=True, text=True, check=True)
+    return ended.stdout.strip()
+
+
+def test_a_renewed_certificate_is_taken_or_the_former_stays(behind_nginx, tmp_path):
+    """As certbot runs the hook; what nginx refuses is put back, and nothing is left of it."""
+    machine, hook = behind_nginx, "/opt/verifyd/current/certificate.sh"
+    renewed = machine.path("/root/live")
+    renewed.mkdir()
+    for made, name in (("fullchain.pem", "fullchain.pem"), ("key.pem", "privkey.pem")):
+        make_certificate(tmp_path)
+        shutil.copy(tmp_path / made, renewed / name)
+    before = served_certificate(machine)
+    refused = machine.run(f"RENEWED_LINEAGE=/root/live {hook}")  # Another certificate's key.
+    assert (refused.returncode, "key values mismatch" in refused.stderr) == (1, True)
+    assert "was not reloaded" in refused.stderr
+    (renewed / "privkey.pem").unlink()
+    assert "there is no /root/live/privkey.pem" in machine.run(f"{hook} /root/live").stderr
+    machine.do("systemctl reload nginx")
+    assert served_certificate(machine) == before
+
+    make_certificate(tmp_path)
+    shutil.copy(tmp_path / "fullchain.pem", renewed / "fullchain.pem")
+    shutil.copy(tmp_path / "key.pem", renewed / "privkey.pem")
+    machine.do(f"RENEWED_LINEAGE=/root/live {hook}")
+    expected = (tmp_path / "fullchain.pem").read_text().strip()
+    until(lambda: served_certificate(machine) == expected, "nginx to serve the new certificate")
+    assert machine.do("stat -c '%n %a' /etc/verifyd/tls/*").split() == [
+        *("/etc/verifyd/tls/fullchain.pem", "600", "/etc/verifyd/tls/privkey.pem", "600")
+    ]
+    assert "nginx serves the certificate" in machine.do(hook)
+    machine.do("systemctl stop nginx")
+    assert "nginx does not run" in machine.do(f"{hook} /root/live")
+
+
+def test_uninstalling_keeps_the_data_and_purging_leaves_nothing(machine):
+    """The data serves again after another installation; after a purge no trace is left."""
+    names = "find /etc /opt /run /usr /var -xdev ! -path '/var/log/journal/*' | sort"
+    before = set(machine.do(names).splitlines())
+    machine.do("deploy/install.sh --binary verifyd")
+    machine.do("install -m 600 fullchain.pem privkey.pem /etc/verifyd/tls/")
+    machine.do("ln -sf ../sites-available/verifyd.conf /etc/nginx/sites-enabled/")
+    machine.do("systemctl reload nginx; systemctl start verifyd-backup")
+    machine.do("until curl -sSk https://localhost/healthz; do sleep 0.1; done")
+    (key,) = re.findall(
+        r"vfd_\w+", machine.do("verifyd accounts create acme; verifyd keys create acme")
+    )
+    install = "/opt/verifyd/current/install.sh"
+
+    assert "it is removed; /var/lib/verifyd, /etc/verifyd" in machine.do(f"{install} --uninstall")
+    machine.do("while curl -sSk https://localhost/healthz; do sleep 0.1; done")
+    assert machine.do("pgrep -u verifyd; systemctl list-units --all --plain -q 'verifyd*'") == ""
+    assert machine.do("systemctl list-unit-files --plain -q 'verifyd*' || true") == ""
+    assert machine.do("nginx -t; systemctl is-active nginx") == "active\n"
+    assert machine.do("deploy/install.sh --uninstall")
+
+    machine.do("deploy/install.sh --binary verifyd")
+    asked = f"{ASKED} -H 'X-API-Key: {key}' http://localhost/api/domains"
+    assert '"domains":[]' in machine.do(asked)
+
+    refused = machine.run(f"{install} --uninstall --purge")
+    assert (refused.returncode, "with --yes" in refused.stderr) == (1, True)
+    assert '"domains":[]' in machine.do(asked)
+    machine.do(f"{install} --uninstall --purge --yes")
+    assert machine.run("id verifyd; getent group verifyd").stdout == ""
+    left = set(machine.do(names).splitlines()) - before
+    assert [name for name in left if "verifyd" in name] == []
+    assert {name for name in left if not name.startswith(("/run/", "/var/l"))} <= ACCOUNT_COPIES
 
 
 def test_slow_clients_cost_nginx_little_memory(behind_nginx):

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.system.http2 import Http2
+from tests.system.nginx import configured, running
 from tests.system.processes import connected, free_port, read_answer, send, until
 from tests.system.scale_out import FOLDER
 from tests.system.site import SITE, behind_site, command_with_site
@@ -247,6 +248,24 @@ def test_a_remote_prometheus_needs_the_key_of_a_listed_account(site, world):
 def test_remote_metrics_without_a_key_are_refused_and_charged(site, header):
     """401, then 429 when the address's bucket is empty (D10), whatever the headers say."""
     assert [remote_metrics(site, header).status for _ in range(2)] == [401, 429]
+
+
+def test_the_server_for_acme_answers_challenges_and_nothing_else(tmp_path):
+    """As the page shows it: what a client sends there by mistake gets no answer (D53)."""
+    page = (SITE.parent.parent / "README.md").read_text()
+    (server,) = re.findall("```nginx\n(.*?)```", page, re.DOTALL)
+    bind = f"127.0.0.1:{free_port()}"
+    site = server.replace("listen 80;", f"listen {bind};").replace("    listen [::]:80;\n", "")
+    challenge = tmp_path / "www" / ".well-known" / "acme-challenge" / "token"
+    challenge.parent.mkdir(parents=True)
+    challenge.write_text("token.thumbprint")
+    with running(configured(tmp_path, site.replace("/var/www/acme", f"{tmp_path}/www")), bind):
+        answer = send(bind, "GET", "/.well-known/acme-challenge/token")
+        assert (answer.status, answer.body) == (200, b"token.thumbprint")
+        for path in ("/", "/v1/compliance/AB12CDE", "/.well-known/other"):
+            with connected(bind) as connection:
+                connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+                assert connection.recv(1) == b""
 
 
 def test_its_log_knows_the_methods_of_http_only(site, served, world):

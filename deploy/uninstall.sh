@@ -105,6 +105,7 @@ remove_program() {
 
 remove_data() {
     rm -rf "$etc" "$credential"
+    [ ! -d "${credential%/*}" ] || rmdir --ignore-fail-on-non-empty "${credential%/*}"
     rm -f "$root"/var/log/nginx/verifyd.log* "$root"/var/log/nginx/verifyd.error.log*
     if [ -d "$data" ]; then
         find "$data" -xdev -mindepth 1 -delete

@@ -45,14 +45,20 @@ def delete_account(engine: Engine, name: str, count_domains: Callable[[int], int
         account = require_account(engine, name)
         # On Postgres a domain that is created meanwhile is counted, or waits and fails.
         _lock(engine, Account.select().where(Account.id == account.id))
-        domains = count_domains(account.id)
-        if domains:
-            raise OperatorError(
-                f"account {name} has {domains:,} {'domain' if domains == 1 else 'domains'}, so it "
-                f"was not deleted; `verifyd accounts suspend {name}` ends its access and keeps them"
-            )
+        require_without_domains(account, count_domains)
         Account.delete().where(Account.id == account.id).execute(engine)
         return account
+
+
+def require_without_domains(account: Account, count_domains: Callable[[int], int]) -> None:
+    """Raise OperatorError if the account has domains."""
+    domains = count_domains(account.id)
+    if domains:
+        raise OperatorError(
+            f"account {account.name} has {domains:,} {'domain' if domains == 1 else 'domains'}, so "
+            f"it was not deleted; `verifyd accounts suspend {account.name}` ends its access and "
+            "keeps them"
+        )
 
 
 def delete_plan(engine: Engine, name: str) -> Plan:

@@ -118,9 +118,10 @@ def _resume_account(args: argparse.Namespace) -> None:
 
 def _delete_account(args: argparse.Namespace) -> None:
     with opened_database() as engine:
+        count = Domains(engine).count_domains
+        lifecycle.require_without_domains(administration.require_account(engine, args.name), count)
         keys = len(administration.list_keys(engine, args.name))
         confirm(args, f"Delete account {args.name} and its {keys:,} keys for good?")
-        count = Domains(engine).count_domains
         deleted = lifecycle.delete_account(engine, args.name, count)
         print_item(args, _account(deleted) | {"status": "deleted"})
 

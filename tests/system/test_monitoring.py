@@ -131,7 +131,7 @@ def read(serve, socket_directory, world) -> Iterator[Prometheus]:
     program("prometheus")
     served = serve(bind=f"unix:{socket_directory}/socket", metrics_accounts="alice")
     directory, site = world.directory, f"127.0.0.1:{free_port()}"
-    (directory / "verifyd.key").write_text(world.alice_key)
+    (directory / "verifyd.key").write_text(f"{world.alice_key}\n")
     command = command_with_site(served.bind, site, directory)
     text = (directory / "site.conf").read_text()
     assert text.count('127.0.0.1 "";') == 1

@@ -6,6 +6,10 @@ import sys
 
 import pytest
 
+from app.accounts.administration import require_account
+from app.database import close_quietly, open_engine
+from app.domains.repository import Domains
+
 
 def test_create_tells_the_account(cli):
     """The document names account, plan, public tag and time."""
@@ -121,3 +125,13 @@ def test_any_answer_but_yes_keeps_the_account(cli, monkeypatch, answer):
     monkeypatch.setattr(sys, "stdin", Terminal(answer))
     assert "nothing was changed" in cli.refusal("accounts", "delete", "acme")
     assert len(cli.json("accounts", "list")) == 1
+
+
+def test_an_account_with_domains_is_refused_without_a_question(cli, store):
+    """Nobody is asked to confirm what cannot be done."""
+    cli.run("accounts", "create", "acme")
+    engine = open_engine(store.url)
+    Domains(engine).create_domain(require_account(engine, "acme").id, "a.example", 9)
+    close_quietly(engine)
+    assert "has 1 domain, so it was not deleted" in cli.refusal("accounts", "delete", "acme")
+    assert cli.json("accounts", "show", "acme")["domains"] == 1

@@ -27,8 +27,9 @@ from app.operations.health import Health, Readiness
 from app.operations.metrics import MetricsPage
 from app.routes import ENDPOINTS, Resource
 from app.schema import database_id
+from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Records
-from app.vehicles.resources import BulkInsurance, Compliance, Insurance, VehicleReader
+from app.vehicles.resources import BulkInsurance, Compliance, Insurance
 
 Application = falcon.App[Any, Any]
 

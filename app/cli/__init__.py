@@ -10,7 +10,18 @@ from collections.abc import Sequence
 
 import peewee
 
-from app.cli import accounts, backup, copy, demo, domains, imports, limits, service, version
+from app.cli import (
+    accounts,
+    backup,
+    copy,
+    demo,
+    domains,
+    imports,
+    limits,
+    lookup,
+    service,
+    version,
+)
 from app.cli.parser import Commands
 from app.errors import OperatorError
 
@@ -50,6 +61,7 @@ def build_parser() -> argparse.ArgumentParser:
         prog="verifyd", description="Domains and vehicle verification over HTTP."
     )
     commands: Commands = parser.add_subparsers(required=True, metavar="COMMAND", title="commands")
-    for group in (service, demo, imports, accounts, limits, domains, backup, copy, version):
+    groups = (service, demo, imports, lookup, accounts, limits, domains, backup, copy, version)
+    for group in groups:
         group.add_commands(commands)
     return parser

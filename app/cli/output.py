@@ -17,7 +17,7 @@ def print_item(args: argparse.Namespace, item: Item) -> None:
         return
     width = max(len(name) for name in item)
     for name, value in item.items():
-        print(f"{name:{width}}  {_shown(value)}")
+        print(f"{name:{width}}  {shown(value)}")
 
 
 def print_items(args: argparse.Namespace, items: Sequence[Item], columns: Sequence[str]) -> None:
@@ -25,14 +25,15 @@ def print_items(args: argparse.Namespace, items: Sequence[Item], columns: Sequen
     if args.json:
         _print_json(items)
         return
-    rows = [[_shown(item[column]) for column in columns] for item in items]
+    rows = [[shown(item[column]) for column in columns] for item in items]
     widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
     for row in [list(columns), *rows]:
         line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         print(line.rstrip())
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """Return a value as people are shown it: `-` for nothing, numbers in groups of three."""
     if value is None or value == []:
         return "-"
     if isinstance(value, list):

@@ -91,12 +91,7 @@ class Records:
         if not registers:
             return {}
         _, many = self._prepared(registers)
-        # PERF: sorted plates walk each tree from left to right and find its pages still at hand.
-        plates = sorted(set(registrations))
-        on_sqlite = isinstance(self._engine, SqliteEngine)
-        # NOTE: as text; SQLite might take a blob for JSON in its own binary form.
-        listed = msgspec.json.encode(plates).decode() if on_sqlite else plates
-        rows = many.rows(plates=listed, day=day)
+        rows = many.rows(plates=listed(self._engine, registrations), day=day)
         found = (_record(row, day) for row in rows)
         return {record.registration: record for record in found if record}
 
@@ -108,7 +103,7 @@ class Records:
         if compiled is None or compiled[0] != state:
             engine = self._engine
             one = Prepared(engine, lambda: _query(engine, registers, _one_plate()))
-            many = Prepared(engine, lambda: _query(engine, registers, _many_plates(engine)))
+            many = Prepared(engine, lambda: _query(engine, registers, many_plates(engine)))
             self._compiled = compiled = (state, one, many)
         return compiled[1], compiled[2]
 
@@ -117,13 +112,22 @@ def _one_plate() -> peewee.Select:
     return peewee.Select(columns=(parameter("registration").alias("registration"),))
 
 
-def _many_plates(engine: Engine) -> peewee.Select:
+def many_plates(engine: Engine) -> peewee.Select:
+    """Return a query for the registrations that `listed` makes its parameter `plates` of."""
     if isinstance(engine, SqliteEngine):
-        listed: Any = fn.json_each(parameter("plates")).alias("listed")
-        return peewee.Select((listed,), (listed.c.value.alias("registration"),))
+        each: Any = fn.json_each(parameter("plates")).alias("listed")
+        return peewee.Select((each,), (each.c.value.alias("registration"),))
     return peewee.Select(
         columns=(fn.unnest(parameter("plates").cast("text[]")).alias("registration"),)
     )
+
+
+def listed(engine: Engine, registrations: Sequence[str]) -> object:
+    """Return registrations as the parameter `plates` of `many_plates`, each of them once."""
+    # PERF: sorted plates walk each tree from left to right and find its pages still at hand.
+    plates = sorted(set(registrations))
+    # NOTE: as text; SQLite might take a blob for JSON in its own binary form.
+    return msgspec.json.encode(plates).decode() if isinstance(engine, SqliteEngine) else plates
 
 
 def _query(engine: Engine, registers: Sequence[RegisterRef], plates: peewee.Select) -> peewee.Query:

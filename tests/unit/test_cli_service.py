@@ -243,7 +243,7 @@ def test_another_user_than_the_owner_is_refused(cli, words):
     """Files made by another user beside the database would lock the service out (D27)."""
     os.chown(cli.database, 12_345, -1)
     before = cli.database.read_bytes()
-    arguments = ["x"] if words[0] in ("import", "domains", "backup", "restore") else []
+    arguments = ["x"] if words[0] in ("import", "lookup", "domains", "backup", "restore") else []
     refusal = cli.refusal(*words, *arguments)
     assert "sudo -u '#12345' verifyd" in refusal
     assert cli.database.read_bytes() == before

@@ -1,8 +1,22 @@
-"""`python -m app` is `verifyd`."""
+"""The entry of every command: `verifyd`, `python -m app`, and the binary."""
 
+import signal
 import sys
 
-from app.cli import main
+_IS_CTRL_C_HEEDED = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+if _IS_CTRL_C_HEEDED:
+    # Until there is somebody to catch KeyboardInterrupt, Ctrl-C just ends the process.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def run() -> None:
+    """Run the command that the arguments name, and exit with its status."""
+    from app.cli import main  # noqa: PLC0415 - it takes a while, during which Ctrl-C can come
+    from app.logs import log_unexpected  # noqa: PLC0415
+
+    log_unexpected()
+    sys.exit(main(catch_ctrl_c=_IS_CTRL_C_HEEDED))
+
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run()

@@ -5,21 +5,25 @@ The state of all registers is one short text, read together with the key of a re
 attached registers come from another text attaches anew.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import peewee
 from peewee import fn
 
-from app.database import Engine, recover
+from app.database import Engine, may_be_gone, recover
 from app.sqlite import SqliteEngine
 
 REGISTERS_MAX = 8
 """SQLite attaches ten files at most; a register of each agency and two to spare (D25)."""
 
 KINDS = ("vehicles", "policies", "fines")
+_REPEATS_MAX = 2
+"""How often a look-up is repeated whose register was taken away under it."""
+
+T = TypeVar("T")
 
 
 class Register(peewee.Model):
@@ -39,10 +43,20 @@ class Register(peewee.Model):
 
 
 class KeptRegister(Register):
-    """A register as it was before its last load replaced it; what a rollback goes back to (D28)."""
+    """A register as it was before a load replaced it; what a rollback goes back to (D28, D71)."""
+
+    name = peewee.CharField(30)
 
     class Meta:
         table_name = "register_kept"
+        primary_key = peewee.CompositeKey("name", "generation")
+
+
+class DroppedRegister(Register):
+    """A register that was dropped, as it was; what `imports undrop` brings back (D72)."""
+
+    class Meta:
+        table_name = "register_dropped"
 
 
 class RegisterRef(NamedTuple):
@@ -67,6 +81,37 @@ def state_expression() -> "peewee.ModelSelect[Register]":
     one = Register.name.concat("/").concat(Register.generation.cast("text"))
     one = one.concat("/").concat(Register.kinds)
     return Register.select(fn.string_agg(one, ",").order_by(Register.name))
+
+
+def read_state(engine: Engine) -> str:
+    """Return the state of all registers; empty if there are none.
+
+    Raises peewee.PeeweeException if the database cannot be read.
+    """
+    return state_expression().scalar(engine) or ""
+
+
+def followed(engine: Engine, state: str, ask: Callable[[str], T]) -> T:
+    """Return what a look-up finds in the registers; ask again if one was taken away under it.
+
+    Between reading the state and the look-up a register can be dropped, replaced or rolled back:
+    then its schema or file is gone, and the state read now says what is there instead (D72).
+
+    Args:
+        state: of the registers, as it was read with the key.
+        ask: looks up in the registers of a state.
+
+    Raises what `ask` raises, if that is not because a register is gone, or happens repeatedly.
+    """
+    for _ in range(_REPEATS_MAX):
+        try:
+            return ask(state)
+        except (peewee.DatabaseError, peewee.InterfaceError) as error:
+            if not may_be_gone(engine, error):
+                raise
+            recover(engine, error)
+        state = read_state(engine)
+    return ask(state)
 
 
 @lru_cache(maxsize=8)
@@ -109,11 +154,14 @@ def find_unreadable(engine: Engine) -> RegisterRef | None:
 
     Raises peewee.PeeweeException if the database itself cannot be read.
     """
-    state: str | None = state_expression().scalar(engine)
-    registers = in_precedence(state or "", ())
-    if _can_read(engine, registers):
-        return None
-    return next((ref for ref in registers if not _can_read(engine, (ref,))), None)
+    missing = None
+    # One that cannot be read may have been dropped or replaced since the state was read.
+    for _ in range(1 + _REPEATS_MAX):
+        registers = in_precedence(read_state(engine), ())
+        if _can_read(engine, registers):
+            return None
+        missing = next((ref for ref in registers if not _can_read(engine, (ref,))), None)
+    return missing
 
 
 def _can_read(engine: Engine, registers: tuple[RegisterRef, ...]) -> bool:

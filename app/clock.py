@@ -1,7 +1,7 @@
 """The only reader of the clock: everything that needs the time asks here."""
 
 import time
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import date, datetime, timedelta, tzinfo
 
 
 def now() -> int:
@@ -26,7 +26,8 @@ def today(zone: tzinfo) -> date:
 
 def iso_utc(epoch_seconds: int) -> str:
     """Return Unix seconds as `YYYY-MM-DDTHH:MM:SSZ` (D21)."""
-    return (_EPOCH + timedelta(seconds=epoch_seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    # PERF: strftime() takes three times as long.
+    return f"{(_EPOCH + timedelta(seconds=epoch_seconds)).isoformat()}Z"
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - UTC; an aware one would tell its offset

@@ -9,12 +9,13 @@ import os
 import re
 import socket
 import zoneinfo
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from app.destinations import Destination, parse_destinations, parse_secret
 from app.errors import OperatorError
 
 PREFIX = "VERIFYD_"
@@ -22,8 +23,13 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _REGISTER_NAME = re.compile(r"[a-z][a-z0-9_]{0,29}\Z")
 EVERY_REGISTER = "*"
 """What stands for all registers that are not named."""
+JOBS = ("import", "backup")
+"""The nightly jobs: `verifyd import --drop` and `verifyd backup`."""
 _AGE = re.compile(r"(?P<number>[1-9][0-9]{0,8})(?P<unit>[smhd])\Z", re.ASCII)
+_CREDENTIALS = ("database_url", "notify_secret")
 _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_SIZE = re.compile(r"(?P<number>[1-9][0-9]{0,8})(?P<unit>[KMGT])\Z", re.ASCII)
+_UNIT_BYTES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 class ConfigError(OperatorError):
@@ -132,11 +138,54 @@ def _ages(text: str) -> dict[str, int]:
     return ages
 
 
+def _job_ages(text: str) -> dict[str, int]:
+    """Read `26h`, or `import=26h,backup=8d`, into seconds by job."""
+    ages = _ages(text)
+    if not ages.keys() <= {*JOBS, EVERY_REGISTER}:
+        raise ValueError("must be an age such as 26h, or one for each job: import=26h,backup=8d")
+    return ages
+
+
+def _age(text: str) -> int:
+    """Read `36h` or `7d`, or 0, into seconds."""
+    found = _AGE.match(text)
+    if found is None and text != "0":
+        raise ValueError("must be an age such as 36h or 7d, or 0")
+    return int(found["number"]) * _UNIT_SECONDS[found["unit"]] if found else 0
+
+
+def _size(text: str) -> int:
+    """Read `500M` or `10G` into bytes."""
+    found = _SIZE.match(text)
+    if found is None:
+        raise ValueError("must be a size such as 500M or 10G")
+    return int(found["number"]) * _UNIT_BYTES[found["unit"]]
+
+
+def _choice(*choices: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in choices:
+            raise ValueError(f"must be {', '.join(choices[:-1])} or {choices[-1]}")
+        return text
+
+    return parse
+
+
 def _words(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
+def _names(text: str) -> frozenset[str]:
+    return frozenset(_words(text))
+
+
 def _directory(text: str) -> Path | None:
+    return Path(text) if text else None
+
+
+def _file(text: str) -> Path | None:
+    if text and not text.startswith("/"):
+        raise ValueError("must be an absolute path")
     return Path(text) if text else None
 
 
@@ -181,8 +230,42 @@ SETTINGS: Mapping[str, Setting] = {
         "VERIFYD_DATA_DIR",
         "",
         _directory,
-        "directory on a disk for rejects files; by default the directory of the SQLite database, "
-        "with Postgres `VERIFYD_STATE_DIR`",
+        "directory on a disk for rejects files and queued alerts; by default the directory of the "
+        "SQLite database, with Postgres `VERIFYD_STATE_DIR`",
+    ),
+    "drop_wait": Setting(
+        "VERIFYD_DROP_WAIT",
+        "quiet",
+        _choice("quiet", "sha256", "done"),
+        "what tells `import --drop` that a file is complete (D73): `sha256` or `done`, a file "
+        "`NAME.sha256` or `NAME.done` beside it; `quiet`, one minute without a change",
+    ),
+    "keep_loaded": Setting(
+        "VERIFYD_KEEP_LOADED",
+        "7d",
+        _age,
+        "how long `import --drop` keeps files that it loaded in `loaded/` (D74): s, m, h or d; "
+        "0 removes them at once",
+    ),
+    "keep_failed": Setting(
+        "VERIFYD_KEEP_FAILED",
+        "30d",
+        _age,
+        "how long it keeps files that could not be loaded in `failed/`; 0 removes them at once",
+    ),
+    "drop_limit": Setting(
+        "VERIFYD_DROP_LIMIT",
+        "10G",
+        _size,
+        "how much all `loaded/` directories hold together, and how much all `failed/` do; the "
+        "oldest files go first: K, M, G or T",
+    ),
+    "backup_limit": Setting(
+        "VERIFYD_BACKUP_LIMIT",
+        "20G",
+        _size,
+        "how much the backups hold that `backup --keep` leaves; the oldest go first, the newest "
+        "always stays (D74)",
     ),
     "timezone": Setting(
         "VERIFYD_TIMEZONE",
@@ -220,12 +303,59 @@ SETTINGS: Mapping[str, Setting] = {
         "years after first registration before an MOT is due (D22): 0 (off) to 10; "
         "3 in Great Britain",
     ),
+    "metrics_accounts": Setting(
+        "VERIFYD_METRICS_ACCOUNTS",
+        "",
+        _names,
+        "names of the accounts whose keys may read `/metrics` from another machine, by commas",
+    ),
+    "keep_snapshots": Setting(
+        "VERIFYD_KEEP_SNAPSHOTS",
+        "1",
+        _integer(0, 30),
+        "how many earlier states of a register `imports rollback` can go back to (D71): 0 to 30; "
+        "each needs as much disk space as the register",
+    ),
     "stale_after": Setting(
         "VERIFYD_STALE_AFTER",
-        "",
+        "8d",
         _ages,
         "age from which a register's last load is a warning (D51): `36h` or `7d` for all, or by "
         "register as in `rdw=2d,mid=36h,*=7d`; s, m, h or d",
+    ),
+    "loss_max": Setting(
+        "VERIFYD_LOSS_MAX",
+        "10",
+        _integer(0, 100),
+        "percentage points by which the share of rows that know a member may fall in one load "
+        "(D67): 0 to 100",
+    ),
+    "missed_after": Setting(
+        "VERIFYD_MISSED_AFTER",
+        "26h",
+        _job_ages,
+        "time without a run after which a nightly job is reported as missed (D76): `26h` for both, "
+        "or by job as in `import=26h,backup=8d`; a job that is not named is never missed",
+    ),
+    "certificate": Setting(
+        "VERIFYD_CERTIFICATE",
+        "",
+        _file,
+        "the TLS certificate, in PEM, that is reported when it expires within 14 days",
+    ),
+    "notify": Setting(
+        "VERIFYD_NOTIFY",
+        "",
+        parse_destinations,
+        "where alerts are sent (D77): `exec:/PATH`, `https://...` or `mailto:ADDRESS`, "
+        "several separated by commas",
+    ),
+    "notify_secret": Setting(
+        "VERIFYD_NOTIFY_SECRET",
+        "",
+        parse_secret,
+        "the secret that signs what is sent to `https://...`: `whsec_`, then 24 to 64 bytes in "
+        "base64",
     ),
 }
 
@@ -241,14 +371,33 @@ class Config:
     workers: int = 2
     state_dir: Path = Path("state")
     data_dir: Path = Path("state")
+    drop_wait: str = "quiet"
+    keep_loaded: int = 7 * 86_400
+    """Seconds; 0 keeps nothing."""
+    keep_failed: int = 30 * 86_400
+    """Seconds; 0 keeps everything."""
+    drop_limit: int = 10 << 30
+    """Bytes of `loaded/`, and of `failed/`."""
+    backup_limit: int = 20 << 30
+    """Bytes."""
     timezone: tzinfo = UTC
     trusted_proxies: tuple[Network, ...] = ()
     anonymous_limit: int = 60
     access_log: bool = True
     register_order: tuple[str, ...] = ("native", "dvsa", "rdw", "dvla", "mid", "nyc")
     mot_first_years: int = 0
-    stale_after: Mapping[str, int] = field(default_factory=dict)
+    metrics_accounts: Collection[str] = frozenset()
+    """Names of the accounts whose keys may read the metrics from another machine (D80)."""
+    keep_snapshots: int = 1
+    loss_max: int = 10
+    """Percentage points."""
+    stale_after: Mapping[str, int] = field(default_factory=lambda: {EVERY_REGISTER: 8 * 86_400})
     """Seconds by register, those of all others under EVERY_REGISTER."""
+    missed_after: Mapping[str, int] = field(default_factory=lambda: {EVERY_REGISTER: 26 * 3600})
+    """Seconds by job, those of all others under EVERY_REGISTER."""
+    certificate: Path | None = None
+    notify: tuple[Destination, ...] = field(default=(), repr=False)  # SEC: URLs can hold tokens.
+    notify_secret: bytes | None = field(default=None, repr=False)
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> "Config":
@@ -267,7 +416,7 @@ class Config:
 
         Each fault is a sentence that begins with the variable and a colon.
         """
-        environ = _with_credential(os.environ if environ is None else environ)
+        environ = _with_credentials(os.environ if environ is None else environ)
         values: dict[str, Any] = {}
         faults = []
         for name, setting in SETTINGS.items():
@@ -305,13 +454,23 @@ def sqlite_path(database_url: str) -> Path | None:
     return Path(database_url[len(prefix) :]) if database_url.startswith(prefix) else None
 
 
-def _with_credential(environ: Mapping[str, str]) -> Mapping[str, str]:
-    """Take the database URL from systemd's credential, if there is one and no variable (D49)."""
-    variable = SETTINGS["database_url"].variable
-    credential = Path(environ.get("CREDENTIALS_DIRECTORY", "")) / "database_url"
-    if "CREDENTIALS_DIRECTORY" not in environ or variable in environ or not credential.exists():
+def _with_credentials(environ: Mapping[str, str]) -> Mapping[str, str]:
+    """Take secrets from systemd's credentials, where there are some and no variables (D49)."""
+    directory = environ.get("CREDENTIALS_DIRECTORY")
+    if directory is None:
         return environ
-    return {**environ, variable: credential.read_text(encoding="utf-8", errors="replace")}
+    found = {}
+    for name in _CREDENTIALS:
+        credential, variable = Path(directory) / name, SETTINGS[name].variable
+        try:
+            if variable not in environ and credential.exists():
+                found[variable] = credential.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            # systemd 252 keeps credentials from conditions. Without the secret they go on;
+            # without the database's URL another database would be taken.
+            if name == "database_url":
+                raise
+    return {**environ, **found}
 
 
 def _beside(database_url: str) -> Path:

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import peewee
 
 from app.config import sqlite_path
-from app.postgres import COMMAND_OPTIONS, SERVING_OPTIONS, PostgresEngine
-from app.sqlite import SqliteEngine
+from app.postgres import COMMAND_OPTIONS, SERVING_OPTIONS, PostgresEngine, is_gone
+from app.sqlite import SqliteEngine, is_busy
 
 Row = tuple[Any, ...]
 Engine = SqliteEngine | PostgresEngine
@@ -44,6 +44,14 @@ def recover(engine: Engine, error: Exception) -> None:
         engine.close()
     except (peewee.PeeweeException, OSError):
         engine.dispose()
+
+
+def may_be_gone(engine: Engine, error: Exception) -> bool:
+    """Tell whether a statement may have failed because a register was taken away meanwhile."""
+    if isinstance(engine, SqliteEngine):
+        # A file that is removed while it is opened fails in many ways; asking again costs little.
+        return not is_busy(error)
+    return is_gone(error)
 
 
 def message_of(error: Exception) -> str:

@@ -22,6 +22,7 @@ class Kind(NamedTuple):
 
 
 _BAD_REQUEST = Kind(400, "Bad Request")
+_FORBIDDEN = Kind(403, "Forbidden")
 _NOT_FOUND = Kind(404, "Not Found")
 _UNAVAILABLE = Kind(503, "Service Unavailable")
 
@@ -34,7 +35,8 @@ CATALOGUE: Mapping[str, Kind] = {
     "invalid_body": _BAD_REQUEST,
     "too_many_registrations": _BAD_REQUEST,
     "unauthorized": Kind(401, "Unauthorized"),
-    "domain_quota_reached": Kind(403, "Forbidden"),
+    "forbidden": _FORBIDDEN,
+    "domain_quota_reached": _FORBIDDEN,
     "not_found": _NOT_FOUND,
     "vehicle_not_found": _NOT_FOUND,
     "domain_not_found": _NOT_FOUND,
@@ -102,7 +104,20 @@ class Problem(Exception):
 
 
 class OperatorError(Exception):
-    """A command cannot do what it was asked; the message is a sentence for the operator."""
+    """A command cannot do what it was asked; the message is a sentence for the operator.
+
+    Args:
+        details: further members of the JSON document that says so (`--json`).
+    """
+
+    def __init__(self, message: str, details: Mapping[str, object] | None = None) -> None:
+        super().__init__(message)
+        self.details = details or {}
+
+    @property
+    def sentence(self) -> str:
+        """The message without what a person is shown besides it."""
+        return str(self)
 
 
 class Hindered(OperatorError):

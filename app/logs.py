@@ -1,13 +1,18 @@
-"""How everything but the access log is logged: JSON lines on stderr, one object each.
+"""How everything but the access log is logged: lines on stderr (D75).
+
+Where stderr is a terminal, a line is text for a person. Otherwise it is one JSON object.
 
 SEC: a line never contains a key, a secret, a request body or a registration. So a stack
 is logged without the exception's message, which can quote any of them.
 """
 
+import io
 import logging
 import os
 import socket
 import stat
+import sys
+import threading
 import traceback
 import weakref
 from collections.abc import Callable, Iterator
@@ -136,49 +141,123 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line, without its end."""
-        line: dict[str, object] = {
-            "time": clock.iso_utc(int(record.created)),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            # A file's name need not be text.
-            "message": record.getMessage().encode(errors="backslashreplace").decode(),
-        }
-        request_id = getattr(record, "request_id", None)
-        if request_id:
-            line["request_id"] = request_id
-        if record.exc_info and record.exc_info[1]:
-            error = record.exc_info[1]
-            line["exception"] = type(error).__name__
-            line["stack"] = [
-                f"{frame.filename}:{frame.lineno} {frame.name}"
-                for frame in traceback.extract_tb(error.__traceback__)
-            ]
-        return msgspec.json.encode(line).decode()
+        return msgspec.json.encode(_members(record)).decode()
+
+
+class TextFormatter(logging.Formatter):
+    """Formats a record for a person at a terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return time, level and message; then the exception and its stack, if there is one."""
+        line: Any = _members(record)
+        text = f"{line['time']} {line['level']}: {line['message']}"
+        if "request_id" in line:
+            text += f" (request {line['request_id']})"
+        text = "\n  ".join([text, *line.get("stack", ())])
+        # SEC: a file's name must not steer the terminal.
+        return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+
+
+def _members(record: logging.LogRecord) -> dict[str, object]:
+    line: dict[str, object] = {
+        "time": clock.iso_utc(int(record.created)),
+        "level": record.levelname.lower(),
+        "logger": record.name,
+        # A file's name need not be text.
+        "message": record.getMessage().encode(errors="backslashreplace").decode(),
+    }
+    request_id = getattr(record, "request_id", None)
+    if request_id:
+        line["request_id"] = request_id
+    if record.exc_info and record.exc_info[1]:
+        error = record.exc_info[1]
+        line["exception"] = type(error).__name__
+        line["stack"] = [
+            f"{frame.filename}:{frame.lineno} {frame.name}"
+            for frame in traceback.extract_tb(error.__traceback__)
+        ]
+    return line
+
+
+def formatter() -> logging.Formatter:
+    """Return what formats log lines: as text if stderr is a terminal, else as JSON (D75)."""
+    is_terminal = sys.stderr is not None and sys.stderr.isatty()
+    return TextFormatter() if is_terminal else JsonFormatter()
+
+
+@contextmanager
+def opened_log() -> Iterator[None]:
+    """Let a command log on stderr: warnings and errors, further lines in `logged_to_stderr`."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(formatter())
+    root = logging.getLogger()
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
 
 
 @contextmanager
 def logged_to_stderr() -> Iterator[None]:
-    """Let a command log on stderr, as the service does."""
-    logger, handler = logging.getLogger("app"), logging.StreamHandler()
-    handler.setFormatter(JsonFormatter())
+    """Let a command log what it does, too."""
+    logger = logging.getLogger("app")
     level = logger.level
     logger.setLevel(logging.INFO)
-    logger.addHandler(handler)
     try:
         yield
     finally:
-        logger.removeHandler(handler)
         logger.setLevel(level)
+
+
+def log_unexpected() -> None:
+    """Log what Python would write to stderr by itself: warnings, and errors nobody catches."""
+
+    def log(text: str, error: BaseException | None) -> None:
+        if error is not None:
+            _log.error(text, type(error).__name__, exc_info=error)
+
+    logging.captureWarnings(True)
+    sys.excepthook = lambda _kind, error, _stack: log("unexpected %s", error)
+    sys.unraisablehook = lambda args: log("%s that nobody could catch", args.exc_value)
+    threading.excepthook = lambda args: log("unexpected %s in a thread", args.exc_value)
+
+
+class StderrLines(io.TextIOBase):
+    """Takes the place of `sys.stderr`: what a library writes there by itself is logged."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rest = ""
+
+    def writable(self) -> bool:
+        """Tell that it can be written to."""
+        return True
+
+    def fileno(self) -> int:
+        """Return the descriptor of stderr."""
+        return 2
+
+    def isatty(self) -> bool:
+        """Tell whether stderr is a terminal."""
+        return os.isatty(2)
+
+    def write(self, text: str) -> int:
+        """Log each line that is complete."""
+        *lines, self._rest = (self._rest + text).split("\n")
+        for line in filter(str.strip, lines):
+            _log.warning("%s", line)
+        return len(text)
 
 
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"json": {"()": "app.logs.JsonFormatter"}},
+    "formatters": {"line": {"()": "app.logs.formatter"}},
     "handlers": {
         "stderr": {
             "class": "app.logs.StderrHandler",
-            "formatter": "json",
+            "formatter": "line",
         }
     },
     "root": {"level": "INFO", "handlers": ["stderr"]},

@@ -27,8 +27,9 @@ from app.operations.health import Health, Readiness
 from app.operations.metrics import MetricsPage
 from app.routes import ENDPOINTS, Resource
 from app.schema import database_id
+from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Records
-from app.vehicles.resources import BulkInsurance, Compliance, Insurance, VehicleReader
+from app.vehicles.resources import BulkInsurance, Compliance, Insurance
 
 Application = falcon.App[Any, Any]
 
@@ -60,7 +61,7 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
         OpenApiDocument(),
         DocumentationPage(),
         DocumentationAsset(),
-        MetricsPage(engine, measures, config.stale_after),
+        MetricsPage(engine, measures, config),
     )
     app: Application = falcon.App(
         request_type=Request,

@@ -40,8 +40,9 @@ _READS = ("SELECT", "WITH")
 # What a new connection mends: it was lost or ended (08, 57P), a pooler or a change of the schema
 # took away what had been prepared on it (26, 42P05, 0A).
 _MENDED_BY_CONNECTING = ("08", "57P", "26", "42P05", "0A")
-# The table or the schema is not there: a register that was dropped or is being replaced.
+# The table or the schema is not there: a register that was dropped or replaced a moment ago.
 _GONE = ("42P01", "3F000")
+_DEADLOCK = "40P01"
 
 
 class PostgresEngine(peewee.PostgresqlDatabase):
@@ -155,6 +156,11 @@ class PostgresEngine(peewee.PostgresqlDatabase):
         return self.is_closed() or bool(self.connection().closed)
 
 
-def _sqlstate(error: peewee.DatabaseError) -> str:
+def is_gone(error: Exception) -> bool:
+    """Tell whether a statement failed because its table is not there, or is just being removed."""
+    return _sqlstate(error).startswith((*_GONE, _DEADLOCK))
+
+
+def _sqlstate(error: Exception) -> str:
     """Return the SQLSTATE of the driver's error behind one of Peewee's; empty if it has none."""
     return getattr(getattr(error, "orig", None), "sqlstate", None) or ""

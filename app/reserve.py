@@ -30,16 +30,25 @@ def reserve_file(database: Path) -> Path:
 
 def fill(engine: Engine) -> None:
     """Take the space of the reserve, as far as the disk has it; nothing on Postgres."""
-    if not isinstance(engine, SqliteEngine):
-        return
+    if isinstance(engine, SqliteEngine):
+        take(reserve_file(engine.path))
+
+
+def take(path: Path) -> None:
+    """Take the space of a reserve file, as far as the disk has it."""
     with suppress(OSError):
-        descriptor = os.open(
-            reserve_file(engine.path), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
-        )
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(path, flags, 0o600)
         try:
             _allocate(descriptor)
         finally:
             os.close(descriptor)
+
+
+def release(path: Path) -> None:
+    """Give the space of a reserve file back to the disk."""
+    with suppress(OSError):
+        os.truncate(path, 0)
 
 
 def written(engine: Engine, write: Callable[[], T]) -> T:
@@ -55,8 +64,7 @@ def written(engine: Engine, write: Callable[[], T]) -> T:
     except peewee.OperationalError as error:
         if not isinstance(engine, SqliteEngine) or not is_out_of_space(error):
             raise
-    with suppress(OSError):
-        os.truncate(reserve_file(engine.path), 0)
+    release(reserve_file(engine.path))
     try:
         return write()
     finally:

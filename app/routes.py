@@ -42,5 +42,5 @@ ENDPOINTS = (
     Endpoint("/openapi.json", OpenApiDocument, "D2"),
     Endpoint("/docs", DocumentationPage, "D2"),
     Endpoint("/docs/{asset}", DocumentationAsset, "D2"),
-    Endpoint("/metrics", MetricsPage, "D2"),
+    Endpoint("/metrics", MetricsPage, "D2, D80"),
 )

@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 from logging.config import dictConfig
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import peewee
 from gunicorn.app.base import BaseApplication
@@ -23,10 +23,10 @@ from app.database import close_quietly, open_engine, recover
 from app.errors import OperatorError
 from app.limits.file import FILE_NAME
 from app.limits.store import start as start_limits
-from app.logs import LOGGING
+from app.logs import LOGGING, StderrLines, log_unexpected
 from app.main import create_app
 from app.operations import listening, metrics_files, serving
-from app.operations.freshness import freshness
+from app.operations.conditions.gathered import conditions
 from app.parent import end_with_parent
 from app.schema import database_id, migrate, versions
 from app.sqlite import SqliteEngine
@@ -83,12 +83,13 @@ _SETTINGS = (
 def on_starting(_server: object) -> None:
     """Refuse to start, or migrate, before any worker is made (D29): for gunicorn by itself."""
     open_standard_streams()
+    _log_everything()
     try:
         prepare_database(_config)
         listening.require_free(_config)
         prepare_state(_config)
     except (OperatorError, peewee.PeeweeException) as error:
-        sys.exit(str(error))
+        _end(str(error))
 
 
 def when_ready(server: Any) -> None:
@@ -97,7 +98,12 @@ def when_ready(server: Any) -> None:
         try:
             listening.give_to_group(_config)
         except OSError as error:
-            sys.exit(f"VERIFYD_SOCKET_GROUP: {error}")
+            _end(f"VERIFYD_SOCKET_GROUP: {error}")
+
+
+def _end(reason: str) -> NoReturn:
+    _log.critical("%s", reason)
+    sys.exit(1)
 
 
 def child_exit(server: Any, _worker: object) -> None:
@@ -139,10 +145,17 @@ def serve() -> None:
     _end_with_bootloader()
     # NOTE: gunicorn does so as well, but only after the database was migrated.
     dictConfig(LOGGING)
+    _log_everything()
     prepare_database(_config)
     listening.require_free(_config)
     prepare_state(_config)
     Server().run()
+
+
+def _log_everything() -> None:
+    """Log what gunicorn and Python write to stderr without the log (D75)."""
+    log_unexpected()
+    sys.stderr = StderrLines()
 
 
 def open_standard_streams() -> None:
@@ -198,7 +211,7 @@ def prepare_database(config: Config) -> None:
 def prepare_state(config: Config) -> None:
     """Make what the workers share in the state directory: the buckets (D11), the metrics.
 
-    Registers that are stale by then are told in the log (D51).
+    What is wrong although look-ups work is logged (D76).
 
     Raises OperatorError if it cannot be made, or the database is being restored.
     """
@@ -207,9 +220,8 @@ def prepare_state(config: Config) -> None:
     try:
         start_limits(config.state_dir / FILE_NAME, database_id(engine))
         reserve.fill(engine)
-        for each in freshness(engine, config.stale_after):
-            if each.is_stale:
-                _log.warning("%s", each.warning())
+        for each in conditions(engine, config):
+            _log.warning("%s", each.warning)
     finally:
         # NOTE: a connection must not cross the fork.
         close_quietly(engine)

@@ -150,8 +150,8 @@ class SqliteEngine(peewee.SqliteDatabase):
         self.cursor()
         attached: dict[str, Path] = self._registers.files
         stamps: dict[str, _Stamp] = self._registers.stamps
-        if attached == files and not stamps:
-            return
+        if attached == files and (not stamps or self.in_transaction()):
+            return  # Within a transaction nothing can be detached.
         for schema in list(attached):
             if files.get(schema) != attached[schema] or schema in stamps:
                 self.execute_sql("DETACH DATABASE ?", (schema,))

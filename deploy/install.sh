@@ -2,6 +2,7 @@
 # Installs verifyd, or puts this release in place of the one that runs. See README.md beside it.
 #
 #   install.sh [--binary FILE] [--prefix ROOT] [--no-backup]
+#   install.sh --uninstall [--purge [--yes]] [--prefix ROOT]
 #
 # Run twice it changes nothing. Over a running release: check, backup, migrate, switch, restart, ask
 # whether it is ready; if not, the release before is put back. What was edited is never overwritten:
@@ -17,6 +18,9 @@ fail() {
 }
 
 here=$(dirname "$(readlink -f "$0")")
+for word in "$@"; do
+    [ "$word" != --uninstall ] || exec "$here/uninstall.sh" "$@"
+done
 root=
 binary=
 backup=yes
@@ -27,6 +31,7 @@ while [ $# -gt 0 ]; do
         --no-backup:*) backup=no ;;
         *)
             echo "usage: install.sh [--binary FILE] [--prefix ROOT] [--no-backup]" >&2
+            echo "       install.sh --uninstall [--purge [--yes]] [--prefix ROOT]" >&2
             exit 2
             ;;
     esac
@@ -36,12 +41,22 @@ done
 home=$root/opt/verifyd
 etc=$root/etc/verifyd
 data=$root/var/lib/verifyd
-units=$root/etc/systemd/system
+systemd=$root/etc/systemd/system
 site=$root/etc/nginx/sites-available/verifyd.conf
 socket=unix:/run/verifyd.sock
 
 # --- What there is to install -------------------------------------------------------------------
 
+services="verifyd verifyd-backup verifyd-import verifyd-watch" # each with hardening.conf
+started="verifyd.socket verifyd-backup.timer verifyd-import.timer verifyd-watch.timer
+    verifyd-notify.path verifyd-notify.timer"
+enabled="verifyd.service $started"
+units="verifyd.service verifyd.socket verifyd-backup.service verifyd-backup.timer
+    verifyd-import.service verifyd-import.timer verifyd-notify.path verifyd-notify.service
+    verifyd-notify.timer verifyd-watch.service verifyd-watch.timer"
+files="README.md install.sh uninstall.sh certificate.sh verifyd.sh verifyd.env.example
+    nginx/verifyd.conf systemd/hardening.conf"
+for unit in $units; do files="$files systemd/$unit"; done
 documents=".cdx.json .licenses.txt" # what the binary is made of, beside it
 
 require_binary() {
@@ -87,10 +102,6 @@ lay_out_release() {
     find "$release.new" -exec sync {} +
     mv "$release.new" "$release"
 }
-files="README.md install.sh verifyd.sh verifyd.env.example nginx/verifyd.conf
-    systemd/hardening.conf systemd/verifyd.service systemd/verifyd.socket
-    systemd/verifyd-backup.service systemd/verifyd-backup.timer
-    systemd/verifyd-import.service systemd/verifyd-import.timer"
 
 # --- Where it goes -------------------------------------------------------------------------------
 
@@ -133,7 +144,8 @@ configure() {
 lay_out_directories() {
     place 750 "${owner:+0:${owner#*:}}" "$etc"
     place 750 "${owner:+0:${owner#*:}}" "$etc/imports"
-    place 700 "" "$etc/tls"
+    # The service reads the certificate's date; the key in it is root's only.
+    place 750 "${owner:+0:${owner#*:}}" "$etc/tls"
     place 750 "$owner" "$data"
     place 700 "$owner" "$data/backups"
     place 770 "$owner" "$data/drop"
@@ -144,15 +156,17 @@ lay_out_configuration() {
     configure verifyd.env.example "$etc/verifyd.env" 640
     [ -z "$owner" ] || chown "0:${owner#*:}" "$etc"/verifyd.env*
     configure nginx/verifyd.conf "$site" 644
-    mkdir -p "$root/usr/local/bin" "$units"
+    mkdir -p "$root/usr/local/bin" "$systemd"
     ln -sfn /opt/verifyd/current/verifyd.sh "$root/usr/local/bin/verifyd"
-    for unit in verifyd.service verifyd.socket verifyd-backup.service verifyd-backup.timer \
-        verifyd-import.service verifyd-import.timer; do
-        ln -sfn "/opt/verifyd/current/systemd/$unit" "$units/$unit"
+    for unit in $units; do
+        ln -sfn "/opt/verifyd/current/systemd/$unit" "$systemd/$unit"
+        # A release to go back to may have fewer.
+        [ -e "$release/systemd/$unit" ] || rm "$systemd/$unit"
     done
-    for unit in verifyd verifyd-backup verifyd-import; do
-        mkdir -p "$units/$unit.service.d"
-        ln -sfn /opt/verifyd/current/systemd/hardening.conf "$units/$unit.service.d/hardening.conf"
+    for service in $services; do
+        [ -e "$release/systemd/$service.service" ] || continue
+        mkdir -p "$systemd/$service.service.d"
+        ln -sfn /opt/verifyd/current/systemd/hardening.conf "$systemd/$service.service.d/hardening.conf"
     done
 }
 
@@ -176,8 +190,12 @@ has_systemd() { [ -z "$root" ] && [ -d /run/systemd/system ]; }
 start() {
     has_systemd || return 0
     systemctl daemon-reload
-    systemctl enable --quiet verifyd.socket verifyd.service verifyd-backup.timer verifyd-import.timer
-    systemctl start verifyd.socket verifyd-backup.timer verifyd-import.timer
+    for unit in $enabled; do
+        [ ! -e "$1/systemd/$unit" ] || systemctl enable --quiet "$unit"
+    done
+    for unit in $started; do
+        [ ! -e "$1/systemd/$unit" ] || systemctl start "$unit"
+    done
     systemctl restart verifyd.service && "$1/verifyd.sh" check --ready $socket
 }
 

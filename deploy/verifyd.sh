@@ -3,6 +3,7 @@
 set -eu
 settings=/etc/verifyd/verifyd.env
 credential=/etc/credstore/verifyd.database_url
+secret=/etc/credstore/verifyd.notify_secret
 program=$(dirname "$(readlink -f "$0")")/verifyd
 
 fail() {
@@ -42,6 +43,10 @@ if [ -z "${VERIFYD_DATABASE_URL+set}" ]; then
         fail "VERIFYD_DATABASE_URL is not in $settings, and $credential cannot be read"
     VERIFYD_DATABASE_URL=$(cat "$credential")
     export VERIFYD_DATABASE_URL
+fi
+if [ -z "${VERIFYD_NOTIFY_SECRET+set}" ] && [ -r "$secret" ]; then
+    VERIFYD_NOTIFY_SECRET=$(cat "$secret")
+    export VERIFYD_NOTIFY_SECRET
 fi
 # The program unpacks itself there, and runs what it unpacked.
 export TMPDIR="${TMPDIR:-/var/tmp}"

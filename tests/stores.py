@@ -18,7 +18,7 @@ from tests.postgres import connect, database_url
 ACCOUNTS = ("alice", "bob")
 _TABLES = (
     *("installation", "plan", "account", "api_key", "domain"),
-    *("register", "register_kept", "register_load"),
+    *("register", "register_kept", "register_dropped", "register_load", "job_run"),
 )
 _WITHOUT_ACCOUNTS = ("installation", "plan")
 
@@ -191,7 +191,7 @@ class PostgresTemplate:
 
     def _fill(self, tables: tuple[str, ...]) -> None:
         statements = [
-            *(f"DROP SCHEMA {schema} CASCADE" for schema in self._register_schemas()),
+            *(f'DROP SCHEMA "{schema}" CASCADE' for schema in self._register_schemas()),
             *(f"DELETE FROM {table}" for table in reversed(_TABLES)),
             *(f"INSERT INTO {table} TABLE kept.{table}" for table in tables),
             "SELECT setval('account_id_seq', greatest(1, max(id)), max(id) > 0) FROM account",

@@ -26,14 +26,13 @@ def create_account(engine: Engine, name: str, plan: str = DEFAULT_PLAN) -> Accou
         require_plan(engine, plan)
         if Account.select().where(Account.name == name).exists(engine):
             raise OperatorError(f"there is already an account named {name}")
-        if Account.select().count(engine) >= ACCOUNTS_MAX:
-            raise OperatorError(f"an installation holds at most {ACCOUNTS_MAX:,} accounts")
         tag = _unused_tag(engine)
         Account.insert(tag=tag, name=name, plan=plan, created_at=clock.now()).execute(engine)
         account = require_account(engine, name)
-        if account.id > ACCOUNTS_MAX:  # Postgres leaves out the numbers of failed attempts.
+        if account.id > ACCOUNTS_MAX:
             raise OperatorError(
-                f"account number {account.id:,} is beyond the last, {ACCOUNTS_MAX:,}"
+                f"all {ACCOUNTS_MAX:,} account numbers are used; those of deleted accounts "
+                "are not used again"
             )
         return account
 

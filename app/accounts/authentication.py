@@ -14,6 +14,8 @@ class Caller(NamedTuple):
     """The account behind a valid key, its plan, and the registers as they are at that moment."""
 
     account_id: int
+    account: str
+    """The account's name."""
     key_id: str
     plan: str
     requests: int
@@ -37,6 +39,7 @@ class Authenticator:
                     ApiKey.expires_at,
                     ApiKey.revoked_at,
                     Account.id,
+                    Account.name,
                     ApiKey.id,
                     Plan.name,
                     Plan.requests,
@@ -47,13 +50,14 @@ class Authenticator:
                 )
                 .join(Account)
                 .join(Plan)
-                .where(ApiKey.id == parameter("key_id"))
+                .where(ApiKey.id == parameter("key_id"), Account.suspended_at.is_null())
             ),
         )
 
     def find_caller(self, key: str) -> Caller | None:
-        """Return whom a presented key stands for; None if malformed, unknown, expired or revoked.
+        """Return whom a presented key stands for; None if it does not work.
 
+        That is, if it is malformed, unknown, expired or revoked, or its account is suspended.
         Raises peewee.PeeweeException if the database cannot answer.
         """
         token = parse_token(key)

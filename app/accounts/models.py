@@ -5,7 +5,7 @@ import peewee
 BULK_MAX = 10_000
 """No plan may allow more registrations in one bulk request (D12)."""
 ACCOUNTS_MAX = 1_048_576
-"""An account's number is its slot in the limiter's file (D11)."""
+"""An account's number is its slot in the limiter's file (D11), and is never given again (D81)."""
 NAME_CHARACTERS_MAX = 100
 
 
@@ -31,6 +31,8 @@ class Account(peewee.Model):
     plan = peewee.ForeignKeyField(Plan)
     plan_id: str
     created_at = peewee.BigIntegerField()
+    suspended_at = peewee.BigIntegerField(null=True)
+    """Since when none of its keys works; None for an active account."""
 
     class Meta:
         table_name = "account"

@@ -1,47 +1,109 @@
 """The command line: `verifyd`, also `python -m app`.
 
-Exit status 0; 1 if the command failed, its reason on stderr; 2 if it was not understood.
+Exit status 0; 1 if the command failed, its reason on stderr and with `--json` on stdout, too; 2 if
+it was not understood; 130 if Ctrl-C ended it, 143 if TERM did.
 """
 
 import argparse
+import logging
 import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 
 import peewee
 
-from app.cli import accounts, backup, copy, demo, domains, imports, limits, service, version
+from app.cli import (
+    accounts,
+    backup,
+    copy,
+    demo,
+    domains,
+    imports,
+    limits,
+    lookup,
+    notify,
+    service,
+    version,
+)
+from app.cli.output import print_failure
 from app.cli.parser import Commands
 from app.errors import OperatorError
+from app.logs import opened_log
 
 _FAILED = 1
+_STOPPED = 128
+"""What is added to a signal's number, as a shell does."""
+_log = logging.getLogger(__name__)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit status."""
-    args = build_parser().parse_args(argv)
-    # SEC: databases, registers and rejects are nobody else's to read.
-    os.umask(0o027)
-    try:
-        args.run(args)
-        sys.stdout.flush()
-    except OperatorError as error:
-        print(error, file=sys.stderr)
-        return _FAILED
-    except (peewee.DatabaseError, peewee.InterfaceError) as error:
-        print(f"the database cannot be used: {error}", file=sys.stderr)
-        return _FAILED
-    except BrokenPipeError:
-        # Whoever read our output has seen enough.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _FAILED
-    except OSError as error:
-        print(error, file=sys.stderr)
-        return _FAILED
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return _FAILED
+def main(argv: Sequence[str] | None = None, *, catch_ctrl_c: bool = False) -> int:
+    """Run one command and return its exit status.
+
+    Args:
+        catch_ctrl_c: let Ctrl-C end the command in good order; before and after, it ends the
+            process at once.
+    """
+    args = argparse.Namespace(is_job=False)
+    with opened_log():
+        try:
+            with _ctrl_c_caught(catch_ctrl_c):
+                build_parser().parse_args(argv, args)
+                # SEC: databases, registers and rejects are nobody else's to read.
+                os.umask(0o027)
+                args.run(args)
+                sys.stdout.flush()
+        except KeyboardInterrupt as stop:
+            _report(args, "interrupted")
+            return _STOPPED + (stop.args[0] if stop.args else signal.SIGINT)
+        except BrokenPipeError:
+            # Whoever read our output has seen enough.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return _FAILED
+        except (OperatorError, OSError, peewee.DatabaseError, peewee.InterfaceError) as error:
+            _report(args, *_told(error))
+            return _FAILED
+        except Exception as error:
+            # SEC: the stack without the message: a message can quote a record.
+            _log.exception("unexpected %s", type(error).__name__)
+            return _FAILED
     return 0
+
+
+@contextmanager
+def _ctrl_c_caught(is_wanted: bool) -> Iterator[None]:
+    """Turn Ctrl-C into KeyboardInterrupt; afterwards it ends the process without a word."""
+    if is_wanted:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        if is_wanted:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _told(error: Exception) -> tuple[str, Mapping[str, object]]:
+    """Return what people are told of a failure, and what `--json` says of it."""
+    if isinstance(error, OperatorError):
+        return str(error), {"reason": error.sentence} | dict(error.details)
+    message = str(error) if isinstance(error, OSError) else f"the database cannot be used: {error}"
+    return message, {"reason": message}
+
+
+def _report(
+    args: argparse.Namespace, message: str, members: Mapping[str, object] | None = None
+) -> None:
+    """Report why a command failed: a job in its log, any other one in a sentence (D75).
+
+    With `--json` the members are a document on stdout, too.
+    """
+    if args.is_job:
+        _log.error("%s", message)
+    else:
+        print(message, file=sys.stderr)
+    with suppress(OSError):
+        print_failure(args, members or {"reason": message})
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -50,6 +112,19 @@ def build_parser() -> argparse.ArgumentParser:
         prog="verifyd", description="Domains and vehicle verification over HTTP."
     )
     commands: Commands = parser.add_subparsers(required=True, metavar="COMMAND", title="commands")
-    for group in (service, demo, imports, accounts, limits, domains, backup, copy, version):
+    groups = (
+        service,
+        demo,
+        imports,
+        lookup,
+        accounts,
+        limits,
+        domains,
+        backup,
+        notify,
+        copy,
+        version,
+    )
+    for group in groups:
         group.add_commands(commands)
     return parser

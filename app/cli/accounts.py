@@ -7,21 +7,23 @@ from functools import partial
 from typing import Any
 
 from app import clock, reserve
-from app.accounts import administration
+from app.accounts import administration, lifecycle
 from app.accounts.models import Account, ApiKey, Plan
 from app.accounts.tokens import Token
+from app.cli.confirmation import add_yes, confirm
 from app.cli.output import print_item, print_items
 from app.cli.parser import Commands, add_command, add_group
 from app.cli.session import opened_database
+from app.domains.repository import Domains
 
 _PLAN_COLUMNS = ("name", "requests", "window_seconds", "bulk_max", "domains_max")
-_ACCOUNT_COLUMNS = ("name", "plan", "tag", "created_at")
+_ACCOUNT_COLUMNS = ("name", "plan", "status", "tag", "created_at")
 _KEY_COLUMNS = ("id", "account", "label", "status", "created_at", "expires_at", "revoked_at")
 
 
 def add_commands(commands: Commands) -> None:
     """Add the three command groups."""
-    accounts = add_group(commands, "accounts", "make and list accounts")
+    accounts = add_group(commands, "accounts", "make, list, suspend and delete accounts")
     create = add_command(accounts, "create", _create_account, "make an account")
     create.add_argument("name", metavar="NAME")
     create.add_argument("--plan", metavar="PLAN", default=administration.DEFAULT_PLAN)
@@ -29,8 +31,23 @@ def add_commands(commands: Commands) -> None:
     change.add_argument("name", metavar="NAME")
     change.add_argument("plan", metavar="PLAN")
     add_command(accounts, "list", _list_accounts, "list accounts")
+    show = add_command(accounts, "show", _show_account, "show an account")
+    show.add_argument("name", metavar="NAME")
+    suspend = add_command(
+        accounts, "suspend", _suspend_account, "refuse an account's keys from the next request"
+    )
+    suspend.add_argument("name", metavar="NAME")
+    resume = add_command(
+        accounts, "resume", _resume_account, "accept a suspended account's keys again"
+    )
+    resume.add_argument("name", metavar="NAME")
+    delete = add_command(
+        accounts, "delete", _delete_account, "delete an account without domains, and its keys"
+    )
+    delete.add_argument("name", metavar="NAME")
+    add_yes(delete)
 
-    plans = add_group(commands, "plans", "change and list plans")
+    plans = add_group(commands, "plans", "change, list and delete plans")
     plan = add_command(plans, "set", _set_plan, "add a plan, or change one from the next request")
     plan.add_argument("name", metavar="NAME")
     plan.add_argument("--requests", type=int, required=True, metavar="N", help="per window")
@@ -38,6 +55,8 @@ def add_commands(commands: Commands) -> None:
     plan.add_argument("--bulk-max", type=int, required=True, metavar="N", help="at most 10,000")
     plan.add_argument("--domains-max", type=int, required=True, metavar="N")
     add_command(plans, "list", _list_plans, "list plans")
+    unused = add_command(plans, "delete", _delete_plan, "delete a plan that no account is on")
+    unused.add_argument("name", metavar="NAME")
 
     keys = add_group(commands, "keys", "make, list, revoke and rotate API keys")
     key = add_command(keys, "create", _create_key, "make a key; it is shown once")
@@ -77,6 +96,36 @@ def _list_accounts(args: argparse.Namespace) -> None:
     print_items(args, accounts, _ACCOUNT_COLUMNS)
 
 
+def _show_account(args: argparse.Namespace) -> None:
+    with opened_database() as engine:
+        account = administration.require_account(engine, args.name)
+        keys = administration.list_keys(engine, args.name)
+        domains = Domains(engine).count_domains(account.id)
+    works = sum(_key_status(key) == "active" for key in keys)
+    print_item(args, _account(account) | {"active_keys": works, "domains": domains})
+
+
+def _suspend_account(args: argparse.Namespace) -> None:
+    with opened_database() as engine:
+        suspend = partial(lifecycle.suspend_account, engine, args.name)
+        print_item(args, _account(reserve.written(engine, suspend)))
+
+
+def _resume_account(args: argparse.Namespace) -> None:
+    with opened_database() as engine:
+        print_item(args, _account(lifecycle.resume_account(engine, args.name)))
+
+
+def _delete_account(args: argparse.Namespace) -> None:
+    with opened_database() as engine:
+        count = Domains(engine).count_domains
+        lifecycle.require_without_domains(administration.require_account(engine, args.name), count)
+        keys = len(administration.list_keys(engine, args.name))
+        confirm(args, f"Delete account {args.name} and its {keys:,} keys for good?")
+        deleted = lifecycle.delete_account(engine, args.name, count)
+        print_item(args, _account(deleted) | {"status": "deleted"})
+
+
 def _set_plan(args: argparse.Namespace) -> None:
     with opened_database() as engine:
         plan = administration.set_plan(
@@ -93,6 +142,11 @@ def _set_plan(args: argparse.Namespace) -> None:
 def _list_plans(args: argparse.Namespace) -> None:
     with opened_database() as engine:
         print_items(args, list(map(_plan, administration.list_plans(engine))), _PLAN_COLUMNS)
+
+
+def _delete_plan(args: argparse.Namespace) -> None:
+    with opened_database() as engine:
+        print_item(args, _plan(lifecycle.delete_plan(engine, args.name)))
 
 
 def _create_key(args: argparse.Namespace) -> None:
@@ -126,8 +180,10 @@ def _account(account: Account) -> dict[str, Any]:
     return {
         "name": account.name,
         "plan": account.plan_id,
+        "status": "active" if account.suspended_at is None else "suspended",
         "tag": account.tag,
         "created_at": _time(account.created_at),
+        "suspended_at": _time(account.suspended_at),
     }
 
 
@@ -158,7 +214,7 @@ def _key_status(key: ApiKey) -> str:
         return "revoked"
     if key.expires_at is not None and key.expires_at <= clock.now():
         return "expired"
-    return "active"
+    return "active" if key.account.suspended_at is None else "suspended"
 
 
 def _time(epoch_seconds: int | None) -> str | None:

@@ -3,34 +3,54 @@
 import argparse
 from pathlib import Path
 
+from app.cli.nightly import nightly
 from app.cli.output import print_item
-from app.cli.parser import Commands, add_command
+from app.cli.parser import Commands, add_command, add_scheduled
 from app.cli.session import opened_database, require_owner
 from app.config import Config, sqlite_path
 from app.logs import logged_to_stderr
 from app.operations.backup.restore import restore
-from app.operations.backup.take import take
+from app.operations.backup.retention import Limits
+from app.operations.backup.take import Registers, take
 
 
 def add_commands(commands: Commands) -> None:
     """Add the two commands."""
-    command = add_command(commands, "backup", _backup, "take a backup, while the service runs")
+    summary = "take a backup, while the service runs"
+    command = add_command(commands, "backup", _backup, summary, is_job=True)
     command.add_argument("directory", metavar="DEST", type=Path, help="where backups are kept")
-    command.add_argument("--registers", action="store_true", help="the registers, too")
-    command.add_argument(
-        "--keep", type=_count, metavar="N", help="leave so many backups, the new one included"
+    which = command.add_mutually_exclusive_group()
+    which.add_argument("--registers", action="store_true", help="all registers, too")
+    which.add_argument(
+        "--merged-registers",
+        action="store_true",
+        help="the registers that were built by merges, too",
     )
+    command.add_argument(
+        "--keep",
+        type=_count,
+        metavar="N",
+        help="leave the newest N backups, as far as VERIFYD_BACKUP_LIMIT allows",
+    )
+    add_scheduled(command)
     command = add_command(commands, "restore", _restore, "put a backup in the database's place")
     command.add_argument("backup", metavar="SRC", type=Path, help="a directory that backup made")
 
 
 def _backup(args: argparse.Namespace) -> None:
-    with opened_database() as engine, logged_to_stderr():
-        taken = take(engine, args.directory, registers=args.registers, keep=args.keep)
-    files = taken.manifest.files.values()
+    config = Config.from_env()
+    limits = Limits(args.keep, config.backup_limit) if args.keep else None
+    registers: Registers = "merged" if args.merged_registers else "none"
+    if args.registers:
+        registers = "all"
+    with logged_to_stderr(), nightly("backup", is_scheduled=args.scheduled) as job:
+        with opened_database(config) as engine:
+            taken = take(engine, args.directory, registers=registers, limits=limits)
+        files = taken.manifest.files.values()
+        job.size_bytes = sum(file.size_bytes for file in files)
     members = {
         "backup": str(taken.directory),
-        "size_bytes": sum(file.size_bytes for file in files),
+        "size_bytes": job.size_bytes,
         "rows": sum(sum(file.rows.values()) for file in files),
         "registers": taken.manifest.registers or [],
         "removed": [str(path) for path in taken.removed],

@@ -26,7 +26,7 @@ from app.errors import OperatorError
 from app.registers.demo import CAST, write_files
 from app.registers.load import load
 from app.registers.request import LoadRequest
-from app.registers.undo import drop_register
+from app.registers.undo import purge_register
 from app.schema import migrate
 
 _ACCOUNT = "demo"
@@ -91,7 +91,7 @@ def _load_register(engine: Engine, config: Config) -> int:
     loaded = 0
     # What an earlier day's policies said of the future would be wrong today.
     if Register.select().where(Register.name == _REGISTER).exists(engine):
-        drop_register(engine, _REGISTER)
+        purge_register(engine, _REGISTER)
     with tempfile.TemporaryDirectory() as directory:
         for path in write_files(Path(directory), clock.today(config.timezone)):
             request = LoadRequest(files=[str(path)], register=_REGISTER)

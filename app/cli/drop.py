@@ -1,31 +1,36 @@
-"""`verifyd import --drop`: load what lies in a directory, and remove what was loaded (D60)."""
+"""`verifyd import --drop`: load what lies in a directory, then keep it for a while (D60, D74)."""
 
 import argparse
 import fcntl
 import logging
 import os
-import shlex
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any, BinaryIO, Literal, NoReturn
+from typing import Any, BinaryIO, Literal
 
 import msgspec
 import peewee
 
 from app.cli import loads
+from app.cli.nightly import Job, nightly
+from app.cli.option_files import options_of
 from app.cli.output import print_item, print_items
 from app.cli.session import opened_database
 from app.config import Config
 from app.directories import make_directory
 from app.errors import Hindered, OperatorError
 from app.logs import logged_to_stderr
+from app.operations.conditions.loads import files_of_failed, find_last_id
+from app.registers import kept
+from app.registers.batch import Batch, keep, put_aside, remove
 from app.registers.children import Child
-from app.registers.drop import Batch, batches, put_aside, remove
+from app.registers.drop import batches
 from app.registers.request import LoadRequest, LoadResult
+from app.registers.space import TooLittleSpace
 
 _LOCK = "drop.lock"
 _log = logging.getLogger(__name__)
@@ -36,7 +41,12 @@ class Ended(msgspec.Struct, frozen=True):
 
     status: Literal["loaded", "failed", "hindered"]
     reason: str | None = None
+    message: str | None = None
+    """The reason and what a person is shown besides it."""
+    details: dict[str, Any] = {}
     result: LoadResult | None = None
+    needed: tuple[str, int] | None = None
+    """A directory that has too little space for the load, and the bytes that it needs there."""
 
 
 def load_drop(args: argparse.Namespace, directory: Path, options: Path | None) -> None:
@@ -46,71 +56,124 @@ def load_drop(args: argparse.Namespace, directory: Path, options: Path | None) -
     hindered or was skipped; before anything is loaded if the settings are wrong, or another
     process does the same.
     """
+    with nightly("import", is_scheduled=args.scheduled) as job:
+        _load_drop(args, directory, options, job)
+
+
+def _load_drop(args: argparse.Namespace, directory: Path, options: Path | None, job: Job) -> None:
     config = Config.from_env()
-    with opened_database(config):
-        pass  # Files are not to blame for wrong settings.
+    with opened_database(config) as engine:  # Files are not to blame for wrong settings.
+        last_load = find_last_id(engine)
     if not directory.is_dir():
         raise OperatorError(f"{directory} does not exist, or is not a directory")
     if options is not None and not os.access(options, os.R_OK | os.X_OK):
         raise OperatorError(f"{options} does not exist, or cannot be read")
-    drop = _Drop(args, options)
+    drop = _Drop(args, config, directory, options, job)
     with _alone(config.state_dir), logged_to_stderr(), _stoppable(drop):
-        for batch in batches(directory, drop.warn):
+        drop.prune()
+        for batch in batches(directory, config.drop_wait, drop.skip):
             drop.load(batch)
             if drop.is_stopped:
                 break
-    drop.close(directory)
+        drop.prune()
+    with suppress(OperatorError, peewee.PeeweeException), opened_database(config) as engine:
+        job.told = files_of_failed(engine, last_load)
+    drop.close()
 
 
 class _Drop:
     """The loads of one command, one after the other, and what was said of them."""
 
-    def __init__(self, args: argparse.Namespace, options: Path | None) -> None:
+    def __init__(
+        self,
+        args: argparse.Namespace,
+        config: Config,
+        directory: Path,
+        options: Path | None,
+        job: Job,
+    ) -> None:
         self.is_stopped = False
+        self._stopped_by = 0
         self._args = args
+        self._config = config
+        self._directory = directory
         self._options = options
         self._child: Child | None = None
         self._told: list[dict[str, Any]] = []
         self._warnings: dict[str, None] = {}
+        self._job = job
 
     def warn(self, sentence: str) -> None:
         """Tell what an operator has to look at, once."""
         if sentence not in self._warnings:
             self._warnings[sentence] = None
-            print(sentence, file=sys.stderr, flush=True)
+            _log.warning("%s", sentence)
+
+    def skip(self, sentence: str) -> None:
+        """Warn of what was left alone."""
+        self._job.left.add(sentence)
+        self.warn(sentence)
 
     def load(self, batch: Batch) -> None:
-        """Load a batch; then remove its files, put them aside, or leave them for the next run."""
+        """Load a batch; then keep its files, put them aside, or leave them for the next run."""
         files = [str(file.path) for file in batch.files]
+        names = [file.path.name for file in batch.files]
         try:
-            request = loads.request_of(_options_of(batch, self._options), files, batch.register)
+            options = options_of(batch.register, self._options)
+            request = loads.request_of(options, files, batch.register)
         except OperatorError as error:
+            loads.note_refused(files, batch.register, error)
             self.warn(f"{error}\n{batch}: skipped")
+            self._job.failed.append((names, "skipped, there is a mistake in its options"))
             return
+        request = request._replace(require_whole=batch.require_whole)
         ended = self._ended(request)
-        if ended.result is not None:
-            remove(batch, self.warn)
-        else:
-            aside = put_aside(batch, self.warn) if ended.status == "failed" else None
-            where = f"moved to {aside}" if aside else "left for the next run"
-            self.warn(f"{ended.reason}\n{batch}: not loaded; {where}")
+        while ended.needed and self._has_made_room(*ended.needed):
+            ended = self._ended(request)
+        if ended.status == "failed" and batch.changed():
+            ended = msgspec.structs.replace(ended, status="hindered")
+        self._settle(batch, ended)
         told: dict[str, Any] = {"files": files, "status": ended.status, "reason": ended.reason}
-        self._tell(told | (ended.result._asdict() if ended.result else {}))
+        self._tell(told | (ended.result._asdict() if ended.result else ended.details))
 
-    def stop(self, _number: int, _frame: FrameType | None) -> None:
+    def _settle(self, batch: Batch, ended: Ended) -> None:
+        """Do with the files what their load's end asks for."""
+        if ended.result is not None:
+            finish = keep if self._config.keep_loaded else remove
+            finish(batch, self.skip)
+            return
+        aside = put_aside(batch, self.warn) if ended.status == "failed" else None
+        where = f"moved to {aside}" if aside else "left for the next run"
+        self._job.failed.append(([file.path.name for file in batch.files], f"not loaded; {where}"))
+        self.warn(f"{ended.message or ended.reason}\n{batch}: not loaded; {where}")
+
+    def _has_made_room(self, directory: str, needed_bytes: int) -> bool:
+        """Remove what is kept for no need but convenience, if a load then finds room."""
+        return kept.make_room(self._directory, Path(directory), needed_bytes, self.warn)
+
+    def prune(self) -> None:
+        """Remove what has been kept for long enough, and what is too much (D74)."""
+        limit = self._config.drop_limit
+        kept.prune(self._directory, kept.LOADED, self._config.keep_loaded, limit, self.warn)
+        kept.prune(self._directory, kept.FAILED, self._config.keep_failed, limit, self.warn)
+
+    def stop(self, number: int, _frame: FrameType | None) -> None:
         """Abandon the load that runs, in good order, and begin no other: a signal's handler."""
         self.is_stopped = True
+        self._stopped_by = number
         if self._child is not None:
             self._child.stop()
 
-    def close(self, directory: Path) -> None:
+    def close(self) -> None:
         """Print what is printed at the end; raise OperatorError if not all went well."""
         if self._args.json:
             print_items(self._args, self._told, ())
         if self.is_stopped:
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt(self._stopped_by)
         if self._warnings:
-            raise OperatorError(f"not everything in {directory} was loaded; the reasons are above")
+            raise OperatorError(
+                f"not everything in {self._directory} was loaded; the reasons are above"
+            )
 
     def _tell(self, told: dict[str, Any]) -> None:
         self._told.append(told)
@@ -145,54 +208,19 @@ def _work(request: LoadRequest, writing: BinaryIO) -> None:
 def _loaded(request: LoadRequest) -> Ended:
     try:
         return Ended("loaded", result=loads.run(request))
-    except (peewee.DatabaseError, peewee.InterfaceError) as error:
-        return Ended("hindered", f"the database cannot be used: {error}")
-    except (Hindered, OSError) as error:
-        return Ended("hindered", str(error))
     except KeyboardInterrupt:
         return Ended("hindered", "interrupted")
     except OperatorError as error:
-        return Ended("failed", str(error))
+        status: Literal["failed", "hindered"]
+        status = "hindered" if isinstance(error, Hindered) else "failed"
+        needed = None
+        if isinstance(error, TooLittleSpace):
+            needed = (str(error.directory), error.needed_bytes)
+        return Ended(status, error.sentence, str(error), dict(error.details), needed=needed)
     except Exception as error:
         # SEC: the stack without the message: a message can quote a record.
         _log.exception("unexpected %s", type(error).__name__)
         return Ended("failed", f"the load failed: {type(error).__name__}")
-
-
-class _OptionsParser(argparse.ArgumentParser):
-    """Reads an option file by the options of `verifyd import`; a mistake names the file."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(prog=str(path), add_help=False)
-        loads.add_options(self)
-
-    def error(self, message: str) -> NoReturn:
-        raise OperatorError(f"{self.prog}: {message}")
-
-
-def _options_of(batch: Batch, options: Path | None) -> argparse.Namespace:
-    """Return the options for a register's directory: the words in the file of its name.
-
-    They are split as a shell does, with quotes and comments; nothing in them is expanded.
-    Raises OperatorError.
-    """
-    path = (options or Path()) / (batch.register or "")
-    parser = _OptionsParser(path)
-    if options is None or batch.register is None:
-        return parser.parse_args([])
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        text = ""
-    except (OSError, UnicodeError) as error:
-        raise OperatorError(f"{path}: cannot be read: {error}") from error
-    if "\0" in text:
-        parser.error("it has a NUL character")
-    try:
-        words = shlex.split(text, comments=True)
-    except ValueError as error:
-        parser.error(str(error))
-    return parser.parse_args(words)
 
 
 @contextmanager

@@ -6,23 +6,26 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+import peewee
 from tqdm import tqdm
 
 from app import clock
 from app.catalogue import KINDS
 from app.cli.session import opened_database
 from app.config import Config
-from app.errors import OperatorError
+from app.errors import Hindered, OperatorError
+from app.registers.attempts import Attempt, files_line, note_attempt, reason_of
+from app.registers.baseline import SHRINK_MAX_PERCENT
 from app.registers.formats import DEFAULT_STATE, FORMATS, Format, Kind, formats_of
 from app.registers.formats.mapped import MappedCsv
 from app.registers.formats.mapping import read_mapping
 from app.registers.history import MERGE, REPLACE
-from app.registers.intake import SHRINK_MAX_PERCENT
+from app.registers.knowledge import NAMES
 from app.registers.load import load
 from app.registers.reading import Progress, Show
 from app.registers.rejects import RejectLimit
@@ -62,6 +65,37 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help=f"let replace take more than {SHRINK_MAX_PERCENT} %% of the rows away",
     )
+    parser.add_argument(
+        "--allow-missing",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="load files without this column, though their format expects it; can be repeated",
+    )
+    parser.add_argument(
+        "--allow-loss",
+        action="append",
+        default=[],
+        choices=NAMES,
+        metavar="MEMBER",
+        help="let far fewer rows than before know this member, such as insured; can be repeated",
+    )
+    parser.add_argument(
+        "--blank-missing",
+        action="store_true",
+        help="merge native and mapped files as if members without a column were empty "
+        "[keep their values]",
+    )
+    parser.add_argument(
+        "--allow-unterminated",
+        action="store_true",
+        help="let a file end without a line end, though the previous one had it",
+    )
+    parser.add_argument(
+        "--empty-ok",
+        action="store_true",
+        help="count files without rows as news: the register becomes as young as this load",
+    )
     parser.add_argument("--rejects", type=Path, metavar="FILE", help="where rejected rows go")
     parser.add_argument(
         "--max-rejects",
@@ -77,8 +111,11 @@ def request_of(
 ) -> LoadRequest:
     """Return the load of some files by the options of `add_options`.
 
-    Raises OperatorError if the mapping file is wrong, or nothing names the register.
+    Raises OperatorError if the mapping file is wrong, nothing names the register, or the rejects
+    cannot be written where they should be.
     """
+    if options.rejects:
+        _require_place(options.rejects)
     formats: dict[str, Format] = formats_of(options.state)
     if options.map:
         mapped = MappedCsv(read_mapping(options.map))
@@ -96,21 +133,56 @@ def request_of(
         max_rejects=options.max_rejects,
         rejects=options.rejects,
         allow_shrink=options.allow_shrink,
+        allow_missing=options.allow_missing,
+        allow_loss=options.allow_loss,
+        blank_missing=options.blank_missing,
+        allow_unterminated=options.allow_unterminated,
+        empty_ok=options.empty_ok,
     )
+
+
+def note_refused(files: Sequence[str], register: str | None, error: OperatorError) -> None:
+    """Leave a line in the history of a load that a mistake in its options prevents (D69)."""
+    line = files_line(files) | {"register": register or "", "mode": ""}
+    with suppress(OperatorError), opened_database() as engine:
+        error.details = {"load": note_attempt(engine, reason_of(error), line), "reasons": []}
+
+
+def _require_place(rejects: Path) -> None:
+    """Refuse a rejects file in a directory that is not there: its name may be mistyped."""
+    directory = rejects.absolute().parent
+    if not directory.is_dir():
+        raise OperatorError(f"--rejects: the directory {directory} does not exist")
+    if rejects.is_dir():
+        raise OperatorError(f"--rejects: {rejects} is a directory; name a file")
 
 
 def run(request: LoadRequest) -> LoadResult:
     """Do a load with less priority than the service.
 
-    TERM and Ctrl-C abandon it in good order. Raises what app.registers.load.load raises.
+    TERM and Ctrl-C abandon it in good order. Raises OperatorError with the load's number and its
+    first rejects as details; Hindered if the files are not to blame.
     """
-    with (
-        _giving_way(),
-        _ended_like_ctrl_c(),
-        opened_database() as engine,
-        _progress_bar() as progress,
-    ):
-        return load(engine, Config.from_env().data_dir, request, progress)
+    attempt = Attempt(request)
+    try:
+        with (
+            _giving_way(),
+            _ended_like_ctrl_c(),
+            opened_database() as engine,
+            _progress_bar() as progress,
+        ):
+            config = Config.from_env()
+            limited = request._replace(
+                loss_max=config.loss_max, keep_snapshots=config.keep_snapshots
+            )
+            return load(engine, config.data_dir, limited, progress, attempt)
+    except (peewee.DatabaseError, peewee.InterfaceError) as error:
+        raise Hindered(f"the database cannot be used: {error}", attempt.details()) from error
+    except OSError as error:
+        raise Hindered(str(error), attempt.details()) from error
+    except OperatorError as error:
+        error.details = attempt.details()
+        raise
 
 
 @contextmanager
@@ -129,10 +201,10 @@ def _giving_way() -> Iterator[None]:
 def _ended_like_ctrl_c() -> Iterator[None]:
     """Let TERM abandon a load in good order, so that nothing of it stays."""
 
-    def abandon(_number: int, _frame: FrameType | None) -> NoReturn:
+    def abandon(number: int, _frame: FrameType | None) -> NoReturn:
         # A second one must not come between what is tidied up.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt(number)
 
     former = signal.signal(signal.SIGTERM, abandon)
     try:
@@ -145,7 +217,8 @@ def _ended_like_ctrl_c() -> Iterator[None]:
 def _progress_bar() -> Iterator[Show]:
     """Show how much was read, or written, how fast, and the time left, if somebody looks."""
     tqdm.monitor_interval = 0  # No thread of its own: the load forks.
-    with tqdm(unit_scale=True, disable=not sys.stderr.isatty()) as bar:
+    # NOTE: left to itself, tqdm waits for as many rows as a piece of a file had bytes.
+    with tqdm(unit_scale=True, disable=not sys.stderr.isatty(), miniters=1) as bar:
         stage: str | None = ""
         started_ns = shown_ns = clock.monotonic_ns()
 
@@ -153,17 +226,21 @@ def _progress_bar() -> Iterator[Show]:
             nonlocal stage, started_ns, shown_ns
             if bar.disable:
                 return
-            if progress.file != stage:
+            is_new = progress.file != stage
+            if is_new:
                 stage = progress.file
-                bar.reset(progress.total)
-                bar.unit = "B" if stage else " rows"
-                bar.set_description(Path(stage).name if stage else "writing", refresh=False)
                 # Rows are counted over all files, then again from where reading ended.
                 started_ns = started_ns if stage else shown_ns
             shown_ns = clock.monotonic_ns()
             rows_a_second = progress.rows / max(shown_ns - started_ns, 1) * 1e9
             bar.set_postfix_str(f"{rows_a_second:,.0f} rows/s", refresh=False)
+            if is_new:
+                bar.unit = "B" if stage else " rows"
+                bar.set_description(Path(stage).name if stage else "writing", refresh=False)
+                bar.reset(progress.total)
             bar.update(progress.done - bar.n)
+            if is_new:
+                bar.refresh()
 
         yield show
 

@@ -16,13 +16,15 @@ from app.cli.session import opened_database
 from app.config import SETTINGS, Config, sqlite_path
 from app.errors import OperatorError
 from app.operations import listening
+from app.operations.conditions.gathered import gathered
 from app.postgres import PostgresEngine
 from app.schema import migrate, pending_migrations, versions
 
 
 def add_commands(commands: Commands) -> None:
     """Add the three commands."""
-    add_command(commands, "serve", _serve, "serve until told to stop", prints_data=False)
+    summary = "serve until told to stop"
+    add_command(commands, "serve", _serve, summary, prints_data=False, is_job=True)
     check = add_command(
         commands, "check", _check, "report everything wrong with settings and database at once"
     )
@@ -52,19 +54,25 @@ def _serve(_args: argparse.Namespace) -> None:
 def _check(args: argparse.Namespace) -> None:
     config, faults = Config.read()
     told = {fault.partition(":")[0] for fault in faults}
-    faults += [fault for fault in _faults(config) if fault.partition(":")[0] not in told]
+    warnings: list[str] = []
+    faults += [fault for fault in _faults(config, warnings) if fault.partition(":")[0] not in told]
     if args.ready:
         faults += unreadiness(args.ready)
     if args.json:
-        print_item(args, {"ok": not faults, "faults": faults})
+        print_item(args, {"ok": not faults, "faults": faults, "warnings": warnings})
     elif not faults:
         print("all settings are right; the database can be used")
+        for warning in warnings:
+            print(f"warning: {warning}")
     if faults:
         raise OperatorError("\n".join(faults))
 
 
-def _faults(config: Config) -> list[str]:
-    """Return what is wrong beyond the settings' texts: files, rights, schema."""
+def _faults(config: Config, warnings: list[str]) -> list[str]:
+    """Return what is wrong beyond the settings' texts: files, rights, schema.
+
+    What look-ups do without is added to `warnings` (D76).
+    """
     faults = []
     try:
         with opened_database(config, check_schema=False) as engine:
@@ -73,6 +81,8 @@ def _faults(config: Config) -> list[str]:
             missing = None if refusal else find_unreadable(engine)
             if isinstance(engine, PostgresEngine):
                 faults += _missing_rights(engine)
+            if not refusal and not missing:
+                warnings += [each.warning for each in gathered(engine, config).conditions]
         # `serve` migrates an older database by itself (D39).
         if refusal and not (found.can_migrate and found.database):
             raise OperatorError(refusal)
@@ -92,6 +102,10 @@ def _faults(config: Config) -> list[str]:
     faults += _unwritable("state_dir", _nearest_existing(config.state_dir))
     if config.bind.startswith("unix:"):
         faults += _unwritable("bind", Path(config.bind.removeprefix("unix:")).parent)
+    if any(each.kind == "https" for each in config.notify) and config.notify_secret is None:
+        warnings.append(
+            "VERIFYD_NOTIFY names an https URL, and there is no VERIFYD_NOTIFY_SECRET to sign with."
+        )
     group_fault = listening.group_fault(config)
     return [*faults, group_fault] if group_fault else faults
 

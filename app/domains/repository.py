@@ -83,6 +83,10 @@ class Domains:
             insert.execute(self._engine)
         return _members(domain_id, **values)
 
+    def count_domains(self, account_id: int) -> int:
+        """Return how many domains the account has."""
+        return int(Domain.select().where(Domain.account == account_id).count(self._engine))
+
     def set_status(self, account_id: int, name: str, status: str) -> Members:
         """Set `active` or `suspended`, as the operator may (D16)."""
         is_it = (Domain.account == account_id) & (Domain.name == name)
@@ -102,8 +106,7 @@ class Domains:
     def _require_room(self, account_id: int, name: str, domains_max: int) -> None:
         if self.find_domain(account_id, name):
             raise Problem("domain_already_exists", f"The account already has the domain {name}.")
-        held = Domain.select().where(Domain.account == account_id).count(self._engine)
-        if held >= domains_max:
+        if self.count_domains(account_id) >= domains_max:
             raise Problem(
                 "domain_quota_reached", f"The account's plan allows {domains_max:,} domains."
             )

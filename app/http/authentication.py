@@ -20,11 +20,6 @@ def is_open(path: str) -> bool:
     return path in OPEN_PATHS or path.startswith(_OPEN_PREFIX)
 
 
-def is_uncharged(path: str) -> bool:
-    """Tell whether an answer at this path, other than a 401, costs no token (D2, D7)."""
-    return is_open(path) or path == METRICS_PATH
-
-
 class Authentication:
     """Finds the account behind the presented key, before the path is looked at."""
 

@@ -29,7 +29,7 @@ class RequestContext:
         self.body: bytes | Problem = b""
         """The whole body, or why it was refused; that is told after the key was checked (D5)."""
         self.caller: Caller | None = None
-        """The account behind the key; always there on a path that is not open."""
+        """The account behind the key; always there where a key is needed."""
         self.has_database_error: bool = False
         self.refusal: Problem | None = None
         """Why there is no caller where one is needed; told after the address was charged (D10)."""

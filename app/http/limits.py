@@ -11,7 +11,6 @@ from app import clock
 from app.config import Config
 from app.errors import RETRY_AFTER_SECONDS, Problem
 from app.http.address import client_address
-from app.http.authentication import is_uncharged
 from app.limits.bucket import SECOND_NS, Outcome, Rate, rate
 from app.limits.file import StoreError
 from app.limits.store import LimitStore, account_slot
@@ -32,8 +31,8 @@ class Share(NamedTuple):
 class Limits:
     """Charges the account, or the address of who has no valid key (D8, D10).
 
-    Comes after Authentication, which leaves a caller, or a refusal to be told, or neither on
-    an open path.
+    Comes after Authentication, which leaves a caller, or a refusal to be told, or neither where
+    no key is needed.
     """
 
     def __init__(self, store: LimitStore, config: Config) -> None:
@@ -49,8 +48,8 @@ class Limits:
         the buckets cannot be used.
         """
         context = req.context
-        if context.refusal is None and is_uncharged(req.path):
-            # An open path answers whatever the state of the buckets is.
+        if context.refusal is None and context.caller is None:
+            # Where no key is needed, the answer does not depend on the state of the buckets.
             with suppress(StoreError, peewee.DatabaseError, peewee.InterfaceError):
                 context.share = self._share(req, is_charged=False)
             return

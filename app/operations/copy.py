@@ -19,10 +19,10 @@ from app.registers.lock import alone
 from app.schema import migrate, migrate_register, versions
 from app.sqlite import SqliteEngine, driver_errors_translated
 
-MAIN_TABLES = ("plan", "account", "api_key", "domain", "register", "register_load")
+MAIN_TABLES = ("plan", "account", "api_key", "domain", "register", "register_load", "job_run")
 """In the order of their foreign keys; `installation` stays the target's own."""
 REGISTER_TABLES = ("vehicle", "policy", "fine", "applied_load")
-_NUMBERED = ("account", "register_load")
+_NUMBERED = ("register_load", "job_run")
 _BATCH_ROWS = 10_000
 _ESCAPES = str.maketrans(
     {"\\": r"\\", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\v": r"\v"}
@@ -139,6 +139,10 @@ def _carried(
             f"SELECT setval(pg_get_serial_sequence('{name}', 'id'), max(id)) "  # noqa: S608 - ours
             f'FROM "{name}" HAVING max(id) IS NOT NULL'
         )
+    # The numbers of deleted accounts are not given again (D81).
+    last_account = "SELECT seq FROM sqlite_sequence WHERE name = 'account'"
+    for (number,) in source.execute_sql(last_account).fetchall():
+        target.execute_sql("SELECT setval('account_id_seq', %s)", (number,))
     return copied
 
 

@@ -15,7 +15,7 @@ class Freshness(NamedTuple):
     register: Register
     loaded_at: int
     age_seconds: int
-    """Since its last load ended, whether that changed anything or not."""
+    """Since its last load that read a row ended, whether that changed anything or not."""
     limit_seconds: int | None
     """What `VERIFYD_STALE_AFTER` allows; None if it says nothing of this register."""
 

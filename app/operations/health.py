@@ -14,6 +14,7 @@ from app.http.authentication import find_caller
 from app.http.bodies import answer
 from app.limits.file import StoreError
 from app.limits.store import LimitStore
+from app.operations.conditions.gathered import conditions
 from app.operations.freshness import freshness
 from app.operations.writing import write_fault
 from app.schema import Versions, versions
@@ -32,7 +33,7 @@ class Health:
 class Readiness:
     """The service can answer: schema usable (D29), registers readable, rate limits kept (D11).
 
-    That a register is stale (D51), or the database cannot be written to (D58), is only a warning.
+    Everything that look-ups do without is only a warning (D58, D76).
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class Readiness:
         self._authenticator = authenticator
         self._limits = limits
         self._trusted_proxies = config.trusted_proxies
-        self._stale_after = config.stale_after
+        self._config = config
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         """GET /readyz. 200, or 503 `not_ready`; details for local callers and key holders (D2)."""
@@ -82,8 +83,9 @@ class Readiness:
             raise Problem("not_ready", detail)
 
     def _details(self, found: Versions) -> dict[str, object]:
-        registers = freshness(self._engine, self._stale_after)
-        warnings = [each.warning() for each in registers if each.is_stale]
+        registers = freshness(self._engine, self._config.stale_after)
+        warned_of = conditions(self._engine, self._config, ages=registers)
+        warnings = [each.warning for each in warned_of]
         fault = write_fault(self._engine)
         schema = f"{found.database}, program {found.program}"
         return {

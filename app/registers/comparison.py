@@ -1,16 +1,13 @@
 """What changes make of the rows that a register holds: which to write, which to remove (D21)."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from app.registers.rows import PolicyCancellation, PolicyDeletion, PolicyRow, VehicleDeletion
+from app.registers.changes import applied
+from app.registers.formats.interface import Kind
+from app.registers.knowledge import Tally
 from app.registers.sorting import Columns, Order
-
-_DELETIONS = (len(VehicleDeletion._fields), len(PolicyDeletion._fields))
-_CANCELLATION = len(PolicyCancellation._fields)
-_CANCELLED_ON = PolicyRow._fields.index("cancelled_on")
 
 _TIME = itemgetter(-1)
 
@@ -28,22 +25,33 @@ class Outcome(NamedTuple):
     """How many of the rows have keys that are not held."""
     skipped: int
     """Deletions and cancellations of what was not there."""
+    fresh: Sequence[Columns] = ()
+    """Rows of keys that are not held."""
+    same: Sequence[Columns] = ()
+    """Rows that are held just so."""
+    renewed: Sequence[Columns] = ()
+    """Rows of keys that are held otherwise; and as they are held."""
+    former: Sequence[Columns] = ()
 
 
-@dataclass(slots=True)
 class Counts:
     """What a load does to the rows of one kind."""
 
-    held_before: int = 0
-    added: int = 0
-    """Rows of keys that were not held."""
-    repeated: int = 0
-    """Rows of keys that were."""
-    differing: int = 0
-    """Rows of either that were not held just so."""
-    removed: int = 0
-    skipped: int = 0
-    """Deletions and cancellations of what was not there."""
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        self.held_before = 0
+        self.added = 0
+        """Rows of keys that were not held."""
+        self.repeated = 0
+        """Rows of keys that were."""
+        self.differing = 0
+        """Rows of either that were not held just so."""
+        self.removed = 0
+        self.skipped = 0
+        """Deletions and cancellations of what was not there."""
+        # PERF: each row is counted once, and what was held in its place only if it differs.
+        self._fresh, self._same = Tally(kind), Tally(kind)
+        self._renewed, self._former = Tally(kind), Tally(kind)
 
     @property
     def held(self) -> int:
@@ -62,13 +70,43 @@ class Counts:
         self.differing += len(outcome.changed)
         self.removed += len(outcome.removed)
         self.skipped += outcome.skipped
+        self._fresh.add(outcome.fresh)
+        self._same.add(outcome.same)
+        self._renewed.add(outcome.renewed)
+        self._former.add(outcome.former)
 
-    def add_part(self, part: "Counts") -> None:
+    @property
+    def known(self) -> Tally:
+        """What is known of all rows that the load brought."""
+        return self._fresh + self._same + self._renewed
+
+    @property
+    def known_before(self) -> Tally:
+        """What was known of those among them whose keys were held (D67)."""
+        return self._same + self._former
+
+    @property
+    def known_after(self) -> Tally:
+        """What is known of the same rows now."""
+        return self._same + self._renewed
+
+    def add_part(self, told: tuple[Any, ...]) -> None:
         """Count what another process did, of the same rows held before."""
-        self.added += part.added
-        self.repeated += part.repeated
-        self.differing += part.differing
-        self.skipped += part.skipped
+        numbers, tallies = told
+        self.added += numbers[0]
+        self.repeated += numbers[1]
+        self.differing += numbers[2]
+        self.skipped += numbers[3]
+        of_parts = (Tally(self.kind, tally) for tally in tallies)
+        fresh, same, renewed, former = of_parts
+        self._fresh, self._same = self._fresh + fresh, self._same + same
+        self._renewed, self._former = self._renewed + renewed, self._former + former
+
+    def told(self) -> tuple[Any, ...]:
+        """Return what `add_part` takes."""
+        numbers = (self.added, self.repeated, self.differing, self.skipped)
+        tallies = (self._fresh, self._same, self._renewed, self._former)
+        return numbers, tuple(tally.told() for tally in tallies)
 
     def end_replace(self) -> None:
         """Count what is held no more, once all that was read has been counted."""
@@ -76,7 +114,10 @@ class Counts:
 
 
 def compare(
-    changes: list[Columns], held: Iterable[Columns], order: Order, loaded_at: int
+    changes: list[Columns],
+    held: Iterable[Columns],
+    order: Order,
+    loaded_at: int,
 ) -> Outcome:
     """Apply changes to rows held, in the order of the changes.
 
@@ -90,23 +131,39 @@ def compare(
     """
     key_of = order.key_of()
     before = {key_of(row): row for row in held}
-    after: dict[Any, Columns] = {}
     skipped = 0
+    gone: list[Columns] = []
     if set(map(len, changes)) == {order.row_columns}:
         after = dict(zip(map(key_of, changes), changes, strict=True))
-        gone: list[Columns] = []
     else:
-        after, skipped = _applied(changes, before, order)
-        gone = [row for key, row in before.items() if key not in after]
+        after, gone, skipped = applied(changes, before, order)
+    rows = list(after.values())
+    held_rows = list(map(before.get, after))
+    if None in map(_TIME, rows):
+        rows = [_timed(row, was, loaded_at) for row, was in zip(rows, held_rows, strict=True)]
     if not before:
-        rows = list(after.values())
-        if None in map(_TIME, rows):
-            rows = [row if row[-1] is not None else (*row[:-1], loaded_at) for row in rows]
-        return Outcome(rows, rows, gone, len(rows), skipped)
-    rows = [_timed(row, before.get(key), loaded_at) for key, row in after.items()]
-    changed = [row for key, row in zip(after, rows, strict=True) if row != before.get(key)]
-    added = len(rows) - len(before.keys() & after.keys())
-    return Outcome(rows, changed, gone, added, skipped)
+        return Outcome(rows, rows, gone, len(rows), skipped, fresh=rows)
+    if rows == held_rows:
+        return Outcome(rows, [], gone, 0, skipped, same=rows)
+    changed = [row for row, was in zip(rows, held_rows, strict=True) if row != was]
+    fresh, same, renewed, former = _parted(rows, held_rows)
+    return Outcome(rows, changed, gone, len(fresh), skipped, fresh, same, renewed, former)
+
+
+def _parted(
+    rows: Iterable[Columns], held_rows: Iterable[Columns | None]
+) -> tuple[list[Columns], list[Columns], list[Columns], list[Columns]]:
+    """Return rows of keys not held, as held, and held otherwise; and how these are held."""
+    fresh, same, renewed, former = [], [], [], []
+    for row, was in zip(rows, held_rows, strict=True):
+        if was is None:
+            fresh.append(row)
+        elif was == row:
+            same.append(row)
+        else:
+            renewed.append(row)
+            former.append(was)
+    return fresh, same, renewed, former
 
 
 def _timed(row: Columns, held: Columns | None, loaded_at: int) -> Columns:
@@ -114,33 +171,3 @@ def _timed(row: Columns, held: Columns | None, loaded_at: int) -> Columns:
         return row
     is_unchanged = held is not None and held[:-1] == row[:-1]
     return held if held is not None and is_unchanged else (*row[:-1], loaded_at)
-
-
-def _applied(
-    changes: Iterable[Columns], before: dict[Any, Columns], order: Order
-) -> tuple[dict[Any, Columns], int]:
-    """Return all rows of the groups as they are after the changes, and what was skipped."""
-    group_of, key_of = order.group_of(), order.key_of()
-    groups: dict[Any, dict[Any, Columns]] = {}
-    for key, row in before.items():
-        groups.setdefault(group_of(row), {})[key] = row
-    skipped = 0
-    for change in changes:
-        group = groups.setdefault(group_of(change), {})
-        if len(change) == order.row_columns:
-            group[key_of(change)] = change
-        elif not group:
-            skipped += 1
-        elif len(change) in _DELETIONS:
-            group.clear()
-        elif len(change) == _CANCELLATION:
-            for key, row in group.items():
-                group[key] = _cancelled(row, change[-1])
-    return {key: row for group in groups.values() for key, row in group.items()}, skipped
-
-
-def _cancelled(row: Columns, day: str) -> Columns:
-    """Return a policy that ends on a day; when that changed is judged once all is applied."""
-    if row[_CANCELLED_ON] == day:
-        return row
-    return (*row[:_CANCELLED_ON], day, *row[_CANCELLED_ON + 1 : -1], None)

@@ -62,7 +62,7 @@ def _counted(table: Table, entry: Any, kind: Kind, counts: Counts) -> Table:
 
 def settle(engine: Engine, history: History, load_id: int) -> None:
     """Find out what became of killed loads before this one, and remove what they left."""
-    with opened_current(engine, history, Kind.VEHICLES, Counts()) as current:
+    with opened_current(engine, history, Kind.VEHICLES, Counts(Kind.VEHICLES)) as current:
         history.settle_interrupted(load_id, lambda number: _find_applied(current, number))
     history.generations.remove_unused()
 
@@ -71,7 +71,7 @@ def is_applied(engine: Engine, history: History, load_id: int) -> bool:
     """Tell whether a merge that was cut short is in the register all the same."""
 
     def find() -> Applied | None:
-        with opened_unchanged(engine, history, Kind.VEHICLES, Counts()) as current:
+        with opened_unchanged(engine, history, Kind.VEHICLES, Counts(Kind.VEHICLES)) as current:
             return _find_applied(current, load_id)
 
     with suppress(OSError, peewee.PeeweeException, OperatorError):

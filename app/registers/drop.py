@@ -1,121 +1,58 @@
-"""The drop directory: which register files can be loaded, and what becomes of them (D60).
+"""The drop directory: which register files can be loaded (D60).
 
 Each file directly in it is a load of its own; the files in a directory below it are one load of
-the register of that name. SEC: others than us can write there. Links are not followed, names are
-only names, and nothing is removed but the very files that were loaded.
+the register of that name. SEC: others than us can write there. Links are not followed, and
+names are only names.
 """
 
-import errno
 import logging
 import os
 import pwd
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from app import clock
 from app.config import is_register_name
+from app.registers import kept, uploads
+from app.registers.batch import Batch, File, state_of
+from app.registers.kept import Warn
+from app.registers.uploads import upload_of
 
-FAILED = "failed"
-"""The directory, beside what is loaded, for files that could not be."""
 _PARTIAL = ".part"
 _NOT_OURS = ("lost+found",)  # The root of a file system has it.
-_WHOLE_AFTER_NS = 60_000_000_000
+_PATIENCE_NS = 86_400_000_000_000
 _log = logging.getLogger(__name__)
 
-Warn = Callable[[str], None]
-"""Reports to the operator, in a sentence, what needs a look."""
 
-
-class File(NamedTuple):
-    """A file as it was when it was looked at: a later change is a later `state`."""
-
-    path: Path
-    state: tuple[int, ...]
-
-    def is_unchanged(self) -> bool:
-        """Tell whether the name still stands for the same file, untouched."""
-        try:
-            return _state(self.path.lstat()) == self.state
-        except FileNotFoundError:
-            return False
-
-
-class Batch(NamedTuple):
-    """The files of one load; all of them are whole, and in one directory."""
-
-    directory: Path
-    register: str | None
-    """The register that the directory is of; None for a file directly in the drop."""
-    files: tuple[File, ...]
-
-    def __str__(self) -> str:
-        if self.register is None:
-            return str(self.files[0].path)
-        return f"{self.directory} ({', '.join(file.path.name for file in self.files)})"
-
-
-def batches(drop: Path, warn: Warn) -> Iterator[Batch]:
+def batches(drop: Path, wait: str, warn: Warn) -> Iterator[Batch]:
     """Yield what can be loaded, each looked at when its turn comes.
 
-    What is still being written, hidden, or put aside is left in silence; anything else that
-    cannot be loaded is left, too, and reported to `warn`. Raises OSError if `drop` cannot be read.
+    What is still being uploaded is left in silence for a day. What is hidden or kept by us is left,
+    too. Anything else that cannot be loaded is left and reported to `warn`.
+
+    Args:
+        wait: what tells that a file is complete, a value of `VERIFYD_DROP_WAIT` (D73).
+
+    Raises OSError if `drop` cannot be read.
     """
+    found_there = _Finder(drop, wait, warn)
     for name in sorted(os.listdir(drop)):
         path = drop / name
         if _is_left(name) or (found := _found(path)) is None:
             continue
         if not stat.S_ISDIR(found.st_mode):
-            batch = _batch(drop, None, [name], warn)
+            batch = found_there.batch(None, [name])
         elif name.endswith(_PARTIAL):
+            found_there.wait_for(path, found, "its name ends in .part")
             continue
         elif is_register_name(name):
-            batch = _register_batch(path, warn)
+            batch = found_there.register_batch(name)
         else:
             warn(f"{shown(path)}: skipped: its name is not a register name")
             continue
         if batch is not None:
             yield batch
-
-
-def remove(batch: Batch, warn: Warn) -> None:
-    """Remove the files of a batch that was loaded; none of them if one has changed since."""
-    if not _is_unchanged(batch):
-        return
-    for file in batch.files:
-        try:
-            file.path.unlink()
-        except OSError as error:
-            warn(f"{file.path}: loaded, but it cannot be removed: {error.strerror}")
-
-
-def put_aside(batch: Batch, warn: Warn) -> Path | None:
-    """Move the files of a batch that failed into FAILED; none of them if one has changed since.
-
-    Nothing that is there already is replaced. Returns the directory, None if nothing was moved.
-    """
-    if not _is_unchanged(batch):
-        return None
-    aside = batch.directory / FAILED
-    try:
-        aside.mkdir(exist_ok=True)
-        if aside.is_symlink():
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-        for file in batch.files:
-            file.path.rename(_free_name(aside / file.path.name))
-    except OSError as error:
-        warn(f"{batch}: not loaded, and cannot be moved to {aside}: {error.strerror}")
-        return None
-    return aside
-
-
-def _is_unchanged(batch: Batch) -> bool:
-    """Tell whether all files are those that were loaded; one set is loaded again as a whole."""
-    changed = [file.path for file in batch.files if not file.is_unchanged()]
-    for path in changed:
-        _log.info("%s: changed during the load; %s is left for the next run", path, batch)
-    return not changed
 
 
 def shown(path: Path) -> str:
@@ -124,40 +61,80 @@ def shown(path: Path) -> str:
     return text if text.isprintable() else repr(text)
 
 
-def _register_batch(directory: Path, warn: Warn) -> Batch | None:
-    try:
-        names = sorted(os.listdir(directory))
-    except OSError as error:
-        warn(f"{directory}: skipped: {error.strerror}")
-        return None
-    return _batch(directory, directory.name, names, warn)
+class _Finder:
+    """Finds out which files can be loaded, and tells of those that cannot."""
 
+    def __init__(self, drop: Path, wait: str, warn: Warn) -> None:
+        self._drop = drop
+        self._wait = wait
+        self._warn = warn
 
-def _batch(directory: Path, register: str | None, names: list[str], warn: Warn) -> Batch | None:
-    """Return the load of the files of these names, if all are whole and can be loaded."""
-    files = []
-    for name in names:
-        path = directory / name
-        found = None if _is_left(name) else _found(path)
-        if found is None or (register is not None and stat.S_ISDIR(found.st_mode)):
-            continue
-        fault = _fault(name, found)
-        if fault:
-            others = "" if register is None else "; the files beside it are skipped, too"
-            warn(f"{shown(path)}: skipped: {fault}{others}")
+    def register_batch(self, register: str) -> Batch | None:
+        """Return the load of the files in a register's directory, if there is one."""
+        directory = self._drop / register
+        try:
+            names = sorted(os.listdir(directory))
+        except OSError as error:
+            self._warn(f"{directory}: skipped: {error.strerror}")
             return None
-        if not _is_whole(name, found):
-            _log.info("%s: left for the next run: it is still being written", path)
+        return self.batch(register, names)
+
+    def batch(self, register: str | None, names: Sequence[str]) -> Batch | None:
+        """Return the load of the files of these names, if all are complete and can be loaded."""
+        directory = self._drop if register is None else self._drop / register
+        files, markers, fault = [], [], ""
+        for name in names:
+            path = directory / name
+            found = None if _is_left(name) else _found(path)
+            if found is None or (register is not None and stat.S_ISDIR(found.st_mode)):
+                continue
+            if uploads.is_marker(name):
+                self._look_at_marker(path, found)
+                continue
+            refusal = _refusal(name, found)
+            if refusal:
+                others = "" if register is None else "; the files beside it are skipped, too"
+                self._warn(f"{shown(path)}: skipped: {refusal}{others}")
+                return None
+            upload = self._upload_of(path, found)
+            if upload.waits_for:
+                self.wait_for(path, found, upload.waits_for)
+                return None
+            fault = fault or (upload.fault and f"{name}: {upload.fault}")
+            files.append(File(path, state_of(found)))
+            markers += [File(each, state_of(state)) for each, state in upload.markers.items()]
+        if files and not os.access(directory, os.W_OK | os.X_OK):
+            # What cannot be moved would be loaded every night again.
+            must = f"the user {_user()} must be able to write to {directory}"
+            self._warn(f"{directory}: skipped: {must}")
             return None
-        files.append(File(path, _state(found)))
-    if files and not os.access(directory, os.W_OK | os.X_OK):
-        # What cannot be removed would be loaded every night again.
-        warn(f"{directory}: skipped: the user {_user()} must be able to write to {directory}")
-        return None
-    return Batch(directory, register, tuple(files)) if files else None
+        whole = Batch(self._drop, register, tuple(files), tuple(markers), self._wait, fault)
+        return whole if files else None
+
+    def _upload_of(self, path: Path, found: os.stat_result) -> uploads.Upload:
+        if path.name.endswith(_PARTIAL):
+            return uploads.Upload({}, "its name ends in .part")
+        try:
+            return upload_of(path, found, self._wait)
+        except OSError as error:
+            return uploads.Upload({}, f"it cannot be compared with its checksum: {error.strerror}")
+
+    def wait_for(self, path: Path, found: os.stat_result, reason: str) -> None:
+        """Leave what is not complete for the next run; report it when it has waited for a day."""
+        since_ns = uploads.changed_at_ns(found)
+        if clock.now_ns() - since_ns < _PATIENCE_NS:
+            _log.info("%s: left for the next run: %s", shown(path), reason)
+            return
+        since = clock.iso_utc(since_ns // 1_000_000_000)
+        self._warn(f"{shown(path)}: still waits, unchanged since {since}: {reason}")
+
+    def _look_at_marker(self, marker: Path, found: os.stat_result) -> None:
+        """Report a marker whose file does not come."""
+        if not os.path.lexists(marker.with_name(uploads.marked(marker.name))):
+            self.wait_for(marker, found, "the file that it is for is not there")
 
 
-def _fault(name: str, found: os.stat_result) -> str:
+def _refusal(name: str, found: os.stat_result) -> str:
     """Return why a file cannot be loaded, or nothing."""
     if not stat.S_ISREG(found.st_mode):
         return "it is not a regular file"
@@ -167,15 +144,9 @@ def _fault(name: str, found: os.stat_result) -> str:
     return ""
 
 
-def _is_whole(name: str, found: os.stat_result) -> bool:
-    # NOTE: a time to come is that of another clock, which the file was copied with.
-    is_quiet = abs(clock.now_ns() - found.st_mtime_ns) >= _WHOLE_AFTER_NS
-    return is_quiet and not name.endswith(_PARTIAL)
-
-
 def _is_left(name: str) -> bool:
     """Tell whether a name is nothing to load: hidden, or one of our own directories."""
-    return name.startswith(".") or name in (FAILED, *_NOT_OURS)
+    return name.startswith(".") or name in (*kept.OURS, *_NOT_OURS)
 
 
 def _found(path: Path) -> os.stat_result | None:
@@ -185,22 +156,8 @@ def _found(path: Path) -> os.stat_result | None:
         return None
 
 
-def _state(found: os.stat_result) -> tuple[int, ...]:
-    # NOTE: the time of the last change of state, because a copy can bring the other with it.
-    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
-
-
 def _user() -> str:
     try:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:
         return str(os.geteuid())
-
-
-def _free_name(path: Path) -> Path:
-    """Return a path that nothing has yet: with the suffix .1, .2 and so on if it is taken."""
-    free, number = path, 0
-    while os.path.lexists(free):
-        number += 1
-        free = path.with_name(f"{path.name}.{number}")
-    return free

@@ -1,15 +1,15 @@
 """A replace in two halves, each written by a process of its own."""
 
 from collections.abc import Callable
-from dataclasses import astuple
 from functools import partial
 from typing import BinaryIO, Protocol
 
 from app.registers.children import CORES, Child
 from app.registers.comparison import Counts
 from app.registers.dumping import dump, undump
-from app.registers.generations import Generations, NextGeneration
+from app.registers.formats import Kind
 from app.registers.intake import Intake
+from app.registers.next_generation import NextGeneration
 
 
 class Fill(Protocol):
@@ -19,9 +19,7 @@ class Fill(Protocol):
         """Write, and count; `span` is `after` and `until` of `Intake.outcomes`."""
 
 
-def fill_in_halves(
-    generations: Generations, made: NextGeneration, intake: Intake, fill: Fill, counts: Counts
-) -> None:
+def fill_in_halves(made: NextGeneration, intake: Intake, fill: Fill, counts: Counts) -> None:
     """Write all that was read into the next generation.
 
     Where there are cores and rows enough, a child process does what is behind the middle of the
@@ -32,31 +30,31 @@ def fill_in_halves(
         fill(made, counts)
         return
     result = intake.runs.new_file()
-    work = partial(_fill_part, generations, made, partial(fill, after=middle), result)
+    work = partial(_fill_part, made, intake.kind, partial(fill, after=middle), result)
     child = Child(work, [result, *intake.runs.files])
     try:
         fill(made, counts, until=middle)
         is_done = child.wait()
         if is_done:
-            generations.add_part(made, intake.kind)
-            counts.add_part(Counts(*undump(result)[0]))
+            made.add_part(intake.kind)
+            counts.add_part(undump(result)[0])
     finally:
         child.end()
         result.close()
-        generations.remove_part(made)
+        made.remove_part()
     if not is_done:
         fill(made, counts)
 
 
 def _fill_part(
-    generations: Generations,
     made: NextGeneration,
+    kind: Kind,
     fill: Callable[[NextGeneration, Counts], None],
     result: BinaryIO,
 ) -> None:
-    counts = Counts()
-    with generations.opened_part(made) as part:
+    counts = Counts(kind)
+    with made.opened_part() as part:
         fill(part, counts)
         # Before the end of the part: once that is there, nothing is left that could fail.
-        dump(astuple(counts), result)
+        dump(counts.told(), result)
         result.flush()

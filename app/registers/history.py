@@ -1,22 +1,20 @@
 """The history of loads, and the catalogue's entry of each register, in the main database."""
 
-import getpass
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from app import clock
 from app.catalogue import Register
 from app.database import Engine
-from app.errors import OperatorError
 from app.registers.formats import Kind
 from app.registers.generations import Generations
 from app.registers.lock import is_being_loaded
-from app.registers.models import RegisterLoad
+from app.registers.models import RegisterLoad, insert_line
 from app.registers.writer import Applied
 
 FindApplied = Callable[[int], Applied | None]
 MERGE, REPLACE, ROLLBACK = "merge", "replace", "rollback"
+DROP, UNDROP, PURGE = "drop", "undrop", "purge"
 """What a line of the history can be."""
 INTERRUPTED = "interrupted"
 
@@ -45,17 +43,15 @@ class History:
 
     def begin(self, *, kind: Kind, mode: str, format_name: str, files: Sequence[str]) -> int:
         """Note that a load runs; returns its number."""
-        insert = RegisterLoad.insert(
+        return insert_line(
+            self._engine,
             register=self.register,
             kind=kind,
             mode=mode,
             format=format_name,
             files="\n".join(files),
             status="running",
-            loaded_by=_user(),
-            started_at=clock.now(),
         )
-        return int(insert.execute(self._engine))
 
     def announce(self, kind: Kind) -> None:
         """Let readers look for rows of this kind, before there are any.
@@ -69,28 +65,48 @@ class History:
             kinds = "".join(sorted(kinds + kind[0]))
             Register.update(kinds=kinds).where(is_it).execute(self._engine)
 
-    def finish(self, load_id: int, kind: Kind, held: int, counts: dict[str, Any]) -> None:
+    def finish(
+        self,
+        load_id: int,
+        kind: Kind,
+        held: int,
+        counts: dict[str, Any],
+        *,
+        is_fresh: bool = True,
+    ) -> None:
         """Note that a merge's rows are in the register; there is no way back from it (D28).
 
         Args:
             held: how many rows of this kind the register holds now.
             counts: further columns of the history's line.
+            is_fresh: whether the register is as young as this load (D51).
         """
         now = clock.now()
         with self._engine.atomic():
             self.generations.forget_kept()
-            values: dict[str, Any] = {kind.value: held, "loaded_at": now}
+            self.generations.forget_dropped()
+            values: dict[str, Any] = {kind.value: held} | ({"loaded_at": now} if is_fresh else {})
             update = Register.update(**values).where(Register.name == self.register)
             update.execute(self._engine)
-            self._end(load_id, status="done", finished_at=now, **counts)
+            self._end(load_id, status="done", held=held, finished_at=now, **counts)
 
-    def switch(self, load_id: int, kind: Kind, held: int, counts: dict[str, Any]) -> None:
+    def switch(
+        self,
+        load_id: int,
+        kind: Kind,
+        held: int,
+        counts: dict[str, Any],
+        *,
+        is_fresh: bool = True,
+    ) -> None:
         """Let readers have the generation that a load made, and note that the load is done."""
         now = clock.now()
         with self._engine.atomic():
             self.generations.require_room()
-            self.generations.switch(load_id, kind, held, now)
-            self._end(load_id, status="done", finished_at=now, **counts)
+            found = self.generations.find_current()
+            loaded_at = now if is_fresh else found and found.loaded_at
+            self.generations.switch(load_id, kind, held, loaded_at)
+            self._end(load_id, status="done", held=held, finished_at=now, **counts)
 
     def fail(self, load_id: int, reason: str, counts: Mapping[str, object]) -> None:
         """Note that a load failed.
@@ -118,40 +134,30 @@ class History:
                 self._end(load.id, status="failed", reason=INTERRUPTED)
             else:
                 counts = {"loaded": applied.loaded, "changed": applied.changed}
-                self.finish(load.id, Kind(load.kind), applied.held, counts)
+                is_fresh = applied.loaded > 0
+                self.finish(load.id, Kind(load.kind), applied.held, counts, is_fresh=is_fresh)
 
-    def require_kept(self, kind: Kind | None) -> Kind:
-        """Return the kind whose last load can be rolled back; OperatorError if there is none.
+    def note(self, mode: str, kind: str = "") -> int:
+        """Note what was done at once, within the transaction that does it; returns its number."""
+        line = {"register": self.register, "kind": kind, "mode": mode, "format": "", "files": ""}
+        return insert_line(self._engine, **line, status="done", finished_at=clock.now())
+
+    def take_back(self, by: int, modes: Sequence[str], after: int = 0) -> None:
+        """Let what was done count no more, since line `by` took it back (D69).
 
         Args:
-            kind: what the operator means, None if anything.
+            modes: of the lines.
+            after: the last line that still counts.
         """
-        if self.generations.find_current() is None:
-            raise OperatorError(f"there is no register {self.register}")
-        query = RegisterLoad.select().where(
-            (RegisterLoad.register == self.register) & (RegisterLoad.status == "done")
+        is_it = (
+            (RegisterLoad.register == self.register)
+            & (RegisterLoad.status == "done")
+            & RegisterLoad.reason.is_null()
+            & RegisterLoad.mode.in_(modes)
+            & (RegisterLoad.id > after)
         )
-        last: Any = query.order_by(RegisterLoad.id.desc()).first(self._engine)
-        if self.generations.find_kept() is None:
-            why = "it held nothing before its last load"
-            if last is not None and last.mode != REPLACE:
-                why = f"its last load was a {last.mode}"
-            raise OperatorError(f"the register {self.register} cannot be rolled back: {why}")
-        if not self.generations.is_kept_there():
-            raise OperatorError(f"what the register {self.register} held before is not there")
-        replaced = Kind(last.kind)
-        if kind not in (None, replaced):
-            raise OperatorError(
-                f"the last load of the register {self.register} replaced its {replaced}, "
-                f"not its {kind}"
-            )
-        return replaced
-
-    def roll_back(self, load_id: int) -> None:
-        """Let readers have the generation before the last load again, and note so."""
-        with self._engine.atomic():
-            self.generations.roll_back()
-            self._end(load_id, status="done", finished_at=clock.now())
+        reason = f"taken back by load {by}"
+        RegisterLoad.update(reason=reason).where(is_it).execute(self._engine)
 
     def _end(self, load_id: int, **values: object) -> None:
         # What was done cannot fail any more.
@@ -159,19 +165,41 @@ class History:
         RegisterLoad.update(**values).where(is_it).execute(self._engine)
 
 
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # A container may run as a user that has no name.
-        return f"user {os.geteuid()}"
+def note_refused(engine: Engine, reason: str, **line: object) -> int:
+    """Note an attempt that failed before its load began; returns its number.
+
+    Args:
+        line: what is known of it: columns of the history's line.
+    """
+    ended = {"status": "failed", "reason": reason, "finished_at": clock.now()}
+    return insert_line(engine, **(dict.fromkeys(("register", "kind", "format"), "") | line | ended))
 
 
-def list_loads(engine: Engine, register: str | None = None) -> list[RegisterLoad]:
-    """Return the loads, the latest first."""
-    query = RegisterLoad.select().order_by(RegisterLoad.id.desc())
+def list_loads(
+    engine: Engine,
+    register: str | None = None,
+    *,
+    failed_or: Collection[int] | None = None,
+    limit: int | None = None,
+) -> list[RegisterLoad]:
+    """Return the loads, the latest first.
+
+    Args:
+        failed_or: return only loads that failed, and those of these numbers.
+        limit: how many at most.
+    """
+    query = RegisterLoad.select().order_by(RegisterLoad.id.desc()).limit(limit)
     if register is not None:
         query = query.where(RegisterLoad.register == register)
+    if failed_or is not None:
+        is_failed = RegisterLoad.status == "failed"
+        query = query.where(is_failed | RegisterLoad.id.in_(list(failed_or)))
     return list(query.execute(engine))
+
+
+def find_load(engine: Engine, load_id: int) -> Any:
+    """Return a load by its number, None if there is none."""
+    return RegisterLoad.select().where(RegisterLoad.id == load_id).first(engine)
 
 
 def find_interrupted(engine: Engine) -> set[int]:

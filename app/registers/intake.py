@@ -1,43 +1,40 @@
 """What is read from the files of a load, and what becomes of it."""
 
 import hashlib
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from app import clock
-from app.errors import OperatorError
+from app.registers.baseline import Baseline, require_no_shrink
+from app.registers.columns_seen import ColumnsSeen
 from app.registers.comparison import Counts, Outcome, compare
-from app.registers.formats import (
-    FileFault,
-    Format,
-    Kind,
-    advice,
-    is_empty_array,
-    recognise,
-)
+from app.registers.formats import FileFault, has_line_ends, is_empty_array
 from app.registers.history import REPLACE
+from app.registers.layout import layout_of, opened_files
+from app.registers.models import text_of
 from app.registers.reading import Progress, Reader, Show
 from app.registers.rejects import RejectsFile
+from app.registers.remaining import Remaining
 from app.registers.request import LoadRequest, LoadResult
 from app.registers.sorting import Columns, Runs
-from app.registers.sources import Heard, Member, in_order_of_dates, members
+from app.registers.sources import Member
 from app.registers.space import Space
 from app.registers.writer import Table, order_of
 
-SHRINK_MAX_PERCENT = 10
 _NO_SNAPSHOT = (
     "It tells what changed, not all there is: it can be merged, but cannot replace anything."
 )
-
-
-class Layout(NamedTuple):
-    """What the files of a load are."""
-
-    format: Format
-    kind: Kind
+_UNTERMINATED = (
+    "The last line has no line end, and that of the previous file had one: it may be cut off. "
+    "If the file is whole, repeat the load with --allow-unterminated."
+)
+_NOTHING_READ = (
+    "no row was read, so the register is as old as before; if this source may have nothing to "
+    "tell, load it with --empty-ok"
+)
 
 
 class Intake:
@@ -49,34 +46,56 @@ class Intake:
         request: LoadRequest,
         runs_directory: Path,
         show: Show,
-        checksum: Any,
+        heard: "Heard",
     ) -> None:
         first = next(opened)
-        self.layout = _layout_of(first, request)
+        self.layout = layout_of(first, request)
         self.kind = self.layout.kind
         self.request = request
         self.rejects = RejectsFile(None, request.max_rejects)
         self.runs = Runs(order_of(self.kind), runs_directory)
         self._members = chain((first,), opened)
-        self._reader = Reader(self.layout.format, self.kind, self.rejects, self.runs, self._tell)
+        self._columns = ColumnsSeen(
+            self.layout.format.declared(self.kind),
+            request.allow_missing,
+            self.rejects,
+            keeps_absent=request.mode != REPLACE and not request.blank_missing,
+        )
+        self._heard = heard
+        self._reader = Reader(
+            self.layout,
+            self.rejects,
+            self._columns,
+            self.runs,
+            self._tell,
+            lambda: heard.bytes,
+        )
+        self._remaining = Remaining(request.files)
+        self._are_terminated: list[bool] = []
         self._show = show
         self._space: Space | None = None
-        self._checksum = checksum
+        self._baseline: Baseline | None = None
         self._read_at = 0
+        self.rejects.rows_max = self._rows_max
 
     @property
     def loaded(self) -> int:
         """Rows and changes that were read."""
         return self._reader.loaded
 
-    def read(self, space: Space) -> None:
+    @property
+    def is_fresh(self) -> bool:
+        """Whether the register is as young as this load: a record was read that is no reject."""
+        return bool(self.loaded or self.rejects.skipped or self.request.empty_ok)
+
+    def read(self, space: Space, baseline: Baseline) -> None:
         """Read all files; raises OperatorError, of too many rejects and too little disk space."""
-        self._space = space
+        self._space, self._baseline = space, baseline
         for member in self._members:
             # Pages of an API's answer are asked for until one has nothing.
             if self.loaded and is_empty_array(member.head):
                 continue
-            if _layout_of(member, self.request) != self.layout:
+            if layout_of(member, self.request) != self.layout:
                 raise FileFault(
                     f"The file is not {self.layout.format.name} of {self.layout.kind} as the "
                     "first one is; one command loads one kind into one register.",
@@ -84,10 +103,36 @@ class Intake:
                 )
             if self.request.mode == REPLACE and not self.layout.format.is_snapshot(member.head):
                 raise FileFault(_NO_SNAPSHOT, member.name)
+            self._remaining.begin(member, self.layout.format, self._reader.bytes_counted)
             self._reader.read(member)
+            self._look_at_end(member, baseline)
+        self.request.require_whole()
+        self._columns.require_expected(self.loaded)
         self.rejects.require_few(self.loaded)
+        self.rejects.note_unwritten()
+        if not self.is_fresh:
+            self.rejects.notes.append(_NOTHING_READ)
         space.require(self.loaded, self.runs)
         self._read_at = clock.now()
+
+    def _look_at_end(self, member: Member, baseline: Baseline) -> None:
+        """Note a last line without an end; raise FileFault if there should be one (D68)."""
+        if not has_line_ends(self.layout.format, member.head):
+            return
+        is_terminated = member.is_terminated()
+        self._are_terminated.append(is_terminated)
+        if not is_terminated and baseline.is_terminated and not self.request.allow_unterminated:
+            raise FileFault(_UNTERMINATED, member.name)
+        if not is_terminated:
+            self.rejects.note("the last line has no line end: it may be cut off")
+
+    def _rows_max(self) -> int | None:
+        """Return how many records all files can have, None if that is not known yet."""
+        to_come = self._remaining.records_max(self._reader.bytes_counted)
+        if to_come is None:
+            return None
+        rejects = self.rejects
+        return self._reader.rows_max + rejects.rejected + rejects.skipped + to_come
 
     def _tell(self, progress: Progress) -> None:
         if self._space is not None:
@@ -118,7 +163,8 @@ class Intake:
             if table is not None and counts.held_before:
                 find = table.find_between if is_replace else table.find_of
                 held = find(batch)
-            outcome = compare(batch, held, self.runs.order, self._read_at)
+            changes = self._columns.narrowed(batch)
+            outcome = compare(changes, held, self.runs.order, self._read_at)
             counts.add(outcome)
             yield outcome
             if after is None:  # Else this is not the process that shows it.
@@ -128,35 +174,33 @@ class Intake:
 
     def require_no_shrink(self, counts: Counts) -> None:
         """Raise OperatorError if a replace leaves far less than there was, unless that is right."""
-        if self.request.allow_shrink:
-            return
-        if not counts.held_before and not counts.held:
-            raise OperatorError(
-                f"there are no {self.kind} in what was read; if that is right, "
-                "repeat it with --allow-shrink"
-            )
-        least = counts.held_before * (100 - SHRINK_MAX_PERCENT) / 100
-        if counts.held < least:
-            raise OperatorError(
-                f"the register would shrink from {counts.held_before:,} to {counts.held:,} "
-                f"{self.kind}, by more than {SHRINK_MAX_PERCENT} %; if that is right, "
-                "repeat it with --allow-shrink"
-            )
+        if self._baseline is not None and not self.request.allow_shrink:
+            require_no_shrink(self.kind, counts, self._baseline)
 
     def _require_rows(self, changes: list[Columns]) -> None:
         """Raise FileFault if there are deletions or cancellations: what they are of is not told."""
         if set(map(len, changes)) != {self.runs.order.row_columns}:
             raise FileFault(_NO_SNAPSHOT)
 
-    @property
     def read_so_far(self) -> dict[str, object]:
-        """The counts of a load that failed: nothing of what was read is loaded."""
+        """Return what the history keeps of a load that failed: nothing of it is loaded."""
         rejected, skipped = self.rejects.rejected, self.rejects.skipped
         rows = self.loaded + rejected + skipped
-        return {"rows": rows, "rejected": rejected, "skipped": skipped}
+        return {"rows": rows, "rejected": rejected, "skipped": skipped} | self._found()
 
     def columns(self, counts: Counts) -> dict[str, Any]:
-        """Return the counts of this load's line in the history, and the checksum."""
+        """Return what the history keeps of a load that is done."""
+        return self._counts(counts) | self._found()
+
+    def _found(self) -> dict[str, Any]:
+        """Return what the history keeps of the files."""
+        return {
+            "is_terminated": all(self._are_terminated) if self._are_terminated else None,
+            "reasons": text_of(self.rejects.reasons),
+            "notes": text_of(self.rejects.notes),
+        }
+
+    def _counts(self, counts: Counts) -> dict[str, Any]:
         loaded = self.loaded - counts.skipped
         skipped = self.rejects.skipped + counts.skipped
         return {
@@ -165,12 +209,18 @@ class Intake:
             "changed": counts.changed,
             "rejected": self.rejects.rejected,
             "skipped": skipped,
-            "checksum": self._checksum.hexdigest(),
+            "checksum": self._heard.sha256.hexdigest(),
         }
 
-    def result(self, register: str, counts: Counts) -> LoadResult:
+    def columns_of_done(self, counts: Counts) -> dict[str, Any]:
+        """Return the columns of the history's line of a load that succeeds."""
+        return self.columns(counts) | {"known": text_of(counts.known.document())}
+
+    def result(self, load_id: int | None, register: str, counts: Counts) -> LoadResult:
         """Return how the load ended."""
+        rejects = self.rejects
         return LoadResult(
+            load=load_id,
             register=register,
             kind=self.kind.value,
             mode=self.request.mode,
@@ -178,10 +228,24 @@ class Intake:
             dry_run=self.request.dry_run,
             held_before=counts.held_before,
             held=counts.held,
-            rejects=str(self.rejects.path) if self.rejects.path and self.rejects.rejected else None,
-            notes=self.rejects.notes,
-            **self.columns(counts),
+            rejects=str(rejects.path) if rejects.path and rejects.written else None,
+            reasons=rejects.reasons,
+            notes=rejects.notes,
+            **self._counts(counts),
         )
+
+
+class Heard:
+    """Takes all that is read of a load, decompressed, in the order of the files."""
+
+    def __init__(self) -> None:
+        self.sha256 = hashlib.sha256()
+        self.bytes = 0
+
+    def hear(self, data: bytes) -> None:
+        """Take some bytes."""
+        self.sha256.update(data)
+        self.bytes += len(data)
 
 
 @contextmanager
@@ -192,34 +256,9 @@ def opened_intake(request: LoadRequest, runs_directory: Path, show: Show) -> Ite
         runs_directory: where what was read waits to be sorted.
         show: is told now and then how far it is.
     """
-    checksum = hashlib.sha256()
-    with closing(_opened(request.files, checksum.update)) as opened:
-        intake = Intake(opened, request, runs_directory, show, checksum)
+    request.require_whole()
+    heard = Heard()
+    with closing(opened_files(request.files, heard.hear)) as opened:
+        intake = Intake(opened, request, runs_directory, show, heard)
         with closing(intake.runs):
             yield intake
-
-
-def _opened(files: Sequence[str], heard: Heard) -> Generator[Member]:
-    for file in in_order_of_dates(files, str):
-        yield from members(file, heard)
-
-
-def _layout_of(member: Member, request: LoadRequest) -> Layout:
-    """Return what a file is: as the operator says, else as it looks."""
-    seen: Kind | None
-    if request.format is None:
-        try:
-            format_, seen = recognise(member.head, request.formats)
-        except FileFault as fault:
-            raise FileFault(fault.reason, member.name) from None
-    else:
-        format_ = request.formats[request.format]
-        seen = format_.recognise(member.head)
-    kind = seen or request.kind
-    if kind is None:
-        looked_for = f"looked for {format_.looked_for}.{advice(member.head)}"
-        raise FileFault(f"The file is no {format_.name}: {looked_for}", member.name)
-    if request.kind is not None and kind != request.kind:
-        # Read as another kind, its rows would blank what the register holds.
-        raise FileFault(f"The file holds {kind}, not {request.kind}.", member.name)
-    return Layout(format_, kind)

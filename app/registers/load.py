@@ -19,14 +19,19 @@ import peewee
 from app import clock, reserve
 from app.database import Engine
 from app.errors import OperatorError
+from app.registers.attempts import Attempt, noted, reason_of
+from app.registers.baseline import find_baseline, prune
 from app.registers.comparison import Counts
 from app.registers.current import is_applied, opened_current, opened_table, opened_unchanged, settle
-from app.registers.generations import NextGeneration
 from app.registers.halves import fill_in_halves
-from app.registers.history import INTERRUPTED, MERGE, REPLACE, History
+from app.registers.history import MERGE, REPLACE, History
 from app.registers.intake import Intake, opened_intake
 from app.registers.lock import alone, still_alone
+from app.registers.losses import require_no_loss, uniform_notes
+from app.registers.models import insert_line
+from app.registers.next_generation import NextGeneration
 from app.registers.reading import Show
+from app.registers.rejects import keep_newest, rejects_path
 from app.registers.request import LoadRequest, LoadResult
 from app.registers.space import Space
 from app.registers.writer import Applied, Table, note_applied
@@ -35,72 +40,90 @@ from app.sqlite import SqliteEngine
 _log = logging.getLogger(__name__)
 
 
-def load(engine: Engine, data_dir: Path, request: LoadRequest, show: Show) -> LoadResult:
+def load(
+    engine: Engine,
+    data_dir: Path,
+    request: LoadRequest,
+    show: Show,
+    attempt: Attempt | None = None,
+) -> LoadResult:
     """Load all files of a request into one register, as one transaction.
 
+    Args:
+        attempt: learns the load's number and its first rejects, for whoever reports a failure.
+
     Raises OperatorError, peewee.PeeweeException or OSError if anything stands in the way; then
-    the register holds what it held before.
+    the register holds what it held before, and the history says why (D69).
     """
-    with opened_intake(request, _scratch_directory(engine), show) as intake:
+    attempt = attempt or Attempt(request)
+    with (
+        noted(engine, attempt, dry_run=request.dry_run),
+        opened_intake(request, _scratch_directory(engine), show) as intake,
+    ):
         history = History(engine, request.register or intake.layout.format.register)
+        attempt.recognised(history.register, intake)
         if request.dry_run:
             return _tried(engine, history, intake)
-        return _loaded(engine, history, intake, data_dir)
+        return _loaded(engine, history, intake, data_dir, attempt)
 
 
 def _tried(engine: Engine, history: History, intake: Intake) -> LoadResult:
     """Find out how a load would end; nothing is written but the rejects, if told where to."""
-    counts = Counts()
+    counts = Counts(intake.kind)
     history.generations.require_room()
+    history.generations.require_there()
     intake.rejects.path = intake.request.rejects
-    with intake.rejects:
-        intake.read(_space(engine, history, intake))
+    _read(engine, history, intake)
     with opened_unchanged(engine, history, intake.kind, counts) as current:
         for _ in intake.outcomes(current, counts):
             pass
     if intake.request.mode == REPLACE:
         counts.end_replace()
         intake.require_no_shrink(counts)
-    return intake.result(history.register, counts)
+    _judge(engine, history, intake, counts)
+    return intake.result(None, history.register, counts)
 
 
-def _loaded(engine: Engine, history: History, intake: Intake, data_dir: Path) -> LoadResult:
+def _loaded(
+    engine: Engine, history: History, intake: Intake, data_dir: Path, attempt: Attempt
+) -> LoadResult:
     """Do a load, and keep the history of it."""
     with alone(engine, history.register) as require_alone:
         started_ns = clock.monotonic_ns()
-        begin = partial(
-            history.begin,
-            kind=intake.kind,
-            mode=intake.request.mode,
-            format_name=intake.layout.format.name,
-            files=[Path(file).name for file in intake.request.files],
-        )
-        load_id = reserve.written(engine, begin)
+        begin = partial(insert_line, engine, status="running", **attempt.line)
+        load_id = attempt.load_id = reserve.written(engine, begin)
         what = f"load {load_id}, {intake.request.mode} of {history.register} {intake.kind}"
-        rejects_name = f"{history.register}-{load_id}.csv"
-        intake.rejects.path = intake.request.rejects or data_dir / "rejects" / rejects_name
+        intake.rejects.is_named = intake.request.rejects is not None
+        intake.rejects.path = intake.request.rejects or rejects_path(
+            data_dir, history.register, load_id
+        )
+        forget_surplus = partial(history.generations.forget_kept, intake.request.keep_snapshots)
         try:
             history.generations.require_room()
+            # Here as well: what is removed now makes room for this load.
+            reserve.written(engine, forget_surplus)
             reserve.written(engine, partial(settle, engine, history, load_id))
-            with intake.rejects:
-                intake.read(_space(engine, history, intake))
+            _read(engine, history, intake)
             do = _replace if intake.request.mode == REPLACE else _merge
             counts = do(engine, history, load_id, intake, require_alone)
         except BaseException as error:
-            _note_failure(engine, history, load_id, intake, _reason(error))
+            _note_failure(engine, history, load_id, intake, reason_of(error))
+            _forget_old(engine, data_dir)
             # SEC: the reason, which can quote a record, is for the operator only.
             _log.warning("%s: failed, %s", what, type(error).__name__)
             raise
         if intake.request.mode == MERGE:
             # NOTE: not above: the rows are in, whatever hinders this; the next load settles it.
-            columns = intake.columns(counts)
+            columns = intake.columns_of_done(counts)
             finish = partial(history.finish, load_id, intake.kind, counts.held, columns)
-            reserve.written(engine, finish)
+            reserve.written(engine, partial(finish, is_fresh=intake.is_fresh))
         with suppress(OSError, peewee.PeeweeException):  # The next load does so as well.
+            forget_surplus()
             history.generations.remove_unused()
             history.generations.truncate_log()
+        _forget_old(engine, data_dir)
         reserve.fill(engine)
-    result = intake.result(history.register, counts)
+    result = intake.result(load_id, history.register, counts)
     _log.info(
         "%s: done in %.1f s, rows %d, loaded %d, changed %d, rejected %d, skipped %d, held %d",
         what,
@@ -128,7 +151,7 @@ def _note_failure(
         # NOTE: Ctrl-C can come just behind the commit; then the next load settles it.
         if is_applied(engine, history, load_id):
             return
-        fail = partial(history.fail, load_id, reason, intake.read_so_far)
+        fail = partial(history.fail, load_id, reason, intake.read_so_far())
         reserve.written(engine, fail)
         with still_alone(engine, history.register):
             reserve.written(engine, partial(generations.remove_made, load_id))
@@ -143,7 +166,7 @@ def _merge(
     require_alone: Callable[[], None],
 ) -> Counts:
     """Change the rows of the register in its own transaction; the main database is told later."""
-    counts = Counts()
+    counts = Counts(intake.kind)
     if intake.loaded:
         history.ensure_register(load_id)
     with opened_current(engine, history, intake.kind, counts) as table:
@@ -158,6 +181,7 @@ def _merge(
                     table.remove(outcome.removed)
             else:
                 table.fill(outcome.rows for outcome in outcomes)
+            _judge(engine, history, intake, counts)
             table.analyse()
             applied = Applied(intake.loaded - counts.skipped, counts.changed, counts.held)
             note_applied(table.register, table.schema, load_id, applied)
@@ -176,16 +200,24 @@ def _replace(
     generations = history.generations
     generations.require_there()
     held = generations.find_current()
-    counts = Counts()
+    counts = Counts(intake.kind)
     with generations.opened_next(load_id) as made:
         generations.carry_over(made, intake.kind)
         fill = partial(_fill, engine, held, intake)
-        fill_in_halves(generations, made, intake, fill, counts)
+        fill_in_halves(made, intake, fill, counts)
         counts.end_replace()
         intake.require_no_shrink(counts)
+        _judge(engine, history, intake, counts)
     require_alone()
-    history.switch(load_id, intake.kind, counts.held, intake.columns(counts))
+    columns = intake.columns_of_done(counts)
+    history.switch(load_id, intake.kind, counts.held, columns, is_fresh=intake.is_fresh)
     return counts
+
+
+def _judge(engine: Engine, history: History, intake: Intake, counts: Counts) -> None:
+    """Refuse a load that loses what was known, and note what became uniform (D67)."""
+    require_no_loss(engine, history.register, intake.request, counts)
+    intake.rejects.notes += uniform_notes(intake.request, counts)
 
 
 def _fill(
@@ -202,10 +234,20 @@ def _fill(
         Table(made.engine, made.schema, intake.kind).fill(each.rows for each in outcomes)
 
 
-def _reason(error: BaseException) -> str:
-    if isinstance(error, KeyboardInterrupt):
-        return INTERRUPTED
-    return str(error) or type(error).__name__
+def _read(engine: Engine, history: History, intake: Intake) -> None:
+    """Read all files, held against what earlier loads say."""
+    format_name = intake.layout.format.name
+    baseline = find_baseline(engine, history.register, intake.kind, format_name)
+    with intake.rejects:
+        intake.read(_space(engine, history, intake), baseline)
+
+
+def _forget_old(engine: Engine, data_dir: Path) -> None:
+    """Remove old lines of the history, and the rejects of all but the last loads."""
+    with suppress(OSError, peewee.PeeweeException):
+        prune(engine)
+    with suppress(OSError):
+        keep_newest(data_dir)
 
 
 def _space(engine: Engine, history: History, intake: Intake) -> Space:

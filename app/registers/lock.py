@@ -8,6 +8,7 @@ from pathlib import Path
 
 import peewee
 
+from app.catalogue import Register
 from app.database import Engine
 from app.errors import Hindered
 from app.sqlite import SqliteEngine
@@ -50,10 +51,14 @@ def is_being_loaded(engine: Engine, register: str) -> bool:
 def _tried(engine: Engine, register: str) -> Iterator[bool]:
     """Take the lock if it is free, and tell whether it was."""
     if isinstance(engine, SqliteEngine):
-        descriptor = os.open(_lock_file(engine.path, register), os.O_RDWR | os.O_CREAT, 0o600)
+        path = _lock_file(engine.path, register)
+        descriptor, is_ours = _opened(path)
         try:
-            yield _try_flock(descriptor)
+            yield is_ours
         finally:
+            if is_ours and not _is_register(engine, register):
+                # The name may be mistyped, and never come again.
+                path.unlink(missing_ok=True)
             os.close(descriptor)
     else:
         key = f"verifyd register {register}"
@@ -84,9 +89,22 @@ def _lock_file(database: Path, register: str) -> Path:
     return database.with_name(f"{database.stem}.register_{register}.lock")
 
 
-def _try_flock(descriptor: int) -> bool:
+def _opened(path: Path) -> tuple[int, bool]:
+    """Open a lock's file; return its descriptor, and whether the lock is ours now."""
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return descriptor, False
+        if os.fstat(descriptor).st_nlink:
+            return descriptor, True
+        os.close(descriptor)  # Whoever held it has removed it just now.
+
+
+def _is_register(engine: Engine, name: str) -> bool:
+    """Tell whether there is a register of this name; if nobody can tell, there may be."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        return Register.select().where(Register.name == name).exists(engine)
+    except peewee.PeeweeException:
+        return True

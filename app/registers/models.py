@@ -1,6 +1,14 @@
 """The history of loads, in the main database; and what a register itself knows of them (D25)."""
 
+import getpass
+import os
+from typing import Any
+
+import msgspec
 import peewee
+
+from app import clock
+from app.database import Engine
 
 
 class RegisterLoad(peewee.Model):
@@ -15,6 +23,7 @@ class RegisterLoad(peewee.Model):
     status = peewee.CharField(10)
     """`running`, `done` or `failed`."""
     reason = peewee.TextField(null=True)
+    """Why it failed; of one that is done, how it was taken back (D69)."""
     rows = peewee.BigIntegerField(default=0)
     loaded = peewee.BigIntegerField(default=0)
     changed = peewee.BigIntegerField(default=0)
@@ -57,3 +66,26 @@ class AppliedLoad(peewee.Model):
 
     class Meta:
         table_name = "applied_load"
+
+
+def insert_line(engine: Engine, **line: object) -> int:
+    """Add a line to the history, of this moment and this user; returns its number."""
+    insert = RegisterLoad.insert(loaded_by=_user(), started_at=clock.now(), **line)
+    return int(insert.execute(engine))
+
+
+def text_of(values: object) -> str:
+    """Return a list or an object as a column of the history keeps it."""
+    return msgspec.json.encode(values).decode()
+
+
+def list_of(text: str | None, kind: Any) -> list[Any]:
+    """Return the list of things of one kind that a column keeps, empty if it has none."""
+    return msgspec.json.decode(text, type=list[kind]) if text else []
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # A container may run as a user that has no name.
+        return f"user {os.geteuid()}"

@@ -9,15 +9,18 @@ rest, is always what reading the file in one go would give.
 
 import io
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from itertools import islice
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from app.registers.children import CORES, Child
+from app.registers.columns_seen import ColumnsSeen
 from app.registers.dumping import dump, undump
-from app.registers.formats import HEAD_BYTES, FileFault, Format, Kind, Report
+from app.registers.formats import HEAD_BYTES, FileFault, Format, Kind
+from app.registers.layout import Layout
 from app.registers.rejects import RECORD_CHARACTERS_MAX, RejectsFile
+from app.registers.rows import Change
 from app.registers.sorting import Columns, Order, Runs, write_run
 from app.registers.sources import Member
 
@@ -27,6 +30,8 @@ PIECE_BYTES = 8 * 1024 * 1024
 PIECE_LINES_MAX = 150_000
 """A piece of a file; a child process needs some 40 MB for its rows."""
 _ROWS_BETWEEN_PROGRESS = 5_000
+_UNCOUNTED_BYTES_MAX = 4 * 1024 * 1024
+"""What a format holds of a stream, at most, before it gives out the rows of it."""
 
 
 class Progress(NamedTuple):
@@ -47,20 +52,43 @@ class Reader:
 
     Args:
         rejects: takes what is no row, in the order of the file.
+        columns: takes what the files have for columns.
         runs: takes the rows and changes.
         show: is told now and then how far it is.
+        bytes_heard: returns how many bytes of all members were read, decompressed.
     """
 
     def __init__(
-        self, format_: Format, kind: Kind, rejects: RejectsFile, runs: Runs, show: Show
+        self,
+        layout: Layout,
+        rejects: RejectsFile,
+        columns: ColumnsSeen,
+        runs: Runs,
+        show: Show,
+        bytes_heard: Callable[[], int],
     ) -> None:
-        self._format = format_
-        self._kind = kind
+        self._format, self._kind = layout
         self._rejects = rejects
+        self._columns = columns
         self._runs = runs
         self._show = show
+        self._bytes_heard = bytes_heard
+        self._bytes_counted = 0
+        self._bytes_uncounted: int | None = None
         self.loaded = 0
         """Rows and changes so far, those that come again included."""
+
+    @property
+    def bytes_counted(self) -> int:
+        """How many bytes of all members, decompressed, all records were counted of, at least."""
+        if self._bytes_uncounted is None:
+            return self._bytes_counted
+        return max(self._bytes_counted, self._bytes_heard() - self._bytes_uncounted)
+
+    @property
+    def rows_max(self) -> int:
+        """How many rows were read from these bytes, at most."""
+        return self.loaded + _ROWS_BETWEEN_PROGRESS
 
     def read(self, member: Member) -> None:
         """Read a member to its end; raises FileFault with its name, and OSError."""
@@ -74,18 +102,35 @@ class Reader:
                 self._read_pieces(member, _Cutter(member.stream, header_lines))
         except FileFault as fault:
             raise FileFault(fault.reason, fault.name or member.name) from None
+        self._columns.end_file()
+        self._bytes_counted, self._bytes_uncounted = self._bytes_heard(), None
         self._tell(member)
 
     def _tell(self, member: Member) -> None:
         done = member.bytes_read()
         self._show(Progress(member.name, done, member.bytes_total, self.loaded))
 
-    def _read_in_one_go(self, member: Member, stream: BinaryIO, lines_before: int) -> None:
-        report = _Shifted(self._rejects, lines_before)
-        changes = iter(self._format.rows(stream, self._kind, report))
+    def _read_in_one_go(
+        self, member: Member, stream: BinaryIO, lines_before: int, bytes_ahead: int = 0
+    ) -> None:
+        """Read a stream to its end.
+
+        Args:
+            lines_before: lines of the member that are not in the stream.
+            bytes_ahead: how much of the stream was read from the member before.
+        """
+        self._bytes_uncounted = _UNCOUNTED_BYTES_MAX + bytes_ahead
+        report = _Shifted(self._rejects, self._columns, lines_before)
+        try:
+            self._take_rows(member, self._format.rows(stream, self._kind, report), report)
+        except FileFault as fault:
+            raise fault.moved(lines_before) from None
+
+    def _take_rows(self, member: Member, rows: Iterator[Change], report: "_Shifted") -> None:
+        changes = iter(rows)
         run: list[Columns] = []
         while some := cast(list[Columns], list(islice(changes, _ROWS_BETWEEN_PROGRESS))):
-            run += some
+            run += self._columns.narrowed(some, report.header)
             self.loaded += len(some)
             self._tell(member)
             if len(run) >= RUN_ROWS:
@@ -101,11 +146,15 @@ class Reader:
             while (piece := cutter.next_piece()) or pieces:
                 if piece:
                     header = cutter.header if lines or pieces else b""
-                    pieces.append(_Piece(self._format, self._kind, header, piece, self._runs))
+                    pieces.append(
+                        _Piece(self._format, self._kind, self._columns, header, piece, self._runs)
+                    )
                 if not piece or len(pieces) == CORES:
                     if not pieces[0].wait():
                         break
-                    lines += self._take(pieces.popleft(), lines)
+                    lines += self._take(pieces[0], lines)
+                    # Not before: what is refused is to be ended.
+                    self._bytes_counted += len(pieces.popleft().lines)
                     self._tell(member)
         finally:
             for each in pieces:
@@ -114,12 +163,14 @@ class Reader:
         if rest is not None:
             header = cutter.header if lines else b""
             stream = _chained(header, *rest)
-            self._read_in_one_go(member, stream, lines - header.count(b"\n"))
+            lines -= header.count(b"\n")
+            self._read_in_one_go(member, stream, lines, bytes_ahead=len(header) + len(rest[0]))
 
     def _take(self, piece: "_Piece", lines_before: int) -> int:
         """Take what a child made of a piece; return how many lines that was."""
         values, run_at = undump(piece.file)
         said = _Said(*values)
+        self._columns.add(said.columns)
         self.loaded += said.loaded
         for line, reason, record in said.rejects:
             self._rejects.reject(line + lines_before, reason, record)
@@ -181,17 +232,24 @@ class _Said(NamedTuple):
     rejects: list[tuple[int, str, str]]
     skips: list[tuple[int, str]]
     notes: list[str]
+    columns: list[str]
 
 
 class _Piece:
     """A piece that a child process reads, sorts and writes to a file without a name."""
 
     def __init__(
-        self, format_: Format, kind: Kind, header: bytes, lines: bytes, runs: Runs
+        self,
+        format_: Format,
+        kind: Kind,
+        columns: ColumnsSeen,
+        header: bytes,
+        lines: bytes,
+        runs: Runs,
     ) -> None:
         self.lines = lines
         self.file = runs.new_file()
-        read = partial(self._read, format_, kind, header, runs.order)
+        read = partial(self._read, format_, kind, columns, header, runs.order)
         self._child = Child(read, [self.file])
 
     def wait(self) -> bool:
@@ -203,13 +261,21 @@ class _Piece:
         self._child.end()
         self.file.close()
 
-    def _read(self, format_: Format, kind: Kind, header: bytes, order: Order) -> None:
+    def _read(
+        self, format_: Format, kind: Kind, columns: ColumnsSeen, header: bytes, order: Order
+    ) -> None:
         report = _Notes(header.count(b"\n"))
         stream = io.BytesIO(header + self.lines)
         changes = cast(list[Columns], list(format_.rows(stream, kind, report)))
         said = _Said(
-            len(changes), _lines_in(self.lines), report.rejects, report.skips, report.notes
+            len(changes),
+            _lines_in(self.lines),
+            report.rejects,
+            report.skips,
+            report.notes,
+            list(report.names),
         )
+        changes = columns.narrowed(changes, report.names)
         dump(tuple(said), self.file)
         write_run(order.sort(changes), order, self.file)
         self.file.flush()
@@ -223,6 +289,7 @@ class _Notes:
         self.rejects: list[tuple[int, str, str]] = []
         self.skips: list[tuple[int, str]] = []
         self.notes: list[str] = []
+        self.names: dict[str, None] = {}
 
     def reject(self, line: int, reason: str, record: str) -> None:
         self.rejects.append((line - self._header_lines, reason, record[:RECORD_CHARACTERS_MAX]))
@@ -233,13 +300,18 @@ class _Notes:
     def note(self, text: str) -> None:
         self.notes.append(text)
 
+    def columns(self, names: Iterable[str]) -> None:
+        self.names.update(dict.fromkeys(names))
+
 
 class _Shifted:
     """A report on a part of a file that knows how many lines came before the part."""
 
-    def __init__(self, report: Report, lines_before: int) -> None:
+    def __init__(self, report: RejectsFile, columns: ColumnsSeen, lines_before: int) -> None:
         self._report = report
+        self._columns = columns
         self._lines_before = lines_before
+        self.header: Collection[str] = ()
 
     def reject(self, line: int, reason: str, record: str) -> None:
         self._report.reject(line + self._lines_before, reason, record)
@@ -249,6 +321,10 @@ class _Shifted:
 
     def note(self, text: str) -> None:
         self._report.note(text)
+
+    def columns(self, names: Iterable[str]) -> None:
+        self.header = list(names)
+        self._columns.add(self.header)
 
 
 class _Chain(io.RawIOBase):

@@ -1,16 +1,31 @@
 """What becomes of records that are no rows: counted, and the rejected ones written down."""
 
 import csv
+import errno
+import io
 import os
+import re
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
+
+import msgspec
 
 from app.directories import make_directory
-from app.errors import OperatorError
+from app.errors import Hindered, OperatorError
+from app.registers.formats.values import without_value
 
 RECORD_CHARACTERS_MAX = 2_000
+FILE_BYTES_MAX = 10_000_000
+"""Of one load. What is rejected beyond that is counted only (D70)."""
+FILES_KEPT = 10
+REASONS_KEPT = 5
+_REJECTS_BETWEEN_CHECKS = 1_000
+_DIRECTORY = "rejects"
 _HEADER = ("file", "line", "reason", "record")
+_FILE_NAME = re.compile(r"[a-z][a-z0-9_]*-(?P<load>[0-9]{1,18})\.csv")
 
 
 class RejectLimit(NamedTuple):
@@ -36,38 +51,72 @@ class RejectLimit(NamedTuple):
         return f"{self.number:g}%" if self.is_percent else f"{self.number:g}"
 
 
+class Reason(msgspec.Struct, frozen=True):
+    """Where a record was rejected and why, without anything that the record says (D70)."""
+
+    file: str
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.file}, line {self.line}: {self.reason}"
+
+
 class TooManyRejects(OperatorError):
     """More records were rejected than `--max-rejects` allows; nothing was loaded."""
+
+    def __init__(self, sentence: str, reasons: list[Reason]) -> None:
+        super().__init__("\n".join([sentence, *map(str, reasons)]))
+        self._sentence = sentence
+
+    @property
+    def sentence(self) -> str:
+        """The message without the reasons."""
+        return self._sentence
 
 
 class RejectsFile:
     """Takes the reports of the formats: a CSV of file, line, reason and record.
 
-    The file is made at the first reject; what a former load left there is gone then.
+    The file is made at the first reject; what a former load left there is gone then. A file that
+    cannot be written, because the disk is full, does not stop a load.
 
     Args:
         path: None to count only.
-        limit: a number is enforced at once, a percentage by `require_few` at the end.
+        limit: how many rejects there may be; enforced as soon as they are too many for certain.
     """
 
     def __init__(self, path: Path | None, limit: RejectLimit) -> None:
         self.path = path
+        self.is_named = False
+        """Whether the operator named the path, and must hear at once if it cannot be opened."""
         self.rejected = 0
         self.skipped = 0
         self.notes: list[str] = []
+        self.reasons: list[Reason] = []
+        """The first ones."""
+        self.written = 0
+        """How many rejects are in the file, or would be."""
         self.file_name = ""
+        self.rows_max: Callable[[], int | None] = lambda: None
+        """Returns how many records the load can still come to have, None if nobody knows."""
         self._limit = limit
-        self._file: Any = None
-        self._writer: Any = None
+        self._bytes = 0
+        self._descriptor: int | None = None
+        self._is_closed = False
+        self._is_full = False
 
     def reject(self, line: int, reason: str, record: str) -> None:
         """Write a record down; raises TooManyRejects."""
         self.rejected += 1
-        if self.path is not None:
-            writer = self._writer or self._open(self.path)
-            writer.writerow((self.file_name, line, reason, record[:RECORD_CHARACTERS_MAX]))
+        if len(self.reasons) < REASONS_KEPT:
+            # SEC: a value in the wrong column can be a registration or a name (D25).
+            self.reasons.append(Reason(self.file_name, line, without_value(reason)))
+        self._write(self.file_name, line, reason, record[:RECORD_CHARACTERS_MAX])
         if not self._limit.is_percent and self._limit.is_passed(self.rejected, 0):
-            raise TooManyRejects(f"more than {self._limit} records were rejected{self._see}")
+            raise self._too_many(f"more than {self._limit} records were rejected")
+        if self._limit.is_percent and self.rejected % _REJECTS_BETWEEN_CHECKS == 0:
+            self._require_possible()
 
     def skip(self, line: int, reason: str) -> None:
         """Count a record that has nothing to do here."""
@@ -77,36 +126,71 @@ class RejectsFile:
         """Keep what the operator should know of the file."""
         self.notes.append(f"{self.file_name}: {text}")
 
+    def note_unwritten(self) -> None:
+        """Note if rejects are only counted because there are too many to write them all down."""
+        if self._is_full:
+            self.notes.append(
+                f"of {self.rejected:,} rejects the first {self.written:,} are written down"
+            )
+
     def require_few(self, loaded: int) -> None:
         """Raise TooManyRejects if the whole load has more than the limit allows."""
         rows = loaded + self.rejected + self.skipped
         if self._limit.is_passed(self.rejected, rows):
-            raise TooManyRejects(
-                f"{self.rejected:,} of {rows:,} records were rejected, more than {self._limit}; "
-                f"nothing was loaded{self._see}"
+            raise self._too_many(
+                f"{self.rejected:,} of {rows:,} records were rejected, more than {self._limit}"
             )
 
-    @property
-    def _see(self) -> str:
-        return f"; see {self.path}" if self.path else ""
+    def _require_possible(self) -> None:
+        """Raise TooManyRejects if the limit is passed even if all other records are good."""
+        rows = self.rows_max()
+        if rows is not None and self._limit.is_passed(self.rejected, rows):
+            raise self._too_many(
+                f"{self.rejected:,} records were rejected so far, more than {self._limit} of all "
+                f"that the files can hold (at most {rows:,})"
+            )
 
-    def _open(self, path: Path) -> Any:
-        make_directory(path.parent)
-        # SEC: rejected records are register data; only the operator may read them.
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        if path.is_file():
-            os.fchmod(descriptor, 0o600)
-        self._file = open(descriptor, "w", encoding="utf-8", errors="replace", newline="")  # noqa: SIM115
-        self._writer = csv.writer(self._file)
-        self._writer.writerow(_HEADER)
-        return self._writer
+    def _too_many(self, sentence: str) -> TooManyRejects:
+        see = ""
+        if self.path and self.written:
+            part = f" for the first {self.written:,}" if self.written < self.rejected else ""
+            see = f"; see {self.path}{part}"
+        return TooManyRejects(f"{sentence}; nothing was loaded{see}", self.reasons)
+
+    def _write(self, *values: object) -> None:
+        if self._is_closed:
+            return
+        header = b"" if self.written else _line(_HEADER)
+        line = _line(values)
+        if self._bytes + len(header + line) > FILE_BYTES_MAX:
+            self._is_closed = self._is_full = True
+            return
+        try:
+            if self.path is not None:
+                self._append(self.path, header + line)
+        except OSError as error:
+            if self.is_named and self._descriptor is None:
+                raise
+            self._is_closed = True
+            self.notes.append(f"the rejects cannot be written to {self.path}: {error.strerror}")
+            return
+        self._bytes += len(header + line)
+        self.written += 1
+
+    def _append(self, path: Path, data: bytes) -> None:
+        if self._descriptor is None:
+            self._descriptor = _opened(path)
+        if os.write(self._descriptor, data) < len(data):
+            with suppress(OSError):  # Half a line is no reject.
+                os.ftruncate(self._descriptor, self._bytes)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def __enter__(self) -> Self:
         """Take the file's name; raises OperatorError where something else would be lost."""
         if self.path and self.path.is_file() and self.path.stat().st_size:
             with open(self.path, "rb") as file:
                 if not file.read(64).startswith(",".join(_HEADER).encode()):
-                    raise OperatorError(f"{self.path} is there and holds no rejects; name another")
+                    raise Hindered(f"{self.path} is there and holds no rejects; name another")
         return self
 
     def __exit__(
@@ -115,5 +199,35 @@ class RejectsFile:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._file is not None:
-            self._file.close()
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+
+
+def rejects_path(data_dir: Path, register: str, load_id: int) -> Path:
+    """Return where the rejects of a load are, unless the operator says otherwise (D37)."""
+    return data_dir / _DIRECTORY / f"{register}-{load_id}.csv"
+
+
+def keep_newest(data_dir: Path) -> None:
+    """Remove the rejects of all but the last loads that had any. Raises OSError."""
+    with os.scandir(data_dir / _DIRECTORY) as entries:
+        found = [(_FILE_NAME.fullmatch(each.name), each.path) for each in entries if each.is_file()]
+    numbered = sorted((int(match["load"]), path) for match, path in found if match)
+    for _, path in numbered[:-FILES_KEPT]:
+        with suppress(FileNotFoundError):  # Another load has just done it.
+            os.unlink(path)
+
+
+def _opened(path: Path) -> int:
+    make_directory(path.parent)
+    # SEC: rejected records are register data; only the operator may read them.
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    if path.is_file():
+        os.fchmod(descriptor, 0o600)
+    return descriptor
+
+
+def _line(values: tuple[object, ...]) -> bytes:
+    text = io.StringIO(newline="")
+    csv.writer(text).writerow(values)
+    return text.getvalue().encode(errors="replace")

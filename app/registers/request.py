@@ -1,14 +1,16 @@
 """What a load is asked for, and how it ended."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from app.registers.formats import FORMATS, Format, Kind
 from app.registers.history import MERGE
-from app.registers.rejects import RejectLimit
+from app.registers.rejects import Reason, RejectLimit
 
 DEFAULT_MAX_REJECTS = "1%"
+SHRINK, UNTERMINATED, EMPTY = "shrink", "unterminated", "empty"
+"""What an operator can allow (`RegisterLoad.accepted`)."""
 
 
 class LoadRequest(NamedTuple):
@@ -23,7 +25,35 @@ class LoadRequest(NamedTuple):
     max_rejects: RejectLimit = RejectLimit.parse(DEFAULT_MAX_REJECTS)
     rejects: Path | None = None
     allow_shrink: bool = False
+    allow_loss: Sequence[str] = ()
+    """Members of which fewer rows may know something."""
+    loss_max: int = 10
+    """By so many percentage points the share of the rows that know a member may fall (D67)."""
+    allow_missing: Sequence[str] = ()
+    """Columns that the files may lack, though their format expects them (D65)."""
+    blank_missing: bool = False
+    """A merge blanks the members that a narrow file has no column for (D66)."""
+    allow_unterminated: bool = False
+    empty_ok: bool = False
     dry_run: bool = False
+    require_whole: Callable[[], object] = lambda: None
+    """Raises OperatorError if a file is not complete; called before they are read, and after."""
+    keep_snapshots: int = 1
+    """How many earlier states of the register can be rolled back to afterwards (D71)."""
+
+    @property
+    def accepted(self) -> list[str]:
+        """What the operator allowed, in the words of the history."""
+        allowed = {
+            SHRINK: self.allow_shrink,
+            UNTERMINATED: self.allow_unterminated,
+            EMPTY: self.empty_ok,
+        }
+        return [
+            *(word for word, is_allowed in allowed.items() if is_allowed),
+            *(f"loss:{member}" for member in self.allow_loss),
+            *(f"missing:{column}" for column in self.allow_missing),
+        ]
 
 
 class LoadResult(NamedTuple):
@@ -32,6 +62,8 @@ class LoadResult(NamedTuple):
     Of a dry run: how it would have ended.
     """
 
+    load: int | None
+    """Its number in the history; None of a dry run."""
     register: str
     kind: str
     mode: str
@@ -50,5 +82,7 @@ class LoadResult(NamedTuple):
     """SHA-256 of all that was read, decompressed, in the order of the files."""
     rejects: str | None
     """Where the rejected records are; None if there are none, or nobody wrote them."""
+    reasons: Sequence[Reason]
+    """Of the first rejects."""
     notes: Sequence[str]
     """What the operator should know of the files."""

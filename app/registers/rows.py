@@ -1,7 +1,8 @@
 """What a format hands to the load: rows in the column order of a register's tables (D25).
 
-On its way through the load a row or a change is any tuple of these columns; the four shapes of
-one kind are told apart by their length.
+On its way through the load a row or a change is any tuple of these columns; the shapes of one
+kind are told apart by their length. A row of a file that lacks columns is narrow: it has one more
+column, a tuple of the places of those that it says nothing of (D66).
 """
 
 from typing import NamedTuple

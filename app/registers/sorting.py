@@ -28,13 +28,16 @@ _RUNS_SAMPLED = 8
 class Order(NamedTuple):
     """How changes are sorted: each begins with the columns of its group, all of them texts.
 
-    Rows of different keys in one group can be told apart; other changes meet the whole group.
+    Rows of different keys in one group can be told apart; other changes can meet all of them.
     """
 
     group_columns: int
     key_columns: int
     row_columns: int
-    """What is as long as this is a row; other changes are shorter (see `rows`)."""
+    """What is as long as this is a row, and longer by one if it is narrow; other changes are
+    shorter (see `rows`)."""
+    met_columns: int = 1
+    """A change that is no row meets the rows that begin with as many columns as it does."""
 
     def group_of(self) -> Callable[[Columns], str]:
         """Return what takes the group out of a change."""
@@ -120,7 +123,7 @@ class Runs:
         files = self._files[:: 1 + len(self._files) // _RUNS_SAMPLED]
         chunks = [undump(file, undump(file, at)[1])[0] or [] for file, at in files]
         rows = chain.from_iterable([*chunks, self._latest[:_CHUNK_ROWS]])
-        return [row for row in rows if len(row) == self.order.row_columns]
+        return [row for row in rows if len(row) >= self.order.row_columns]
 
     def middle(self) -> str | None:
         """Return a group that about half of the changes come up to; None if they are few.

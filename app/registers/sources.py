@@ -5,20 +5,18 @@ What a file is, is seen from its first bytes and never from its name.
 
 import gzip
 import io
-import lzma
 import os
 import re
-import struct
+import stat
 import sys
 import zipfile
-import zlib
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import BinaryIO, TypeVar, cast
 
 from app.registers.formats.interface import HEAD_BYTES, FileFault
+from app.registers.streams import CONTAINER_FAULTS, Counted, Guarded, Heard, faults_of, printable
 
 STANDARD_INPUT = "-"
 _GZIP = b"\x1f\x8b"
@@ -37,26 +35,9 @@ _DATED_NAME = re.compile(
 )
 _IS_ENCRYPTED = 0x1
 _NAMES_SHOWN = 5
-# SEC: registers are packed 5 to 30 times smaller, a bomb 1,000 times; it would fill the disk.
-_RATIO_MAX = 200
-_UNPACKED_BYTES_FREE = 64 * 1024 * 1024
-# What the standard library raises over a container that is cut off or damaged.
-_CONTAINER_FAULTS = (
-    EOFError,
-    OSError,
-    ValueError,
-    IndexError,
-    RuntimeError,
-    struct.error,
-    zlib.error,
-    lzma.LZMAError,
-    zipfile.BadZipFile,
-    zipfile.LargeZipFile,
-)
-
+_LINE_ENDS = (b"\n", b"\r")
 
 T = TypeVar("T")
-Heard = Callable[[bytes], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +54,10 @@ class Member:
     """The size of the whole file that the operator named; None if it is a pipe."""
     bytes_read: Callable[[], int]
     """How many bytes of that file, compressed as it is, have been read."""
+    is_terminated: Callable[[], bool]
+    """Tells, once the stream was read to its end, whether its last line has an end."""
+    unpacked_bytes: int | None
+    """How many bytes the stream gives in all; None if only reading it can tell."""
 
 
 def members(path: str, heard: Heard = lambda _: None) -> Generator[Member]:
@@ -87,13 +72,13 @@ def members(path: str, heard: Heard = lambda _: None) -> Generator[Member]:
     if path == STANDARD_INPUT:
         yield _piped(cast(BinaryIO, sys.stdin.buffer), "standard input", heard)
         return
-    with _faults_of(path):
+    with faults_of(path):
         file = open(path, "rb")  # noqa: SIM115
     with file:
         if not file.seekable():
-            yield _piped(file, path, heard)
+            yield _piped(file, printable(path), heard)
             return
-        with _faults_of(path):
+        with faults_of(path):
             before = size, _ = _state(file)
             start = file.peek(len(_ZIP[0]))
 
@@ -101,14 +86,14 @@ def members(path: str, heard: Heard = lambda _: None) -> Generator[Member]:
             return size if file.closed else file.tell()
 
         if start.startswith(_ZIP):
-            for name, member, packed_bytes in _zip_members(file, path):
-                guarded = _Guarded(member, name, partial(int, packed_bytes))
-                yield _member(guarded, size, bytes_read, heard)
+            for name, member, info in _zip_members(file, path):
+                guarded = Guarded(member, name, partial(int, info.compress_size))
+                yield _member(guarded, size, bytes_read, heard, info.file_size)
         else:
-            yield _member(_Guarded(file, path), size, bytes_read, heard)
-        with _faults_of(path):
+            yield _member(Guarded(file, printable(path)), size, bytes_read, heard, size)
+        with faults_of(path):
             if _state(file) != before:
-                raise FileFault("The file was changed while it was read.", path)
+                raise FileFault("The file was changed while it was read.", printable(path))
 
 
 def _state(file: BinaryIO) -> tuple[int, int]:
@@ -118,18 +103,22 @@ def _state(file: BinaryIO) -> tuple[int, int]:
 
 
 def _piped(pipe: BinaryIO, name: str, heard: Heard) -> Member:
-    counted = _Counted(pipe)
-    return _member(_Guarded(cast(BinaryIO, counted), name), None, counted.tell, heard)
+    counted = Counted(pipe)
+    return _member(Guarded(cast(BinaryIO, counted), name), None, counted.tell, heard)
 
 
 def _member(
-    guarded: "_Guarded", bytes_total: int | None, bytes_read: Callable[[], int], heard: Heard
+    guarded: "Guarded",
+    bytes_total: int | None,
+    bytes_read: Callable[[], int],
+    heard: Heard,
+    unpacked_bytes: int | None = None,
 ) -> Member:
     name, stream = guarded.name, io.BufferedReader(guarded, HEAD_BYTES)
     if stream.peek(1).startswith(_GZIP):
-        packed = guarded
+        packed, unpacked_bytes = guarded, None
         unpacked = cast(BinaryIO, gzip.GzipFile(fileobj=stream))
-        guarded = _Guarded(unpacked, name, lambda: packed.bytes_out)
+        guarded = Guarded(unpacked, name, lambda: packed.bytes_out)
         stream = io.BufferedReader(guarded, HEAD_BYTES)
     # The buffer is HEAD_BYTES long and filled at once.
     head = stream.peek(HEAD_BYTES)[:HEAD_BYTES]
@@ -148,22 +137,60 @@ def _member(
     for magic, container in _UNREAD_CONTAINERS.items():
         if head.startswith(magic):
             raise FileFault(f"It is compressed with {container}; decompress it first.", name)
-    return Member(name, cast(BinaryIO, stream), head, bytes_total, bytes_read)
+    return Member(
+        name,
+        cast(BinaryIO, stream),
+        head,
+        bytes_total,
+        bytes_read,
+        lambda: guarded.last_byte in _LINE_ENDS,
+        unpacked_bytes,
+    )
 
 
-def _zip_members(file: BinaryIO, path: str) -> Iterator[tuple[str, BinaryIO, int]]:
-    """Open the data members of a zip in the order of its directory; yield packed sizes, too."""
-    with _faults_of(path):
+def unpacked_bytes_of(path: str) -> int | None:
+    """Return how many bytes `members` will give of a file; None if only reading it can tell.
+
+    What is compressed with gzip does not say so in a way that could be relied on.
+    """
+    size = file_size(path)
+    if size is None:
+        return None
+    try:
+        with open(path, "rb") as file:
+            if not file.read(len(_ZIP[0])).startswith(_ZIP):
+                file.seek(0)
+                return None if file.read(len(_GZIP)) == _GZIP else size
+            with zipfile.ZipFile(file) as archive:
+                infos = _data_members(archive.infolist(), path)
+                is_known = all(archive.open(info).read(len(_GZIP)) != _GZIP for info in infos)
+            return sum(info.file_size for info in infos) if is_known else None
+    except (FileFault, *CONTAINER_FAULTS):  # Whoever reads the file reports it.
+        return None
+
+
+def file_size(path: str) -> int | None:
+    """Return the size of a file in bytes; None for a pipe and for what cannot be found."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return found.st_size if stat.S_ISREG(found.st_mode) and path != STANDARD_INPUT else None
+
+
+def _zip_members(file: BinaryIO, path: str) -> Iterator[tuple[str, BinaryIO, zipfile.ZipInfo]]:
+    """Open the data members of a zip in the order of its directory."""
+    with faults_of(path):
         archive = zipfile.ZipFile(file)
     with archive:
         for info in _data_members(archive.infolist(), path):
-            name = f"{path}: {_printable(info.filename)}"
+            name = printable(f"{path}: {info.filename}")
             if info.flag_bits & _IS_ENCRYPTED:
                 raise FileFault("The member is encrypted.", name)
-            with _faults_of(name):
+            with faults_of(name):
                 member = archive.open(info)
             with member:
-                yield name, cast(BinaryIO, member), info.compress_size
+                yield name, cast(BinaryIO, member), info
 
 
 def _data_members(infos: list[zipfile.ZipInfo], path: str) -> list[zipfile.ZipInfo]:
@@ -178,12 +205,12 @@ def _data_members(infos: list[zipfile.ZipInfo], path: str) -> list[zipfile.ZipIn
     if not data and len(files) == 1:
         return files
     if not data:
-        shown = ", ".join(_printable(info.filename) for info in files[:_NAMES_SHOWN])
+        shown = ", ".join(printable(info.filename) for info in files[:_NAMES_SHOWN])
         endings = ", ".join(_DATA_ENDINGS)
         raise FileFault(
             f"The zip has no member that ends in {endings}, with or without .gz. "
             f"It has {len(files)} files{': ' if shown else ''}{shown}.",
-            path,
+            printable(path),
         )
     return in_order_of_dates(data, lambda info: info.filename)
 
@@ -208,90 +235,3 @@ def in_order_of_dates(files: Sequence[T], name_of: Callable[[T], str]) -> list[T
 def _is_ignored(member_name: str) -> bool:
     *folders, name = member_name.replace("\\", "/").split("/")
     return not name or name.startswith(".") or "__MACOSX" in folders
-
-
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in text)
-
-
-@contextmanager
-def _faults_of(name: str) -> Iterator[None]:
-    """Turn what the operating system and the containers raise into FileFault."""
-    try:
-        yield
-    except _CONTAINER_FAULTS as error:
-        raise FileFault(_reason(error), name) from error
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, EOFError):
-        return "The file is cut off."
-    if isinstance(error, OSError) and error.strerror:
-        return f"The file cannot be read: {error.strerror}."
-    if isinstance(error, NotImplementedError):
-        return f"The zip uses something that we do not read: {error}."
-    return f"The file is damaged: {error}."
-
-
-class _Counted(io.RawIOBase):
-    """A pipe that knows how much was read from it."""
-
-    def __init__(self, pipe: BinaryIO) -> None:
-        super().__init__()
-        self._pipe = pipe
-        self._bytes_read = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._bytes_read
-
-    def read(self, size: int = -1) -> bytes:
-        data = self._pipe.read(size)
-        self._bytes_read += len(data)
-        return data
-
-
-class _Guarded(io.RawIOBase):
-    """Fills every buffer to its end, and raises nothing but FileFault.
-
-    Args:
-        bytes_in: how many bytes came into what unpacks `inner`, if something does.
-    """
-
-    def __init__(
-        self, inner: BinaryIO, name: str, bytes_in: Callable[[], int] | None = None
-    ) -> None:
-        super().__init__()
-        self.name = name
-        self.bytes_out = 0
-        self.heard: Heard | None = None
-        self._inner = inner
-        self._bytes_in = bytes_in
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        filled = 0
-        with _faults_of(self.name):
-            while filled < len(buffer):
-                data = self._inner.read(len(buffer) - filled)
-                if not data:
-                    break
-                buffer[filled : filled + len(data)] = data
-                filled += len(data)
-        self.bytes_out += filled
-        if self.heard is not None:
-            self.heard(buffer[:filled])
-        if self._bytes_in is not None and self.bytes_out > _UNPACKED_BYTES_FREE:
-            self._require_no_bomb(self._bytes_in())
-        return filled
-
-    def _require_no_bomb(self, bytes_in: int) -> None:
-        if self.bytes_out > _RATIO_MAX * bytes_in:
-            raise FileFault(
-                f"It unpacks to more than {_RATIO_MAX} times its size, as no register does.",
-                self.name,
-            )

@@ -22,6 +22,16 @@ _PAGES_SHARE = 1.1
 """How much larger a table is than its rows: 1.07 for vehicles, 1.19 for policies."""
 
 
+class TooLittleSpace(Hindered):
+    """The disk has less space than a load needs."""
+
+    def __init__(self, message: str, directory: Path, needed_bytes: int) -> None:
+        super().__init__(message)
+        self.directory = directory
+        self.needed_bytes = needed_bytes
+        """Of all that the load writes, what it has written so far included."""
+
+
 class Space:
     """Estimates the disk space that a load needs from the rows read so far.
 
@@ -47,7 +57,7 @@ class Space:
     def require_for_rest(self, progress: Progress, runs: Runs) -> None:
         """Refuse a load that cannot succeed while it still reads a file whose size is known.
 
-        Raises Hindered with the space that it needs at least, and the space that is free.
+        Raises TooLittleSpace with the space that it needs at least, and the space that is free.
         """
         if not progress.file or not progress.total:
             return
@@ -62,11 +72,12 @@ class Space:
         to_come = (progress.total - progress.done) / read_bytes
         rows_to_come = int((progress.rows - self._start.rows) * to_come)
         waiting_bytes = runs.size_bytes * rows_to_come // max(progress.rows, 1)
-        self._require(waiting_bytes + self._register_bytes(progress.rows + rows_to_come, runs))
+        register_bytes = self._register_bytes(progress.rows + rows_to_come, runs)
+        self._require(waiting_bytes + register_bytes, runs)
 
     def require(self, rows: int, runs: Runs) -> None:
         """Refuse a load that has read all its files. Raises as `require_for_rest` does."""
-        self._require(self._register_bytes(rows, runs))
+        self._require(self._register_bytes(rows, runs), runs)
 
     def _register_bytes(self, rows: int, runs: Runs) -> int:
         if not self._is_here:
@@ -80,14 +91,16 @@ class Space:
         added = max(0, rows - self._held)
         return _FIXED_BYTES + 2 * int(added * _row_bytes(runs))
 
-    def _require(self, needed_bytes: int) -> None:
+    def _require(self, needed_bytes: int, runs: Runs) -> None:
         found = os.statvfs(self._directory)
         free_bytes = free_bytes_of(found)
         if free_bytes < needed_bytes:
-            raise Hindered(
+            raise TooLittleSpace(
                 f"the load needs about {size_text(needed_bytes)} of disk space in "
                 f"{self._directory.absolute()}, and {size_text(free_bytes)} are free: make room, "
-                "then load again"
+                "then load again",
+                self._directory,
+                needed_bytes + runs.size_bytes,
             )
         if found.f_files and not found.f_favail:
             raise Hindered(

@@ -1,65 +1,189 @@
-"""Takes loads back: the last replace of a register, or a register as a whole (D28).
+"""Takes back what was done to a register: replaces, and the drop of it as a whole (D71, D72).
 
-Both free disk space or put right what is wrong, so both work on a full disk (D57).
+All of it frees disk space or puts right what is wrong, so it works on a full disk (D57).
 """
 
 import logging
+from contextlib import suppress
+
+import peewee
 
 from app import reserve
-from app.catalogue import KeptRegister
+from app.catalogue import DroppedRegister, KeptRegister, Register
 from app.database import Engine
 from app.errors import OperatorError
 from app.registers.current import settle
 from app.registers.formats import Kind
 from app.registers.generations import Generations
-from app.registers.history import ROLLBACK, History
+from app.registers.history import DROP, MERGE, PURGE, REPLACE, ROLLBACK, UNDROP, History
 from app.registers.lock import alone
+from app.registers.snapshots import Snapshot, require_not_dropped, require_snapshot
 
 _log = logging.getLogger(__name__)
 
 
-def roll_back(engine: Engine, register: str | None, kind: Kind | None) -> dict[str, object]:
-    """Let readers have what a register held before its last load, if that was a replace (D28).
+def roll_back(
+    engine: Engine, register: str | None, kind: Kind | None, to: int | None = None
+) -> dict[str, object]:
+    """Let readers have what a register held before a replace (D28).
 
     Args:
         register: None if only one can be rolled back.
+        kind: the only kind that may change, None if any may.
+        to: the load that left what is wanted; before the last replace if None.
 
-    Returns the register, its kind that changes and the rows of it. Raises OperatorError.
+    Returns the register, the kind that changes, the rows of it, and the load that left them; kind
+    and rows are None if several kinds change. Raises OperatorError.
     """
     history = History(engine, register or _only_kept(engine))
+    generations = history.generations
+    require_not_dropped(generations)
 
-    def rolled_back() -> tuple[int, Kind]:
+    def rolled_back() -> tuple[int, Snapshot, Kind | None]:
         settle(engine, history, 0)
-        replaced = history.require_kept(kind)
+        found = require_snapshot(engine, generations, to, kind)
+        generations.migrate_waiting(found.kept)
+        replaced = Kind(min(found.undone)) if len(found.undone) == 1 else None
         with engine.atomic():
-            load_id = history.begin(kind=replaced, mode=ROLLBACK, format_name="", files=[])
-            history.roll_back(load_id)
-        return load_id, replaced
+            load_id = history.note(ROLLBACK, replaced or "")
+            history.take_back(load_id, [MERGE, REPLACE], after=found.load_id)
+            generations.roll_back(found.kept)
+        return load_id, found, replaced
 
     with alone(engine, history.register):
-        load_id, replaced = reserve.written(engine, rolled_back)
-    held = getattr(history.generations.find_current(), replaced.value)
-    _log.info("load %d, rollback of %s %s: done", load_id, history.register, replaced)
-    return {"register": history.register, "kind": replaced.value, "held": held}
+        load_id, found, replaced = reserve.written(engine, rolled_back)
+    held = getattr(found.kept, replaced.value) if replaced else None
+    _log.info("load %d, rollback of %s to load %d: done", load_id, history.register, found.load_id)
+    return {
+        "register": history.register,
+        "kind": replaced and replaced.value,
+        "held": held,
+        "load": found.load_id,
+    }
 
 
 def drop_register(engine: Engine, name: str) -> None:
-    """Remove a register; answers are without it from the next request.
+    """Take a register from readers; answers are without it from the next request (D72).
 
-    Raises OperatorError if there is none of that name, or a load of it is running.
+    What it holds stays, for `undrop_register`, until the next load of this name succeeds or
+    `purge_register` removes it. Raises OperatorError if there is no register of that name, or a
+    load of it is running.
+    """
+    require_register(engine, name)
+    history = History(engine, name)
+
+    def dropped() -> int:
+        # What a damaged register knows of a killed load does not matter.
+        with suppress(OSError, peewee.PeeweeException, OperatorError):
+            settle(engine, history, 0)
+        require_register(engine, name)
+        with engine.atomic():
+            load_id = history.note(DROP)
+            history.generations.drop()
+        return load_id
+
+    with alone(engine, name):
+        load_id = reserve.written(engine, dropped)
+        _remove_unused(history.generations)
+    reserve.fill(engine)
+    _log.info("load %d, drop of %s: done", load_id, name)
+
+
+def undrop_register(engine: Engine, name: str) -> Register:
+    """Let readers have a dropped register again, as it was, and return its entry (D72).
+
+    Raises OperatorError if it was not dropped or was loaded since, if what it held is not there,
+    or there is no room for it.
+    """
+    _require_dropped(engine, name)
+    history = History(engine, name)
+    generations = history.generations
+
+    def undropped() -> int:
+        settle(engine, history, 0)
+        dropped = _require_dropped(engine, name)
+        if not generations.is_waiting_there(dropped):
+            raise OperatorError(f"what the register {name} held is not there: load it again")
+        generations.require_room()
+        generations.migrate_waiting(dropped)
+        with engine.atomic():
+            load_id = history.note(UNDROP)
+            history.take_back(load_id, [DROP])
+            generations.undrop(dropped)
+        return load_id
+
+    with alone(engine, name):
+        load_id = reserve.written(engine, undropped)
+        _remove_unused(generations)
+    _log.info("load %d, undrop of %s: done", load_id, name)
+    entry: Register = generations.find_current()
+    return entry
+
+
+def purge_register(engine: Engine, name: str) -> None:
+    """Remove a register, dropped before or not, and all it holds, for good (D72).
+
+    Raises OperatorError if there is neither, or a load of it is running.
     """
     generations = Generations(engine, name)
-    if generations.find_current() is None:
+    was_there = generations.find_current() is not None
+    if was_there:
+        drop_register(engine, name)
+    elif generations.find_dropped() is None:
         raise OperatorError(f"there is no register {name}")
+
+    def purged() -> int:
+        with engine.atomic():
+            generations.forget_dropped()
+            return History(engine, name).note(PURGE)
+
     with alone(engine, name):
-        reserve.written(engine, generations.remove_all)
+        if generations.find_dropped() is None:
+            return  # Nothing was ever loaded into it, or it was loaded again just now.
+        # In this order: a purge that is killed can be repeated.
+        generations.remove_waiting()
+        load_id = reserve.written(engine, purged)
     reserve.fill(engine)
+    _log.info("load %d, purge of %s: done", load_id, name)
+
+
+def require_register(engine: Engine, name: str) -> Register:
+    """Return the entry of a register; OperatorError if there is none of this name."""
+    generations = Generations(engine, name)
+    current: Register | None = generations.find_current()
+    if current is not None:
+        return current
+    if generations.find_dropped() is not None:
+        raise OperatorError(
+            f"the register {name} was dropped already; add --purge to free its disk space"
+        )
+    raise OperatorError(f"there is no register {name}")
+
+
+def _remove_unused(generations: Generations) -> None:
+    with suppress(OSError, peewee.PeeweeException):  # The next load does so as well.
+        generations.remove_unused()
+
+
+def _require_dropped(engine: Engine, name: str) -> DroppedRegister:
+    generations = Generations(engine, name)
+    dropped: DroppedRegister | None = generations.find_dropped()
+    current = generations.find_current()
+    # One that a killed load made, and nothing was loaded into, is in nobody's way.
+    if dropped is not None and (current is None or current.loaded_at is None):
+        return dropped
+    reason = "it was not dropped, or was loaded since" if current else "there is none"
+    query = DroppedRegister.select(DroppedRegister.name).order_by(DroppedRegister.name)
+    names = ", ".join(each for (each,) in query.tuples().execute(engine)) or "none"
+    raise OperatorError(
+        f"the register {name} cannot be brought back: {reason}. Dropped registers: {names}"
+    )
 
 
 def _only_kept(engine: Engine) -> str:
-    names = [
-        kept.name for kept in KeptRegister.select().order_by(KeptRegister.name).execute(engine)
-    ]
+    is_read = KeptRegister.name.in_(Register.select(Register.name))
+    query = KeptRegister.select(KeptRegister.name).where(is_read).distinct()
+    names = [name for (name,) in query.order_by(KeptRegister.name).tuples().execute(engine)]
     if not names:
         raise OperatorError("no register can be rolled back: none was replaced last")
     if len(names) > 1:

@@ -33,8 +33,11 @@ def order_of(kind: Kind) -> Order:
     """Return how rows and changes of a kind are sorted; a group is what one change can meet."""
     meta = TABLES[kind]._meta
     keys = len(meta.get_primary_keys())
-    # A change of policies means all periods of a policy: of its key all but the last column.
-    return Order(keys - 1 if kind == Kind.POLICIES else keys, keys, len(meta.fields))
+    if kind == Kind.POLICIES:
+        # A change means all periods of a policy: of its key all but the last column. A row whose
+        # file does not tell the insurer can mean any policy of the vehicle.
+        return Order(1, keys, len(meta.fields), met_columns=keys - 1)
+    return Order(keys, keys, len(meta.fields))
 
 
 class Applied(NamedTuple):

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from app import clock
-from app.vehicles.insurance import Members, insurance_reason, is_insured
+from app.vehicles.insurance import Members, insurance_reason
 from app.vehicles.records import Record
 
 TAX_STATUSES = ("taxed", "exempt", "sorn", "untaxed")
@@ -32,6 +32,16 @@ def judge(record: Record, day: str, mot_first_years: int) -> Judgement:
     )
 
 
+def checks_of(judgement: Judgement) -> dict[str, bool]:
+    """Return the four checks of spec 2, true where the vehicle is in order."""
+    return {
+        "insuranceValid": judgement.insurance in ("valid", "flag"),
+        "motValid": judgement.mot in ("valid", "exempt", "not_due"),
+        "roadTaxPaid": judgement.tax in ("valid", "exempt"),
+        "noOutstandingFines": judgement.fines == "none",
+    }
+
+
 def compliance_members(
     record: Record, day: str, mot_first_years: int, *, explain: bool, checked_at: int
 ) -> Members:
@@ -42,12 +52,7 @@ def compliance_members(
         checked_at: Unix seconds of the request.
     """
     judgement = judge(record, day, mot_first_years)
-    checks = {
-        "insuranceValid": is_insured(record, day),
-        "motValid": judgement.mot in ("valid", "exempt", "not_due"),
-        "roadTaxPaid": judgement.tax in ("valid", "exempt"),
-        "noOutstandingFines": judgement.fines == "none",
-    }
+    checks = checks_of(judgement)
     members: Members = {
         "registration": record.registration,
         "compliant": all(checks.values()),

@@ -18,6 +18,11 @@ def insurance_reason(record: Record, day: str) -> str:
     policy = record.policy
     if policy is None:
         return {None: "unknown", False: "none", True: "flag"}[record.insured_flag]
+    return policy_reason(policy, day)
+
+
+def policy_reason(policy: PolicyFacts, day: str) -> str:
+    """Return `valid` for a policy that is in force on the day, else why it is not."""
     if policy.is_in_force(day):
         return "valid"
     if policy.valid_to < day:

@@ -13,7 +13,7 @@ import msgspec
 import peewee
 from peewee import JOIN, Case, Tuple, fn
 
-from app.catalogue import RegisterRef, attach, in_precedence
+from app.catalogue import RegisterRef, attach, followed, in_precedence
 from app.database import Engine, Prepared, Row, greatest, parameter
 from app.sqlite import SqliteEngine
 from app.vehicles.models import Fine, Policy, Vehicle, in_schema
@@ -73,31 +73,36 @@ class Records:
     def find_record(self, registers: str, registration: str, day: str) -> Record | None:
         """Return what is known of one plate, None if no register mentions it. One statement.
 
+        It is repeated if a register was dropped, replaced or rolled back under it (D72).
+
         Args:
             registers: state of the registers, read with the key (D26).
             registration: in its canonical form.
             day: ISO date that decides which policy is answered.
         """
-        if not registers:
-            return None
-        one, _ = self._prepared(registers)
-        row = one.row(registration=registration, day=day)
+
+        def find(state: str) -> Row | None:
+            if not state:
+                return None
+            one, _ = self._prepared(state)
+            return one.row(registration=registration, day=day)
+
+        row = followed(self._engine, registers, find)
         return _record(row, day) if row else None
 
     def find_records(
         self, registers: str, registrations: Sequence[str], day: str
     ) -> dict[str, Record]:
         """Return the known ones among many plates, by registration. One statement for all."""
-        if not registers:
-            return {}
-        _, many = self._prepared(registers)
-        # PERF: sorted plates walk each tree from left to right and find its pages still at hand.
-        plates = sorted(set(registrations))
-        on_sqlite = isinstance(self._engine, SqliteEngine)
-        # NOTE: as text; SQLite might take a blob for JSON in its own binary form.
-        listed = msgspec.json.encode(plates).decode() if on_sqlite else plates
-        rows = many.rows(plates=listed, day=day)
-        found = (_record(row, day) for row in rows)
+        plates = listed(self._engine, registrations)
+
+        def find(state: str) -> list[Row]:
+            if not state:
+                return []
+            _, many = self._prepared(state)
+            return many.rows(plates=plates, day=day)
+
+        found = (_record(row, day) for row in followed(self._engine, registers, find))
         return {record.registration: record for record in found if record}
 
     def _prepared(self, state: str) -> tuple[Prepared, Prepared]:
@@ -108,7 +113,7 @@ class Records:
         if compiled is None or compiled[0] != state:
             engine = self._engine
             one = Prepared(engine, lambda: _query(engine, registers, _one_plate()))
-            many = Prepared(engine, lambda: _query(engine, registers, _many_plates(engine)))
+            many = Prepared(engine, lambda: _query(engine, registers, many_plates(engine)))
             self._compiled = compiled = (state, one, many)
         return compiled[1], compiled[2]
 
@@ -117,13 +122,22 @@ def _one_plate() -> peewee.Select:
     return peewee.Select(columns=(parameter("registration").alias("registration"),))
 
 
-def _many_plates(engine: Engine) -> peewee.Select:
+def many_plates(engine: Engine) -> peewee.Select:
+    """Return a query for the registrations that `listed` makes its parameter `plates` of."""
     if isinstance(engine, SqliteEngine):
-        listed: Any = fn.json_each(parameter("plates")).alias("listed")
-        return peewee.Select((listed,), (listed.c.value.alias("registration"),))
+        each: Any = fn.json_each(parameter("plates")).alias("listed")
+        return peewee.Select((each,), (each.c.value.alias("registration"),))
     return peewee.Select(
         columns=(fn.unnest(parameter("plates").cast("text[]")).alias("registration"),)
     )
+
+
+def listed(engine: Engine, registrations: Sequence[str]) -> object:
+    """Return registrations as the parameter `plates` of `many_plates`, each of them once."""
+    # PERF: sorted plates walk each tree from left to right and find its pages still at hand.
+    plates = sorted(set(registrations))
+    # NOTE: as text; SQLite might take a blob for JSON in its own binary form.
+    return msgspec.json.encode(plates).decode() if isinstance(engine, SqliteEngine) else plates
 
 
 def _query(engine: Engine, registers: Sequence[RegisterRef], plates: peewee.Select) -> peewee.Query:

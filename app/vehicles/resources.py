@@ -6,18 +6,14 @@ import falcon
 import msgspec
 
 from app import clock
-from app.config import Config
 from app.errors import Problem
 from app.http.bodies import answer, read_json
 from app.http.context import caller_of
 from app.http.parameters import date_parameter, flag_parameter, is_iso_date
 from app.vehicles.compliance import compliance_members
 from app.vehicles.insurance import Members, insurance_members, is_insured, policy_members
-from app.vehicles.records import Record, Records
-from app.vehicles.registration import canonical_registration
-
-NOT_FOUND = "Vehicle not found"
-INVALID = "Invalid registration number"
+from app.vehicles.reader import INVALID, NOT_FOUND, Found, VehicleReader, failure_members
+from app.vehicles.records import Record
 
 
 class BulkRequest(msgspec.Struct):
@@ -25,32 +21,6 @@ class BulkRequest(msgspec.Struct):
 
     registrations: list[str]
     asOf: str | None = None  # noqa: N815 - the wire's spelling
-
-
-class VehicleReader:
-    """What the three operations share: which day it is, and a plate or a refusal."""
-
-    def __init__(self, records: Records, config: Config) -> None:
-        self.records = records
-        self.mot_first_years = config.mot_first_years
-        self._timezone = config.timezone
-
-    def day(self, as_of: str | None) -> str:
-        """Return the ISO date to judge by: the one asked for, or today (D20)."""
-        return as_of or clock.today(self._timezone).isoformat()
-
-    def require_record(self, req: falcon.Request, registration: str, day: str) -> Record:
-        """Return what is known of a plate.
-
-        Raises Problem invalid_registration (D19) or vehicle_not_found (D24).
-        """
-        canonical = canonical_registration(registration)
-        if canonical is None:
-            raise Problem("invalid_registration", f"{INVALID}.")
-        record = self.records.find_record(caller_of(req).registers, canonical, day)
-        if record is None:
-            raise Problem("vehicle_not_found", NOT_FOUND)
-        return record
 
 
 class Insurance:
@@ -62,7 +32,7 @@ class Insurance:
     def on_get(self, req: falcon.Request, resp: falcon.Response, registration: str) -> None:
         """GET /v1/vehicle/{registration}/insurance. The insurance record (spec 2)."""
         day = self._reader.day(date_parameter(req, "asOf"))
-        record = self._reader.require_record(req, registration, day)
+        record = _require_record(self._reader, req, registration, day)
         answer(resp, insurance_members(record, day))
 
     on_head = on_get
@@ -80,14 +50,8 @@ class BulkInsurance:
         sent = read_json(req, BulkRequest)
         _require_bulk(sent, caller.bulk_max)
         day = self._reader.day(sent.asOf)
-        plates = [canonical_registration(text) for text in sent.registrations]
-        known = [plate for plate in plates if plate is not None]
-        records = self._reader.records.find_records(caller.registers, known, day)
-        results = [
-            _bulk_item(text, plate, records.get(plate) if plate else None, day)
-            for text, plate in zip(sent.registrations, plates, strict=True)
-        ]
-        answer(resp, _envelope(results))
+        found = self._reader.look_up(caller.registers, sent.registrations, day)
+        answer(resp, _envelope([_bulk_item(each, day) for each in found]))
 
 
 class Compliance:
@@ -100,13 +64,28 @@ class Compliance:
         """GET /v1/compliance/{registration}. The compliance record (spec 2, D22)."""
         explain = flag_parameter(req, "explain")
         day = self._reader.day(date_parameter(req, "asOf"))
-        record = self._reader.require_record(req, registration, day)
+        record = _require_record(self._reader, req, registration, day)
         members = compliance_members(
             record, day, self._reader.mot_first_years, explain=explain, checked_at=clock.now()
         )
         answer(resp, members)
 
     on_head = on_get
+
+
+def _require_record(
+    reader: VehicleReader, req: falcon.Request, registration: str, day: str
+) -> Record:
+    """Return what is known of a plate.
+
+    Raises Problem invalid_registration (D19) or vehicle_not_found (D24).
+    """
+    (found,) = reader.look_up(caller_of(req).registers, [registration], day)
+    if found.registration is None:
+        raise Problem("invalid_registration", f"{INVALID}.")
+    if found.record is None:
+        raise Problem("vehicle_not_found", NOT_FOUND)
+    return found.record
 
 
 def _require_bulk(sent: BulkRequest, bulk_max: int) -> None:
@@ -122,20 +101,18 @@ def _require_bulk(sent: BulkRequest, bulk_max: int) -> None:
         raise Problem.at("/asOf", "invalid_body", "This is not a date, YYYY-MM-DD.")
 
 
-def _bulk_item(text: str, plate: str | None, record: Record | None, day: str) -> Members:
-    if plate is None:
-        return _failed(text, INVALID, "invalid_registration")
-    if record is None:
-        return _failed(plate, NOT_FOUND, "vehicle_not_found")
+def _bulk_item(found: Found, day: str) -> Members:
+    if found.record is None:
+        return {
+            "registration": found.asked if found.registration is None else found.registration,
+            "insured": False,
+            **failure_members(found),
+        }
     return {
-        "registration": plate,
-        "insured": is_insured(record, day),
-        "policy": policy_members(record.policy),
+        "registration": found.registration,
+        "insured": is_insured(found.record, day),
+        "policy": policy_members(found.record.policy),
     }
-
-
-def _failed(registration: str, error: str, code: str) -> Members:
-    return {"registration": registration, "insured": False, "error": error, "code": code}
 
 
 def _envelope(results: Sequence[Members]) -> Members:

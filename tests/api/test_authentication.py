@@ -4,6 +4,7 @@ import pytest
 
 from app import clock
 from app.accounts.administration import create_key, list_keys, revoke_key, rotate_key
+from app.accounts.lifecycle import delete_account, resume_account, suspend_account
 from app.accounts.models import ApiKey
 from app.accounts.tokens import new_token, parse_token
 from tests.contract.answers import SAME_ID, lasting_headers
@@ -217,11 +218,13 @@ class Test401:
         assert is_refused(alice.get(DOMAINS))
 
     def test_all_invalid_keys_are_refused_alike(self, stranger, world):
-        """A malformed, an unknown, an expired and a revoked key cannot be told apart (D2)."""
+        """A malformed, unknown, expired, revoked or suspended key cannot be told apart (D2)."""
         keys = [create_key(world.engine, "alice")[1] for _ in range(2)]
+        suspended = world.key_of("carol")
+        suspend_account(world.engine, "carol")
         ApiKey.update(expires_at=1).where(ApiKey.id == keys[0].key_id).execute(world.engine)
         revoke_key(world.engine, keys[1].key_id)
-        texts = ["", "nonsense", new_token("abcdef").text, *(key.text for key in keys)]
+        texts = ["", "nonsense", new_token("abcdef").text, *(key.text for key in keys), suspended]
         answers = [
             stranger.get(DOMAINS, **SAME_ID | {"headers": SAME_ID["headers"] | bearer(text)})
             for text in texts
@@ -229,6 +232,27 @@ class Test401:
         assert all(is_refused(answer) for answer in answers)
         assert len({answer.body for answer in answers}) == 1
         assert len({str(sorted(lasting_headers(answer).items())) for answer in answers}) == 1
+
+    def test_a_suspended_account_is_refused_from_the_next_request(
+        self, alice, bob, stranger, world
+    ):
+        """All its keys are, those made meanwhile too; resumed, they all work (D81)."""
+        alice.post(DOMAINS, {"name": "a.example"})
+        suspend_account(world.engine, "alice")
+        made_meanwhile = bearer(create_key(world.engine, "alice")[1].text)
+        assert is_refused(alice.get(DOMAINS))
+        assert is_refused(stranger.get(DOMAINS, headers=made_meanwhile))
+        assert bob.get(DOMAINS).status_int == 200
+        resume_account(world.engine, "alice")
+        assert len(alice.get(DOMAINS).json["domains"]) == 1
+        assert stranger.get(DOMAINS, headers=made_meanwhile).status_int == 200
+
+    def test_the_keys_of_a_deleted_account_are_refused(self, alice, bob, world):
+        """From the next request, like keys that never were."""
+        assert alice.get(DOMAINS).status_int == 200
+        delete_account(world.engine, "alice", lambda _: 0)
+        assert is_refused(alice.get(DOMAINS))
+        assert bob.get(DOMAINS).status_int == 200
 
     def test_an_absent_key_is_told_how_to_send_one(self, stranger):
         """Only who sends no key at all is told what is missing."""

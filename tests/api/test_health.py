@@ -10,8 +10,11 @@ import pytest
 from app import clock
 from app.accounts.tokens import Token
 from app.catalogue import Register
+from app.errors import OperatorError
+from app.operations.conditions.jobs import Run, record
 from app.registers.history import History
-from app.registers.undo import drop_register
+from app.registers.rejects import RejectLimit
+from app.registers.undo import purge_register
 from app.schema import Installation, program_schema
 from app.sqlite import BUSY_TIMEOUT_SECONDS
 from tests.conftest import ON_POSTGRES, ON_SQLITE
@@ -234,13 +237,47 @@ class TestWritable:
         assert not [sql for sql in seen if "BEGIN" in sql or "read_only" in sql]
 
 
+class TestConditions:
+    """What an operator must mend is a warning, and look-ups go on (D76)."""
+
+    @pytest.fixture
+    def troubled(self, world):
+        """A register whose last load failed, a backup that failed and a load that did not run."""
+        world.load([CAR])
+        file = world.directory / "secret.csv"
+        file.write_text("registration\n!\n")
+        with pytest.raises(OperatorError):
+            world.load_files(file, max_rejects=RejectLimit.parse("0"))
+        record(world.engine, Run("backup", True, clock.now(), ("secret",)))
+        record(world.engine, Run("import", True, clock.now() - 30 * 3600))
+        return world
+
+    def test_each_is_a_sentence(self, troubled, monkeypatch):
+        """Without names of files, since every key shows it; 200 all the same."""
+        monkeypatch.setattr(clock, "monotonic_ns", lambda: 10**18)
+        client = troubled.client(troubled.alice_key)
+        response = client.get("/readyz")
+        assert (response.status_int, response.json["status"]) == (200, "ready")
+        assert [warning.split(" 20")[0][:28] for warning in response.json["warnings"]] == [
+            "The last load of the registe",
+            "The nightly load did not run",
+            "The nightly backup of",
+        ]
+        assert "secret" not in response.text
+        assert client.get(PATH).status_int == 200
+
+    def test_a_stranger_learns_nothing_of_it(self, troubled):
+        """Nor is anything looked for."""
+        assert troubled.client(None).get("/readyz").json == BRIEF
+
+
 class TestReadyz503:
     @pytest.fixture
     def without_register(self, world):
         """A register of which only the entry is left."""
         world.load([CAR], register="rdw")
         entry: Any = Register.select().dicts().get(world.engine)
-        drop_register(world.engine, "rdw")
+        purge_register(world.engine, "rdw")
         Register.insert(**entry).execute(world.engine)
         return world
 

@@ -7,8 +7,13 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from app import clock
 from app.accounts.administration import set_plan
+from app.errors import OperatorError
 from app.http.metrics import ANONYMOUS, NO_ROUTE
+from app.operations.conditions.jobs import Run, record
+from app.registers.rejects import RejectLimit
 from app.routes import ENDPOINTS
+from app.version import VERSION
+from tests.system.nginx import make_certificate
 
 METRICS = "/metrics"
 DOMAINS = "/api/domains"
@@ -30,6 +35,12 @@ def counted(samples, name, **labels):
     return samples.get((f"verifyd_{name}", *sorted(labels.items())), 0)
 
 
+@pytest.fixture
+def prometheus(world):
+    """A client on another machine, with the key of an account that may read the metrics."""
+    return world.client(world.alice_key, metrics_accounts=["other", "alice"])
+
+
 class TestWhoMayRead:
     @pytest.mark.parametrize("peer", ["127.0.0.1", "::1", ""])
     def test_a_local_caller_needs_no_key(self, stranger, peer):
@@ -47,11 +58,25 @@ class TestWhoMayRead:
         response = stranger.get(METRICS, headers={header: "127.0.0.1"}, environ=environ)
         assert (response.status_int, response.json["code"]) == (401, "unauthorized")
 
-    def test_a_valid_key_is_enough(self, alice):
-        """From elsewhere any account's key opens it."""
-        response = alice.get(METRICS)
+    def test_a_key_of_a_listed_account_opens_it(self, prometheus):
+        """From elsewhere, all keys of the accounts in `VERIFYD_METRICS_ACCOUNTS` (D80)."""
+        response = prometheus.get(METRICS)
         assert response.status_int == 200
         assert response.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+
+    def test_any_other_key_does_not(self, world, alice, bob):
+        """403, whether others are listed or none; a local peer needs no key, and may send any."""
+        for client in (alice, world.client(world.bob_key, metrics_accounts=["Bob", "bo"])):
+            response = client.get(METRICS)
+            assert (response.status_int, response.json["code"]) == (403, "forbidden")
+            assert client.request("HEAD", METRICS).status_int == 403
+            assert client.get(METRICS, environ=LOCAL).status_int == 200
+
+    def test_a_bad_key_is_not_told_who_is_listed(self, world, stranger):
+        """Who has no valid key gets 401 (D2)."""
+        headers = {"X-API-Key": "nonsense"}
+        client = world.client(None, metrics_accounts=["alice"])
+        assert client.get(METRICS, headers=headers).json["code"] == "unauthorized"
 
     def test_a_stranger_is_refused_and_charged(self, stranger):
         """Without a key it is a 401 like any other (D10)."""
@@ -60,22 +85,24 @@ class TestWhoMayRead:
         assert [each.headers["X-RateLimit-Limit"] for each in answers] == ["60", "60"]
         assert "58" in answers[1].headers["X-RateLimit-Remaining"]
 
-    def test_nobody_else_is_charged(self, alice, stranger):
-        """A reading takes no token of the account or the address, and shows what it has."""
-        left = []
-        for path in (DOMAINS, METRICS, METRICS):
-            response = alice.get(path)
-            assert response.headers["X-RateLimit-Limit"] == "600"
-            left.append(int(response.headers["X-RateLimit-Remaining"]))
-        assert left[0] <= left[1] <= left[2]
+    def test_an_account_is_charged(self, world):
+        """A reading takes a token like any request, and so does one that is refused (D80)."""
+        set_plan(world.engine, "two", requests=2, window_seconds=3600, bulk_max=1, domains_max=1)
+        key = world.key_of("carol", "two")
+        for accounts, status in ((["carol"], 200), ([], 403), ([], 429)):
+            client = world.client(key, metrics_accounts=accounts)
+            assert client.get(METRICS).status_int == status
+
+    def test_a_local_peer_is_not_charged(self, stranger, world):
+        """It is told of its address's bucket, even if it sends a key."""
         for _ in range(3):
             response = stranger.get(METRICS, environ=LOCAL)
             assert response.headers["X-RateLimit-Remaining"] == "60"
 
-    def test_other_methods(self, alice):
+    def test_other_methods(self, prometheus):
         """HEAD has no body; what is no reading gets 405."""
-        assert alice.request("HEAD", METRICS).status_int == 200
-        assert alice.request("POST", METRICS).status_int == 405
+        assert prometheus.request("HEAD", METRICS).status_int == 200
+        assert prometheus.request("POST", METRICS).status_int == 405
 
 
 class TestRequests:
@@ -191,6 +218,57 @@ class TestDatabase:
         }
 
 
+class TestInstallation:
+    """What watches the nights (D76)."""
+
+    def test_the_last_loads_of_a_register_are_told(self, world, alice, monkeypatch):
+        """When one succeeded, when one failed, and how many rows the last one rejected."""
+        row = {"registration": "AB12CDE", "make": "FORD"}
+        started_at = clock.now()
+        monkeypatch.setattr(clock, "now", lambda: started_at)
+        world.load([row, {"registration": "!"}])
+        samples = read(alice)
+        assert counted(samples, "register_last_success_timestamp_seconds", register="native") == (
+            started_at
+        )
+        assert counted(samples, "register_rejected_rows", register="native") == 1
+        name = "register_last_failure_timestamp_seconds"
+        assert ("verifyd_" + name, ("register", "native")) not in samples
+        monkeypatch.setattr(clock, "now", lambda: started_at + 100)
+        file = world.directory / "bad.csv"
+        file.write_text("registration\n!\n?\n")
+        with pytest.raises(OperatorError):
+            world.load_files(file, max_rejects=RejectLimit.parse("0"))
+        samples = read(alice)
+        assert counted(samples, name, register="native") == started_at + 100
+        assert counted(samples, "register_last_success_timestamp_seconds", register="native") == (
+            started_at
+        )
+
+    def test_the_last_backup_is_told(self, world, alice):
+        """When the last one that succeeded ended, and its size; nothing before there is one."""
+        assert not [key for key in read(alice) if key[0].startswith("verifyd_backup")]
+        record(world.engine, Run("backup", False, 1_000, (), 4321))
+        at = counted(read(alice), "backup_last_success_timestamp_seconds")
+        record(world.engine, Run("backup", True, 2_000, ("It failed.",), None))
+        samples = read(alice)
+        assert counted(samples, "backup_size_bytes") == 4321
+        assert counted(samples, "backup_last_success_timestamp_seconds") == at > 1.7e9
+
+    def test_certificate_disk_and_build_are_told_without_a_database(self, world):
+        """They do not depend on it."""
+        make_certificate(world.directory)
+        certificate = world.directory / "fullchain.pem"
+        client = world.client(None, certificate=certificate)
+        world.store.lose()
+        samples = read(client)
+        expiry = counted(samples, "certificate_expiry_timestamp_seconds")
+        assert 29 * 86_400 < expiry - clock.now() <= 30 * 86_400
+        assert counted(samples, "disk_free_bytes", directory=str(world.directory)) > 0
+        (build,) = [key for key in samples if key[0] == "verifyd_build_info"]
+        assert dict(build[1:])["version"] == VERSION
+
+
 def test_nothing_private_is_told(world, alice, stranger):
     """No account, key, domain, registration, address or path that was asked for is in it."""
     alice.post(DOMAINS, {"name": "private.example"})
@@ -198,5 +276,7 @@ def test_nothing_private_is_told(world, alice, stranger):
         alice.get(path)
         stranger.get(path)
     text = alice.get(METRICS, environ=LOCAL).text
+    # The directories of this installation are named after this test.
+    text = text.replace(str(world.directory), "")
     words = ["alice", "private", "pr1vate", "192.0.2", "127.0.0", world.alice_key[4:18]]
     assert not re.search("|".join(map(re.escape, words)), text, re.IGNORECASE)

@@ -145,12 +145,15 @@ def test_fines_make_a_plate_known(alice, brought):
 
 def test_a_newer_snapshot_makes_unknown(alice, brought):
     """A newer RDW row without an expiry or a flag sets them to unknown (formats 0.11)."""
-    brought(**{"a.csv": "Kenteken,WAM verzekerd,Vervaldatum APK\nQQ-1,Ja,20260101\n"})
+    header = "Kenteken,Merk,Handelsbenaming,Datum eerste toelating,Eerste kleur,"
+    flagged = f"{header}WAM verzekerd,Vervaldatum APK\nQQ-1,,,,,Ja,20260101\n"
+    brought(**{"a.csv": flagged})
     assert (checks(alice, "QQ1")["insuranceValid"], checks(alice, "QQ1")["motValid"]) == (
         "flag",
         "valid",
     )
-    brought(**{"b.csv": "Kenteken\tVervaldatum APK\r\nqq1\tN.V.T.\r\n"})
+    newer = f"{header}WAM verzekerd,Vervaldatum APK\r\nqq1,,,,,,N.V.T.\r\n"
+    brought(**{"b.csv": newer.replace(",", "\t")})
     assert (checks(alice, "QQ1")["insuranceValid"], checks(alice, "QQ1")["motValid"]) == (
         "unknown",
         "unknown",

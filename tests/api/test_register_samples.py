@@ -56,6 +56,14 @@ def loaded(world, expected):
     }
 
 
+def test_real_columns_are_known(loaded):
+    """What the agencies publish makes no noise; only what the samples invent is noted."""
+    notes = {file: [n for n in each.notes if "unknown" in n] for file, each in loaded.items()}
+    (note,) = notes.pop("rdw/m9d7-ebf2.json")
+    assert note.endswith("1 unknown column is not read: 'een_nieuwe_kolom'")
+    assert set(map(tuple, notes.values())) == {()}
+
+
 def test_counts_are_those_of_the_notes(loaded, expected):
     """Each file is found to be what it is; rows, loaded, rejected and skipped are as told."""
     for file, result in loaded.items():

@@ -24,7 +24,10 @@ TOLD_IN_WORDS = {
     "data_dir": "the directory of the SQLite database, with Postgres `VERIFYD_STATE_DIR`",
     "trusted_proxies": "none",
     "socket_group": "none",
-    "stale_after": "none",
+    "metrics_accounts": "none",
+    "certificate": "none",
+    "notify": "none",
+    "notify_secret": "none",
 }
 # Written in two parts, so that this file does not name them itself.
 REGISTRIES = [

@@ -15,6 +15,7 @@ import pytest
 from app.schema import program_schema
 from tests.conftest import World
 from tests.postgres import Cluster
+from tests.system.drop import Drop
 from tests.system.processes import ROOT, Service, free_port
 
 Serve = Callable[..., Service]
@@ -52,6 +53,12 @@ def serve(world: World) -> Iterator[Serve]:
             return service.wait_ready() if wait else service
 
         yield start
+
+
+@pytest.fixture
+def drop(world: World) -> Drop:
+    """An empty drop directory."""
+    return Drop(world)
 
 
 @pytest.fixture

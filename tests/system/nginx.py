@@ -84,6 +84,7 @@ def make_certificate(directory: Path) -> None:
     if openssl is None:
         pytest.skip("openssl is needed to make a certificate")
     words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=localhost"
+    words += " -addext subjectAltName=DNS:localhost,IP:127.0.0.1"
     files = ["-keyout", str(directory / "key.pem"), "-out", str(directory / "fullchain.pem")]
     subprocess.run([openssl, *words.split(), *files], check=True, capture_output=True)
 

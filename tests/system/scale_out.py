@@ -5,6 +5,7 @@ import signal
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 from app.accounts.administration import create_account, create_key, set_plan
 from app.database import close_quietly, open_engine
@@ -50,12 +51,16 @@ class Installation:
 
     Args:
         database_url: an empty database.
+        settings: further settings of the hosts.
     """
 
-    def __init__(self, directory: Path, database_url: str, running: ExitStack) -> None:
+    def __init__(
+        self, directory: Path, database_url: str, running: ExitStack, **settings: Any
+    ) -> None:
         self.directory = directory
         self._database_url = database_url
         self._running = running
+        self._settings = settings
         self.engine = open_engine(database_url)
         running.callback(close_quietly, self.engine)
         migrate(self.engine)
@@ -114,12 +119,13 @@ class Installation:
             trusted_proxies="127.0.0.1",
             database_url=self._database_url,
             state_dir=self.directory / name,
+            **self._settings,
         )
         return self._running.enter_context(host)
 
 
 @contextmanager
-def installed(directory: Path, database_url: str) -> Iterator[Installation]:
+def installed(directory: Path, database_url: str, **settings: Any) -> Iterator[Installation]:
     """Run two hosts behind nginx until the end of the `with`."""
     with ExitStack() as running:
-        yield Installation(directory, database_url, running)
+        yield Installation(directory, database_url, running, **settings)

@@ -72,8 +72,15 @@ def emptied(server: str, name: str, template: str = "template0") -> str:
 
 
 def test_a_dump_is_restored_into_an_empty_database(server, stocked, tmp_path):
-    """With registers everything is back; without them the register is no longer named."""
-    for options, registers in ([], []), (["--registers"], ["native"]):
+    """With registers everything is back; those that are not in it are no longer named."""
+    (tmp_path / "cars.csv").write_text(CAR)
+    words = ("--mode", "replace", "--register", "fleet", tmp_path / "cars.csv")
+    done(stocked, tmp_path, "import", *words)
+    for options, registers in (
+        ([], []),
+        (["--merged-registers"], ["native"]),
+        (["--registers"], ["fleet", "native"]),
+    ):
         backup = done(stocked, tmp_path, "backup", tmp_path / "backups", *options)["backup"]
         other = emptied(server, "other")
         assert done(other, tmp_path, "restore", backup)["registers"] == registers
@@ -107,6 +114,24 @@ def test_registers_that_are_replaced_meanwhile_are_in_it(server, stocked, tmp_pa
     with psycopg.connect(other) as restored:
         rows = restored.execute("SELECT registration FROM register_native.vehicle").fetchall()
     assert rows == [("AB12CDE",)]
+
+
+def test_what_can_be_undone_is_in_no_backup(server, stocked, tmp_path):
+    """Neither snapshots nor dropped registers; the restored database names none of them (D72)."""
+    (tmp_path / "cars.csv").write_text(CAR)
+    done(stocked, tmp_path, "import", "--mode", "replace", tmp_path / "cars.csv")
+    done(stocked, tmp_path, "import", "--register", "fleet", tmp_path / "cars.csv")
+    done(stocked, tmp_path, "imports", "drop", "fleet", "--yes")
+    taken = done(stocked, tmp_path, "backup", tmp_path / "backups", "--registers")
+    other = emptied(server, "other")
+    assert done(other, tmp_path, "restore", taken["backup"])["registers"] == ["native"]
+    with psycopg.connect(other) as restored:
+        query = "SELECT nspname FROM pg_namespace WHERE nspname LIKE '%register%'"
+        assert restored.execute(query).fetchall() == [("register_native",)]
+    assert "no register can be rolled back" in refused(other, tmp_path, "imports", "rollback")
+    assert "Dropped registers: none" in refused(other, tmp_path, "imports", "undrop", "fleet")
+    done(other, tmp_path, "import", "--mode", "replace", tmp_path / "cars.csv")
+    done(other, tmp_path, "imports", "rollback")
 
 
 def test_a_database_that_holds_something_is_left_alone(stocked, tmp_path):

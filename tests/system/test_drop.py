@@ -1,94 +1,19 @@
-"""`verifyd import --drop`: real files, processes and signals; what is loaded is removed (D60)."""
+"""`verifyd import --drop`: real files, processes and signals; what is loaded is moved (D60)."""
 
 import fcntl
 import json
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pysqlite3
 import pytest
 
-from tests.system.processes import environment, run_command, until
-
-CAR = "registration,make\nAB12CDE,FORD\n"
-OTHER = "registration,make\nAB13CDE,SEAT\n"
+from tests.system.drop import CAR, OTHER, Drop
+from tests.system.processes import run_command, until
 
 
-class Drop:
-    """A drop directory, option files, and the command that loads what lies there."""
-
-    def __init__(self, world) -> None:
-        self.root = world.directory / "drop"
-        self.root.mkdir()
-        self.options = world.directory / "options"
-        self.options.mkdir()
-        self._world = world
-        self._settings = {
-            "database_url": world.config.database_url,
-            "state_dir": world.config.state_dir,
-        }
-
-    def put(self, name: str, text: str = CAR, *, age_seconds: int = 300) -> Path:
-        """Put a file there that was last changed so long ago."""
-        path = self.root / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
-        changed_at = path.stat().st_mtime - age_seconds
-        os.utime(path, (changed_at, changed_at))
-        return path
-
-    def option(self, register: str, text: str) -> Path:
-        """Write an option file."""
-        path = self.options / register
-        path.write_text(text, errors="surrogateescape")
-        return path
-
-    def words(self, *words: object) -> list[object]:
-        """The command."""
-        return ["import", "--drop", self.root, "--options", self.options, *words]
-
-    def run(self, *words: object, **settings: object) -> subprocess.CompletedProcess[str]:
-        """Run the command to its end."""
-        return run_command(*self.words(*words), **(self._settings | settings))
-
-    def start(self) -> subprocess.Popen[str]:
-        """Start the command."""
-        words = [sys.executable, "-m", "app", *map(str, self.words())]
-        return subprocess.Popen(
-            words,
-            env=environment(**self._settings),
-            start_new_session=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def left(self) -> list[str]:
-        """All files that are there, below the drop, hidden ones too."""
-        found = [Path(folder, name) for folder, _, names in os.walk(self.root) for name in names]
-        return sorted(str(path.relative_to(self.root)) for path in found)
-
-    def held(self) -> dict[str, int]:
-        """How many vehicles each register holds."""
-        query = "SELECT name, vehicles FROM register ORDER BY name"
-        return dict(self._world.engine.execute_sql(query).fetchall())
-
-    def loads(self) -> list[tuple[str, str]]:
-        """Register and status of each load in the history."""
-        query = "SELECT register, status FROM register_load ORDER BY id"
-        return list(self._world.engine.execute_sql(query).fetchall())
-
-
-@pytest.fixture
-def drop(world) -> Drop:
-    """An empty drop directory."""
-    return Drop(world)
-
-
-def test_what_is_whole_is_loaded_and_removed(drop):
+def test_what_is_whole_is_loaded_and_moved(drop):
     """A file by itself; the files of a directory as one load of the register of its name."""
     drop.option("fleet", "--kind vehicles --max-rejects 5\n")
     drop.put("a car.csv")
@@ -103,6 +28,7 @@ def test_what_is_whole_is_loaded_and_removed(drop):
     assert ended.returncode == 0, ended.stderr
     waiting = ["waiting/1.csv", "waiting/2.csv.part"]
     assert drop.left() == [".hidden.csv", "fresh.csv", *waiting, "x.csv.part"]
+    assert drop.loaded() == ["fleet/loaded/1.csv", "fleet/loaded/2.csv", "loaded/a car.csv"]
     assert drop.held() == {"native": 1, "fleet": 2}
     assert drop.loads() == [("native", "done"), ("fleet", "done")]
     assert ended.stderr.count(": done in ") == len(drop.loads())
@@ -194,7 +120,10 @@ def test_a_mistake_in_an_option_file_is_told_by_its_name(drop):
 
 def test_options_are_words_with_quotes_and_comments(drop):
     """As a shell splits them, over several lines; nothing in them is expanded."""
-    fines = "Plate,State,Summons Number,Amount Due\nQQ1,NY,1,5.00\nQQ1,NJ,2,7.00\n"
+    fines = (
+        "Plate,State,Summons Number,Issue Date,Amount Due\n"
+        "QQ1,NY,1,01/31/2026,5.00\nQQ1,NJ,2,01/31/2026,7.00\n"
+    )
     drop.option("nyc", "# New Jersey's\n--state 'nj'\n--format nyc-csv  # as it comes\n")
     drop.put("nyc/a.csv", fines)
     (loaded,) = json.loads(drop.run("--json").stdout)
@@ -208,7 +137,7 @@ def test_a_missing_directory_is_told(drop):
     ended = drop.run()
     assert (ended.returncode, drop.left()) == (1, ["a.csv"])
     assert f"{drop.options} does not exist" in ended.stderr
-    settings = {"database_url": drop._settings["database_url"]}
+    settings = {"database_url": drop.settings["database_url"]}
     for wrong in (drop.root / "none", drop.root / "a.csv"):
         ended = run_command("import", "--drop", wrong, **settings)
         assert ended.returncode == 1
@@ -344,9 +273,9 @@ def test_a_file_that_changes_or_comes_meanwhile_is_not_removed(drop, world):
     os.utime(changed, ns=(at.st_atime_ns, at.st_mtime_ns))  # and the same time.
     drop.put("fleet/3.csv", "registration,make\nAB14CDE,FIAT\n")
     told = slow.go_on()
-    assert slow.process.returncode == 0, told
     assert drop.left() == ["fleet/1.csv", "fleet/2.csv", "fleet/3.csv"]
-    assert "changed during the load" in told
+    # It depends on how far the load was by then.
+    assert "changed during the load" in told or "was changed while it was read" in told
     assert drop.run().returncode == 0
     assert (drop.left(), drop.held()) == ([], {"fleet": 3, "native": 1})
 
@@ -371,7 +300,7 @@ def test_a_stop_leaves_everything_for_the_next_time(drop, world, number, is_for_
     else:
         slow.process.send_signal(number)
     told = slow.go_on()
-    assert slow.process.returncode == 1
+    assert slow.process.returncode == 128 + number
     assert "interrupted" in told
     assert "Traceback" not in told
     assert drop.left() == ["fleet/1.csv", "fleet/2.csv", "later.csv"]

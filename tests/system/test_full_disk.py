@@ -157,14 +157,23 @@ def test_registers_can_be_dropped_and_rolled_back_on_a_full_disk(serve, world, d
     if service is not None:
         makes = {service.get(PATH).json()["vehicle"]["make"] for _ in range(20)}
         assert makes == {"FORD"}
-    dropped = run_command("imports", "drop", "native", **settings)
-    assert (dropped.returncode, dropped.stderr) == (0, "")
+    require_done("drop", "native", "--yes", **settings)
     if service is not None:
         assert statuses(lambda _: service.get(PATH), 20) == {200: 20}
-    assert run_command("imports", "drop", "other", **settings).returncode == 0
+    require_done("undrop", "native", **settings)
+    require_done("drop", "other", "--yes", "--purge", **settings)
+    require_done("drop", "native", "--yes", **settings)
     if service is not None:
         assert statuses(lambda _: service.get(PATH), 20) == {404: 20}
+    require_done("drop", "native", "--yes", "--purge", **settings)
     assert not [name for name in disk.names if "register" in name]
+
+
+def require_done(*words, **settings):
+    """Run `verifyd imports WORDS`, which must succeed, and be the latest line of the history."""
+    ended = run_command("imports", *words, **settings)
+    assert ended.returncode == 0, ended.stderr
+    assert loads(settings)[0]["mode"] == ("purge" if "--purge" in words else words[0])
 
 
 def test_a_key_can_be_revoked_on_a_full_disk(serve, world, disk):

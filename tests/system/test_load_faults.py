@@ -170,7 +170,7 @@ def test_a_load_that_is_told_to_stop_leaves_nothing(world, number, mode):
     until(tree.read_text, "its children")
     os.killpg(load.pid, number)
     stdout, stderr = load.communicate()
-    assert (load.returncode, stdout) == (1, "")
+    assert (load.returncode, stdout) == (128 + number, "")
     assert stderr.splitlines()[-1] == "interrupted"
     assert [json.loads(line)["level"] for line in stderr.splitlines()[:-1]] == ["warning"]
     assert sorted(path.name for path in world.directory.glob("verifyd.*")) == before

@@ -36,6 +36,10 @@ def test_reading_and_writing_are_shown(world, mode):
     read, *_, written = states
     assert re.match(r"cars\.csv: +\d+%.*B/s, [\d,]+ rows/s", read), states
     assert re.match(r"writing: +\d+%.*k/150k .* rows/s", written), states
+    # What is written is shown as it goes, and under its own name only.
+    percent = [int(found[1]) for line in states if (found := re.match(r"writing: +(\d+)%", line))]
+    assert len({each for each in percent if 0 < each < 100}) > 1, states
+    assert not [line for line in states if line.startswith("cars.csv") and "/150k" in line]
     assert [line for line in states if re.search(r"\[\d\d:\d\d<\d\d:\d\d", line)], "the time left"
 
 

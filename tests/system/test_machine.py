@@ -27,6 +27,8 @@ ENOUGH = 1_000_000
 # So many in ten seconds, unless told otherwise; then systemd closes the socket.
 RESTARTS_ALLOWED = 5
 ASKED = "curl -sS --unix-socket /run/verifyd.sock"
+# What useradd and userdel keep of the files they change.
+ACCOUNT_COPIES = {f"/etc/{name}-" for name in ("passwd", "shadow", "group", "gshadow", "subuid")}
 # The next release brings a schema of its own, and does not serve while this file is there.
 BROKEN = "/var/lib/verifyd/broken"
 REFUSAL = f"""
@@ -95,9 +97,10 @@ def test_what_runs_every_night_runs(installed):
     Nothing of it is for others to read.
     """
     installed.path("/var/lib/verifyd/drop/a.csv").write_text("registration\nAB12CDE\n")
-    installed.do("touch -d '-5 min' /var/lib/verifyd/drop/a.csv")
+    own = "chown verifyd: a.csv; chmod 600 a.csv; touch -d '-5 min' a.csv"
+    installed.do(f"cd /var/lib/verifyd/drop; {own}")
     installed.do("systemctl start verifyd-import verifyd-backup")
-    assert installed.do("ls /var/lib/verifyd/drop") == ""
+    assert installed.do("cd /var/lib/verifyd/drop; find * -type f") == "loaded/a.csv\n"
     assert '"loaded": 1' in installed.do("verifyd imports list --json")
     readable = "find /etc/verifyd /var/lib/verifyd /run/verifyd ! -type l -perm /o=rwx"
     assert installed.do(readable) == ""
@@ -107,13 +110,27 @@ def test_what_runs_every_night_runs(installed):
     installed.do(f"install -d -o verifyd {drop}/other; cp {drop}/fleet/a.csv {drop}/other")
     installed.do(f"touch -d '-5 min' {drop}/*/a.csv")
     assert installed.run("systemctl start verifyd-import").returncode == 1
-    assert installed.do(f"cd {drop}; find * -type f") == "fleet/a.csv\n"
+    assert (
+        installed.do(f"cd {drop}; find * -name loaded -prune -o -type f -print") == "fleet/a.csv\n"
+    )
     told = installed.do("journalctl -u verifyd-import")
     assert f"the user verifyd must be able to write to {drop}/fleet" in told
     installed.do("systemctl stop verifyd.socket verifyd.service")
     installed.do(f"verifyd restore /var/lib/verifyd/backups/{backup}")
     installed.do("systemctl start verifyd.socket verifyd.service")
     assert '"status":"ready"' in installed.do(f"{ASKED} http://localhost/readyz")
+
+
+def test_whoever_writes_to_a_file_of_ours_is_seen(installed):
+    """In the sandbox of the unit, too: the file waits until it is closed (D73)."""
+    path = "/var/lib/verifyd/drop/a.csv"
+    installed.do(f"printf 'registration\nAB12CDE\n' >{path}; chown verifyd {path}")
+    installed.do(f"systemd-run --unit=upload sh -c 'exec sleep infinity >>{path}'")
+    installed.do(f"touch -d '-5 min' {path}; systemctl start verifyd-import")
+    assert "somebody has it open for writing" in installed.do("journalctl -u verifyd-import")
+    assert json.loads(installed.do("verifyd imports list --json")) == []
+    installed.do("systemctl stop upload; systemctl start verifyd-import")
+    assert installed.do("cd /var/lib/verifyd/drop; find * -type f") == "loaded/a.csv\n"
 
 
 def test_names_in_the_drop_are_only_names(installed):
@@ -128,12 +145,62 @@ def test_names_in_the_drop_are_only_names(installed):
         installed.do(f"install -d -o verifyd '{drop}/{name}'; cp car.csv '{drop}/{name}/a.csv'")
     installed.do(f"ln -s /etc/passwd {drop}/link.csv; touch -d '-5 min' {drop}/*/a.csv")
     assert installed.run("systemctl start verifyd-import").returncode == 1
-    left = installed.do(f"cd {drop}; find * -type f -o -type l")
+    left = installed.do(
+        f"cd {drop}; find * -name loaded -prune -o -type f -print -o -type l -print"
+    )
     assert sorted(left.splitlines()) == [f"{odd[0]}/a.csv", "link.csv", f"{odd[1]}/a.csv"]
     loads = json.loads(installed.do("verifyd imports list --json"))
     assert [(each["register"], each["loaded"]) for each in loads] == [("native", 1), ("fleet", 2)]
     told = installed.do("journalctl -u verifyd-import")
     assert told.count("its name is not a register name") == len(odd)
+
+
+def test_alerts_leave_the_machine(installed):
+    """A failed load is sent at once, by a setgid sendmail too; what fails is tried again."""
+    spool = "/var/spool/outgoing"
+    installed.do(f"install -d -g mail -m 730 {spool}")
+    # As Postfix does: only a setgid program may write to the mail queue.
+    installed.do("install -g mail -m 2755 /usr/bin/tee /usr/local/sbin/queue-mail")
+    sendmail = f"#!/bin/sh\nexec /usr/local/sbin/queue-mail {spool}/$$ >/dev/null\n"
+    installed.path("/usr/sbin/sendmail").write_text(sendmail)
+    installed.do("chmod 755 /usr/sbin/sendmail")
+    script = "/usr/local/bin/alert"
+    installed.path(script).write_text("#!/bin/sh\n[ ! -e /var/lib/verifyd/broken ] && cat\n")
+    installed.do(f"chmod 755 {script}; touch {BROKEN}; chown verifyd {BROKEN}")
+    settings = installed.path("/etc/verifyd/verifyd.env")
+    settings.write_text(f"{settings.read_text()}VERIFYD_NOTIFY=mailto:ops,exec:{script}\n")
+    tested = installed.run("verifyd notify --test")
+    assert (tested.returncode, tested.stdout.count(" sent ")) == (1, 1)
+    installed.do(f"rm {spool}/*; systemctl is-active verifyd-notify.path verifyd-notify.timer")
+    installed.do("systemctl is-active verifyd-watch.timer; systemctl start verifyd-watch")
+    assert installed.do("ls /var/lib/verifyd/notices/queue") == ""
+
+    drop = "/var/lib/verifyd/drop"
+    installed.do(
+        f"echo nonsense >{drop}/a.csv; chown verifyd {drop}/a.csv; touch -d @0 {drop}/a.csv"
+    )
+    assert installed.run("systemctl start verifyd-import").returncode == 1
+    installed.do(f"until ls {spool}/*; do sleep 0.1; done")
+    mail = installed.do(f"cat {spool}/*")
+    assert "did not load everything" in mail
+    assert "a.csv: not loaded; moved to" in mail
+    installed.do("until systemctl is-failed verifyd-notify; do sleep 0.1; done")
+    assert installed.do("ls /var/lib/verifyd/notices/queue").count(".json") == 1
+
+    installed.do(
+        f'rm {BROKEN}; sed -i \'s/"tried_at":[0-9]*/"tried_at":0/\' '
+        "/var/lib/verifyd/notices/queue/*"
+    )
+    installed.do("systemctl start verifyd-notify")
+    assert installed.do("ls /var/lib/verifyd/notices/queue") == ""
+    assert installed.do(f"ls {spool}").count("\n") == 1
+    warnings = installed.do(f"{ASKED} http://localhost/readyz")
+    assert "The nightly load of" in warnings
+    installed.do("systemctl start verifyd-import verifyd-backup")
+    installed.do(f"until [ $(ls {spool} | wc -l) = 2 ]; do sleep 0.1; done")
+    assert "solved" in installed.do(f"cat {spool}/*")
+    assert '"warnings":[]' in installed.do(f"{ASKED} http://localhost/readyz")
+    assert "verifyd_backup_size_bytes" in installed.do(f"{ASKED} http://localhost/metrics")
 
 
 def test_a_socket_of_the_services_own_is_not_for_everybody(installed):
@@ -212,7 +279,8 @@ def test_the_database_url_is_a_credential(installed):
 @pytest.fixture
 def behind_nginx(installed) -> Machine:
     """A machine on which nginx stands before the service, with the shipped site."""
-    installed.do("install -m 600 fullchain.pem privkey.pem /etc/verifyd/tls/")
+    installed.do("install -m 600 privkey.pem /etc/verifyd/tls/")
+    installed.do("install -g verifyd -m 640 fullchain.pem /etc/verifyd/tls/")
     installed.do("rm -f /etc/nginx/sites-enabled/default")
     installed.do("ln -sf ../sites-available/verifyd.conf /etc/nginx/sites-enabled/")
     assert "[warn]" not in installed.run("nginx -t").stderr
@@ -241,6 +309,80 @@ def test_what_nginx_answers_by_itself(behind_nginx):
         assert lower.count("x-content-type-options: nosniff") == 1
     methods = re.findall('"method":"(.*?)"', behind_nginx.do("cat /var/log/nginx/verifyd.log"))
     assert {"GET", "TRACE", "(other)"} == set(methods)
+
+
+def served_certificate(machine: Machine) -> str:
+    """Return the certificate that nginx shows."""
+    words = "import ssl; print(ssl.get_server_certificate(('127.0.0.1', 443)))"
+    shown = machine.beside(sys.executable, "-c", words)
+    ended = subprocess.run(shown, capture_output=True, text=True, check=True)
+    return ended.stdout.strip()
+
+
+def test_a_renewed_certificate_is_taken_or_the_former_stays(behind_nginx, tmp_path):
+    """As certbot runs the hook; what nginx refuses is put back, and nothing is left of it."""
+    machine, hook = behind_nginx, "/opt/verifyd/current/certificate.sh"
+    renewed = machine.path("/root/live")
+    renewed.mkdir()
+    for made, name in (("fullchain.pem", "fullchain.pem"), ("key.pem", "privkey.pem")):
+        make_certificate(tmp_path)
+        shutil.copy(tmp_path / made, renewed / name)
+    before = served_certificate(machine)
+    refused = machine.run(f"RENEWED_LINEAGE=/root/live {hook}")  # Another certificate's key.
+    assert (refused.returncode, "key values mismatch" in refused.stderr) == (1, True)
+    assert "was not reloaded" in refused.stderr
+    (renewed / "privkey.pem").unlink()
+    assert "there is no /root/live/privkey.pem" in machine.run(f"{hook} /root/live").stderr
+    machine.do("systemctl reload nginx")
+    assert served_certificate(machine) == before
+
+    make_certificate(tmp_path)
+    shutil.copy(tmp_path / "fullchain.pem", renewed / "fullchain.pem")
+    shutil.copy(tmp_path / "key.pem", renewed / "privkey.pem")
+    machine.do(f"RENEWED_LINEAGE=/root/live {hook}")
+    expected = (tmp_path / "fullchain.pem").read_text().strip()
+    until(lambda: served_certificate(machine) == expected, "nginx to serve the new certificate")
+    assert machine.do("stat -c '%n %a' /etc/verifyd/tls/*").split() == [
+        *("/etc/verifyd/tls/fullchain.pem", "600", "/etc/verifyd/tls/privkey.pem", "600")
+    ]
+    assert "nginx serves the certificate" in machine.do(hook)
+    machine.do("systemctl stop nginx")
+    assert "nginx does not run" in machine.do(f"{hook} /root/live")
+
+
+def test_uninstalling_keeps_the_data_and_purging_leaves_nothing(machine):
+    """The data serves again after another installation; after a purge no trace is left."""
+    names = "find /etc /opt /run /usr /var -xdev ! -path '/var/log/journal/*' | sort"
+    before = set(machine.do(names).splitlines())
+    machine.do("deploy/install.sh --binary verifyd")
+    machine.do("install -m 600 fullchain.pem privkey.pem /etc/verifyd/tls/")
+    machine.do("ln -sf ../sites-available/verifyd.conf /etc/nginx/sites-enabled/")
+    machine.do("systemctl reload nginx; systemctl start verifyd-backup")
+    machine.do("until curl -sSk https://localhost/healthz; do sleep 0.1; done")
+    (key,) = re.findall(
+        r"vfd_\w+", machine.do("verifyd accounts create acme; verifyd keys create acme")
+    )
+    install = "/opt/verifyd/current/install.sh"
+
+    assert "it is removed; /var/lib/verifyd, /etc/verifyd" in machine.do(f"{install} --uninstall")
+    machine.do("while curl -sSk https://localhost/healthz; do sleep 0.1; done")
+    assert machine.do("pgrep -u verifyd; systemctl list-units --all --plain -q 'verifyd*'") == ""
+    assert machine.do("systemctl list-unit-files --plain -q 'verifyd*' || true") == ""
+    assert machine.do("nginx -t; systemctl is-active nginx") == "active\n"
+    assert machine.do("deploy/install.sh --uninstall")
+
+    machine.do("deploy/install.sh --binary verifyd")
+    asked = f"{ASKED} -H 'X-API-Key: {key}' http://localhost/api/domains"
+    assert '"domains":[]' in machine.do(asked)
+
+    refused = machine.run(f"{install} --uninstall --purge")
+    assert (refused.returncode, "with --yes" in refused.stderr) == (1, True)
+    assert '"domains":[]' in machine.do(asked)
+    machine.do(f"{install} --uninstall --purge --yes")
+    assert machine.run("id verifyd; getent group verifyd").stdout == ""
+    left = set(machine.do(names).splitlines()) - before
+    assert [name for name in left if "verifyd" in name] == []
+    assert {name for name in left if not name.startswith(("/run/", "/var/l"))} <= ACCOUNT_COPIES
 
 
 def test_slow_clients_cost_nginx_little_memory(behind_nginx):

@@ -16,6 +16,7 @@ from tests.system.scale_out import HOUR_SECONDS, Installation, balanced, command
 
 # Enough for chance to give both hosts some.
 ACCOUNTS = tuple(f"account-{number}" for number in range(24))
+LISTED = ACCOUNTS[0]
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +24,9 @@ def installation(tmp_path_factory) -> Iterator[Installation]:
     """Two hosts behind nginx, on one Postgres."""
     with (
         primary_alone() as primary,
-        installed(tmp_path_factory.mktemp("hosts"), url_of(primary)) as installation,
+        installed(
+            tmp_path_factory.mktemp("hosts"), url_of(primary), metrics_accounts=LISTED
+        ) as installation,
     ):
         yield installation
 
@@ -204,6 +207,17 @@ class TestItsOwnAnswers:
         with connected(installation.bind) as connection:
             connection.sendall(request_text.encode())
             self.require_problem(read_answer(connection), status, code)
+
+    def test_each_host_has_metrics_of_its_own(self, installation, keys):
+        """At a path of its own, for keys of listed accounts (D80)."""
+        assert send(installation.bind, "GET", "/metrics/10.0.0.11").status == 401
+        for number, host in enumerate(installation.hosts, 1):
+            path = f"/metrics/10.0.0.1{number}"
+            for account, status in ((LISTED, 200), (ACCOUNTS[1], 403)):
+                key = {"X-API-Key": keys[account].text}
+                answer = send(installation.bind, "GET", path, headers=key)
+                assert answer.status == status
+                assert installation.host_of(answer.headers["X-Request-ID"]) is host
 
     def test_plain_http_is_refused(self, installation):
         """A key sent without TLS is not redirected, as if nothing had happened."""

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.system.http2 import Http2
+from tests.system.nginx import configured, running
 from tests.system.processes import connected, free_port, read_answer, send, until
 from tests.system.scale_out import FOLDER
 from tests.system.site import SITE, behind_site, command_with_site
@@ -25,7 +26,8 @@ TITLES = {413: "Content Too Large", 414: "URI Too Long"}
 @pytest.fixture
 def served(serve, socket_directory):
     """A server on a Unix socket, as installed; one request a minute without a key."""
-    return serve(bind=f"unix:{socket_directory}/socket", anonymous_limit=1)
+    bind = f"unix:{socket_directory}/socket"
+    return serve(bind=bind, anonymous_limit=1, metrics_accounts="alice")
 
 
 @pytest.fixture
@@ -224,11 +226,46 @@ def test_a_client_cannot_choose_its_address(site):
     assert statuses == [401, 429]
 
 
-def test_metrics_are_for_this_host_only(alone):
-    """Whoever comes from another address than 127.0.0.1 is refused, with or without a key."""
-    with connected(alone, source="127.0.0.2") as connection:
-        connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
-        require_problem(read_answer(connection), 403, "forbidden")
+def remote_metrics(site, *headers: str):
+    """Ask for the metrics from another address than 127.0.0.1."""
+    lines = ["GET /metrics HTTP/1.1", "Host: x", *headers]
+    with connected(site, source="127.0.0.2") as connection:
+        connection.sendall("".join(f"{line}\r\n" for line in [*lines, ""]).encode())
+        return read_answer(connection)
+
+
+def test_a_remote_prometheus_needs_the_key_of_a_listed_account(site, world):
+    """Others get 403; both are charged to the account (D80)."""
+    told = remote_metrics(site, f"Authorization: Bearer {world.alice_key}")
+    assert (told.status, b"verifyd_request_seconds" in told.body) == (200, True)
+    assert told.headers["X-RateLimit-Remaining"] == "599"
+    refused = remote_metrics(site, f"X-API-Key: {world.bob_key}")
+    assert (refused.status, refused.json()["code"]) == (403, "forbidden")
+    assert refused.headers["X-RateLimit-Remaining"] == "599"
+
+
+@pytest.mark.parametrize("header", ["X-Real-IP: 127.0.0.1", "X-Forwarded-For: ::1", "X-Any: y"])
+def test_remote_metrics_without_a_key_are_refused_and_charged(site, header):
+    """401, then 429 when the address's bucket is empty (D10), whatever the headers say."""
+    assert [remote_metrics(site, header).status for _ in range(2)] == [401, 429]
+
+
+def test_the_server_for_acme_answers_challenges_and_nothing_else(tmp_path):
+    """As the page shows it: what a client sends there by mistake gets no answer (D53)."""
+    page = (SITE.parent.parent / "README.md").read_text()
+    (server,) = re.findall("```nginx\n(.*?)```", page, re.DOTALL)
+    bind = f"127.0.0.1:{free_port()}"
+    site = server.replace("listen 80;", f"listen {bind};").replace("    listen [::]:80;\n", "")
+    challenge = tmp_path / "www" / ".well-known" / "acme-challenge" / "token"
+    challenge.parent.mkdir(parents=True)
+    challenge.write_text("token.thumbprint")
+    with running(configured(tmp_path, site.replace("/var/www/acme", f"{tmp_path}/www")), bind):
+        answer = send(bind, "GET", "/.well-known/acme-challenge/token")
+        assert (answer.status, answer.body) == (200, b"token.thumbprint")
+        for path in ("/", "/v1/compliance/AB12CDE", "/.well-known/other"):
+            with connected(bind) as connection:
+                connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+                assert connection.recv(1) == b""
 
 
 def test_its_log_knows_the_methods_of_http_only(site, served, world):

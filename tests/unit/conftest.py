@@ -13,7 +13,10 @@ from tests.stores import Store, Template
 
 
 class Ended(NamedTuple):
-    """How a command ended, and what it wrote; what it logged is told apart."""
+    """How a command ended, and what it wrote; what it logged is told apart.
+
+    Why a job failed is in its log, too, and counts as written here.
+    """
 
     status: int
     stdout: str
@@ -45,6 +48,7 @@ class CommandLine:
         lines = stderr.splitlines(keepends=True)
         log = [json.loads(line) for line in lines if line.startswith("{")]
         told = "".join(line for line in lines if not line.startswith("{"))
+        told += "".join(f"{line['message']}\n" for line in log if line["level"] == "error")
         return Ended(status, stdout, told, log)
 
     def json(self, *words: object) -> Any:

@@ -1,6 +1,7 @@
 """Reading register files in memory, and hearing what becomes of their records."""
 
 import io
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from app.registers.formats import FORMATS, Format, recognise
@@ -15,6 +16,7 @@ class Heard:
         self.records: list[str] = []
         self.skips: list[tuple[int, str]] = []
         self.notes: list[str] = []
+        self.names: list[str] = []
 
     def reject(self, line: int, reason: str, record: str) -> None:
         self.rejects.append((line, reason))
@@ -25,6 +27,9 @@ class Heard:
 
     def note(self, text: str) -> None:
         self.notes.append(text)
+
+    def columns(self, names: Iterable[str]) -> None:
+        self.names += names
 
 
 class Read(NamedTuple):

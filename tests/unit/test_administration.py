@@ -56,7 +56,7 @@ class TestAccounts:
         Account.insert(plan="free", **last).execute(engine)
         if isinstance(engine, PostgresEngine):
             engine.execute_sql("SELECT setval('account_id_seq', %s)", (ACCOUNTS_MAX,))
-        with pytest.raises(OperatorError, match=r"number 1,048,577 is beyond the last"):
+        with pytest.raises(OperatorError, match="all 1,048,576 account numbers are used"):
             create_account(engine, "carol")
         assert [account.name for account in list_accounts(engine)] == ["alice", "bob", "last"]
 

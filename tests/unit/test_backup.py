@@ -60,6 +60,79 @@ def test_registers_are_in_it_on_request(stocked):
     assert manifest.read(backup).files["register_native.1.db"].rows["vehicle"] == 1
 
 
+def test_registers_built_by_merges_are_in_it_on_request(stocked):
+    """With `--merged-registers`; one that a single file brings back is left out."""
+    for mode, register in (("replace", "fleet"), ("merge", "van")):
+        file = stocked.file("cars.csv", "registration,make", CAR)
+        stocked.run("import", file, "--mode", mode, "--register", register)
+    backup = taken(stocked, "--merged-registers")
+    assert names(backup) == [
+        *("main.db", "manifest.json", "register_native.1.db", "register_van.3.db")
+    ]
+    told = manifest.read(backup)
+    assert (told.registers, told.has_all_registers) == (["native", "van"], False)
+
+
+def test_a_directory_above_that_is_missing_is_not_made(stocked):
+    """Its name may be mistyped, or its disk not mounted."""
+    refusal = stocked.refusal("backup", stocked.directory / "bakcups" / "verifyd")
+    assert f"the directory {stocked.directory}/bakcups does not exist" in refusal
+    assert not (stocked.directory / "bakcups").exists()
+
+
+def size_kilobytes(*backups: Path) -> int:
+    """What backups take of the disk."""
+    files = [file for backup in backups for file in backup.iterdir()]
+    return sum(file.stat().st_blocks for file in files) // 2
+
+
+def test_the_limit_removes_the_oldest(stocked, monkeypatch):
+    """All backups of the database together are smaller, though fewer than `--keep` allows."""
+    backups = [taken(stocked) for _ in range(3)]
+    limit = size_kilobytes(*backups[:2]) + size_kilobytes(backups[0]) // 2
+    monkeypatch.setenv("VERIFYD_BACKUP_LIMIT", f"{limit}K")
+    told = stocked.json("backup", stocked.directory / "backups", "--keep", "14")
+    assert told["removed"] == [str(path) for path in backups[:2]]
+    left = [backups[2], Path(told["backup"])]
+    assert names(stocked.directory / "backups") == [path.name for path in left]
+
+
+def test_the_newest_backup_stays_however_large_it_is(stocked, monkeypatch):
+    """The operator is warned, and the others make room for it."""
+    backups = [taken(stocked) for _ in range(2)]
+    monkeypatch.setenv("VERIFYD_BACKUP_LIMIT", "1K")
+    ended = stocked.run("backup", stocked.directory / "backups", "--keep", "14", "--json")
+    told = json.loads(ended.stdout)
+    assert told["removed"] == [str(path) for path in backups]
+    assert names(stocked.directory / "backups") == [Path(told["backup"]).name]
+    assert "larger than VERIFYD_BACKUP_LIMIT" in ended.log[0]["message"]
+
+
+def test_without_keep_nothing_is_removed(stocked, monkeypatch):
+    """The limit belongs to `--keep`: an archive is nobody's to prune."""
+    monkeypatch.setenv("VERIFYD_BACKUP_LIMIT", "1K")
+    assert len({taken(stocked) for _ in range(3)}) == 3
+    assert len(names(stocked.directory / "backups")) == 3
+
+
+def test_a_disk_without_room_gives_up_older_backups(stocked, monkeypatch):
+    """The oldest first, and only if that is enough; never the newest that is complete."""
+    backups = [taken(stocked) for _ in range(4)]
+    each_bytes = size_kilobytes(backups[0]) * 1024
+    free_bytes = stocked.database.stat().st_size - each_bytes - 1
+
+    def found(_directory: object) -> os.statvfs_result:
+        given_up = each_bytes * sum(not path.exists() for path in backups)
+        return os.statvfs_result((1, 1, 0, 0, free_bytes + given_up, 9, 9, 9, 0, 255))
+
+    monkeypatch.setattr(os, "statvfs", found)
+    ended = stocked.run("backup", stocked.directory / "backups", "--keep", "14", "--json")
+    assert json.loads(ended.stdout)["removed"] == [str(path) for path in backups[:2]]
+    free_bytes = -each_bytes * 9
+    assert "make room" in stocked.refusal("backup", stocked.directory / "backups", "--keep", "14")
+    assert [path for path in backups if path.exists()] == backups[2:]
+
+
 def test_what_is_taken_is_nobody_elses(stocked):
     """Only the owner may look into a backup, whatever the umask."""
     os.umask(0)

@@ -2,6 +2,8 @@
 
 import pytest
 
+from app import catalogue
+from app.accounts.authentication import Authenticator
 from app.catalogue import (
     REGISTERS_MAX,
     Register,
@@ -9,6 +11,7 @@ from app.catalogue import (
     in_precedence,
     register_file,
 )
+from app.registers.undo import drop_register, purge_register, roll_back, undrop_register
 from app.schema import migrate_register, opened_register
 from app.vehicles.models import Vehicle
 from tests.conftest import ON_POSTGRES, ON_SQLITE
@@ -153,6 +156,83 @@ class TestFollowing:
         answer = alice.post("/v1/vehicle/bulk-insurance", sent)
         assert (answer.json["successful"], answer.json["failed"]) == (REGISTERS_MAX, 0)
         assert make_of(alice) == "Last"
+
+
+class TestTakenAway:
+    """Registers that change between the reading of their state and the look-up (D72)."""
+
+    @pytest.fixture
+    def later(self, monkeypatch):
+        """`later(CHANGE)` lets something happen as soon as the next state was read."""
+
+        def set_up(change):
+            def find_caller(authenticator, key):
+                caller = found(authenticator, key)
+                monkeypatch.undo()
+                change()
+                return caller
+
+            found = Authenticator.find_caller
+            monkeypatch.setattr(Authenticator, "find_caller", find_caller)
+
+        return set_up
+
+    @pytest.fixture
+    def changes(self, world):
+        """Ways to change the register native, which is a Ford, an Opel before."""
+        path = world.directory / "rows.csv"
+
+        def replace(make="Seat"):
+            path.write_text(f"registration,make\n{PLATE},{make}\n")
+            world.load_files(path, mode="replace")
+
+        for make in ("Opel", "Ford"):
+            replace(make)
+        return {
+            "drop": (lambda: drop_register(world.engine, "native"), 404),
+            "purge": (lambda: purge_register(world.engine, "native"), 404),
+            "rollback": (lambda: roll_back(world.engine, "native", None), "Opel"),
+            "replace": (replace, "Seat"),
+            "two replaces": (lambda: (replace(), replace("Kia")), "Kia"),
+            "undrop": (lambda: undrop_register(world.engine, "native"), "Ford"),
+        }
+
+    @pytest.mark.parametrize(
+        "name", ["drop", "purge", "rollback", "replace", "two replaces", "undrop"]
+    )
+    def test_a_look_up_is_answered_all_the_same(self, world, alice, changes, later, name):
+        """As before or as after; a bulk one too, and the next one as after."""
+        describe(world, "Kept", register="other")
+        change, after = changes[name]
+        if name == "undrop":
+            changes["drop"][0]()
+        before = make_of(alice)
+        later(change)
+        after = "Kept" if after == 404 else after
+        assert make_of(alice) in (before, after)
+        assert make_of(alice) == after
+
+    def test_a_bulk_look_up_and_the_readiness_too(self, world, alice, changes, later):
+        """They read the same state, and follow it."""
+        describe(world, "Kept", register="other")
+        later(changes["purge"][0])
+        answer = alice.post("/v1/vehicle/bulk-insurance", {"registrations": [PLATE]})
+        assert (answer.status_int, answer.json["successful"]) == (200, 1)
+
+    def test_readiness_follows(self, world, changes, monkeypatch):
+        """A register that is dropped while it is tried is no missing one."""
+        states = iter([catalogue.read_state(world.engine)])
+        changes["purge"][0]()
+        read = catalogue.read_state
+        monkeypatch.setattr(catalogue, "read_state", lambda engine: next(states, read(engine)))
+        assert catalogue.find_unreadable(world.engine) is None
+
+    def test_a_look_up_without_trouble_asks_once(self, world, alice, statements, changes):
+        """What is done for the others costs it no statement."""
+        make_of(alice)
+        with statements() as seen:
+            make_of(alice)
+        assert len(seen) == 2
 
 
 @ON_SQLITE

@@ -1,15 +1,21 @@
 """`verifyd accounts`: who may ask (D4)."""
 
+import io
 import re
+import sys
 
 import pytest
+
+from app.accounts.administration import require_account
+from app.database import close_quietly, open_engine
+from app.domains.repository import Domains
 
 
 def test_create_tells_the_account(cli):
     """The document names account, plan, public tag and time."""
     made = cli.json("accounts", "create", "acme", "--plan", "free")
-    assert list(made) == ["name", "plan", "tag", "created_at"]
-    assert (made["name"], made["plan"]) == ("acme", "free")
+    assert list(made) == ["name", "plan", "status", "tag", "created_at", "suspended_at"]
+    assert (made["name"], made["plan"], made["status"]) == ("acme", "free", "active")
     assert re.fullmatch(r"[0-9A-Za-z]{6}", made["tag"])
 
 
@@ -44,7 +50,7 @@ def test_accounts_are_listed_by_name(cli):
         cli.run("accounts", "create", name)
     assert [account["name"] for account in cli.json("accounts", "list")] == ["acme", "zebra"]
     header, *rows = cli.run("accounts", "list").stdout.splitlines()
-    assert header.split() == ["name", "plan", "tag", "created_at"]
+    assert header.split() == ["name", "plan", "status", "tag", "created_at"]
     assert [row.split()[0] for row in rows] == ["acme", "zebra"]
 
 
@@ -61,3 +67,71 @@ def test_set_plan_needs_an_account_and_a_plan(cli, name, plan):
     cli.run("accounts", "create", "acme")
     assert "there is no" in cli.refusal("accounts", "set-plan", name, plan)
     assert cli.json("accounts", "list")[0]["plan"] == "standard"
+
+
+def test_a_suspended_account_is_shown_as_such(cli):
+    """`list`, `show` and `keys list` tell; resuming ends it."""
+    cli.run("accounts", "create", "acme")
+    cli.run("keys", "create", "acme")
+    assert cli.json("accounts", "suspend", "acme")["status"] == "suspended"
+    shown = cli.json("accounts", "show", "acme")
+    assert (shown["status"], shown["active_keys"], shown["domains"]) == ("suspended", 0, 0)
+    assert shown["suspended_at"].endswith("Z")
+    assert cli.json("accounts", "list")[0]["status"] == "suspended"
+    assert cli.json("keys", "list")[0]["status"] == "suspended"
+    resumed = cli.json("accounts", "resume", "acme")
+    assert (resumed["status"], resumed["suspended_at"]) == ("active", None)
+    assert cli.json("accounts", "show", "acme")["active_keys"] == 1
+    assert cli.json("keys", "list")[0]["status"] == "active"
+
+
+@pytest.mark.parametrize("command", ["show", "suspend", "resume", "delete"])
+def test_an_unknown_account_is_refused(cli, command):
+    """A mistyped name is reported, and nothing changes."""
+    assert cli.refusal("accounts", command, "nobody") == "there is no account named nobody\n"
+
+
+def test_delete_needs_yes_without_a_terminal(cli, monkeypatch):
+    """A script must say `--yes`; nobody could answer the question."""
+    cli.run("accounts", "create", "acme")
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
+    assert "confirm with --yes" in cli.refusal("accounts", "delete", "acme")
+    assert cli.json("accounts", "delete", "acme", "--yes")["status"] == "deleted"
+    assert cli.json("accounts", "list") == []
+
+
+class Terminal(io.StringIO):
+    """A standard input that is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("answer", ["y\n", "YES\n"])
+def test_delete_asks_on_a_terminal(cli, monkeypatch, answer):
+    """The question names the account, and how many keys go with it."""
+    cli.run("accounts", "create", "acme")
+    cli.run("keys", "create", "acme")
+    monkeypatch.setattr(sys, "stdin", Terminal(answer))
+    ended = cli.run("accounts", "delete", "acme")
+    assert (ended.status, "Delete account acme and its 1 keys" in ended.stderr) == (0, True)
+    assert cli.json("accounts", "list") == []
+
+
+@pytest.mark.parametrize("answer", ["", "\n", "n\n", "acme\n"])
+def test_any_answer_but_yes_keeps_the_account(cli, monkeypatch, answer):
+    """So does the end of the input."""
+    cli.run("accounts", "create", "acme")
+    monkeypatch.setattr(sys, "stdin", Terminal(answer))
+    assert "nothing was changed" in cli.refusal("accounts", "delete", "acme")
+    assert len(cli.json("accounts", "list")) == 1
+
+
+def test_an_account_with_domains_is_refused_without_a_question(cli, store):
+    """Nobody is asked to confirm what cannot be done."""
+    cli.run("accounts", "create", "acme")
+    engine = open_engine(store.url)
+    Domains(engine).create_domain(require_account(engine, "acme").id, "a.example", 9)
+    close_quietly(engine)
+    assert "has 1 domain, so it was not deleted" in cli.refusal("accounts", "delete", "acme")
+    assert cli.json("accounts", "show", "acme")["domains"] == 1

@@ -1,4 +1,4 @@
-"""`verifyd imports`: what was loaded, and registers that go."""
+"""`verifyd imports list`: what was loaded."""
 
 import getpass
 from hashlib import sha256
@@ -52,6 +52,13 @@ def test_a_load_is_remembered(cli):
         "finished_at": "",
         "seconds": 0,
         "checksum": checksum,
+        "held": 1,
+        "known": None,
+        "accepted": [],
+        "is_terminated": True,
+        "sizes": [(cli.directory / "vehicles.csv").stat().st_size],
+        "reasons": [],
+        "notes": [],
     }
     assert line["started_at"] <= line["finished_at"]
 
@@ -128,22 +135,3 @@ def test_a_load_by_a_user_without_a_name_is_remembered(cli, monkeypatch):
     monkeypatch.setattr("getpass.getuser", nameless)
     load(cli)
     assert cli.json("imports", "list")[0]["loaded_by"].startswith("user ")
-
-
-def test_a_register_is_dropped(cli):
-    """Its files go, its history stays, and the name can be used again."""
-    load(cli, register="fleet")
-    assert cli.json("imports", "drop", "fleet") == {"dropped": "fleet"}
-    assert list(cli.directory.glob("*register_fleet*.db*")) == []
-    assert len(cli.json("imports", "list")) == 1
-    assert load(cli, register="fleet")["changed"] == 1
-
-
-@pytest.mark.parametrize("register", ["fleet", "nativ"])
-def test_an_unknown_register_is_not_dropped(cli, register):
-    """The refusal names it, and the others stay."""
-    load(cli)
-    before = sorted(cli.directory.iterdir())
-    assert f"there is no register {register}" in cli.refusal("imports", "drop", register)
-    assert sorted(cli.directory.iterdir()) == before
-    assert load(cli)["changed"] == 0

@@ -70,3 +70,26 @@ def test_every_limit_is_needed(cli, limit):
 def test_a_limit_is_a_whole_number(cli):
     """Anything else is a usage error."""
     assert "invalid int value: 'many'" in cli.misuse("plans", "set", "x", *options(requests="many"))
+
+
+def test_an_unused_plan_is_deleted(cli):
+    """It is shown once more, and gone."""
+    assert cli.json("plans", "delete", "enterprise")["requests"] == 6_000
+    assert [plan["name"] for plan in cli.json("plans", "list")] == ["free", "standard"]
+
+
+def test_a_plan_in_use_is_kept(cli):
+    """The refusal names the accounts, and how to move them."""
+    cli.run("accounts", "create", "acme", "--plan", "free")
+    refusal = cli.refusal("plans", "delete", "free")
+    assert refusal == (
+        "plan free is in use (acme); move its accounts with `verifyd accounts set-plan` first\n"
+    )
+    assert len(cli.json("plans", "list")) == 3
+
+
+@pytest.mark.parametrize(("name", "reason"), [("standard", "by default"), ("gold", "no plan")])
+def test_other_plans_cannot_be_deleted(cli, name, reason):
+    """Neither the default of new accounts, nor one that is not there."""
+    assert reason in cli.refusal("plans", "delete", name)
+    assert len(cli.json("plans", "list")) == 3

@@ -77,7 +77,9 @@ def test_what_is_no_command_is_a_usage_error(cli, words):
         "domains list acme",
         "domains suspend acme example.com",
         "imports list",
+        "imports rollback",
         "imports drop native",
+        "imports undrop native",
         "backup backups",
     ],
 )
@@ -136,11 +138,23 @@ def test_check_tells_that_all_is_well(cli):
 
 def test_check_prints_one_document(cli, monkeypatch):
     """With `--json` the faults are members of a document, and the exit status still tells."""
-    assert cli.json("check") == {"ok": True, "faults": []}
+    assert cli.json("check") == {"ok": True, "faults": [], "warnings": []}
     monkeypatch.setenv("VERIFYD_COLOUR", "blue")
     ended = cli.run("check", "--json")
     assert ended.status == 1
-    assert json.loads(ended.stdout) == {"ok": False, "faults": ["VERIFYD_COLOUR: no such setting"]}
+    faults = ["VERIFYD_COLOUR: no such setting"]
+    assert json.loads(ended.stdout) == {"ok": False, "faults": faults, "warnings": []}
+
+
+def test_check_shows_warnings(cli):
+    """What look-ups do without is printed, and the exit status stays 0 (D76)."""
+    assert cli.run("import", cli.file("a.csv", "registration,make", "!,FORD")).status == 1
+    ended = cli.run("check")
+    assert (ended.status, ended.stderr) == (0, "")
+    assert "warning: The last load of the register native failed, at " in ended.stdout
+    assert len(cli.json("check")["warnings"]) == 1
+    assert cli.run("import", cli.file("a.csv", "registration,make", "AB12CDE,FORD")).status == 0
+    assert cli.json("check")["warnings"] == []
 
 
 def test_check_looks_at_the_registers(cli):
@@ -198,7 +212,8 @@ def test_a_file_that_is_no_database_is_refused(bare_cli, content):
 def test_migrate_creates_a_database_once(bare_cli):
     """The first run applies all scripts, the second none."""
     first, second = bare_cli.json("migrate"), bare_cli.json("migrate")
-    applied = ["0001_tables", "0002_generations", "0003_attempts"]
+    applied = ["0001_tables", "0002_generations", "0003_attempts", "0004_snapshots"]
+    applied += ["0005_jobs", "0006_account_status"]
     assert first == {"applied": applied, "schema": program_schema()}
     assert second == {"applied": [], "schema": program_schema()}
 
@@ -243,7 +258,8 @@ def test_another_user_than_the_owner_is_refused(cli, words):
     """Files made by another user beside the database would lock the service out (D27)."""
     os.chown(cli.database, 12_345, -1)
     before = cli.database.read_bytes()
-    arguments = ["x"] if words[0] in ("import", "domains", "backup", "restore") else []
+    arguments = ["x"] if words[0] in ("import", "lookup", "domains", "backup", "restore") else []
+    arguments += ["--deliver"] if words[0] == "notify" else []
     refusal = cli.refusal(*words, *arguments)
     assert "sudo -u '#12345' verifyd" in refusal
     assert cli.database.read_bytes() == before

@@ -39,7 +39,7 @@ def test_a_deleted_vehicle_is_removed():
 def test_deleting_what_is_not_held_is_skipped():
     """There is nothing to do, and that is no fault (formats 2)."""
     outcome = vehicles([VehicleDeletion("AB12CDE")])
-    assert outcome == Outcome([], [], [], 0, 1)
+    assert outcome == Outcome([], [], [], 0, 1, fresh=[])
 
 
 def test_create_delete_create_leaves_the_last():

@@ -1,5 +1,6 @@
 """The settings: typed, limited, and refused by name (DESIGN 4)."""
 
+import base64
 import grp
 import ipaddress
 import re
@@ -11,6 +12,9 @@ from pathlib import Path
 import pytest
 
 from app.config import PREFIX, SETTINGS, Config, ConfigError, is_register_name, sqlite_path
+from app.destinations import Destination
+
+SECRET = "whsec_" + base64.b64encode(b"x" * 24).decode()
 
 
 def read(**environ):
@@ -37,7 +41,10 @@ def test_every_setting_has_a_default():
     assert config.access_log is True
     assert config.register_order == ("native", "dvsa", "rdw", "dvla", "mid", "nyc")
     assert config.mot_first_years == 0
-    assert config.stale_after == {}
+    assert config.stale_after == {"*": 8 * 86_400}
+    assert config.missed_after == {"*": 26 * 3600}
+    assert (config.notify, config.notify_secret, config.certificate) == ((), None, None)
+    assert config.loss_max == 10
     assert config.socket_group is None
 
 
@@ -83,9 +90,27 @@ def test_a_setting_is_named_like_its_field(name):
         ("socket_group", grp.getgrgid(0).gr_name, 0),
         ("socket_group", "4242", 4242),
         ("socket_group", "", None),
+        ("loss_max", "0", 0),
+        ("loss_max", "100", 100),
         ("stale_after", "7d", {"*": 604_800}),
         ("stale_after", "rdw=2d, mid = 36h ,*=90m", {"rdw": 172_800, "mid": 129_600, "*": 5400}),
         ("stale_after", "rdw=10s", {"rdw": 10}),
+        ("missed_after", "import=26h,backup=8d", {"import": 93_600, "backup": 691_200}),
+        ("missed_after", "", {}),
+        ("certificate", "/etc/tls/a.pem", Path("/etc/tls/a.pem")),
+        ("notify", "", ()),
+        (
+            "notify",
+            "exec:/bin/a b, https://h:1/p?q=%2C, mailto:ops@example.com,",
+            (
+                Destination("exec", "/bin/a b"),
+                Destination("https", "https://h:1/p?q=%2C"),
+                Destination("mailto", "ops@example.com"),
+            ),
+        ),
+        ("notify", "mailto:root", (Destination("mailto", "root"),)),
+        ("notify_secret", SECRET, b"x" * 24),
+        ("notify_secret", "", None),
     ],
 )
 def test_a_value_is_read(name, text, value):
@@ -109,7 +134,16 @@ def test_a_value_is_read(name, text, value):
         *(("mot_first_years", text) for text in ("", "-1", "11", "three")),
         *(("socket_group", text) for text in ("no such group", "-1", "4294967295", "\u0661")),
         *(("stale_after", text) for text in ("2", "2w", "0d", "-1d", "1.5d", "d", "rdw=", "=2d")),
+        *(("loss_max", text) for text in ("-1", "101", "10%", "2.5", "")),
         *(("stale_after", text) for text in ("rdw", "RDW=2d", "a=b=2d", "a=1d,a=2d", "1d,2d")),
+        *(("missed_after", text) for text in ("2", "restore=1d", "import=1d,import=2d")),
+        ("certificate", "tls/a.pem"),
+        *(("notify", text) for text in ("x", "exec:a", "exec:/", "exec:/a\nb", "http://h/")),
+        *(("notify", text) for text in ("mailto:", "mailto:-x", "mailto:a b", "mailto:@b")),
+        *(("notify", text) for text in ("mailto:a@b\nBcc: c", "https://", "https://u:p@h/")),
+        *(("notify", text) for text in ("https://h:x/", "https://h:0/", "https://h/a b")),
+        *(("notify", text) for text in ("https://h/#a", "https://\u00fc/", "https:h")),
+        *(("notify_secret", text) for text in ("whsec_", "whsec_MTIz", "eHh4", "whsec_!" * 9)),
         *(("stale_after", text) for text in ("*=1d,2d", "rdw:2d", "\u0661d", "9999999999d")),
     ],
 )
@@ -157,6 +191,40 @@ def test_a_password_is_never_repeated(url):
     assert "secret" not in "".join(faults(database_url=url))
 
 
+def test_what_notifies_is_never_repeated():
+    """A URL can hold a token; settings that are shown do not hold it either."""
+    text = "https://h/token,ftp://h/token"
+    assert "token" not in "".join(faults(notify=text, notify_secret="whsec_token"))
+    config = read(notify="https://h/token", notify_secret=SECRET)
+    assert "token" not in repr(config)
+    assert "xxx" not in repr(config)
+    assert [each.name for each in config.notify] == ["https://h/"]
+
+
+def test_a_destination_is_named_once():
+    """Twice would be two messages each."""
+    assert faults(notify="mailto:a,mailto:a") == [
+        "VERIFYD_NOTIFY: must not name a destination twice"
+    ]
+
+
+def test_the_secret_can_be_a_credential(tmp_path):
+    """As the database's URL can (D49)."""
+    (tmp_path / "notify_secret").write_text(f"{SECRET}\n")
+    credentials = {"CREDENTIALS_DIRECTORY": str(tmp_path)}
+    assert Config.from_env(credentials).notify_secret == b"x" * 24
+
+
+def test_a_secret_that_cannot_be_read_is_none(tmp_path):
+    """A condition of a unit sees where credentials are, and may not read them."""
+    (tmp_path / "notify_secret").mkdir()
+    credentials = {"CREDENTIALS_DIRECTORY": str(tmp_path)}
+    assert Config.from_env(credentials).notify_secret is None
+    (tmp_path / "database_url").mkdir()
+    with pytest.raises(IsADirectoryError):
+        Config.from_env(credentials)
+
+
 def test_any_password_is_let_through():
     """Whether the driver can use a URL is for the driver to say."""
     url = "postgresql://u:p\u2100[ss@h/d"
@@ -175,6 +243,12 @@ def test_any_password_is_let_through():
 def test_the_state_directory_is_beside_the_database(url, state_dir):
     """Without a setting of its own it lies where the SQLite file does."""
     assert read(database_url=url).state_dir == Path(state_dir)
+
+
+def test_the_accounts_of_the_metrics():
+    """Names by commas, with any other character, in any case."""
+    assert read().metrics_accounts == set()
+    assert read(metrics_accounts=" Acme Ltd, ops ,").metrics_accounts == {"Acme Ltd", "ops"}
 
 
 def test_the_path_of_a_sqlite_url():

@@ -9,6 +9,7 @@ import pytest
 from webtest import TestResponse
 
 from app.accounts.administration import create_account, set_account_plan, set_plan
+from app.accounts.lifecycle import delete_account
 from app.config import Config
 from app.database import Engine, close_quietly, open_engine
 from app.domains.repository import Domains
@@ -159,7 +160,7 @@ class TestContent:
         assert told["account"]["rows"] == 2
         assert told["register_native.vehicle"]["rows"] == 1
         assert len(told["account"]["sha256"]) == 64
-        assert len(told) == 10
+        assert len(told) == 11
 
 
 class TestAgain:
@@ -263,3 +264,11 @@ def test_domains_are_created_while_it_runs(world, target, empty_postgres):
     close_quietly(source)
     assert [row[2] for row in held(target, "domain")] == ["early.example.com"]
     assert len(held(world.engine, "domain")) == 2
+
+
+def test_the_numbers_of_deleted_accounts_are_not_given_again(world, copy, target):
+    """The copy goes on counting where the source stopped (D81)."""
+    number = create_account(world.engine, "carol").id
+    delete_account(world.engine, "carol", lambda _: 0)
+    assert copy().status == 0
+    assert create_account(target, "dave").id == number + 1

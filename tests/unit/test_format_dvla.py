@@ -118,8 +118,8 @@ def test_each_answer_a_file_of_its_own(world) -> None:
     """A file that is an error body is one reject among the answers, be it the first."""
     paths = [world.directory / f"{name}.json" for name in "abcd"]
     paths[0].write_text('{"errors": [{"status": "404", "title": "Vehicle Not Found"}]}')
-    paths[1].write_text('{"registrationNumber": "AA1"}')
+    paths[1].write_text('{"registrationNumber": "AA1", "taxStatus": "SORN"}')
     paths[2].write_text('{"message": "Too Many Requests"}')
-    paths[3].write_text('{"registrationNumber": "AA2"}')
+    paths[3].write_text('{"registrationNumber": "AA2", "taxStatus": "Taxed"}')
     result = world.load_files(*paths)
     assert (result.register, result.loaded, result.rejected) == ("dvla", 2, 2)

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,9 @@ class Heard:
 
     def note(self, text: str) -> None:
         raise AssertionError(text)
+
+    def columns(self, names: Iterable[str]) -> None:
+        """Names are judged by the load, not by the format."""
 
 
 def read(name: str, kind: Kind, data: bytes) -> tuple[list[Change], list[tuple[int, str, str]]]:
@@ -431,3 +435,39 @@ def test_any_texts(name: str, kind: Kind, record: dict[str, str]) -> None:
         for row in read(name, kind, data)[0]:
             "".join(value for value in row if isinstance(value, str)).encode()
             assert all(-(2**63) <= value < 2**63 for value in row if isinstance(value, int))
+
+
+@pytest.mark.parametrize(
+    ("members", "kind"),
+    [
+        ({"make": "FORD"}, Kind.VEHICLES),
+        ({"number": "P", "validFrom": "2026-01-01", "validTo": "2026-12-31"}, Kind.POLICIES),
+        ({"reference": "F", "amount": 5}, Kind.FINES),
+    ],
+)
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("shape", ["array", "lines of an array", "one after the other"])
+def test_other_shapes_of_json(members: dict[str, Any], kind: Kind, indent: int, shape: str) -> None:
+    """An array, or indented objects one after the other, hold what the same lines would."""
+    records = [{"registration": plate, **members} for plate in ("AB1", "AB2", "AB3")]
+    texts = [json.dumps(record, indent=indent) for record in records]
+    data = {
+        "array": json.dumps(records, indent=indent),
+        "lines of an array": "[\n" + ",\n".join(texts) + "\n]\n",
+        "one after the other": "\n".join(texts),
+    }[shape].encode()
+    lines = "\n".join(map(json.dumps, records)).encode()
+    format_, found = recognise(data)
+    heard = Heard()
+    assert found is kind
+    rows = list(format_.rows(io.BytesIO(data), kind, heard))
+    assert rows == list(FORMATS["native-ndjson"].rows(io.BytesIO(lines), kind, heard))
+    assert (len(rows), heard.rejects) == (3, [])
+
+
+def test_an_array_that_is_cut_off_fails() -> None:
+    """As of any other format: nothing of it is loaded (formats 0.1)."""
+    data = b'[{"registration": "AB1"}, {"registration": "AB2"}'
+    format_, kind = recognise(data)
+    with pytest.raises(FileFault, match="cut off"):
+        list(format_.rows(io.BytesIO(data), kind, Heard()))

@@ -36,6 +36,10 @@ from app.registers.formats import FORMATS, HEAD_BYTES, FileFault, Kind, recognis
         (b'"Summons Number"\t"PLATE"\t"state"\r', "nyc-csv"),
         (b'[{"plate": "AB1"}, {"state": "NY", "summons_number": "1"}]', "nyc-json"),
         (b'{"x":1,"registration":"","y":2}\n', "native-ndjson"),
+        (b'{broken\n{"registration": "AB1"}\n', "native-ndjson"),
+        (b'[{"registration": "AB1"}]', "native-json"),
+        (b'\xef\xbb\xbf[\n{"registration": "AB1"},\n{"registration": "AB2"}\n]\n', "native-json"),
+        (b'{\n  "registration": "AB1"\n}\n{\n  "registration": "AB2"\n}\n', "native-json"),
     ],
 )
 def test_formats(head: bytes, name: str) -> None:
@@ -88,6 +92,7 @@ def test_table_of_formats() -> None:
     assert {name: each.register for name, each in FORMATS.items()} == {
         "native-csv": "native",
         "native-ndjson": "native",
+        "native-json": "native",
         "rdw-csv": "rdw",
         "rdw-json": "rdw",
         "dvsa": "dvsa",

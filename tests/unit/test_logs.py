@@ -136,3 +136,29 @@ def test_stderr_is_written_the_same_way(capfd):
     handler.setFormatter(logs.JsonFormatter())
     handler.emit(logging.LogRecord("x", logging.INFO, "", 0, "caf\u00e9 \udc80", (), None))
     assert json.loads(capfd.readouterr().err)["message"].startswith("caf\u00e9")
+
+
+def test_a_terminal_gets_text_that_cannot_steer_it():
+    """Time, level, message and stack; no control character of a file's name."""
+    record = logging.LogRecord("x", logging.WARNING, "", 0, "bad \x1b[2J\n caf\u00e9", (), None)
+    record.created = 0.0
+    record.request_id = "4dfa"
+    text = logs.TextFormatter().format(record)
+    assert text == "1970-01-01T00:00:00Z warning: bad \\x1b[2J\n caf\u00e9 (request 4dfa)"
+    try:
+        int("AB12CDE")
+    except ValueError as error:
+        record.exc_info = (type(error), error, error.__traceback__)
+    told = logs.TextFormatter().format(record)
+    assert "\n  " in told
+    assert "AB12CDE" not in told
+
+
+def test_what_a_library_writes_to_stderr_is_logged(caplog):
+    """Line by line, however it is cut into writes; blank lines are left out."""
+    stream = logs.StderrLines()
+    with caplog.at_level(logging.WARNING, "verifyd.logs"):
+        print("one\n\ntwo", file=stream)
+        print("thr", end="", file=stream)
+        print("ee", file=stream)
+    assert [record.getMessage() for record in caplog.records] == ["one", "two", "three"]

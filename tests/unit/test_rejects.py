@@ -1,13 +1,21 @@
 """What becomes of records that are no rows: counted, and written down (D28, D37)."""
 
 import csv
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
 from app.errors import OperatorError
-from app.registers.rejects import RejectLimit, RejectsFile, TooManyRejects
+from app.registers import rejects as rejects_module
+from app.registers.rejects import (
+    RejectLimit,
+    RejectsFile,
+    TooManyRejects,
+    keep_newest,
+    rejects_path,
+)
 
 ANY_NUMBER = RejectLimit.parse("100%")
 
@@ -125,14 +133,95 @@ def test_another_file_is_not_replaced(tmp_path):
 
 def test_a_number_is_enforced_at_once(tmp_path):
     """A load with too many rejects need not be read to its end."""
-    with pytest.raises(TooManyRejects, match="more than 1 records were rejected; see"):
+    with pytest.raises(TooManyRejects, match="more than 1 records were rejected; nothing was"):
         rejected(tmp_path / "rejects.csv", "a", "b", "c", limit=RejectLimit.parse("1"))
     assert len((tmp_path / "rejects.csv").read_text().splitlines()) == 3
 
 
 def test_a_percentage_is_of_all_records(tmp_path):
-    """It is enforced at the end, and counts loaded, rejected and skipped ones."""
+    """It counts loaded, rejected and skipped ones."""
     rejects = rejected(tmp_path / "rejects.csv", "a", limit=RejectLimit.parse("50%"))
     rejects.require_few(loaded=1)
     with pytest.raises(TooManyRejects, match="1 of 1 records were rejected, more than 50%"):
         rejects.require_few(loaded=0)
+
+
+class TestBounds:
+    @pytest.fixture(autouse=True)
+    def _small(self, monkeypatch):
+        monkeypatch.setattr(rejects_module, "FILE_BYTES_MAX", 100)
+
+    def test_a_file_is_bounded(self, tmp_path):
+        """What is beyond is counted, and the message says how much is written down."""
+        path = tmp_path / "rejects.csv"
+        rejects = rejected(path, *"abcdefghij")
+        assert path.stat().st_size <= 100
+        lines = path.read_text().splitlines()
+        assert (rejects.rejected, rejects.written) == (10, len(lines) - 1)
+        rejects.note_unwritten()
+        assert rejects.notes == [f"of 10 rejects the first {rejects.written} are written down"]
+        told = f"10 of 10 records were rejected, more than 1%; .*; see {path} for the first 3\n"
+        with pytest.raises(TooManyRejects, match=told):
+            rejected(path, *"abcdefghij", limit=RejectLimit.parse("1%")).require_few(0)
+
+    def test_a_dry_run_says_the_same(self, tmp_path):
+        """Without a file, what would be in it is counted."""
+        counted = RejectsFile(None, ANY_NUMBER)
+        for line, record in enumerate("abcdefghij", 2):
+            counted.reject(line, "no registration", record)
+        written = rejected(tmp_path / "rejects.csv", *"abcdefghij")
+        for rejects in (counted, written):
+            rejects.note_unwritten()
+        assert (counted.notes, counted.written) == (written.notes, written.written)
+
+
+def test_a_full_disk_does_not_stop_a_load(tmp_path, monkeypatch):
+    """What found room stays, in whole lines, and the note says why the rest is missing."""
+    path = tmp_path / "rejects.csv"
+    write = os.write
+
+    def full_soon(descriptor: int, data: bytes) -> int:
+        room = 80 - os.fstat(descriptor).st_size
+        if room <= 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(descriptor, data[:room])
+
+    monkeypatch.setattr(os, "write", full_soon)
+    rejects = rejected(path, *"abcdefghij")
+    assert (rejects.rejected, rejects.written) == (10, 2)
+    assert len(list(csv.reader(path.read_text().splitlines()))) == 3
+    assert rejects.notes == [f"the rejects cannot be written to {path}: No space left on device"]
+
+
+def test_a_default_file_that_cannot_be_made_is_noted(tmp_path):
+    """One that the operator named is a fault of the command."""
+    (tmp_path / "file").write_text("")
+    rejects = rejected(tmp_path / "file" / "rejects.csv", "a")
+    assert "cannot be written" in rejects.notes[0]
+    rejects = RejectsFile(tmp_path / "file" / "rejects.csv", ANY_NUMBER)
+    rejects.is_named = True
+    with pytest.raises(OSError, match="File exists"):
+        rejects.reject(2, "no registration", "a")
+
+
+def test_the_rejects_of_ten_loads_are_kept(tmp_path):
+    """The latest by their numbers; other files stay."""
+    (tmp_path / "rejects" / "sub-1.csv").mkdir(parents=True)
+    for load in range(1, 16):
+        rejected(rejects_path(tmp_path, "rdw" if load % 2 else "nyc", load), "a")
+    (tmp_path / "rejects" / "mine.csv").write_text("x")
+    keep_newest(tmp_path)
+    names = {path.name for path in (tmp_path / "rejects").iterdir()}
+    kept = {f"{'rdw' if load % 2 else 'nyc'}-{load}.csv" for load in range(6, 16)}
+    assert names == kept | {"mine.csv", "sub-1.csv"}
+
+
+def test_a_failed_load_forgets_old_rejects_too(world):
+    """Or a source that fails every night would fill the disk."""
+    path = world.directory / "bad.csv"
+    path.write_text("registration\nA1\n-\n")
+    for _ in range(12):
+        with pytest.raises(TooManyRejects):
+            world.load_files(path, max_rejects=RejectLimit.parse("1%"))
+    names = sorted(each.name for each in (world.directory / "rejects").iterdir())
+    assert names == sorted(f"native-{load}.csv" for load in range(3, 13))

@@ -1,27 +1,21 @@
-"""Replace and rollback: the files are all there is, and there is one way back (D28)."""
+"""Replace: the files are all there is (D28)."""
 
 import random
-from typing import Any
+from functools import partial
 
 import pytest
 
 from app import clock
-from app.catalogue import KeptRegister, Register
-from app.database import close_quietly, open_engine
+from app.catalogue import Register
 from app.errors import OperatorError
 from app.registers import halves, reading
-from app.registers.formats import Kind
 from app.registers.generations import Generations
 from app.registers.history import list_loads
-from app.registers.lock import alone
-from app.registers.undo import drop_register, roll_back
 from app.registers.writer import Table
-from app.schema import opened_register
-from app.sqlite import SqliteEngine
-from app.vehicles.models import Fine, Policy, Vehicle
+from app.vehicles.models import Fine, Policy
+from tests.unit.held import HEADER, generations, held, loaded, makes, vehicles
 
 FIRST, SECOND = 1_900_000_000, 1_900_086_400
-HEADER = "registration,make\n"
 POLICIES = "registration,number,validFrom,validTo\nAB12CDE,P-1,2026-01-01,2099-12-31\n"
 PATH = "/v1/vehicle/AB12CDE/insurance"
 
@@ -35,40 +29,7 @@ def at(monkeypatch):
 @pytest.fixture
 def replace(world):
     """`replace(CONTENT)` replaces the vehicles of the register native, or what it is told."""
-
-    def run(content: str, **options: Any):
-        path = world.directory / "new.csv"
-        path.write_text(content)
-        return world.load_files(path, mode=options.pop("mode", "replace"), **options)
-
-    return run
-
-
-def vehicles(*makes: str) -> str:
-    """A file of vehicles of these makes, AB10CDE and on."""
-    return HEADER + "".join(f"AB1{n}CDE,{make}\n" for n, make in enumerate(makes))
-
-
-def held(world, model: Any = Vehicle, register: str = "native") -> list[tuple[Any, ...]]:
-    """All rows that readers see of a register, in the order of their keys."""
-    found = Register.select().where(Register.name == register).get(world.engine)
-    with opened_register(world.engine, register, found.generation) as (engine, schema):
-        name = f'"{schema}"."{model._meta.table_name}"' if schema else model._meta.table_name
-        return list(engine.execute_sql(f"SELECT * FROM {name} ORDER BY 1, 2").fetchall())
-
-
-def makes(world) -> list[str]:
-    """The makes that are held, in the order of the plates."""
-    return [row[1] for row in held(world)]
-
-
-def generations(world) -> list[str]:
-    """What there is of the register native: its files, or its schemas."""
-    if isinstance(world.engine, SqliteEngine):
-        names = [path.name for path in world.directory.glob("*.register_native.*.db*")]
-        return sorted(name for name in names if not name.endswith(("-wal", "-shm")))
-    query = "SELECT nspname FROM pg_namespace WHERE nspname LIKE '%%register_native' ORDER BY 1"
-    return [name for (name,) in world.engine.execute_sql(query).fetchall()]
+    return partial(loaded, world)
 
 
 def many(make: str, numbers: range) -> str:
@@ -242,7 +203,7 @@ class TestDryRun:
         tried = replace(vehicles("FORD", "KIA", "OPEL"), mode=mode, dry_run=True)
         assert makes(world) == ["FORD", "SEAT"]
         done = replace(vehicles("FORD", "KIA", "OPEL"), mode=mode)
-        assert tried == done._replace(dry_run=True)
+        assert tried == done._replace(dry_run=True, load=None)
         assert (done.changed, done.held) == (2, 3)
 
     def test_it_writes_nothing(self, world, replace):
@@ -262,113 +223,7 @@ class TestDryRun:
             replace(vehicles("FORD"), dry_run=True)
 
 
-class TestRollback:
-    def test_the_rows_from_before_are_back(self, world, replace, alice):
-        """Counts and answers too; what was replaced is gone for good."""
-        replace(f"{HEADER}AB12CDE,FORD\n")
-        replace(f"{HEADER}AB12CDE,SEAT\nAB13CDE,SEAT\n")
-        assert roll_back(world.engine, None, None) == {
-            "register": "native",
-            "kind": "vehicles",
-            "held": 1,
-        }
-        assert alice.get(PATH).json["vehicle"]["make"] == "FORD"
-        assert Register.select().get(world.engine).vehicles == 1
-        assert [line.mode for line in list_loads(world.engine)] == ["rollback"] + ["replace"] * 2
-
-    def test_there_is_one_way_back(self, world, replace):
-        """Only the generation before the last replace is kept."""
-        for make in ("FORD", "SEAT", "KIA"):
-            replace(vehicles(make))
-        assert len(generations(world)) == 2
-        roll_back(world.engine, "native", None)
-        with pytest.raises(OperatorError, match="its last load was a rollback"):
-            roll_back(world.engine, "native", None)
-        assert makes(world) == ["SEAT"]
-
-    def test_after_a_merge_it_is_refused(self, world, replace):
-        """What the merge brought would be lost; the generation before is removed."""
-        replace(vehicles("FORD"))
-        replace(vehicles("SEAT"))
-        replace(vehicles("KIA"), mode="merge")
-        with pytest.raises(OperatorError, match="its last load was a merge"):
-            roll_back(world.engine, "native", None)
-        assert len(generations(world)) == 1
-        assert KeptRegister.select().count(world.engine) == 0
-
-    def test_after_a_load_that_failed_it_is_not(self, world, replace):
-        """Nothing was changed since."""
-        replace(vehicles("FORD"))
-        replace(vehicles("SEAT"))
-        with pytest.raises(OperatorError, match="never closed"):
-            replace(f'{HEADER}AB12CDE,"FORD\n')
-        roll_back(world.engine, "native", None)
-        assert makes(world) == ["FORD"]
-
-    def test_what_held_nothing_before_has_no_way_back(self, world, replace):
-        """A first load can be dropped, with its register."""
-        replace(vehicles("FORD"))
-        with pytest.raises(OperatorError, match="it held nothing before"):
-            roll_back(world.engine, "native", None)
-
-    def test_the_kind_must_be_that_of_the_last_load(self, world, replace):
-        """Who means policies must not get other vehicles."""
-        replace(vehicles("FORD"))
-        replace(vehicles("SEAT"))
-        with pytest.raises(OperatorError, match="replaced its vehicles, not its policies"):
-            roll_back(world.engine, "native", Kind.POLICIES)
-        assert roll_back(world.engine, "native", Kind.VEHICLES)["held"] == 1
-
-    def test_an_unknown_register_is_refused(self, world):
-        """And with none that was replaced there is nothing to roll back."""
-        with pytest.raises(OperatorError, match="there is no register rdw"):
-            roll_back(world.engine, "rdw", None)
-        with pytest.raises(OperatorError, match="no register can be rolled back"):
-            roll_back(world.engine, None, None)
-
-    def test_with_several_one_must_be_named(self, world, replace):
-        """The message tells which there are."""
-        for register in ("a", "b"):
-            for make in ("FORD", "SEAT"):
-                replace(vehicles(make), register=register)
-        with pytest.raises(OperatorError, match="--register is one of a, b"):
-            roll_back(world.engine, None, None)
-
-    def test_a_replace_after_a_rollback_is_a_new_generation(self, world, replace, alice):
-        """No number comes twice, so that no worker goes on with what it had."""
-        for make in ("FORD", "SEAT"):
-            replace(f"{HEADER}AB12CDE,{make}\n")
-        roll_back(world.engine, None, None)
-        replace(f"{HEADER}AB12CDE,KIA\n")
-        assert alice.get(PATH).json["vehicle"]["make"] == "KIA"
-        assert len(generations(world)) == 2
-
-    def test_it_waits_for_no_load(self, world, replace):
-        """While a load of the register runs, it is refused, and so is dropping it."""
-
-        def dropped() -> None:
-            drop_register(world.engine, "native")
-
-        replace(vehicles("FORD"))
-        replace(vehicles("SEAT"))
-        other = open_engine(world.config.database_url)
-        with alone(other, "native"):
-            for undo in (lambda: roll_back(world.engine, "native", None), dropped):
-                with pytest.raises(OperatorError, match="another load of the register native"):
-                    undo()
-        close_quietly(other)
-        assert makes(world) == ["SEAT"]
-
-
 class TestGenerations:
-    def test_dropping_removes_all_of_them(self, world, replace):
-        """The kept one, too."""
-        replace(vehicles("FORD"))
-        replace(vehicles("SEAT"))
-        drop_register(world.engine, "native")
-        assert generations(world) == []
-        assert KeptRegister.select().count(world.engine) == 0
-
     def test_what_a_killed_load_left_is_removed_by_the_next(self, world, replace):
         """A half-written generation is of no use to anybody."""
         replace(vehicles("FORD"))

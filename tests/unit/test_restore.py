@@ -44,10 +44,10 @@ def backup(stocked) -> Path:
     return path
 
 
-def load(cli, *rows: str, register: str = "native") -> None:
+def load(cli, *rows: str, register: str = "native", mode: str = "merge") -> None:
     """Load cars into a register."""
     file = cli.file("cars.csv", "registration,make", *rows)
-    assert cli.run("import", file, "--register", register).status == 0
+    assert cli.run("import", file, "--register", register, "--mode", mode).status == 0
 
 
 def accounts(cli) -> list[str]:
@@ -108,7 +108,33 @@ def test_registers_stay_with_their_history(stocked, backup):
     load(stocked, "XY99ZZZ,AUDI", register="other")
     assert stocked.json("restore", backup)["registers"] == ["native", "other"]
     assert registers(stocked) == {"native": 2, "other": 1}
-    assert stocked.run("imports", "drop", "other").status == 0
+    assert stocked.run("imports", "drop", "other", "--yes").status == 0
+
+
+@pytest.mark.parametrize("undo", [("rollback",), ("undrop", "native")], ids=" ".join)
+def test_what_can_be_undone_stays_with_the_registers(stocked, backup, undo):
+    """It is in no backup; without registers in the backup, what is there stays whole."""
+    load(stocked, "AB12CDE,SKODA", mode="replace")
+    if "undrop" in undo:
+        assert stocked.run("imports", "drop", "native", "--yes").status == 0
+    stocked.run("restore", backup)
+    assert stocked.run("imports", *undo).status == 0
+    assert stocked.run("check").status == 0
+    assert stocked.run("imports", "rollback").status == ("rollback" in undo)
+
+
+def test_what_can_be_undone_is_in_no_backup(stocked):
+    """With registers in the backup, only those are there: nothing else is named."""
+    load(stocked, "AB12CDE,SKODA", mode="replace")
+    load(stocked, "XY99ZZZ,AUDI", register="other")
+    assert stocked.run("imports", "drop", "other", "--yes").status == 0
+    backup = Path(stocked.json("backup", stocked.directory, "--registers")["backup"])
+    assert sorted(path.name for path in backup.iterdir() if "register" in path.name) == [
+        "register_native.2.db"
+    ]
+    assert stocked.json("restore", backup)["registers"] == ["native"]
+    assert "no register can be rolled back" in stocked.refusal("imports", "rollback")
+    assert "Dropped registers: none" in stocked.refusal("imports", "undrop", "other")
 
 
 def test_registers_come_from_the_backup_if_they_are_in_it(stocked):
@@ -125,6 +151,37 @@ def test_registers_come_from_the_backup_if_they_are_in_it(stocked):
         "verifyd.register_native.1.db",
         "verifyd.register_other.3.db",
     }
+
+
+@pytest.fixture
+def partial(stocked) -> Path:
+    """A backup with the merged register native, while there is the replaced register fleet."""
+    file = stocked.file("fleet.csv", "registration,make", "AB12CDE,FORD")
+    stocked.run("import", file, "--register", "fleet", "--mode", "replace")
+    words = ("backup", stocked.directory / "backups", "--merged-registers")
+    return Path(stocked.json(*words)["backup"])
+
+
+def test_merged_registers_come_back_and_others_stay(stocked, partial):
+    """Each with its own history; a register that was made later stays, too."""
+    load(stocked, "AB12CDE,SKODA", "XY99ZZZ,AUDI")
+    load(stocked, "AB12CDE,SKODA", register="fleet")
+    load(stocked, "XY99ZZZ,AUDI", register="other")
+    assert stocked.json("restore", partial)["registers"] == ["fleet", "native", "other"]
+    assert registers(stocked) == {"native": 1, "fleet": 2, "other": 1}
+    assert stocked.run("check").status == 0
+    load(stocked, "AB12CDE,FORD", "ZZ99ZZZ,FORD")
+    last = stocked.json("imports", "list")[0]
+    assert (last["register"], last["changed"]) == ("native", 1)
+
+
+def test_a_new_host_has_the_merged_registers(stocked, partial, monkeypatch):
+    """Those that are not in the backup are not named: they are to be loaded again."""
+    path = stocked.directory / "elsewhere" / "verifyd.db"
+    monkeypatch.setenv("VERIFYD_DATABASE_URL", f"sqlite:///{path}")
+    assert stocked.json("restore", partial)["registers"] == ["native"]
+    assert registers(stocked) == {"native": 1}
+    assert stocked.run("check").status == 0
 
 
 def test_a_new_host_has_no_registers(stocked, backup, monkeypatch):

@@ -46,6 +46,12 @@ class Manifest(msgspec.Struct, frozen=True):
     registers: list[str] | None
     """Registers that are in it; None if they were not asked for."""
     files: dict[str, BackupFile]
+    has_all_registers: bool = True
+    """Whether `registers`, unless that is None, are all that there were."""
+
+    def has_register(self, name: str) -> bool:
+        """Tell whether a register is in it."""
+        return self.registers is not None and name in self.registers
 
 
 def described(path: Path, rows: dict[str, int]) -> BackupFile:

@@ -5,23 +5,27 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from app.errors import OperatorError
 from app.postgres import PostgresEngine
 
 # The main database's tables; each generation of a register is a schema of its own (D25, D28).
-_REGISTERS = ("register_*", "kept_register_*")
-_UNFINISHED = "next_register_*"
+_REGISTERS = "register_*"
+_UNREAD = ("next_register_*", "kept_register_*")
 _KNOWS_TRANSACTION_TIMEOUT = 17
 
 
-def dump(engine: PostgresEngine, target: Path, *, registers: bool) -> dict[str, int]:
+def dump(engine: PostgresEngine, target: Path, registers: Sequence[str]) -> dict[str, int]:
     """Write a dump in Postgres's custom format; return the rows of each table, registers' left out.
 
     It is of one moment, while others read and write; but with registers, loads that end meanwhile
     wait for it. Raises OperatorError with what `pg_dump` says; peewee.PeeweeException if the
     database cannot be read.
+
+    Args:
+        registers: which registers are in it.
     """
     _require_fitting("pg_dump", engine)
     # NOTE: in a transaction that Peewee knows of, so that a lost connection ends it (D45): the
@@ -30,15 +34,24 @@ def dump(engine: PostgresEngine, target: Path, *, registers: bool) -> dict[str, 
         engine.execute_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         if registers:
             # pg_dump reads tables by name. Those of a generation that takes the name meanwhile
-            # hold nothing yet at this moment. Whoever renames one writes to this table before.
+            # hold nothing yet at this moment. Whoever renames one locks this table before.
             engine.execute_sql('LOCK TABLE "register_kept" IN SHARE MODE')
         (snapshot,) = engine.execute_sql("SELECT pg_export_snapshot()").fetchone()
         words = ["--format=custom", "--no-owner", "--no-privileges"]
         words += [f"--snapshot={snapshot}", f"--file={target}"]
-        excluded = (_UNFINISHED,) if registers else (_UNFINISHED, *_REGISTERS)
-        words += [f"--exclude-schema={schemas}" for schemas in excluded]
+        words += [f"--exclude-schema={schema}" for schema in _left_out(engine, registers)]
         _run("pg_dump", words, engine.database)
         return count(engine)
+
+
+def _left_out(engine: PostgresEngine, registers: Sequence[str]) -> list[str]:
+    """Return the schemas that a dump leaves out, or patterns for them."""
+    if not registers:
+        return [*_UNREAD, _REGISTERS]
+    query = "SELECT nspname FROM pg_namespace WHERE nspname ~ '^register_'"
+    there = [str(name) for (name,) in engine.execute_sql(query).fetchall()]
+    wanted = {f"register_{name}" for name in registers}
+    return [*_UNREAD, *(name for name in there if name not in wanted)]
 
 
 def restore(engine: PostgresEngine, source: Path, rows: dict[str, int]) -> None:

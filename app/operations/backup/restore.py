@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from app.catalogue import KeptRegister, Register
+from app.catalogue import DroppedRegister, KeptRegister, Register
 from app.config import Config, sqlite_path
 from app.database import close_quietly
 from app.errors import OperatorError
@@ -59,9 +59,12 @@ def _read_dump(database_url: str, source: Path, found: Manifest) -> list[str]:
             )
         ((name, file),) = found.files.items()
         postgres.restore(engine, source / name, file.rows)
-        if found.registers is None:
-            KeptRegister.delete().execute(engine)
-            Register.delete().execute(engine)
+        # What can be undone is in no backup; what was backed up with an older schema lacks tables.
+        for model in (KeptRegister, DroppedRegister):
+            if engine.table_exists(model._meta.table_name):
+                model.delete().execute(engine)
+        is_missing = Register.name.not_in(found.registers or [])
+        Register.delete().where(is_missing).execute(engine)
     finally:
         close_quietly(engine)
     return found.registers or []

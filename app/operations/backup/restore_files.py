@@ -26,6 +26,7 @@ def put_in_place(database: Path, source: Path, found: Manifest) -> tuple[Path | 
 
     Registers come from the backup if they are in it. Otherwise those that are there stay, with
     their history, if they belong to the same database: loads then go on counting where they were.
+    So does what can be rolled back to or undropped, which is in no backup.
 
     Returns where the files that were replaced are, and which registers there are now. Raises
     OperatorError or peewee.PeeweeException; then nothing was changed.
@@ -36,11 +37,14 @@ def put_in_place(database: Path, source: Path, found: Manifest) -> tuple[Path | 
     with _staged(database, source, found) as staged:
         with _locked(database) as former:
             main = staged[database]
-            if found.registers is None:
+            if found.registers is None or not found.has_all_registers:
                 _carry_over_registers(former, main, found)
+            else:
+                _forget_waiting(main)
             registers = sqlite.list_registers(main)
             sync(main)
-            stay = {register_file(database, *register) for register in registers} - staged.keys()
+            named = [*registers, *sqlite.list_waiting(main)]
+            stay = {register_file(database, *each) for each in named} - staged.keys()
             replaced = _set_aside(database, stay)
         _move(staged, database)
     return replaced, [name for name, _ in registers]
@@ -119,19 +123,34 @@ def _is_readable_alone(connection: Any) -> bool:
 def _carry_over_registers(former: Any, main: Path, found: Manifest) -> None:
     """Let the restored main file know the registers that are there, and their history.
 
-    They stand in tables whose names begin with `register`. If what is replaced is another
-    database, of another schema, or damaged, there are none.
+    What it says of registers that are in the backup stays. They stand in tables whose names begin
+    with `register`. If what is replaced is another database, of another schema, or damaged, there
+    are no others.
     """
     with driver_errors_translated(), closing(driver.connect(str(main))) as connection, connection:
         for table in sqlite.list_tables(connection):
             if not table.startswith("register"):
                 continue
-            connection.execute(f'DELETE FROM "{table}"')  # noqa: S608
+            # The load of a register and the register itself are known by its name.
+            columns = [name for _, name, *_ in connection.execute(f'PRAGMA table_info("{table}")')]
+            name_at = columns.index("register" if "register" in columns else "name")
+            names = ", ".join("?" * len(found.registers or ()))
+            is_missing = f'"{columns[name_at]}" NOT IN ({names})'
+            connection.execute(f'DELETE FROM "{table}" WHERE {is_missing}', found.registers or ())  # noqa: S608
             if former is None or not _is_same(former, found):
                 continue
             for row in former.execute(f'SELECT * FROM "{table}"'):  # noqa: S608
-                places = ", ".join("?" * len(row))
-                connection.execute(f'INSERT INTO "{table}" VALUES ({places})', row)  # noqa: S608
+                if not found.has_register(row[name_at]):
+                    places = ", ".join("?" * len(row))
+                    # A number can have been given twice if an earlier backup was restored.
+                    connection.execute(f'INSERT OR IGNORE INTO "{table}" VALUES ({places})', row)  # noqa: S608
+
+
+def _forget_waiting(main: Path) -> None:
+    """Let the restored main file name nothing that was in no backup."""
+    with driver_errors_translated(), closing(driver.connect(str(main))) as connection, connection:
+        for table in sqlite.waiting_tables(connection):
+            connection.execute(f'DELETE FROM "{table}"')  # noqa: S608
 
 
 def _is_same(former: Any, found: Manifest) -> bool:

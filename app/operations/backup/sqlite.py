@@ -11,6 +11,7 @@ from app.errors import OperatorError
 from app.sqlite import SqliteEngine, driver_errors_translated, file_uri
 
 _PAGES_BETWEEN_INTERRUPTS = 10_000
+_WAITING_TABLES = ("register_kept", "register_dropped")
 
 
 def copy(source: Path, target: Path) -> dict[str, int]:
@@ -67,6 +68,24 @@ def list_registers(main: Path) -> list[tuple[str, int]]:
             "SELECT name, generation FROM register WHERE kinds <> '' ORDER BY name"
         )
         return [(str(name), int(generation)) for name, generation in rows]
+
+
+def list_waiting(main: Path) -> list[tuple[str, int]]:
+    """Return name and generation of what can be rolled back to or undropped, by the same file."""
+    with (
+        driver_errors_translated(),
+        closing(driver.connect(f"{file_uri(main, 'ro')}&immutable=1", uri=True)) as connection,
+    ):
+        return [
+            (str(name), int(generation))
+            for table in waiting_tables(connection)
+            for name, generation in connection.execute(f'SELECT name, generation FROM "{table}"')  # noqa: S608
+        ]
+
+
+def waiting_tables(connection: Any) -> list[str]:
+    """Return the tables of what can be rolled back to or undropped; older schemas lack some."""
+    return [name for name in list_tables(connection) if name in _WAITING_TABLES]
 
 
 def list_tables(connection: Any) -> list[str]:

@@ -1,13 +1,12 @@
 """Takes backups: each is a directory, complete from the moment it has its name (D47)."""
 
 import fcntl
-import logging
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import peewee
 
@@ -18,14 +17,24 @@ from app.directories import make_directory
 from app.errors import OperatorError
 from app.operations.backup import manifest, postgres, sqlite
 from app.operations.backup.manifest import BackupFile, Manifest
+from app.operations.backup.merged import list_merged
+from app.operations.backup.retention import (
+    PARTIAL,
+    Limits,
+    Room,
+    is_gone,
+    list_own,
+    prune,
+    remove_partial,
+)
 from app.postgres import PostgresEngine
 from app.schema import database_id, versions
 from app.sqlite import SqliteEngine
 from app.version import VERSION, revision
 
+Registers = Literal["none", "merged", "all"]
+"""Which registers a backup holds; `merged` are those that one file cannot bring back (D74)."""
 _LOCK = ".lock"
-_PARTIAL = ".partial"
-_log = logging.getLogger(__name__)
 
 
 class Taken(NamedTuple):
@@ -36,45 +45,54 @@ class Taken(NamedTuple):
     removed: list[Path]
 
 
-def take(engine: Engine, destination: Path, *, registers: bool, keep: int | None) -> Taken:
+def take(
+    engine: Engine, destination: Path, *, registers: Registers, limits: Limits | None = None
+) -> Taken:
     """Take a backup of a database that may be in use, into a new directory in `destination`.
 
     Args:
-        registers: put the registers in, too; they can be loaded again.
-        keep: how many backups of this database to leave, the new one included; all if None.
-            One that cannot be read or removed is logged, and does not count.
+        registers: which registers to put in, too.
+        limits: which backups of this database to leave; all if None. One that cannot be read or
+            removed is logged, and does not count.
 
     A backup that fails or is killed leaves none; what a killed one left is removed by the next.
     Raises OperatorError if it cannot be taken, or another is being taken to the same place.
     """
+    if not destination.absolute().parent.is_dir():
+        # A mistyped name must not look like a disk that is not mounted.
+        raise OperatorError(f"the directory {destination.absolute().parent} does not exist")
     make_directory(destination)
     with _alone(destination):
-        for left in destination.glob(f".verifyd-*{_PARTIAL}"):
-            _remove_partial(left)
+        for left in destination.glob(f".verifyd-*{PARTIAL}"):
+            remove_partial(left)
         final = _free_name(destination)
-        partial = destination / f".{final.name}{_PARTIAL}"
+        partial = destination / f".{final.name}{PARTIAL}"
         # SEC: nobody else's to read, whatever the umask.
         partial.mkdir(mode=0o700)
+        older = list_own(destination, database_id(engine)) if limits else []
         try:
-            taken = _written(engine, partial, registers=registers)
+            taken = _written(engine, partial, registers, Room(partial, older[:-1]))
             partial.rename(final)
         except (peewee.PeeweeException, OSError) as error:
             raise OperatorError(f"no backup was made in {destination}: {error}") from error
         finally:
             shutil.rmtree(partial, ignore_errors=True)
         sync(destination)
-        removed = _prune(destination, taken.database_id, keep)
+        if limits:
+            prune(older, final, limits)
+        removed = [path for path in older if is_gone(path)]
     return Taken(final, taken, removed)
 
 
-def _written(engine: Engine, directory: Path, *, registers: bool) -> Manifest:
+def _written(engine: Engine, directory: Path, registers: Registers, room: Room) -> Manifest:
     taken_at = clock.iso_utc(clock.now())
     found = versions(engine)
     made_from = revision()
-    files, names = (
-        _copies(engine.path, directory, registers=registers)
+    wanted = _wanted(engine, registers)
+    files = (
+        _copies(engine.path, directory, wanted, room)
         if isinstance(engine, SqliteEngine)
-        else _dumped(engine, directory, registers=registers)
+        else _dumped(engine, directory, wanted)
     )
     written = Manifest(
         engine="sqlite" if isinstance(engine, SqliteEngine) else "postgres",
@@ -84,41 +102,55 @@ def _written(engine: Engine, directory: Path, *, registers: bool) -> Manifest:
         database_id=database_id(engine),
         schema=found.database,
         oldest_program=found.oldest_program,
-        registers=names if registers else None,
+        registers=None if registers == "none" else wanted,
+        has_all_registers=registers == "all",
         files=files,
     )
     manifest.write(directory, written)
     return written
 
 
+def _wanted(engine: Engine, registers: Registers) -> list[str]:
+    """Return the names of the registers to put in."""
+    if registers == "none":
+        return []
+    if registers == "merged":
+        return list_merged(engine)
+    query = Register.select(Register.name).where(Register.kinds != "").order_by(Register.name)
+    return [str(name) for (name,) in query.tuples().execute(engine)]
+
+
 def _copies(
-    database: Path, directory: Path, *, registers: bool
-) -> tuple[dict[str, BackupFile], list[str]]:
+    database: Path, directory: Path, wanted: Sequence[str], room: Room
+) -> dict[str, BackupFile]:
     """Copy the main file, then the registers that this copy of it names.
 
     A load that commits in between is in its register and still running in the main file: just
     as if it had been killed there, and its next load settles it (D28).
     """
+    room.require([database])
     main = directory / f"{manifest.MAIN}.db"
     files = {main.name: manifest.described(main, sqlite.copy(database, main))}
-    names = []
-    for name, generation in sqlite.list_registers(main) if registers else []:
-        source = register_file(database, name, generation)
-        target = directory / f"register_{name}.{generation}.db"
+    sources = {
+        directory / f"register_{name}.{generation}.db": register_file(database, name, generation)
+        for name, generation in sqlite.list_registers(main)
+        if name in wanted
+    }
+    for source in sources.values():
         if not source.exists():
             raise OperatorError(f"{source} is not there: was the register replaced just now?")
+    room.require(sources.values())
+    for target, source in sources.items():
         files[target.name] = manifest.described(target, sqlite.copy(source, target))
-        names.append(name)
-    return files, names
+    return files
 
 
 def _dumped(
-    engine: PostgresEngine, directory: Path, *, registers: bool
-) -> tuple[dict[str, BackupFile], list[str]]:
+    engine: PostgresEngine, directory: Path, wanted: Sequence[str]
+) -> dict[str, BackupFile]:
     target = directory / f"{manifest.MAIN}.dump"
-    rows = postgres.dump(engine, target, registers=registers)
-    names = [name for (name,) in Register.select(Register.name).tuples().execute(engine)]
-    return {target.name: manifest.described(target, rows)}, names
+    rows = postgres.dump(engine, target, wanted)
+    return {target.name: manifest.described(target, rows)}
 
 
 @contextmanager
@@ -142,42 +174,3 @@ def _free_name(destination: Path) -> Path:
     if number == 1_000:
         raise OperatorError(f"there are too many backups of this second in {destination}")
     return destination / f"verifyd-{stamp}-{number:03}"
-
-
-def _prune(destination: Path, database: str, keep: int | None) -> list[Path]:
-    """Remove the oldest backups of a database; those of others are left alone.
-
-    What cannot be read or removed is logged and left alone: it keeps nothing else from going.
-    Returns what was removed.
-    """
-    if keep is None:
-        return []
-    ours = [path for path in manifest.list_backups(destination) if _is_of(path, database)]
-    return [path for path in ours[:-keep] if _is_removed(path)]
-
-
-def _is_of(backup: Path, database: str) -> bool:
-    try:
-        return manifest.decoded(backup).database_id == database
-    except OperatorError as error:
-        _log.warning("%s; this backup is left alone: restore or remove it by hand", error)
-        return False
-
-
-def _is_removed(backup: Path) -> bool:
-    # Under this name it is no backup, should the removal be killed or fail; the next one goes on.
-    partial = backup.with_name(f".{backup.name}.removed{_PARTIAL}")
-    try:
-        backup.rename(partial)
-    except OSError as error:
-        _log.warning("%s cannot be removed: %s", backup, error)
-        return False
-    _remove_partial(partial)
-    return not partial.exists()
-
-
-def _remove_partial(partial: Path) -> None:
-    try:
-        shutil.rmtree(partial)
-    except OSError as error:
-        _log.warning("%s cannot be removed: %s", partial, error)

@@ -12,9 +12,9 @@ from app.registers.formats.interface import (
     Report,
     RowFault,
 )
-from app.registers.formats.json_stream import is_empty_array
+from app.registers.formats.json_stream import is_array, is_empty_array
 from app.registers.formats.mid import Mid
-from app.registers.formats.native import NativeCsv, NativeNdjson
+from app.registers.formats.native import NativeCsv, NativeJson, NativeNdjson
 from app.registers.formats.nyc import DEFAULT_STATE, NycCsv, NycJson
 from app.registers.formats.rdw import RdwCsv, RdwJson
 
@@ -29,6 +29,7 @@ __all__ = [
     "RowFault",
     "advice",
     "formats_of",
+    "has_line_ends",
     "is_empty_array",
     "recognise",
 ]
@@ -46,6 +47,7 @@ def formats_of(state: str = DEFAULT_STATE) -> dict[str, Format]:
         NycCsv(state),
         NycJson(state),
         NativeNdjson(),
+        NativeJson(),
         NativeCsv(),
     )
     return {each.name: each for each in formats}
@@ -65,6 +67,11 @@ def recognise(head: bytes, formats: Mapping[str, Format] = FORMATS) -> tuple[For
             return each, kind
     looked_for = "; ".join(f"{each.name}, {each.looked_for}" for each in formats.values())
     raise FileFault(f"The file fits no format. Looked for: {looked_for}.{advice(head)}")
+
+
+def has_line_ends(format_: Format, head: bytes) -> bool:
+    """Tell whether only a line end says that a file is whole: not of arrays and the MID (D68)."""
+    return not getattr(format_, "has_trailer", False) and not is_array(head)
 
 
 def advice(head: bytes) -> str:

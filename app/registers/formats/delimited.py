@@ -3,14 +3,14 @@
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from operator import call, itemgetter
 from typing import Any, BinaryIO
 
 from app.registers.formats.columns import Layout, normalised
 from app.registers.formats.interface import FileFault, Report, RowFault, RowSkip
-from app.registers.formats.lines import LINE_BYTES_MAX, Overlong, blocks, windows_1252
+from app.registers.formats.lines import LINE_BYTES_MAX, Overlong, blocks, cut_off, windows_1252
 from app.registers.rows import Row
 
 _SEPARATORS = ",;\t"
@@ -25,7 +25,8 @@ class Table:
     Where `read_block` is set, a block of lines that it can read comes as a tuple of rows instead.
 
     Blank lines are no records; ragged and malformed records are rejected (formats 0.4). Raises
-    FileFault for a quote that is never closed, which one open over the limit counts as.
+    FileFault for a quote that is never closed, which one open over the limit counts as, and for a
+    last record that is incomplete (D68).
     """
 
     def __init__(self, stream: BinaryIO, report: Report, separator: str | None = None) -> None:
@@ -38,6 +39,8 @@ class Table:
         self._line = 0
         self._text = ""
         self._continued: list[str] = []
+        self._unended_line = 0
+        """The last line, if it has no end."""
         self.header: list[str] = []
         self.read_block: Callable[[list[list[str]]], tuple[Row, ...] | None] | None = None
         """PERF: takes the fields of a block, column by column; None if a record is no row."""
@@ -87,6 +90,9 @@ class Table:
         self._report.skip(self._line, reason)
 
     def _reject_ragged(self, found: int) -> None:
+        last_line = self._line + (len(self._continued) if '"' in self._text else 0)
+        if found < len(self.header) and last_line == self._unended_line:
+            raise cut_off(self._line)
         self.reject(f"{found} fields where the header has {len(self.header)}")
 
     def _lines(self, stream: BinaryIO) -> Iterator[tuple[int, str]]:
@@ -110,7 +116,9 @@ class Table:
                     number += text.count("\n")
                     continue
                 lines = text.split("\n")
-                if not lines[-1]:
+                if lines[-1]:
+                    self._unended_line = number + len(lines) - 1
+                else:
                     lines.pop()
             yield from enumerate(lines, number)
             number += len(lines)
@@ -149,6 +157,8 @@ class Table:
             raise _never_closed(self._line if self._in_record else line)
         if not self.header:
             raise FileFault(f"The header is longer than {LINE_BYTES_MAX} bytes.")
+        if overlong.is_cut_off:
+            raise cut_off(line)
         reason = f"longer than {LINE_BYTES_MAX} bytes"
         self._report.reject(line, reason, windows_1252(overlong.start))
 
@@ -197,11 +207,20 @@ def header_names(head: bytes) -> frozenset[str]:
         return frozenset()
 
 
+def columns_in(head: bytes, separator: str | None = None) -> int:
+    """Return how many columns a file has by its first bytes, 0 if it is no delimited text."""
+    try:
+        return len(Table(io.BytesIO(head), _Unheard(), separator).header)
+    except FileFault:
+        return 0
+
+
 def rows(
     stream: BinaryIO, layout: Layout, report: Report, separator: str | None = None
 ) -> Iterator[Row]:
     """Read a delimited file by its header. Raises FileFault (D28)."""
     table = Table(stream, report, separator)
+    report.columns(table.header)
     places = layout.places(table.header)
     table.wanted = max(places) + 1
     if layout.finish_all is not None:
@@ -250,12 +269,16 @@ class _Unheard:
     def note(self, text: str) -> None:
         pass
 
+    def columns(self, names: Iterable[str]) -> None:
+        pass
+
 
 def _never_closed(line: int) -> FileFault:
-    return FileFault(
-        f"A quote opened in the record of line {line} is never closed, "
+    reason = (
+        "A quote opened in the record of line {line} is never closed, "
         f"or not within {LINE_BYTES_MAX} bytes."
     )
+    return FileFault(reason, line=line)
 
 
 def _decoded(fields: list[str]) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO
 
 from app.registers.formats import json_rows
-from app.registers.formats.columns import Column, Layout, normalised
+from app.registers.formats.columns import Column, Declared, Layout, Presence, normalised
 from app.registers.formats.interface import Kind, Report, require_kind
 from app.registers.formats.json_stream import member_names
 from app.registers.formats.values import day, known_word, registration, text, year
@@ -15,6 +15,14 @@ from app.registers.rows import Row, VehicleRow
 
 _KEY = "registrationNumber"
 _ERROR_BODY = frozenset({"errors", "message"})
+_IGNORED = _ERROR_BODY | {
+    normalised(name)
+    for name in (
+        "artEndDate co2Emissions dateOfLastV5CIssued engineCapacity euroStatus fuelType "
+        "markedForExport monthOfFirstDvlaRegistration monthOfFirstRegistration motStatus "
+        "realDrivingEmissions revenueWeight typeApproval wheelplan automatedVehicle"
+    ).split()
+}
 _TAX_STATUSES = {
     "taxed": "taxed",
     "untaxed": "untaxed",
@@ -28,6 +36,7 @@ class Dvla:
 
     name = "dvla"
     register = "dvla"
+    record_bytes_min = len('{"registrationNumber":"A"}')
     looked_for = f"JSON objects with the member {_KEY}"
 
     def recognise(self, head: bytes) -> Kind | None:
@@ -43,6 +52,10 @@ class Dvla:
         """A collection may be all that the operator has asked for."""
         return True
 
+    def declared(self, kind: Kind) -> Declared:
+        """Return the members that nearly all answers have, and the rest of the interface's."""
+        return Declared(vehicle_layout().columns, _IGNORED)
+
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Row]:
         """Read vehicles; nothing but the key is required."""
         require_kind(self.name, kind, Kind.VEHICLES)
@@ -52,19 +65,21 @@ class Dvla:
 def vehicle_layout() -> Layout:
     """Return the members we use; status and due date of the tax are always written together."""
     columns = (
-        _column(_KEY, lambda _: registration),
-        _column("make", text),
-        _column("yearOfManufacture", year),
-        _column("colour", text),
-        _column("motExpiryDate", day),
-        _column("taxStatus", lambda label: known_word(label, _TAX_STATUSES)),
-        _column("taxDueDate", day),
+        _column(_KEY, lambda _: registration, Presence.REQUIRED),
+        _column("make", text, Presence.SPARSE),
+        _column("yearOfManufacture", year, Presence.SPARSE),
+        _column("colour", text, Presence.SPARSE),
+        _column("motExpiryDate", day, Presence.SPARSE),
+        _column("taxStatus", lambda label: known_word(label, _TAX_STATUSES), Presence.EXPECTED),
+        _column("taxDueDate", day, Presence.SPARSE),
     )
     return Layout(columns, _vehicle)
 
 
-def _column(label: str, reader_for: Callable[[str], Callable[[str], Any]]) -> Column:
-    return Column(label, frozenset([normalised(label)]), reader_for(label))
+def _column(
+    label: str, reader_for: Callable[[str], Callable[[str], Any]], presence: Presence
+) -> Column:
+    return Column(label, frozenset([normalised(label)]), reader_for(label), presence)
 
 
 def _vehicle(values: Iterable[Any]) -> VehicleRow:

@@ -5,6 +5,8 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from app.registers.formats.columns import Declared, Presence, normalised
+from app.registers.formats.dvsa_columns import COLUMNS, MODIFICATION, OTHER_COLUMNS
 from app.registers.formats.interface import Kind, Report, RowFault, require_kind
 from app.registers.formats.json_rows import text_of
 from app.registers.formats.json_stream import Number, Objects, member_names
@@ -24,9 +26,10 @@ from app.registers.rows import Change, VehicleDeletion, VehicleRow
 _PLACEHOLDERS = MISSING | {"not stated"}
 _CHANGED = frozenset({"", "null", "created", "updated"})
 _DAY_CHARACTERS = len("YYYY-MM-DD")
-_MODIFICATION = frozenset({"modification", "last_modification", "lastmodification"})
+_LOOKED_AT_EVERY = 100
+"""PERF: to know all names of a record is to decode it whole, in twice the time."""
 # No member of our own layout, whose registrations a record of a new vehicle would pass for.
-_OWN_MEMBERS = _MODIFICATION | {
+_OWN_MEMBERS = MODIFICATION | {
     "mottests",
     "lastmottestdate",
     "manufacturedate",
@@ -48,6 +51,7 @@ class Dvsa:
 
     name = "dvsa"
     register = "dvsa"
+    record_bytes_min = len('{"registration":"A"}')
     looked_for = "JSON objects with the member registration and motTests, or another of the DVSA's"
 
     def recognise(self, head: bytes) -> Kind | None:
@@ -58,12 +62,16 @@ class Dvsa:
 
     def is_snapshot(self, head: bytes) -> bool:
         """A bulk file is one; a delta, whose records tell their modification, is none."""
-        return member_names(head).isdisjoint(_MODIFICATION)
+        return member_names(head).isdisjoint(MODIFICATION)
 
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Change]:
         """Read vehicles and deletions, in the order of the file."""
         require_kind(self.name, kind, Kind.VEHICLES)
-        return _changes(Objects(stream, report, _decoded))
+        return _changes(Objects(stream, report, _decoded), _Names(report))
+
+    def declared(self, kind: Kind) -> Declared:
+        """Return the members of a vehicle; a deletion may be no more than a registration."""
+        return Declared(COLUMNS, OTHER_COLUMNS)
 
 
 class _Test(msgspec.Struct, rename="camel"):
@@ -120,7 +128,7 @@ def _decoded(text: bytes | str) -> _Vehicle:
         return _odd_decoder.decode(text)
 
 
-def _changes(objects: Objects) -> Iterator[Change]:
+def _changes(objects: Objects, names: "_Names") -> Iterator[Change]:
     read = _reader()
     for vehicle in objects:
         try:
@@ -128,7 +136,27 @@ def _changes(objects: Objects) -> Iterator[Change]:
         except RowFault as fault:
             objects.reject(str(fault))
         else:
+            if type(change) is VehicleRow:
+                names.look(objects)
             yield change
+
+
+class _Names:
+    """Reports the members of vehicles: of each until all that are expected were seen."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._lacking = [each.names for each in COLUMNS if each.presence != Presence.OPTIONAL]
+        self._vehicles = 0
+
+    def look(self, objects: Objects) -> None:
+        """Look at the vehicle that was given out last."""
+        if self._lacking or self._vehicles % _LOOKED_AT_EVERY == 0:
+            names = list(objects.names)
+            self._report.columns(names)
+            folded = set(map(normalised, names))
+            self._lacking = [each for each in self._lacking if each.isdisjoint(folded)]
+        self._vehicles += 1
 
 
 def _reader() -> Callable[[_Vehicle], Change]:

@@ -1,11 +1,14 @@
 """What every register file format offers to the import."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from typing import BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from app.errors import OperatorError
 from app.registers.rows import Change
+
+if TYPE_CHECKING:
+    from app.registers.formats.columns import Declared
 
 HEAD_BYTES = 64 * 1024
 """How much of a file, decompressed, a format is recognised by."""
@@ -24,12 +27,22 @@ class FileFault(OperatorError):
 
     `reason` is a sentence for the operator; `name` is the file, empty where only the
     caller knows it.
+
+    Args:
+        line: the line that the reason names as `{line}`, if it does.
     """
 
-    def __init__(self, reason: str, name: str = "") -> None:
+    def __init__(self, reason: str, name: str = "", line: int | None = None) -> None:
         super().__init__(reason)
-        self.reason = reason
+        self.reason = reason if line is None else reason.format(line=line)
         self.name = name
+        self._template = reason
+        self._line = line
+
+    def moved(self, lines: int) -> "FileFault":
+        """Return the fault of a part of a file as that of the file, which has lines before it."""
+        line = None if self._line is None else self._line + lines
+        return FileFault(self._template, self.name, line)
 
     def __str__(self) -> str:
         return f"{self.name}: {self.reason}" if self.name else self.reason
@@ -65,12 +78,21 @@ class Report(Protocol):
     def note(self, text: str) -> None:
         """Note something about the file that the operator should know."""
 
+    def columns(self, names: Iterable[str]) -> None:
+        """Note names of columns, or of JSON members, that the file has, as they stand there.
+
+        A header comes before the first row is given out.
+        """
+
 
 class Format(Protocol):
     """One layout of register files; instances hold no state and serve many files.
 
     A format whose records are lines, so that a file may be cut between any two of them, also has
     `header_lines`: how many lines at its beginning, 0 or 1, belong to each piece.
+
+    Optional, too, are `record_bytes_min`, the size of the shortest record that is not rejected, for
+    formats without a header line; and `has_trailer`, true if a file says itself where it ends.
     """
 
     @property
@@ -90,6 +112,9 @@ class Format(Protocol):
 
     def is_snapshot(self, head: bytes) -> bool:
         """Tell whether a file that begins so is the whole truth: `replace` may load it (D28)."""
+
+    def declared(self, kind: Kind) -> "Declared":
+        """Return which columns a file of this kind has, may have, and has for others (D65)."""
 
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Change]:
         """Read a file from its first byte; memory stays flat whatever its size.

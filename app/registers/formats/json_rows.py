@@ -22,7 +22,7 @@ def rows(
 
     Raises FileFault where the JSON cannot be read on. With `only_lines` it is NDJSON.
     """
-    reads, finish, texts_of = layout.reads, layout.finish, _Texts(layout.columns).of
+    reads, finish, texts_of = layout.reads, layout.finish, _Texts(layout.columns, report).of
     objects = Objects(stream, report, only_lines=only_lines)
     for members in objects:
         try:
@@ -38,8 +38,9 @@ def rows(
 class _Texts:
     """Takes the columns' texts out of objects, as a CSV file would have them."""
 
-    def __init__(self, columns: tuple[Column, ...]) -> None:
+    def __init__(self, columns: tuple[Column, ...], report: Report) -> None:
         self._columns = columns
+        self._report = report
         self._seen: set[str] = set()
         # PERF: of 31 members 8 are used; to look for those takes a third of looking at all.
         self._used: list[tuple[str, int]] = []
@@ -72,7 +73,9 @@ class _Texts:
         if len(self._seen) > _NAMES_MAX:
             self._seen.clear()
             self._used.clear()
-        for name in set(members) - self._seen:
+        new = [name for name in members if name not in self._seen]
+        self._report.columns(new)
+        for name in new:
             self._seen.add(name)
             folded = normalised(name)
             self._used += [(name, i) for i, c in enumerate(self._columns) if folded in c.names]

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, cast
 
 import msgspec
@@ -15,6 +15,7 @@ from app.registers.formats.lines import (
     LINE_BYTES_MAX,
     Overlong,
     blocks,
+    cut_off,
     windows_1252,
 )
 
@@ -43,8 +44,9 @@ def decoded_object(text: bytes | str) -> dict[str, Any]:
 class Objects:
     """A stream of JSON objects being read; iterate to get them, each as `decode` returns it.
 
-    A broken line of NDJSON is one reject. The other shapes cannot be read on where they break:
-    that, or an end amid an array or an object, raises FileFault (formats 0.1, 2). In every shape
+    A broken line of NDJSON is one reject, unless it is the last one and has no line end (D68). The
+    other shapes cannot be read on where they break. That, or an end amid an array or an object,
+    raises FileFault (formats 0.1, 2). In every shape
     what is JSON but no object that we take, or over the limit of a record, is one reject.
 
     Args:
@@ -76,9 +78,14 @@ class Objects:
             if not (block := self._stream.read(BLOCK_BYTES)):
                 break
             start += block
-        if _is_ndjson(start):
+        if is_ndjson(start):
             return self._of_lines(cast(BinaryIO, _Rejoined(start, self._stream)))
         return self._of_values(Splitter(start, self._stream))
+
+    @property
+    def names(self) -> Iterable[str]:
+        """All members of the object that was given out last, whatever `decode` makes of it."""
+        return _object_of(self._text) or ()
 
     def reject(self, reason: str) -> None:
         """Report the object that was given out last."""
@@ -92,16 +99,23 @@ class Objects:
         line = 0
         self._line_of_object = lambda: line
         for block in blocks(stream):
-            for text in [block] if isinstance(block, Overlong) else block.splitlines():
+            if isinstance(block, Overlong):
                 line += 1
-                if isinstance(text, Overlong):
-                    self._reject_overlong(line, text)
-                    continue
+                if block.is_cut_off:
+                    raise cut_off(line)
+                self._reject_overlong(line, block)
+                continue
+            # Only the last line of a file can be without an end.
+            unended_line = 0 if block.endswith((b"\n", b"\r")) else line + len(block.splitlines())
+            for text in block.splitlines():
+                line += 1
                 self._text = text
                 found = self._decoded(text)
                 if found is not None:
                     yield found
                 elif text and not text.isspace():
+                    if line == unended_line and not _is_json(text):
+                        raise cut_off(line)
                     self.reject("not a JSON object")
 
     def _of_values(self, splitter: Splitter) -> Iterator[Any]:
@@ -143,6 +157,11 @@ def is_empty_array(head: bytes) -> bool:
     return _EMPTY_ARRAY.fullmatch(head) is not None and len(head) < HEAD_BYTES
 
 
+def is_array(head: bytes) -> bool:
+    """Tell whether a file, by its head, is an array, which says itself where it ends."""
+    return head.removeprefix(_BYTE_ORDER_MARK).lstrip().startswith(b"[")
+
+
 def line_member_names(head: bytes) -> frozenset[str]:
     """Return the normalised names of all members in the head's whole lines of NDJSON."""
     names: set[str] = set()
@@ -166,12 +185,12 @@ def member_names(head: bytes) -> frozenset[str]:
     return frozenset(names) | line_member_names(head)
 
 
-def _is_ndjson(start: bytes) -> bool:
+def is_ndjson(start: bytes) -> bool:
     """Tell NDJSON from other shapes by its beginning: the first value ends with its line.
 
     A broken line may seem to go on for ever, or to end with another; then the other lines tell.
     """
-    text = start.lstrip()
+    text = start.removeprefix(_BYTE_ORDER_MARK).lstrip()
     first, *others = text.splitlines() or [b""]
     if not first.startswith(b"{"):
         return not first.startswith(b"[")

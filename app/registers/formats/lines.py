@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
+from app.registers.formats.interface import FileFault
+
 LINE_BYTES_MAX = 1024 * 1024
 """The limit of a physical record (formats 0.6): a missing newline must not eat memory."""
 BLOCK_BYTES = 256 * 1024
@@ -22,6 +24,8 @@ class Overlong(NamedTuple):
     start: bytes
     quotes: int
     """How many double quotes the line has."""
+    is_cut_off: bool = False
+    """Whether the file ends before the line does."""
 
 
 def blocks(stream: BinaryIO) -> Iterator[bytes | Overlong]:
@@ -51,6 +55,12 @@ def windows_1252(record: bytes) -> str:
     return record.decode("latin-1").translate(_WINDOWS_1252)
 
 
+def cut_off(line: int) -> FileFault:
+    """Return the fault of a file whose last record, which begins on this line, is incomplete."""
+    reason = "The last record, in line {line}, is incomplete and has no line end: it is cut off."
+    return FileFault(reason, line=line)
+
+
 def _line_end(buffer: bytes) -> int:
     """Return where the first line's LF or CR is, or -1."""
     end = buffer.find(b"\n")
@@ -66,7 +76,7 @@ def _skip_line(stream: BinaryIO, buffer: bytes) -> tuple[Overlong, bytes]:
         quotes += buffer.count(b'"')
         buffer = stream.read(BLOCK_BYTES)
         if not buffer:
-            return Overlong(start, quotes), b""
+            return Overlong(start, quotes, is_cut_off=True), b""
     quotes += buffer.count(b'"', 0, end)
     rest = buffer[end:]
     if rest == b"\r":

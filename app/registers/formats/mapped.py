@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from app.registers.formats import delimited
-from app.registers.formats.columns import Layout
+from app.registers.formats.columns import Declared, Layout
 from app.registers.formats.interface import Kind, Report, require_kind
 from app.registers.formats.mapping import FileMapping, folded_name
 from app.registers.formats.native import LAYOUTS
@@ -26,6 +26,11 @@ class MappedCsv:
         """The register that the mapping names, empty if none."""
         return self._mapping.register or ""
 
+    @property
+    def delimiter(self) -> str | None:
+        """What parts the columns; None if it is found by looking."""
+        return self._mapping.delimiter
+
     def recognise(self, head: bytes) -> Kind | None:
         """Return the mapping's kind: the operator says what the file is."""
         return self._mapping.kind
@@ -33,6 +38,12 @@ class MappedCsv:
     def is_snapshot(self, head: bytes) -> bool:
         """The operator says so by `--mode replace`."""
         return True
+
+    def declared(self, kind: Kind) -> Declared:
+        """Return the columns that the mapping names; all others are nobody's business."""
+        return Declared(
+            self._mapping.layout_columns(), None, folded_name, has_header=True, is_partial=True
+        )
 
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Row]:
         """Read rows; every column that the mapping names must be there."""
@@ -50,6 +61,7 @@ class _Discreet:
         self._report = report
         self.skip = report.skip
         self.note = report.note
+        self.columns = report.columns
 
     def reject(self, line: int, reason: str, record: str) -> None:
         """Pass on where and why."""

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from app.config import is_register_name
 from app.errors import OperatorError
-from app.registers.formats.columns import Column
+from app.registers.formats.columns import Column, Presence
 from app.registers.formats.interface import Kind, RowFault
 from app.registers.formats.native import LAYOUTS
 
@@ -57,11 +57,14 @@ class FileMapping:
     def _column(self, native: Column) -> Column:
         if native.label in self.constants:
             constant = self.constants[native.label]
-            return Column(native.label, frozenset(), lambda _: native.read(constant))
+            return Column(
+                native.label, frozenset(), lambda _: native.read(constant), is_constant=True
+            )
         if native.label not in self.columns:
             return Column(native.label, frozenset(), native.read)
         name = self.columns[native.label]
-        return Column(name, frozenset([folded_name(name)]), self._reader(native), required=True)
+        names, read = frozenset([folded_name(name)]), self._reader(native)
+        return Column(name, names, read, Presence.REQUIRED)
 
     def _reader(self, native: Column) -> Callable[[str], Any]:
         """Put our words and dates in the place of the file's, and read those."""
@@ -176,7 +179,7 @@ class _Checked:
             self._require_field("columns", field)
         told = columns.keys() | self._table("constants").keys()
         for field, column in self._native.items():
-            if column.required and field not in told:
+            if column.presence == Presence.REQUIRED and field not in told:
                 self._fail(f"columns.{field}", "missing, and every row needs it")
         if "amount" in self._native and told.isdisjoint({"amount", "settledOn"}):
             self._fail("columns.amount", "missing, and every fine needs it, or settledOn")

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
+from app.registers.formats.columns import Declared
 from app.registers.formats.dates import compact_date
 from app.registers.formats.interface import FileFault, Kind, Report, RowFault, require_kind
 from app.registers.formats.lines import LINE_BYTES_MAX, Overlong, blocks, windows_1252
@@ -45,6 +46,8 @@ class Mid:
 
     name = "mid"
     register = "mid"
+    has_trailer = True
+    record_bytes_min = _POLICY_CHARACTERS_MIN
     looked_for = "a header of 32 characters, H0001 to # (experimental)"
 
     def recognise(self, head: bytes) -> Kind | None:
@@ -54,6 +57,10 @@ class Mid:
     def is_snapshot(self, head: bytes) -> bool:
         """A file is what an insurer has to say of a day."""
         return False
+
+    def declared(self, kind: Kind) -> Declared:
+        """Return nothing: columns are positions."""
+        return Declared()
 
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Change]:
         """Read changes; a file without trailer, or with another count, raises FileFault."""

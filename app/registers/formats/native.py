@@ -1,4 +1,4 @@
-"""Our own register files: CSV with a header, or NDJSON (DESIGN, section 4)."""
+"""Our own register files: CSV with a header, NDJSON, or JSON (DESIGN, section 4)."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -6,9 +6,9 @@ from operator import lt
 from typing import Any, BinaryIO
 
 from app.registers.formats import delimited, json_rows, values
-from app.registers.formats.columns import Column, Layout, normalised
+from app.registers.formats.columns import Column, Declared, Layout, Presence, normalised
 from app.registers.formats.interface import Kind, Report, RowFault
-from app.registers.formats.json_stream import line_member_names
+from app.registers.formats.json_stream import is_ndjson, line_member_names, member_names
 from app.registers.rows import FineRow, PolicyRow, Row, VehicleRow
 
 _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -32,6 +32,10 @@ class NativeCsv:
         """Each kind of a register may be loaded whole."""
         return True
 
+    def declared(self, kind: Kind) -> Declared:
+        """Return what a header may name: a file may be narrow."""
+        return Declared(LAYOUTS[kind]().columns, frozenset(), has_header=True, is_partial=True)
+
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Row]:
         """Read rows by the header."""
         return delimited.rows(stream, LAYOUTS[kind](), report)
@@ -43,27 +47,56 @@ class NativeNdjson:
     name = "native-ndjson"
     register = "native"
     header_lines = 0
+    record_bytes_min = len('{"registration":"A"}')
     looked_for = "one JSON object a line with the member registration"
 
     def recognise(self, head: bytes) -> Kind | None:
-        """Judge by the names of the members of all records in the head."""
-        return _kind(line_member_names(head))
+        """Judge by the names of the members of all records in the head, if lines hold them."""
+        return _kind(line_member_names(head)) if is_ndjson(head) else None
 
     def is_snapshot(self, head: bytes) -> bool:
         """Each kind of a register may be loaded whole."""
         return True
+
+    def declared(self, kind: Kind) -> Declared:
+        """Return the members that rows may have."""
+        return Declared(LAYOUTS[kind]().columns, frozenset(), is_partial=True)
 
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Row]:
         """Read a row a line."""
         return json_rows.rows(stream, LAYOUTS[kind](), report, only_lines=True)
 
 
+class NativeJson:
+    """JSON objects in an array, or one after the other, with the same members."""
+
+    name = "native-json"
+    register = "native"
+    looked_for = "JSON objects with the member registration"
+
+    def recognise(self, head: bytes) -> Kind | None:
+        """Judge by the names of the members of all records in the head."""
+        return _kind(member_names(head))
+
+    def is_snapshot(self, head: bytes) -> bool:
+        """Each kind of a register may be loaded whole."""
+        return True
+
+    def declared(self, kind: Kind) -> Declared:
+        """Return the members that rows may have."""
+        return Declared(LAYOUTS[kind]().columns, frozenset(), is_partial=True)
+
+    def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Row]:
+        """Read a row an object."""
+        return json_rows.rows(stream, LAYOUTS[kind](), report)
+
+
 _REGISTRATION = Column(
     "registration",
     frozenset(["registration"]),
     values.registration,
-    required=True,
-    read_all=values.registrations,
+    Presence.REQUIRED,
+    values.registrations,
 )
 
 
@@ -138,7 +171,8 @@ def _column(
     required: bool = False,
 ) -> Column:
     read_all = reader_of_many_for(label) if reader_of_many_for else None
-    return Column(label, _spellings(label), reader_for(label), required, read_all)
+    presence = Presence.REQUIRED if required else Presence.OPTIONAL
+    return Column(label, _spellings(label), reader_for(label), presence, read_all)
 
 
 def _spellings(label: str) -> frozenset[str]:

@@ -5,7 +5,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO
 
 from app.registers.formats import delimited, json_rows
-from app.registers.formats.columns import Column, Layout, normalised
+from app.registers.formats.columns import (
+    SOCRATA_COLUMNS,
+    Column,
+    Declared,
+    Layout,
+    Presence,
+    normalised,
+)
 from app.registers.formats.dates import american_date, iso_time_date
 from app.registers.formats.interface import Kind, Report, RowFault, RowSkip, require_kind
 from app.registers.formats.json_stream import member_names
@@ -27,6 +34,10 @@ _KEYS = frozenset({"plate", "state", "summons_number"})
 _NO_PLATES = "BLANKPLATE"
 _CURRENCY = "USD"
 _DOLLARS = re.compile(r"-?\$?(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?:\.[0-9]{1,2})?")
+_IGNORED = SOCRATA_COLUMNS | frozenset(
+    "license_type violation_time violation judgment_entry_date precinct county issuing_agency "
+    "violation_status summons_image summons_image_description".split()
+)
 _OTHER_AMOUNTS = (
     "Fine Amount",
     "Penalty Amount",
@@ -60,6 +71,10 @@ class NycCsv:
         """A file is the whole register: paid fines stay in it."""
         return True
 
+    def declared(self, kind: Kind) -> Declared:
+        """Return what a header names: all we read is required or expected."""
+        return Declared(fine_layout(self._state).columns, _IGNORED, has_header=True)
+
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Row]:
         """Read the fines of one state."""
         require_kind(self.name, kind, Kind.FINES)
@@ -88,6 +103,10 @@ class NycJson:
         """The files of a load, which may be pages, are the whole register."""
         return True
 
+    def declared(self, kind: Kind) -> Declared:
+        """Return the members as the CSV's columns."""
+        return Declared(fine_layout(self._state).columns, _IGNORED)
+
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Row]:
         """Read the fines of one state, as from the CSV."""
         require_kind(self.name, kind, Kind.FINES)
@@ -112,20 +131,20 @@ def fine_layout(state: str) -> Layout:
         return FineRow(_plate(plate), reference, issued_on, due, _CURRENCY, due <= 0)
 
     columns = (
-        _column("Plate", str, required=True),
-        _column("State", str, required=True),
-        _column("Summons Number", _reference(), required=True, is_whole=True),
-        _column("Issue Date", day("Issue Date", _date)),
-        _column("Amount Due", remembering(_dollars()), required=True),
-        *(_column(label, str) for label in _OTHER_AMOUNTS),
+        _column("Plate", str, Presence.REQUIRED),
+        _column("State", str, Presence.REQUIRED),
+        _column("Summons Number", _reference(), Presence.REQUIRED, is_whole=True),
+        _column("Issue Date", day("Issue Date", _date), Presence.SPARSE),
+        _column("Amount Due", remembering(_dollars()), Presence.REQUIRED),
+        *(_column(label, str, Presence.OPTIONAL) for label in _OTHER_AMOUNTS),
     )
     return Layout(columns, finish)
 
 
 def _column(
-    label: str, read: Callable[[str], Any], *, required: bool = False, is_whole: bool = False
+    label: str, read: Callable[[str], Any], presence: Presence, *, is_whole: bool = False
 ) -> Column:
-    return Column(label, frozenset([normalised(label)]), read, required, is_whole=is_whole)
+    return Column(label, frozenset([normalised(label)]), read, presence, is_whole=is_whole)
 
 
 def _plate(text: str) -> str:

@@ -5,11 +5,19 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO
 
 from app.registers.formats import delimited, json_rows
-from app.registers.formats.columns import Column, Layout, normalised
+from app.registers.formats.columns import (
+    SOCRATA_COLUMNS,
+    Column,
+    Declared,
+    Layout,
+    Presence,
+    normalised,
+)
 from app.registers.formats.dates import american_date, compact_date, iso_time_date
 from app.registers.formats.interface import Kind, Report, require_kind
 from app.registers.formats.json_stream import member_names
 from app.registers.formats.memo import remembering
+from app.registers.formats.rdw_columns import OTHER_COLUMNS
 from app.registers.formats.values import (
     MISSING,
     day,
@@ -25,6 +33,7 @@ from app.registers.rows import Row, VehicleRow
 _KEY = "Kenteken"
 _EXPIRY = "Vervaldatum APK"
 _PLACEHOLDERS = MISSING | {"niet geregistreerd", "n.v.t.", "geen verstrekking in open data"}
+_IGNORED = OTHER_COLUMNS | SOCRATA_COLUMNS
 _NO_DATES = _PLACEHOLDERS | {"0", "00000000"}
 _TIME_OF_DAY = re.compile(r" [0-9]{2}:[0-9]{2}:[0-9]{2} [AP]M")
 
@@ -45,6 +54,10 @@ class RdwCsv:
         """A file is the whole register."""
         return True
 
+    def declared(self, kind: Kind) -> Declared:
+        """Return what a header names: nothing but the key is required, all we read is expected."""
+        return Declared(vehicle_layout().columns, _IGNORED, has_header=True)
+
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Row]:
         """Read vehicles; nothing but the key is required (formats 1)."""
         require_kind(self.name, kind, Kind.VEHICLES)
@@ -56,6 +69,7 @@ class RdwJson:
 
     name = "rdw-json"
     register = "rdw"
+    record_bytes_min = len('{"kenteken":"A"}')
     looked_for = f"JSON objects with the member {normalised(_KEY)}"
 
     def recognise(self, head: bytes) -> Kind | None:
@@ -65,6 +79,10 @@ class RdwJson:
     def is_snapshot(self, head: bytes) -> bool:
         """The files of a load, which may be pages, are the whole register."""
         return True
+
+    def declared(self, kind: Kind) -> Declared:
+        """Return the members as the CSV's columns."""
+        return Declared(vehicle_layout().columns, _IGNORED)
 
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Row]:
         """Read vehicles as from the CSV."""
@@ -86,23 +104,29 @@ def vehicle_layout() -> Layout:
         return list(map(finish, zip(*columns, strict=True)))
 
     columns = (
-        Column(_KEY, frozenset([normalised(_KEY)]), registration, True, registrations),
-        _column("Merk", text("Merk", _PLACEHOLDERS)),
-        _column("Handelsbenaming", text("Handelsbenaming", _PLACEHOLDERS)),
-        _column("Datum eerste toelating", remembering(_first_year)),
-        _column("Eerste kleur", text("Eerste kleur", _PLACEHOLDERS)),
+        _column(_KEY, registration, Presence.REQUIRED, registrations),
+        _column("Merk", text("Merk", _PLACEHOLDERS), Presence.EXPECTED),
+        _column("Handelsbenaming", text("Handelsbenaming", _PLACEHOLDERS), Presence.SPARSE),
+        _column("Datum eerste toelating", remembering(_first_year), Presence.SPARSE),
+        _column("Eerste kleur", text("Eerste kleur", _PLACEHOLDERS), Presence.SPARSE),
         _column(
             "WAM verzekerd",
             known_word("WAM verzekerd", {"ja": True, "nee": False}, _PLACEHOLDERS),
+            Presence.EXPECTED,
         ),
-        _column(_EXPIRY, remembering(_expiry)),
+        _column(_EXPIRY, remembering(_expiry), Presence.SPARSE),
         _column(f"{_EXPIRY} DT", str),
     )
     return Layout(columns, finish, finish_all=finish_all)
 
 
-def _column(label: str, read: Callable[[str], Any]) -> Column:
-    return Column(label, frozenset([normalised(label)]), read)
+def _column(
+    label: str,
+    read: Callable[[str], Any],
+    presence: Presence = Presence.OPTIONAL,
+    read_all: Callable[[list[str]], list[Any]] | None = None,
+) -> Column:
+    return Column(label, frozenset([normalised(label)]), read, presence, read_all)
 
 
 def _first_year(text: str) -> int | None:

@@ -22,6 +22,7 @@ _TIMES_OF_DAY_MAX = 100_000
 _CENTS_MAX = 2**63 - 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SHOWN_CHARACTERS = 40
+_SHOWN = re.compile(r""": ['"].*""", re.DOTALL)
 
 # One text a line, each written as nearly all are; their readers return the last two as they are.
 _CANONICAL = re.compile(r"[0-9A-Z]{1,12}(?:\n[0-9A-Z]{1,12})*+")
@@ -37,6 +38,11 @@ T = TypeVar("T")
 def shown(text: str) -> str:
     """Return a text as a reason may quote it: short, and without control characters."""
     return repr(text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "...")
+
+
+def without_value(reason: str) -> str:
+    """Return a reason without the text that it quotes by `shown`."""
+    return _SHOWN.sub("", reason)
 
 
 def registration(text: str) -> str:

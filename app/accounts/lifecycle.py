@@ -1,0 +1,97 @@
+"""Suspending and deleting accounts, and deleting plans (D81).
+
+Every function is one transaction; each refusal is an OperatorError that says what to do.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from app import clock
+from app.accounts.administration import DEFAULT_PLAN, require_account, require_plan
+from app.accounts.models import Account, Plan
+from app.database import Engine
+from app.errors import OperatorError
+from app.postgres import PostgresEngine
+
+_NAMED_MAX = 5
+
+
+def suspend_account(engine: Engine, name: str) -> Account:
+    """Refuse all keys of an account from the next request; a suspended one keeps its time."""
+    with engine.atomic():
+        account = require_account(engine, name)
+        if account.suspended_at is None:
+            _set_suspended(engine, account, clock.now())
+        return require_account(engine, name)
+
+
+def resume_account(engine: Engine, name: str) -> Account:
+    """Accept the keys of a suspended account again; any other stays as it is."""
+    with engine.atomic():
+        _set_suspended(engine, require_account(engine, name), None)
+        return require_account(engine, name)
+
+
+def delete_account(engine: Engine, name: str, count_domains: Callable[[int], int]) -> Account:
+    """Delete an account and its keys; returns it as it was.
+
+    Args:
+        count_domains: returns how many domains the account with this number has.
+
+    Raises OperatorError if it has any: they must not be lost with it. Its number, its place in
+    the limiter's file, is never given to another account (D11).
+    """
+    with engine.atomic():
+        account = require_account(engine, name)
+        # On Postgres a domain that is created meanwhile is counted, or waits and fails.
+        _lock(engine, Account.select().where(Account.id == account.id))
+        require_without_domains(account, count_domains)
+        Account.delete().where(Account.id == account.id).execute(engine)
+        return account
+
+
+def require_without_domains(account: Account, count_domains: Callable[[int], int]) -> None:
+    """Raise OperatorError if the account has domains."""
+    domains = count_domains(account.id)
+    if domains:
+        raise OperatorError(
+            f"account {account.name} has {domains:,} {'domain' if domains == 1 else 'domains'}, so "
+            f"it was not deleted; `verifyd accounts suspend {account.name}` ends its access and "
+            "keeps them"
+        )
+
+
+def delete_plan(engine: Engine, name: str) -> Plan:
+    """Delete a plan that no account is on; returns it as it was.
+
+    Raises OperatorError if an account is on it, or if it is the default of `accounts create`.
+    """
+    with engine.atomic():
+        plan = require_plan(engine, name)
+        if name == DEFAULT_PLAN:
+            raise OperatorError(
+                f"plan {name} cannot be deleted: new accounts get it by default; "
+                "`verifyd plans set` changes it"
+            )
+        _lock(engine, Plan.select().where(Plan.name == name))
+        users = Account.select().where(Account.plan == name).order_by(Account.name)
+        names = [account.name for account in users.limit(_NAMED_MAX + 1).execute(engine)]
+        if names:
+            shown = ", ".join(names[:_NAMED_MAX]) + (", ..." if len(names) > _NAMED_MAX else "")
+            raise OperatorError(
+                f"plan {name} is in use ({shown}); move its accounts with "
+                "`verifyd accounts set-plan` first"
+            )
+        Plan.delete().where(Plan.name == name).execute(engine)
+        return plan
+
+
+def _set_suspended(engine: Engine, account: Account, at: int | None) -> None:
+    Account.update(suspended_at=at).where(Account.id == account.id).execute(engine)
+
+
+def _lock(engine: Engine, query: Any) -> None:
+    """Let nobody refer to the selected rows until the transaction ends."""
+    # NOTE: SQLite's write transactions run one by one anyway (D27).
+    if isinstance(engine, PostgresEngine):
+        list(query.for_update().execute(engine))

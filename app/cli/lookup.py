@@ -1,0 +1,129 @@
+"""`verifyd lookup`: what the service answers for plates, and why (D83)."""
+
+import argparse
+from pathlib import Path
+from typing import NoReturn
+
+import peewee
+
+from app.catalogue import find_unreadable
+from app.cli.lookup_csv import answer_file
+from app.cli.lookup_document import Document, document_of
+from app.cli.lookup_text import print_for_people, printable
+from app.cli.output import print_item
+from app.cli.parser import Commands, add_command
+from app.cli.session import opened_database
+from app.config import Config
+from app.database import Engine
+from app.errors import OperatorError
+from app.http.parameters import is_iso_date
+from app.vehicles.explanation import explain
+from app.vehicles.reader import VehicleReader
+from app.vehicles.records import Records
+
+_EXAMPLES = """\
+examples:
+  verifyd lookup AB12CDE
+  verifyd lookup "ab12 cde" LP63SED --as-of 2026-12-31 --json
+  verifyd lookup --csv fleet.csv --output fleet-checked.csv
+  verifyd lookup --csv - --column "Reg No" < fleet.csv > fleet-checked.csv
+"""
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the command."""
+    summary = "show what the service answers for plates, and why; or answer a file of plates"
+    command = add_command(commands, "lookup", lambda args: _lookup(command, args), summary)
+    command.formatter_class = argparse.RawDescriptionHelpFormatter
+    command.epilog = _EXAMPLES
+    command.add_argument("plates", metavar="PLATE", nargs="*", help="in any spelling")
+    command.add_argument(
+        "--as-of", type=_day, metavar="DAY", help="the day to judge by, YYYY-MM-DD [today]"
+    )
+    command.add_argument(
+        "--csv",
+        metavar="FILE",
+        help="answer each line of a CSV file in further columns; - is stdin",
+    )
+    command.add_argument(
+        "--column",
+        metavar="NAME",
+        help="with --csv: the column with the plates [found by its name]",
+    )
+    command.add_argument(
+        "--output",
+        type=_output,
+        metavar="FILE",
+        help="with --csv: write to FILE, which appears when it is complete [stdout]",
+    )
+
+
+def _lookup(command: argparse.ArgumentParser, args: argparse.Namespace) -> None:
+    _require_one_use(command, args)
+    config = Config.from_env()
+    with opened_database(config) as engine:
+        reader = VehicleReader(Records(engine, config.register_order), config)
+        day = reader.day(args.as_of)
+        try:
+            if args.csv is not None:
+                answer_file(args, engine, reader, day)
+            else:
+                _explain(args, engine, reader, config, day)
+        except (peewee.DatabaseError, peewee.InterfaceError) as error:
+            _raise_unreadable(engine, error)
+
+
+def _require_one_use(command: argparse.ArgumentParser, args: argparse.Namespace) -> None:
+    """Refuse plates together with a file, and options of one use with the other."""
+    if args.csv is not None:
+        if args.plates:
+            command.error("argument PLATE: not allowed with argument --csv")
+        if args.json and not args.output:
+            command.error("argument --json: with --csv only allowed with argument --output")
+        return
+    if not args.plates:
+        command.error("the following arguments are required: PLATE or --csv")
+    for name in ("column", "output"):
+        if getattr(args, name) is not None:
+            command.error(f"argument --{name}: only allowed with argument --csv")
+
+
+def _explain(
+    args: argparse.Namespace, engine: Engine, reader: VehicleReader, config: Config, day: str
+) -> None:
+    explained = explain(engine, reader, config.register_order, args.plates, day)
+    document = document_of(explained, day, reader.mot_first_years)
+    if args.json:
+        print_item(args, document)
+    else:
+        print_for_people(document)
+    _require_all_known(document)
+
+
+def _require_all_known(document: Document) -> None:
+    """Raise OperatorError, after all answers are printed, if a plate has none."""
+    plates = document["plates"]
+    failed = [f"{each['asked']}: {each['error']}" for each in plates if "error" in each]
+    if failed:
+        told = printable("; ".join(failed))
+        raise OperatorError(f"{len(failed)} of {len(plates)} without an answer: {told}")
+
+
+def _raise_unreadable(engine: Engine, error: peewee.PeeweeException) -> NoReturn:
+    """Raise what is wrong: name the register, if it is one that cannot be read."""
+    register = find_unreadable(engine)
+    if register is None:
+        raise error
+    raise OperatorError(
+        f"the register {register.name} cannot be read: restore it, or drop it and load it again"
+    ) from error
+
+
+def _output(text: str) -> Path | None:
+    return None if text == "-" else Path(text)
+
+
+def _day(text: str) -> str:
+    if not is_iso_date(text):
+        raise argparse.ArgumentTypeError("must be a date, YYYY-MM-DD")
+    return text

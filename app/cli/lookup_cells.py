@@ -1,0 +1,125 @@
+"""The cells that `verifyd lookup --csv` appends to a line (D84)."""
+
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+from app.cli.plate_file import COLUMN_PREFIX
+from app.vehicles.compliance import checks_of, judge
+from app.vehicles.insurance import insurance_members
+from app.vehicles.reader import Found, failure_members
+from app.vehicles.records import Record
+
+FOUND = "found"
+COLUMNS = (
+    "result",
+    "registration",
+    "asOf",
+    "insured",
+    "insuranceReason",
+    "policyNumber",
+    "policyInsurer",
+    "policyType",
+    "policyValidFrom",
+    "policyValidTo",
+    "compliant",
+    "motValid",
+    "motReason",
+    "motExpiry",
+    "roadTaxPaid",
+    "roadTaxReason",
+    "taxDue",
+    "noOutstandingFines",
+    "make",
+    "model",
+    "year",
+    "color",
+    "lastUpdated",
+)
+_NOTHING = [""] * (len(COLUMNS) - 3)
+_NO_POLICY: dict[str, Any] = {}
+# What a spreadsheet takes for the beginning of a formula, its full-width forms included.
+_FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
+_WORDS = {None: "", True: "true", False: "false"}
+
+
+def heading(delimiter: str) -> str:
+    """Return the cells that are appended to the header."""
+    return delimiter.join(COLUMN_PREFIX + column for column in COLUMNS)
+
+
+class Cells:
+    """Makes the cells of a line, parted by the file's delimiter.
+
+    Args:
+        day: ISO date to judge by.
+    """
+
+    def __init__(self, delimiter: str, day: str, mot_first_years: int) -> None:
+        self.delimiter = delimiter
+        self._day = day
+        self._mot_first_years = mot_first_years
+        self._text = text_cell(delimiter)
+
+    def of_fault(self, fault: str) -> str:
+        """Return the cells of a line that has no plate to answer for."""
+        return self._joined(fault, None, _NOTHING)
+
+    def of_plate(self, found: Found) -> tuple[str, str]:
+        """Return what became of a plate, the first of its cells, and all of them."""
+        if found.record is None:
+            result = str(failure_members(found)["code"])
+            return result, self._joined(result, found.registration, _NOTHING)
+        return FOUND, self._joined(FOUND, found.registration, self._answer(found.record))
+
+    def _joined(self, result: str, registration: str | None, answer: Sequence[str]) -> str:
+        return self.delimiter.join([result, registration or "", self._day, *answer])
+
+    def _answer(self, record: Record) -> list[str]:
+        """Return what the API answers for the record, in the order of the columns."""
+        insurance: dict[str, Any] = insurance_members(record, self._day)
+        reasons = judge(record, self._day, self._mot_first_years)
+        checks = checks_of(reasons)
+        policy, vehicle = insurance["policy"] or _NO_POLICY, insurance["vehicle"]
+        text = self._text
+        return [
+            _WORDS[checks["insuranceValid"]],
+            reasons.insurance,
+            text(policy.get("number")),
+            text(policy.get("insurer")),
+            text(policy.get("type")),
+            policy.get("validFrom", ""),
+            policy.get("validTo", ""),
+            _WORDS[all(checks.values())],
+            _WORDS[checks["motValid"]],
+            reasons.mot,
+            record.mot_expiry or "",
+            _WORDS[checks["roadTaxPaid"]],
+            reasons.tax,
+            record.tax_due or "",
+            _WORDS[checks["noOutstandingFines"]],
+            text(vehicle["make"]),
+            text(vehicle["model"]),
+            "" if vehicle["year"] is None else str(vehicle["year"]),
+            text(vehicle["color"]),
+            str(insurance["lastUpdated"]),
+        ]
+
+
+def text_cell(delimiter: str) -> Callable[[str | None], str]:
+    """Return what makes a cell of a register's text: quoted if need be, and never a formula."""
+    plain = re.compile(rf'[0-9A-Za-z][^"\r\n{re.escape(delimiter)}]*\Z')
+
+    # PERF: makes, models and insurers come again and again.
+    @lru_cache(maxsize=65_536)
+    def cell(text: str | None) -> str:
+        if not text or plain.match(text):
+            return text or ""
+        # SEC: what begins so is run by a spreadsheet; an apostrophe makes it a text.
+        safe = f"'{text}" if _FORMULA.match(text) else text
+        if plain.match(safe) or not re.search(rf'["\r\n{re.escape(delimiter)}]', safe):
+            return safe
+        return '"' + safe.replace('"', '""') + '"'
+
+    return cell

@@ -1,0 +1,112 @@
+"""The document that `verifyd lookup --json` prints, and the text for people is made from (D83)."""
+
+from typing import Any
+
+from app import clock
+from app.vehicles.choice import Choice
+from app.vehicles.compliance import compliance_members
+from app.vehicles.explanation import Decision, Explained, Explanation
+from app.vehicles.holdings import FineFacts, Holding, VehicleFacts
+from app.vehicles.insurance import insurance_members, policy_members, policy_reason
+from app.vehicles.reader import failure_members
+from app.vehicles.records import PolicyFacts
+
+Document = dict[str, Any]
+
+_TIMES = ("lastUpdated",)
+
+
+def document_of(explained: Explained, day: str, mot_first_years: int) -> Document:
+    """Return the document: the day, the registers in the order of precedence, and the plates.
+
+    A plate has the answers as the API gives them, or `error` and `code`.
+    """
+    return {
+        "asOf": day,
+        "registers": list(explained.registers),
+        "plates": [_plate(each, day, mot_first_years) for each in explained.plates],
+    }
+
+
+def _plate(explanation: Explanation, day: str, mot_first_years: int) -> Document:
+    found = explanation.found
+    asked = {"asked": found.asked, "registration": found.registration}
+    if found.record is None:
+        return asked | failure_members(found)
+    return asked | {
+        "insurance": insurance_members(found.record, day),
+        "compliance": compliance_members(
+            found.record, day, mot_first_years, explain=True, checked_at=clock.now()
+        ),
+        "decidedBy": list(map(_decision, explanation.decisions)),
+        "chosenPolicy": _choice(explanation.choice, day),
+        "registers": [_holding(each, day) for each in explanation.holdings],
+    }
+
+
+def _decision(decision: Decision) -> Document:
+    is_time = decision.column in _TIMES
+    return {
+        "column": decision.column,
+        "value": clock.iso_utc(decision.value) if is_time else decision.value,
+        "registers": list(decision.registers),
+        "why": decision.why,
+    }
+
+
+def _choice(choice: Choice | None, day: str) -> Document | None:
+    if choice is None:
+        return None
+    chosen = {"register": choice.register, "rule": choice.rule, "why": choice.why}
+    return chosen | _policy(choice.policy, day)
+
+
+def _holding(holding: Holding, day: str) -> Document:
+    return {
+        "register": holding.register,
+        "vehicle": _vehicle(holding.vehicle),
+        "policies": [_policy(each, day) for each in holding.policies],
+        "fines": list(map(_fine, holding.fines)),
+    }
+
+
+def _vehicle(facts: VehicleFacts | None) -> Document | None:
+    """Return a vehicle row with the members of the native layout."""
+    if facts is None:
+        return None
+    return {
+        "make": facts.make,
+        "model": facts.model,
+        "year": facts.year,
+        "color": facts.color,
+        "insured": facts.insured,
+        "motExpiry": facts.mot_expiry,
+        "motExempt": facts.mot_exempt,
+        "firstRegistered": facts.first_registered,
+        "taxStatus": facts.tax_status,
+        "taxDue": facts.tax_due,
+        "lastUpdated": clock.iso_utc(facts.updated),
+    }
+
+
+def _policy(policy: PolicyFacts, day: str) -> Document:
+    """Return a policy as the API does, with what it leaves out and how it stands on the day."""
+    return {
+        **(policy_members(policy) or {}),
+        "cancelledOn": policy.cancelled_on,
+        "lastUpdated": clock.iso_utc(policy.updated),
+        "state": policy_reason(policy, day),
+    }
+
+
+def _fine(fine: FineFacts) -> Document:
+    # NOTE: a text, as the native layout has it: money is never a float (D34).
+    sign, cents = "-" * (fine.amount_cents < 0), abs(fine.amount_cents)
+    return {
+        "reference": fine.reference,
+        "issuedOn": fine.issued_on,
+        "amount": f"{sign}{cents // 100}.{cents % 100:02}",
+        "currency": fine.currency,
+        "outstanding": not fine.settled,
+        "lastUpdated": clock.iso_utc(fine.updated),
+    }

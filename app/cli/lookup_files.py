@@ -1,0 +1,135 @@
+"""The files of `verifyd lookup --csv`: what is read, and what appears when it is complete."""
+
+import io
+import os
+import shutil
+import signal
+import stat
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from app.database import sync
+from app.errors import OperatorError
+from app.registers.sources import STANDARD_INPUT
+
+_MODE = 0o640
+"""SEC: answers about vehicles are nobody else's to read."""
+
+Write = Callable[[bytes], object]
+
+
+@contextmanager
+def opened_input(path: str) -> Iterator[tuple[BinaryIO, str]]:
+    """Open a file, or standard input (`-`), so that it can be read twice; yield also its name.
+
+    What comes through a pipe is kept in a temporary file until then. Raises OperatorError if it
+    cannot be read, and in the end if somebody changed it meanwhile.
+    """
+    with ExitStack() as opened:
+        if path == STANDARD_INPUT:
+            yield _kept(cast(BinaryIO, sys.stdin.buffer), opened), "standard input"
+            return
+        try:
+            file = opened.enter_context(open(path, "rb"))
+        except OSError as error:
+            raise OperatorError(f"{path} cannot be read: {error.strerror}") from error
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            yield _kept(file, opened), path
+            return
+        before = _state(file)
+        yield file, path
+        if _state(file) != before:
+            raise OperatorError(f"{path} was changed while it was read")
+
+
+def _kept(pipe: BinaryIO, opened: ExitStack) -> BinaryIO:
+    """Copy what a pipe gives into a file without a name."""
+    directory = tempfile.gettempdir()
+    try:
+        file = opened.enter_context(tempfile.TemporaryFile(dir=directory))  # noqa: SIM115
+        shutil.copyfileobj(pipe, file)
+        file.seek(0)
+    except OSError as error:
+        raise OperatorError(
+            f"the input cannot be kept in {directory}: {error.strerror}; "
+            "name a file, or set TMPDIR to another directory"
+        ) from error
+    return cast(BinaryIO, file)
+
+
+def _state(file: BinaryIO) -> tuple[int, int]:
+    found = os.fstat(file.fileno())
+    return found.st_size, found.st_mtime_ns
+
+
+@contextmanager
+def new_output(path: Path | None) -> Iterator[Write]:
+    """Give what writes to stdout, or to a file that gets its name when all is written.
+
+    If anything goes wrong, Ctrl-C and TERM included, the file of that name stays as it was.
+    Raises OperatorError if it cannot be written.
+    """
+    if path is None:
+        yield _to_stdout
+        return
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        raise OperatorError(f"{path} is not a file")
+    with _terminated_like_ctrl_c(), ExitStack() as left:
+        with _faults_of(path):
+            descriptor, part = tempfile.mkstemp(".part", f".{path.name}.", path.parent)
+        left.callback(_remove, part)
+        # NOTE: unbuffered, so that closing it has nothing left to fail with.
+        with open(descriptor, "wb", buffering=0) as file:
+            yield partial(_write_all, path, file)
+            with _faults_of(path):
+                os.fchmod(descriptor, stat.S_IMODE(path.stat().st_mode) if path.exists() else _MODE)
+                os.fsync(descriptor)
+                os.replace(part, path)
+                sync(path.parent)
+
+
+def _write_all(path: Path, file: io.FileIO, data: bytes) -> None:
+    with _faults_of(path):
+        while data:
+            data = data[file.write(data) :]
+
+
+def _to_stdout(data: bytes) -> None:
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # What is left in the buffer would fail again at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise OperatorError(f"stdout cannot be written: {error.strerror}") from error
+
+
+def _remove(part: str) -> None:
+    with suppress(FileNotFoundError):  # It has its final name.
+        os.unlink(part)
+
+
+@contextmanager
+def _faults_of(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OperatorError(f"{path} cannot be written: {error.strerror}") from error
+
+
+@contextmanager
+def _terminated_like_ctrl_c() -> Iterator[None]:
+    """Let TERM interrupt the command, so that it removes what it has begun."""
+    former = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, former)

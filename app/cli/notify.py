@@ -1,0 +1,99 @@
+"""`verifyd notify` and `verifyd watch`: alerts, delivered and looked for (D76 to D78)."""
+
+import argparse
+
+from app.cli.nightly import gathered_now
+from app.cli.output import print_item, print_items
+from app.cli.parser import Commands, add_command
+from app.cli.session import require_owner
+from app.config import SETTINGS, Config, ConfigError, sqlite_path
+from app.errors import OperatorError
+from app.logs import logged_to_stderr
+from app.operations.notices.delivery import deliver, send_to_all
+from app.operations.notices.message import test_message
+from app.operations.notices.report import report
+from app.operations.notices.spool import new_id
+
+_NEEDED = ("data_dir", "notify", "notify_secret")
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the two commands."""
+    notify = add_command(commands, "notify", _notify, "deliver queued alerts, or test the delivery")
+    what = notify.add_mutually_exclusive_group(required=True)
+    what.add_argument(
+        "--deliver", action="store_true", help="deliver the queued alerts that are due"
+    )
+    what.add_argument(
+        "--test", action="store_true", help="send a test message to each destination now"
+    )
+    add_command(
+        commands, "watch", _watch, "report what is wrong now, and queue an alert about what is new"
+    )
+
+
+def _notify(args: argparse.Namespace) -> None:
+    config = _config()
+    if args.test:
+        _test(args, config)
+        return
+    with logged_to_stderr():
+        is_well = deliver(config)
+    if not is_well:
+        raise OperatorError("not every alert was delivered; the reasons are above")
+
+
+def _test(args: argparse.Namespace, config: Config) -> None:
+    if not config.notify:
+        raise OperatorError(f"{SETTINGS['notify'].variable} names no destination")
+    outcomes = send_to_all(config, test_message(new_id()))
+    told = [
+        {
+            "destination": each.destination,
+            "outcome": "failed" if each.reason else "sent",
+            "reason": each.reason,
+        }
+        for each in outcomes
+    ]
+    print_items(args, told, ("destination", "outcome", "reason"))
+    failed = sum(each.reason is not None for each in outcomes)
+    if failed:
+        raise OperatorError(f"the test message failed at {failed} of {len(outcomes)} destinations")
+
+
+def _watch(args: argparse.Namespace) -> None:
+    config = Config.from_env()
+    _require_owner(config)
+    with logged_to_stderr():
+        found = gathered_now(config)
+        message = report(config, found)
+    problems = [
+        {"key": each.key, "problem": each.warning, "remedy": each.remedy}
+        for each in found.conditions
+    ]
+    if args.json:
+        print_item(args, {"problems": problems, "message": message and message.id})
+        return
+    for each in problems:
+        print(f"{each['problem']}\n    {each['remedy']}")
+    if not problems:
+        print("nothing is wrong")
+    if message:
+        print(f"queued: {message.subject}")
+
+
+def _config() -> Config:
+    """Return the settings; what is wrong with others does not stop an alert."""
+    config, faults = Config.read()
+    needed = tuple(f"{SETTINGS[name].variable}:" for name in _NEEDED)
+    faults = [fault for fault in faults if fault.startswith(needed)]
+    if faults:
+        raise ConfigError(faults)
+    _require_owner(config)
+    return config
+
+
+def _require_owner(config: Config) -> None:
+    database = sqlite_path(config.database_url)
+    if database:
+        require_owner(database)

@@ -1,0 +1,51 @@
+"""The option files of `verifyd import --drop`: one for each register's directory (D60)."""
+
+import argparse
+import shlex
+from pathlib import Path
+from typing import NoReturn
+
+from app.cli import loads
+from app.errors import OperatorError
+
+
+class _OptionsParser(argparse.ArgumentParser):
+    """Reads an option file by the options of `verifyd import`; a mistake names the file."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(prog=str(path), add_help=False)
+        loads.add_options(self)
+
+    def error(self, message: str) -> NoReturn:
+        raise OperatorError(f"{self.prog}: {message}")
+
+
+def options_of(register: str | None, options: Path | None) -> argparse.Namespace:
+    """Return the options for a register's directory: the words in the file of its name.
+
+    They are split as a shell does, with quotes and comments; nothing in them is expanded.
+
+    Args:
+        register: None for a file directly in the drop directory, which has no options.
+        options: the directory of the option files.
+
+    Raises OperatorError if there is a mistake in the file.
+    """
+    path = (options or Path()) / (register or "")
+    parser = _OptionsParser(path)
+    if options is None or register is None:
+        return parser.parse_args([])
+    try:
+        # Editors of other systems put a mark before the first word.
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        text = ""
+    except (OSError, UnicodeError) as error:
+        raise OperatorError(f"{path}: cannot be read: {error}") from error
+    if "\0" in text:
+        parser.error("it has a NUL character")
+    try:
+        words = shlex.split(text, comments=True)
+    except ValueError as error:
+        parser.error(str(error))
+    return parser.parse_args(words)

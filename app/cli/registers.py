@@ -1,0 +1,79 @@
+"""`verifyd imports rollback`, `drop` and `undrop`: what was done to a register, undone."""
+
+import argparse
+
+from app.catalogue import KINDS, Register
+from app.cli.confirmation import add_yes, confirm
+from app.cli.output import print_item
+from app.cli.parser import Commands, add_command, register_name
+from app.cli.session import opened_database
+from app.database import Engine
+from app.logs import logged_to_stderr
+from app.registers.formats import Kind
+from app.registers.generations import Generations
+from app.registers.undo import (
+    drop_register,
+    purge_register,
+    require_register,
+    roll_back,
+    undrop_register,
+)
+
+
+def add_commands(imports: Commands) -> None:
+    """Add the commands to the group `imports`."""
+    rolled_back = add_command(imports, "rollback", _roll_back, "take the last replace back")
+    rolled_back.add_argument("--register", type=register_name, metavar="NAME")
+    rolled_back.add_argument("--kind", choices=KINDS, help="the only kind that may change")
+    rolled_back.add_argument(
+        "--to",
+        type=int,
+        metavar="ID",
+        help="go back to what load ID left [before the last replace]",
+    )
+    dropped = add_command(imports, "drop", _drop, "drop a register and all it holds")
+    dropped.add_argument("register", type=register_name, metavar="NAME")
+    add_yes(dropped)
+    dropped.add_argument(
+        "--purge", action="store_true", help="free its disk space at once; this cannot be undone"
+    )
+    undropped = add_command(imports, "undrop", _undrop, "bring a dropped register back")
+    undropped.add_argument("register", type=register_name, metavar="NAME")
+
+
+def _roll_back(args: argparse.Namespace) -> None:
+    kind = Kind(args.kind) if args.kind else None
+    with opened_database() as engine, logged_to_stderr():
+        done = roll_back(engine, args.register, kind, args.to)
+    print_item(args, done)
+
+
+def _drop(args: argparse.Namespace) -> None:
+    name = args.register
+    with opened_database() as engine, logged_to_stderr():
+        confirm(args, _question(engine, name, purge=args.purge))
+        (purge_register if args.purge else drop_register)(engine, name)
+    space = "freed"
+    if not args.purge:
+        space = f"not freed yet; free it with `verifyd imports drop {name} --purge`"
+    undo = None if args.purge else f"verifyd imports undrop {name}"
+    print_item(args, {"dropped": name, "disk_space": space, "undo": undo})
+
+
+def _question(engine: Engine, name: str, *, purge: bool) -> str:
+    """Return what to ask before a drop; raises OperatorError if there is nothing to drop."""
+    dropped = Generations(engine, name).find_dropped() if purge else None
+    rows = _rows(dropped or require_register(engine, name))
+    if purge:
+        return f"Remove the register {name} ({rows}) for good?"
+    return f"Drop the register {name} ({rows})?"
+
+
+def _undrop(args: argparse.Namespace) -> None:
+    with opened_database() as engine, logged_to_stderr():
+        entry = undrop_register(engine, args.register)
+    print_item(args, {"undropped": entry.name} | {kind: getattr(entry, kind) for kind in KINDS})
+
+
+def _rows(entry: Register) -> str:
+    return ", ".join(f"{getattr(entry, kind):,} {kind}" for kind in KINDS)

@@ -1,0 +1,78 @@
+"""Where alerts are sent: `VERIFYD_NOTIFY` and `VERIFYD_NOTIFY_SECRET`, parsed (D77)."""
+
+import base64
+import binascii
+import hashlib
+import re
+from typing import Literal, NamedTuple
+from urllib.parse import urlsplit
+
+SECRET_PREFIX = "whsec_"  # noqa: S105 - what every secret of Standard Webhooks begins with
+_SECRET_BYTES = range(24, 65)
+# A leading hyphen would be an option, and a line end another header.
+_MAIL_ADDRESS = re.compile(r"[A-Za-z0-9_.+=/][A-Za-z0-9_.+=/-]*(@[A-Za-z0-9]([A-Za-z0-9.-]*))?\Z")
+_MUST_BE = "must be exec:/PATH, https://... or mailto:ADDRESS, several separated by commas"
+
+
+class Destination(NamedTuple):
+    """One place that alerts are sent to."""
+
+    kind: Literal["exec", "https", "mailto"]
+    target: str
+    """The path of a command, the whole URL, or a mail address."""
+
+    @property
+    def name(self) -> str:
+        """Return how logs and commands name it."""
+        if self.kind == "https":
+            # SEC: without its path, which can hold a token.
+            return f"https://{urlsplit(self.target).netloc}/"
+        return f"{self.kind}:{self.target}"
+
+    @property
+    def digest(self) -> str:
+        """Return what identifies it in a queued message, without naming it."""
+        return hashlib.sha256(f"{self.kind}:{self.target}".encode()).hexdigest()[:16]
+
+
+def parse_destinations(text: str) -> tuple[Destination, ...]:
+    """Return the destinations of the setting. Raises ValueError, without repeating the text."""
+    found = tuple(_parse(part.strip()) for part in text.split(",") if part.strip())
+    if len(set(found)) < len(found):
+        raise ValueError("must not name a destination twice")
+    return found
+
+
+def parse_secret(text: str) -> bytes | None:
+    """Return the key of a `whsec_...` secret, None for an empty text. Raises ValueError."""
+    if not text:
+        return None
+    try:
+        key = base64.b64decode(text.removeprefix(SECRET_PREFIX), validate=True)
+    except (binascii.Error, ValueError):
+        key = b""
+    if not text.startswith(SECRET_PREFIX) or len(key) not in _SECRET_BYTES:
+        raise ValueError(f"must be {SECRET_PREFIX} and 24 to 64 bytes in base64")
+    return key
+
+
+def _parse(text: str) -> Destination:
+    if text.startswith("exec:/") and not text.endswith("/") and text.isprintable():
+        return Destination("exec", text.removeprefix("exec:"))
+    if text.startswith("mailto:") and _MAIL_ADDRESS.match(text.removeprefix("mailto:")):
+        return Destination("mailto", text.removeprefix("mailto:"))
+    if text.startswith("https://") and _is_url(text):
+        return Destination("https", text)
+    # SEC: the value is not repeated; a URL can hold a token.
+    raise ValueError(_MUST_BE)
+
+
+def _is_url(text: str) -> bool:
+    if not text.isascii() or not text.isprintable() or " " in text:
+        return False
+    try:
+        parts = urlsplit(text)
+        is_port = parts.port is None or parts.port > 0
+    except ValueError:
+        return False
+    return bool(parts.hostname) and is_port and "@" not in parts.netloc and not parts.fragment

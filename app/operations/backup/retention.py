@@ -1,0 +1,120 @@
+"""Which backups are removed: those beyond the limits, and those that leave no room (D74)."""
+
+import logging
+import os
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from app.errors import OperatorError
+from app.operations.backup import manifest
+from app.registers.space import free_bytes_of, size_text
+
+PARTIAL = ".partial"
+"""The end of the name of what is no backup yet, or no more."""
+_log = logging.getLogger(__name__)
+
+
+class Limits(NamedTuple):
+    """What is left of the backups of a database when a new one has been taken."""
+
+    number: int
+    """The new one included."""
+    size_bytes: int
+    """The oldest are removed until all together are smaller; the new one always stays."""
+
+
+class Room(NamedTuple):
+    """Space for a backup: its disk can be that of the service, which needs some, too."""
+
+    directory: Path
+    expendable: Sequence[Path]
+    """Older backups, the oldest first, that may be removed for it."""
+
+    def require(self, sources: Iterable[Path]) -> None:
+        """Make room for copies, if need be; raises OperatorError if there is too little."""
+        needed_bytes = sum(source.stat().st_size for source in sources)
+        there = [path for path in self.expendable if path.exists()]
+        if self._free_bytes() + sum(map(_size_bytes, there)) < needed_bytes:
+            raise OperatorError(
+                f"the backup needs {size_text(needed_bytes)} in {self.directory.parent}, and "
+                f"{size_text(self._free_bytes())} are free: make room"
+            )
+        for path in there:
+            if self._free_bytes() < needed_bytes and _is_removed(path):
+                _log.warning("%s: removed, because the disk had no room for a new backup", path)
+
+    def _free_bytes(self) -> int:
+        return free_bytes_of(os.statvfs(self.directory))
+
+
+def prune(older: Sequence[Path], newest: Path, limits: Limits) -> None:
+    """Remove the oldest backups of a database until the rest is within the limits.
+
+    What cannot be removed is logged and left alone: it keeps nothing else from going.
+
+    Args:
+        older: the oldest first.
+        newest: always stays.
+    """
+    size_bytes = _size_bytes(newest)
+    if size_bytes > limits.size_bytes:
+        _log.warning("%s is larger than VERIFYD_BACKUP_LIMIT: it is the only one kept", newest)
+    surplus = []
+    for number, path in enumerate(filter(Path.exists, reversed(older)), start=2):
+        size_bytes += _size_bytes(path)
+        if number > limits.number or size_bytes > limits.size_bytes:
+            surplus.append(path)
+    for path in reversed(surplus):
+        _is_removed(path)
+
+
+def _size_bytes(backup: Path) -> int:
+    """Return what a backup takes of the disk."""
+    return sum(path.lstat().st_blocks * 512 for path in backup.iterdir())
+
+
+def list_own(destination: Path, database: str) -> list[Path]:
+    """Return the backups of a database, the oldest first.
+
+    One that cannot be read is logged and left out.
+    """
+    return [path for path in manifest.list_backups(destination) if _is_of(path, database)]
+
+
+def _is_of(backup: Path, database: str) -> bool:
+    try:
+        return manifest.decoded(backup).database_id == database
+    except OperatorError as error:
+        _log.warning("%s; this backup is left alone: restore or remove it by hand", error)
+        return False
+
+
+def is_gone(backup: Path) -> bool:
+    """Tell whether nothing is left of a backup."""
+    return not backup.exists() and not _removed_name(backup).exists()
+
+
+def _is_removed(backup: Path) -> bool:
+    # Under this name it is no backup, should the removal be killed or fail; the next one goes on.
+    partial = _removed_name(backup)
+    try:
+        backup.rename(partial)
+    except OSError as error:
+        _log.warning("%s cannot be removed: %s", backup, error)
+        return False
+    remove_partial(partial)
+    return not partial.exists()
+
+
+def _removed_name(backup: Path) -> Path:
+    return backup.with_name(f".{backup.name}.removed{PARTIAL}")
+
+
+def remove_partial(partial: Path) -> None:
+    """Remove what is left of a backup; log it if that cannot be done."""
+    try:
+        shutil.rmtree(partial)
+    except OSError as error:
+        _log.warning("%s cannot be removed: %s", partial, error)

@@ -1,0 +1,31 @@
+"""Whether alerts are delivered (D78)."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+from app import clock
+from app.config import Config
+from app.operations.conditions.condition import Condition
+from app.operations.freshness import told
+from app.operations.notices.spool import Spool
+
+UNDELIVERED = "notify"
+"""The kind of this condition, which no alert can tell."""
+_LATE_SECONDS = 3600
+
+
+def queue_conditions(config: Config) -> Iterator[Condition]:
+    """Yield a condition if an alert has waited for more than an hour."""
+    if not config.notify:
+        return
+    with suppress(OSError):
+        created = [entry.message.created_at for entry in Spool(config.data_dir).entries()]
+        age = clock.now() - min(created, default=clock.now())
+        if age > _LATE_SECONDS:
+            yield Condition(
+                key=f"{UNDELIVERED}:queue",
+                title="alerts are not delivered",
+                warning=f"{len(created)} alerts are not delivered; one has waited for {told(age)}.",
+                since=min(created),
+                remedy="sudo verifyd notify --test",
+            )

@@ -1,0 +1,144 @@
+"""The metrics that are not counted: the state of the installation, asked for by each scrape."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import peewee
+
+from app.catalogue import KINDS
+from app.config import Config
+from app.database import Engine, recover
+from app.errors import OperatorError
+from app.operations.conditions.certificate import expires_at
+from app.operations.conditions.disk import free_bytes_by_directory
+from app.operations.conditions.jobs import LastRuns, last_runs
+from app.operations.conditions.loads import LoadFacts, ended_at, load_facts
+from app.operations.freshness import Freshness, freshness
+from app.operations.writing import write_fault
+from app.version import VERSION, revision
+
+if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric
+
+
+class State:
+    """Database, registers, jobs, disk and certificate, as they are when it is read."""
+
+    def __init__(self, engine: Engine, config: Config) -> None:
+        self._engine = engine
+        self._config = config
+
+    def collect(self) -> Iterator["Metric"]:
+        """Return the metrics; without the database, those that need none."""
+        try:
+            ages = freshness(self._engine, self._config.stale_after)
+            facts = load_facts(self._engine)
+            runs = last_runs(self._engine)
+            is_writable = write_fault(self._engine) is None
+            is_up = True
+        except (peewee.DatabaseError, peewee.InterfaceError) as error:
+            recover(self._engine, error)
+            is_up = is_writable = False
+        yield _gauge("verifyd_database_up", "Whether the database answers.", is_up)
+        yield _gauge(
+            "verifyd_database_writable",
+            "Whether domains can be created: the database takes writes, and its disk has room.",
+            is_writable,
+        )
+        yield from self._host()
+        if is_up:
+            yield from _registers(ages)
+            yield from _loads(facts, ages)
+            yield from _backup(runs)
+
+    def _host(self) -> Iterator["Metric"]:
+        """Return what is known without the database."""
+        free = _labelled("verifyd_disk_free_bytes", "Free disk space.", "directory")
+        for directory, free_bytes in free_bytes_by_directory(self._engine, self._config).items():
+            free.add_metric([directory], free_bytes)
+        build = _labelled("verifyd_build_info", "The program: always 1.", "version", "commit")
+        made_from = revision()
+        build.add_metric([VERSION, made_from.commit if made_from else ""], 1)
+        yield from (free, build)
+        expiry, path = None, self._config.certificate
+        with suppress(OperatorError):
+            expiry = expires_at(path) if path else None
+        if expiry is not None:
+            yield _gauge(
+                "verifyd_certificate_expiry_timestamp_seconds",
+                "When the TLS certificate expires, in Unix seconds.",
+                expiry,
+            )
+
+
+def _registers(ages: list[Freshness]) -> Iterator["Metric"]:
+    loaded = _labelled(
+        "verifyd_register_loaded_timestamp_seconds",
+        "When the last load of a register ended, in Unix seconds.",
+        "register",
+    )
+    stale = _labelled(
+        "verifyd_register_stale",
+        "Whether that is longer ago than VERIFYD_STALE_AFTER allows.",
+        "register",
+    )
+    rows = _labelled("verifyd_register_rows", "Rows that a register holds.", "register", "kind")
+    for each in ages:
+        name = each.register.name
+        loaded.add_metric([name], each.loaded_at)
+        if each.limit_seconds is not None:
+            stale.add_metric([name], int(each.is_stale))
+        for kind in KINDS:
+            rows.add_metric([name, kind], getattr(each.register, kind))
+    yield from (loaded, stale, rows)
+
+
+def _loads(facts: list[LoadFacts], ages: list[Freshness]) -> Iterator["Metric"]:
+    success = _labelled(
+        "verifyd_register_last_success_timestamp_seconds",
+        "When the last load of a register that succeeded ended, in Unix seconds.",
+        "register",
+    )
+    failure = _labelled(
+        "verifyd_register_last_failure_timestamp_seconds",
+        "When the last load of a register that failed ended, in Unix seconds.",
+        "register",
+    )
+    rejected = _labelled(
+        "verifyd_register_rejected_rows", "Rows that the last load rejected.", "register"
+    )
+    # The history is kept for a limited time; a register can be older than that.
+    succeeded = {each.register.name: each.loaded_at for each in ages}
+    succeeded |= {each.register: ended_at(each.last_done) for each in facts if each.last_done}
+    for name, at in sorted(succeeded.items()):
+        success.add_metric([name], at)
+    for each in facts:
+        if each.last_failed is not None:
+            failure.add_metric([each.register], ended_at(each.last_failed))
+        rejected.add_metric([each.register], each.last.rejected)
+    yield from (success, failure, rejected)
+
+
+def _backup(runs: LastRuns) -> Iterator["Metric"]:
+    if runs.backup_at is None:
+        return
+    yield _gauge(
+        "verifyd_backup_last_success_timestamp_seconds",
+        "When the last backup that succeeded ended, in Unix seconds.",
+        runs.backup_at,
+    )
+    yield _gauge("verifyd_backup_size_bytes", "Size of that backup.", runs.backup_bytes or 0)
+
+
+def _gauge(name: str, what: str, value: float) -> "Metric":
+    from prometheus_client.metrics_core import GaugeMetricFamily  # noqa: PLC0415
+
+    return GaugeMetricFamily(name, what, value=int(value))
+
+
+def _labelled(name: str, what: str, *labels: str) -> Any:
+    # NOTE: imported here, because the library looks at its environment when it is imported.
+    from prometheus_client.metrics_core import GaugeMetricFamily  # noqa: PLC0415
+
+    return GaugeMetricFamily(name, what, labels=labels)

@@ -1,0 +1,96 @@
+"""Delivers queued messages, and tries again for days what is not taken at once (D78)."""
+
+import logging
+from typing import NamedTuple
+
+import msgspec
+
+from app import clock
+from app.config import Config
+from app.destinations import Destination
+from app.operations.notices.message import Message
+from app.operations.notices.senders import NotSent, send
+from app.operations.notices.spool import Entry, Spool
+
+FIRST_WAIT_SECONDS = 300
+LONGEST_WAIT_SECONDS = 6 * 3600
+GIVEN_UP_SECONDS = 4 * 86_400
+_log = logging.getLogger(__name__)
+
+
+class Outcome(NamedTuple):
+    """What happened at one destination."""
+
+    destination: str
+    reason: str | None
+    """Why the message was not taken; None if it was."""
+
+
+def send_to_all(config: Config, message: Message) -> list[Outcome]:
+    """Send a message to each destination at once, without the queue."""
+    return [
+        Outcome(destination.name, _fault(destination, message, config))
+        for destination in config.notify
+    ]
+
+
+def deliver(config: Config) -> bool:
+    """Deliver every queued message that is due; return whether all were taken.
+
+    If another process delivers already, that one delivers them. A message that is delivered just
+    before this process is killed is sent again, with the same identifier. Raises OSError.
+    """
+    spool = Spool(config.data_dir)
+    is_well = True
+    with spool.delivering() as is_alone:
+        while is_alone and (entry := _next_due(spool)):
+            is_well = _delivered(spool, entry, config) and is_well
+    return is_well
+
+
+def _next_due(spool: Spool) -> Entry | None:
+    now = clock.now()
+    with spool.locked():
+        return next((entry for entry in spool.entries() if _is_due(entry, now)), None)
+
+
+def _is_due(entry: Entry, now: int) -> bool:
+    if not entry.attempts:
+        return True
+    wait = min(FIRST_WAIT_SECONDS * 2 ** (entry.attempts - 1), LONGEST_WAIT_SECONDS)
+    # A clock that was set back must not stop the delivery.
+    return not 0 <= now - entry.tried_at < wait
+
+
+def _delivered(spool: Spool, entry: Entry, config: Config) -> bool:
+    """Send a message to the destinations that do not have it; note what became of it."""
+    message = entry.message
+    entry = msgspec.structs.replace(entry, attempts=entry.attempts + 1, tried_at=clock.now())
+    missing = [each for each in config.notify if each.digest not in entry.delivered]
+    for destination in list(missing):
+        fault = _fault(destination, message, config)
+        if fault is not None:
+            _log.warning("alert %s: not delivered to %s: %s", message.id, destination.name, fault)
+            continue
+        _log.info("alert %s: delivered to %s", message.id, destination.name)
+        missing.remove(destination)
+        entry = msgspec.structs.replace(entry, delivered=[*entry.delivered, destination.digest])
+        with spool.locked():
+            spool.write(entry)
+    is_too_old = clock.now() - message.created_at > GIVEN_UP_SECONDS
+    with spool.locked():
+        if not missing or is_too_old:
+            spool.finish(entry)
+        else:
+            spool.write(entry)
+    if missing and is_too_old:
+        _log.error("alert %s: given up after 4 days: %s", message.id, message.subject)
+    return not missing
+
+
+def _fault(destination: Destination, message: Message, config: Config) -> str | None:
+    try:
+        send(destination, message, config.notify_secret)
+    except NotSent as error:
+        return str(error)
+    return None

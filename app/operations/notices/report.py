@@ -1,0 +1,111 @@
+"""What the operator has to be told now, compared with what was told before (D76, D77).
+
+A condition is told when it is new, when it happened again, and once a week while it lasts. It is
+told once more when it is over. All that is found at one moment is one message.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from app import clock
+from app.config import Config
+from app.errors import OperatorError
+from app.operations.conditions.condition import Condition
+from app.operations.conditions.gathered import Gathered
+from app.operations.conditions.jobs import running_since
+from app.operations.conditions.queue import UNDELIVERED
+from app.operations.notices.message import Alerted, Message, composed
+from app.operations.notices.spool import Spool, new_id
+
+REMINDED_SECONDS = 7 * 86_400
+_SAME_NIGHT_SECONDS = 20 * 3600
+_log = logging.getLogger(__name__)
+
+
+def report(config: Config, found: Gathered) -> Message | None:
+    """Queue a message if there is anything to tell; return it.
+
+    Nothing is queued, or remembered, where `VERIFYD_NOTIFY` names no destination. Two at once
+    queue one message. A queue that cannot be written to is logged: it must not hinder a command.
+    """
+    if not config.notify:
+        return None
+    spool = Spool(config.data_dir)
+    spool.prepare()
+    try:
+        with spool.locked():
+            message = _due(found, spool.alerted(), running_since(config.state_dir, "import"))
+            if message is not None:
+                spool.put(*message)
+    except (OSError, OperatorError) as error:
+        _log.error("no alert can be queued: %s", error)
+        return None
+    return message[0] if message else None
+
+
+def _due(
+    found: Gathered, alerted: Mapping[str, Alerted], loading_since: int | None
+) -> tuple[Message, dict[str, Alerted]] | None:
+    """Return the message that is due, and what the operator knows after it."""
+    problems = [
+        each
+        for each in found.conditions
+        if each.kind != UNDELIVERED
+        and _is_news(each, alerted)
+        and not _will_be_told(each, loading_since)
+    ]
+    current = {each.key for each in found.conditions}
+    solved = {
+        key: each
+        for key, each in alerted.items()
+        if key not in current and _is_over(key, each, found)
+    }
+    if not problems and not solved:
+        return None
+    message = composed(new_id(), problems, list(solved.values()))
+    known = {key: each for key, each in alerted.items() if key not in solved}
+    return message, known | _told(problems, alerted, message.created_at)
+
+
+def _told(
+    problems: Sequence[Condition], alerted: Mapping[str, Alerted], now: int
+) -> dict[str, Alerted]:
+    """Return what is remembered of conditions; each began when it was first told."""
+    return {
+        each.key: Alerted(
+            each.occurrence,
+            each.title,
+            alerted[each.key].since if each.key in alerted else each.since,
+            now,
+        )
+        for each in problems
+    }
+
+
+def _is_news(condition: Condition, alerted: Mapping[str, Alerted]) -> bool:
+    before = alerted.get(condition.key)
+    now = clock.now()
+    if before is not None:
+        is_reminded = now - before.told_at >= REMINDED_SECONDS
+        return is_reminded or before.occurrence != condition.occurrence
+    if condition.kind == "stale":
+        # A register that was not loaded because its load failed is one problem of that night.
+        failed = alerted.get(condition.key.replace("stale:", "load:", 1))
+        return failed is None or now - failed.told_at >= _SAME_NIGHT_SECONDS
+    return True
+
+
+def _will_be_told(condition: Condition, loading_since: int | None) -> bool:
+    """Tell whether the nightly load that is under way will tell it with all else at its end."""
+    return (
+        condition.kind == "load" and loading_since is not None and condition.since >= loading_since
+    )
+
+
+def _is_over(key: str, before: Alerted, found: Gathered) -> bool:
+    """Tell whether a condition that is not found any more is over, or could not be looked for."""
+    kind, _, name = key.partition(":")
+    if kind in found.unknown:
+        return False
+    # The run that failed may be missing in the database, where that had failed, too.
+    return kind != "job" or found.ran_at.get(name, 0) > int(before.occurrence)

@@ -1,0 +1,177 @@
+"""Sends one message to one destination: a command, an https URL, the local sendmail (D77)."""
+
+import base64
+import hashlib
+import hmac
+import http.client
+import os
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from email.message import EmailMessage
+from email.utils import formatdate
+from http import HTTPStatus
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+
+from app import clock
+from app.destinations import SECRET_PREFIX, Destination
+from app.operations.notices.message import Message
+
+COMMAND_SECONDS = 60
+ANSWER_SECONDS = 30
+"""Of an https server, from the connection to the status of its answer."""
+_CONNECT_SECONDS = 10
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_SENDMAIL_PATH = f"{_PATH}:/usr/lib"
+# Where the program was built may keep its certificates elsewhere than where it runs.
+_CERTIFICATES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt")
+
+
+class NotSent(Exception):
+    """A message was not taken; the text says why, and names no secret."""
+
+
+def send(destination: Destination, message: Message, secret: bytes | None) -> None:
+    """Send a message. Raises NotSent, after at most a minute or so.
+
+    Args:
+        secret: the key that signs what is sent to an https URL.
+    """
+    try:
+        if destination.kind == "exec":
+            _run([destination.target], _encoded(message), _environment(message))
+        elif destination.kind == "mailto":
+            _run([_sendmail(), "-t", "-i"], _mail(destination.target, message), _environment())
+        else:
+            _post(destination.target, message, secret)
+    except ssl.SSLCertVerificationError as error:
+        raise NotSent(f"its certificate is not valid: {error.verify_message}") from error
+    except TimeoutError as error:
+        raise NotSent("it did not answer in time") from error
+    except (OSError, http.client.HTTPException) as error:
+        raise NotSent(getattr(error, "strerror", None) or type(error).__name__) from error
+
+
+def signature(secret: bytes, message_id: str, timestamp: int, body: bytes) -> str:
+    """Return the `webhook-signature` of Standard Webhooks: `v1,` and an HMAC-SHA256 in base64."""
+    signed = f"{message_id}.{timestamp}.".encode() + body
+    digest = hmac.digest(secret, signed, hashlib.sha256)
+    return f"v1,{base64.b64encode(digest).decode()}"
+
+
+def _encoded(message: Message) -> bytes:
+    return msgspec.json.encode(message.document())
+
+
+def _post(url: str, message: Message, secret: bytes | None) -> None:
+    if secret is None:
+        raise NotSent(
+            f"there is no secret to sign with: VERIFYD_NOTIFY_SECRET, {SECRET_PREFIX}..., "
+            "or the systemd credential notify_secret"
+        )
+    parts = urlsplit(url)
+    body, now = _encoded(message), clock.now()
+    headers = {
+        "Content-Type": "application/json",
+        "User-Agent": "verifyd",
+        "webhook-id": message.id,
+        "webhook-timestamp": str(now),
+        "webhook-signature": signature(secret, message.id, now, body),
+    }
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    connection = http.client.HTTPSConnection(
+        parts.hostname or "", parts.port, timeout=_CONNECT_SECONDS, context=_tls()
+    )
+    try:
+        connection.connect()
+        # Each read has a time limit; a server that sends a byte now and then never meets it.
+        deadline = threading.Timer(ANSWER_SECONDS, _shut, [connection.sock])
+        deadline.daemon = True
+        deadline.start()
+        try:
+            connection.request("POST", target, body, headers)
+            status = connection.getresponse().status
+        finally:
+            deadline.cancel()
+    finally:
+        connection.close()
+    if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
+        raise NotSent(f"it answered {status}: redirects are not followed")
+    if not HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
+        raise NotSent(f"it answered {status}")
+
+
+def _shut(connection: socket.socket) -> None:
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+
+
+def _tls() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    for bundle in _CERTIFICATES:
+        if "SSL_CERT_FILE" not in os.environ and Path(bundle).is_file():
+            context.load_verify_locations(bundle)
+    return context
+
+
+def _run(words: Sequence[str], stdin: bytes, environment: dict[str, str]) -> None:
+    """Run a command with this input. Raises NotSent unless it ends with 0 in time.
+
+    What it prints on stderr goes where ours goes.
+    """
+    with subprocess.Popen(  # noqa: S603 - the operator's own command, without a shell
+        words,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        env=environment,
+        cwd="/",
+        start_new_session=True,
+    ) as process:
+        try:
+            process.communicate(stdin, COMMAND_SECONDS)
+        except subprocess.TimeoutExpired:
+            # It has a session of its own, so that what it started ends with it.
+            os.killpg(process.pid, signal.SIGKILL)
+            raise NotSent(f"{words[0]} did not end within {COMMAND_SECONDS} s") from None
+    if process.returncode:
+        raise NotSent(f"{words[0]} ended with {process.returncode}")
+
+
+def _environment(message: Message | None = None) -> dict[str, str]:
+    """Return the whole environment of a command. SEC: no setting, and no secret, is in it."""
+    environment = {"PATH": _PATH, "LANG": "C.UTF-8"}
+    if message is not None:
+        environment |= {
+            "NOTICE_ID": message.id,
+            "NOTICE_TYPE": message.type,
+            "NOTICE_HOST": message.host,
+            "NOTICE_SUBJECT": message.subject,
+            "NOTICE_TEXT": message.text,
+        }
+    return environment
+
+
+def _sendmail() -> str:
+    found = shutil.which("sendmail", path=_SENDMAIL_PATH)
+    if found is None:
+        raise NotSent("there is no sendmail on this machine")
+    return found
+
+
+def _mail(address: str, message: Message) -> bytes:
+    mail = EmailMessage()
+    mail["To"] = address
+    mail["Subject"] = message.subject
+    mail["Date"] = formatdate(message.created_at)
+    mail["Message-ID"] = f"<{message.id}@{message.host}>"
+    mail["Auto-Submitted"] = "auto-generated"
+    mail.set_content(message.text)
+    return mail.as_bytes()

@@ -1,0 +1,160 @@
+"""The queue of messages, a directory below `VERIFYD_DATA_DIR` that needs no database (D78).
+
+`queue/NUMBER.json` is a message, together with everything the operator has been told by then. So
+one rename queues a message and remembers that it was queued. The newest message stays in
+`last.json` when it is delivered. Whoever changes anything holds `lock`.
+"""
+
+import errno
+import fcntl
+import logging
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import msgspec
+
+from app import reserve
+from app.database import sync
+from app.directories import make_directory
+from app.operations.notices.message import Alerted, Message
+
+MESSAGES_MAX = 100
+_LAST = "last.json"
+_PART = "part"
+_log = logging.getLogger(__name__)
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A message in the queue."""
+
+    number: int
+    message: Message
+    alerted: dict[str, Alerted]
+    """What the operator has been told with this message and before, and is not over yet."""
+    attempts: int = 0
+    tried_at: int = 0
+    delivered: list[str] = []
+    """Digests of the destinations that took it."""
+
+
+class Spool:
+    """The directory; it is made when it is needed."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._directory = data_dir / "notices"
+        self._queue = self._directory / "queue"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Let nobody else change anything meanwhile. Raises OSError."""
+        with self._flock("lock", fcntl.LOCK_EX):
+            yield
+
+    @contextmanager
+    def delivering(self) -> Iterator[bool]:
+        """Yield whether this process is the only one that delivers. Raises OSError."""
+        try:
+            with self._flock("delivering", fcntl.LOCK_EX | fcntl.LOCK_NB):
+                yield True
+        except BlockingIOError:
+            yield False
+
+    def alerted(self) -> Mapping[str, Alerted]:
+        """Return what the operator has been told and is not over yet. Raises OSError."""
+        newest = max(self._all(), key=lambda entry: entry.number, default=None)
+        return newest.alerted if newest else {}
+
+    def put(self, message: Message, alerted: dict[str, Alerted]) -> None:
+        """Queue a message, and remember what it tells. Needs the lock. Raises OSError."""
+        queued = list(self.entries())
+        number = max((entry.number for entry in self._all()), default=0) + 1
+        self.write(Entry(number, message, alerted))
+        for oldest in queued[: max(0, len(queued) + 1 - MESSAGES_MAX)]:
+            _log.error("alert %s: dropped, the queue is full", oldest.message.id)
+            self.finish(oldest)
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield the queued messages, the oldest first. Raises OSError."""
+        with suppress(FileNotFoundError):
+            for name in sorted(os.listdir(self._queue)):
+                yield from self._read(self._queue / name)
+
+    def prepare(self) -> None:
+        """Make the directory and its reserve, while the disk has room for them."""
+        with suppress(OSError):
+            make_directory(self._queue)
+            reserve.take(self._reserve)
+
+    def write(self, entry: Entry) -> None:
+        """Write a queued message, or what became of it so far; also on a full disk."""
+        make_directory(self._queue)
+        data = msgspec.json.encode(entry)
+        try:
+            self._written(data, entry)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            reserve.release(self._reserve)
+            self._written(data, entry)
+        finally:
+            reserve.take(self._reserve)
+
+    def finish(self, entry: Entry) -> None:
+        """Take a message off the queue; the newest one is kept for what it tells."""
+        path = self._path(entry)
+        if any(other.number > entry.number for other in self._all()):
+            path.unlink(missing_ok=True)
+        else:
+            with suppress(FileNotFoundError):
+                path.rename(self._directory / _LAST)
+
+    def _written(self, data: bytes, entry: Entry) -> None:
+        part = self._directory / _PART
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        with open(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        part.rename(self._path(entry))
+        sync(self._queue)
+
+    def _all(self) -> Iterator[Entry]:
+        yield from self.entries()
+        yield from self._read(self._directory / _LAST)
+
+    def _read(self, path: Path) -> Iterator[Entry]:
+        """Yield what is in a file; nothing if it is gone. One that is damaged is removed."""
+        try:
+            yield msgspec.json.decode(path.read_bytes(), type=Entry)
+        except FileNotFoundError:
+            return
+        except (msgspec.MsgspecError, UnicodeDecodeError, IsADirectoryError) as error:
+            _log.error("%s: removed, it is not a message: %s", path, type(error).__name__)
+            with suppress(OSError):
+                path.unlink()
+
+    def _path(self, entry: Entry) -> Path:
+        return self._queue / f"{entry.number:010}.json"
+
+    @property
+    def _reserve(self) -> Path:
+        return self._directory / "reserve"
+
+    @contextmanager
+    def _flock(self, name: str, how: int) -> Iterator[None]:
+        make_directory(self._directory)
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(self._directory / name, flags, 0o600)
+        try:
+            fcntl.flock(descriptor, how)
+            yield
+        finally:
+            os.close(descriptor)
+
+
+def new_id() -> str:
+    """Return an identifier that no other message has."""
+    return f"msg_{secrets.token_hex(12)}"

@@ -1,0 +1,158 @@
+"""What becomes of files from the drop directory: `loaded/` and `failed/` beside them (D74).
+
+SEC: others than us can write to the drop directory. No link is followed on the way to a file that
+is moved or removed.
+"""
+
+import logging
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from operator import attrgetter
+from pathlib import Path
+from typing import NamedTuple
+
+from app import clock
+from app.config import is_register_name
+from app.registers.space import free_bytes_of
+from app.registers.uploads import is_marker, marked
+
+LOADED, FAILED = "loaded", "failed"
+OURS = (LOADED, FAILED)
+"""Directories beside the files, for those that were loaded and those that could not be."""
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_log = logging.getLogger(__name__)
+
+Warn = Callable[[str], None]
+"""Reports to the operator, in a sentence, what needs a look."""
+
+
+class _Kept(NamedTuple):
+    """A file in one of the two directories."""
+
+    folders: tuple[str, ...]
+    """On the way to it from the drop directory."""
+    name: str
+    since: float
+    """Unix seconds."""
+    size_bytes: int
+    device: int
+
+
+def move(drop: Path, folders: Sequence[str], kind: str, names: Sequence[str]) -> None:
+    """Move files, with their markers, into LOADED or FAILED beside them.
+
+    Nothing that is there already is replaced: a name that is taken gets the next number, so that
+    `a.csv` came before `a.csv.1`. The time of a file becomes that of the move.
+
+    Args:
+        folders: where they are, seen from `drop`.
+        names: the files first, then the markers.
+
+    Raises OSError if one cannot be moved; those before it were.
+    """
+    with _opened(drop, folders) as source:
+        with suppress(FileExistsError):
+            os.mkdir(kind, 0o750, dir_fd=source)
+        with _opened(drop, [*folders, kind]) as target:
+            there = os.listdir(target)
+            numbers = {name: _next_number(name, there) for name in names if not is_marker(name)}
+            for name in names:
+                stem = marked(name) if is_marker(name) else name
+                new = f"{stem}{numbers[stem]}{name[len(stem) :]}"
+                os.rename(name, new, src_dir_fd=source, dst_dir_fd=target)
+                with suppress(OSError):  # It is another user's; see `_kept_since`.
+                    os.utime(new, dir_fd=target, follow_symlinks=False)
+
+
+def prune(drop: Path, kind: str, keep_seconds: int, bytes_max: int, warn: Warn) -> None:
+    """Remove what was kept long enough, then the oldest until the rest is small enough.
+
+    Args:
+        keep_seconds: 0 removes all.
+        bytes_max: of all directories of this kind together.
+    """
+    kept = sorted(_kept(drop, kind), key=attrgetter("since", "name"))
+    total_bytes = sum(each.size_bytes for each in kept)
+    until = clock.now() - keep_seconds
+    for each in kept:
+        if int(each.since) <= until or total_bytes > bytes_max:
+            _remove(drop, each, warn)
+            total_bytes -= each.size_bytes
+
+
+def make_room(drop: Path, directory: Path, needed_bytes: int, warn: Warn) -> bool:
+    """Remove the oldest loaded files until there is room in a directory for a load.
+
+    Returns whether there is now, and was not before. If all of them together are not enough, none
+    is removed.
+    """
+    device = directory.stat().st_dev
+    kept = [each for each in _kept(drop, LOADED) if each.device == device]
+    missing_bytes = needed_bytes - _free_bytes(directory)
+    if missing_bytes <= 0 or sum(each.size_bytes for each in kept) < missing_bytes:
+        return False
+    for each in sorted(kept, key=attrgetter("since", "name")):
+        if _free_bytes(directory) >= needed_bytes:
+            break
+        _remove(drop, each, warn)
+    return _free_bytes(directory) >= needed_bytes
+
+
+def _kept(drop: Path, kind: str) -> Iterator[_Kept]:
+    """Yield the files that are kept in all directories of one kind."""
+    for folders in [(), *((name,) for name in sorted(os.listdir(drop)) if is_register_name(name))]:
+        if folders and folders[0] in OURS:
+            continue
+        place = (*folders, kind)
+        with suppress(OSError), _opened(drop, place) as directory:  # It may not be there.
+            for name in os.listdir(directory):
+                found = os.lstat(name, dir_fd=directory)
+                if stat.S_ISREG(found.st_mode):
+                    size_bytes = found.st_blocks * 512
+                    yield _Kept(place, name, _since(found), size_bytes, found.st_dev)
+
+
+def _since(found: os.stat_result) -> float:
+    """Return since when a file is kept."""
+    # A file of another user has the time it came with, which can be long ago.
+    is_ours = found.st_uid == os.geteuid()
+    return found.st_mtime if is_ours else max(found.st_mtime, found.st_ctime)
+
+
+def _remove(drop: Path, each: _Kept, warn: Warn) -> None:
+    path = drop.joinpath(*each.folders, each.name)
+    try:
+        with _opened(drop, each.folders) as directory:
+            os.unlink(each.name, dir_fd=directory)
+    except OSError as error:
+        warn(f"{path} cannot be removed: {error.strerror}")
+        return
+    _log.info("%s: removed; it was kept since %s", path, clock.iso_utc(int(each.since)))
+
+
+def _free_bytes(directory: Path) -> int:
+    return free_bytes_of(os.statvfs(directory))
+
+
+def _next_number(name: str, there: Sequence[str]) -> str:
+    """Return what to put behind a name: nothing, or `.1` and so on if the name is taken."""
+    pattern = re.compile(re.escape(name) + r"(?:\.([0-9]{1,9}))?(?:\.(?:sha256|done))?")
+    taken = [int(found[1] or 0) for found in map(pattern.fullmatch, there) if found]
+    return f".{max(taken) + 1}" if taken else ""
+
+
+@contextmanager
+def _opened(drop: Path, folders: Sequence[str]) -> Iterator[int]:
+    """Open a directory below the drop directory; raises OSError if a link is on the way."""
+    descriptor = os.open(drop, _DIRECTORY & ~os.O_NOFOLLOW)
+    try:
+        for folder in folders:
+            inner = os.open(folder, _DIRECTORY, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = inner
+        yield descriptor
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,120 @@
+"""How many rows know each member, and whether all of them know the same (D67)."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from operator import add, is_not, itemgetter
+from typing import Any, NamedTuple
+
+from app.registers.formats.interface import Kind
+from app.registers.rows import FineRow, PolicyRow, VehicleRow
+from app.registers.sorting import Columns
+
+_DIFFERENT = 2
+"""So many different values are enough to know that a member is not uniform."""
+
+
+class Member(NamedTuple):
+    """A member that a row need not know, or whose values are watched."""
+
+    name: str
+    """As native files have it."""
+    place: int
+    """Where in a row it is."""
+    is_flag: bool = False
+    """It can be known and false."""
+    is_watched: bool = False
+    """That all rows have the same value is worth a note."""
+
+
+_V, _P, _F = VehicleRow._fields.index, PolicyRow._fields.index, FineRow._fields.index
+
+MEMBERS: Mapping[Kind, tuple[Member, ...]] = {
+    Kind.VEHICLES: (
+        Member("make", _V("make")),
+        Member("model", _V("model")),
+        Member("year", _V("year")),
+        Member("color", _V("color")),
+        Member("insured", _V("insured"), is_flag=True, is_watched=True),
+        Member("motExpiry", _V("mot_expiry"), is_watched=True),
+        Member("motExempt", _V("mot_exempt"), is_flag=True, is_watched=True),
+        Member("firstRegistered", _V("first_registered"), is_watched=True),
+        Member("taxStatus", _V("tax_status")),
+        Member("taxDue", _V("tax_due"), is_watched=True),
+    ),
+    Kind.POLICIES: (
+        Member("insurer", _P("insurer")),
+        Member("validFrom", _P("valid_from"), is_watched=True),
+        Member("validTo", _P("valid_to"), is_watched=True),
+        Member("type", _P("type")),
+        Member("cancelledOn", _P("cancelled_on"), is_watched=True),
+    ),
+    Kind.FINES: (
+        Member("issuedOn", _F("issued_on"), is_watched=True),
+        Member("currency", _F("currency")),
+        # The day is not held, only that there is one.
+        Member("settledOn", _F("settled")),
+    ),
+}
+NAMES = tuple(dict.fromkeys(each.name for members in MEMBERS.values() for each in members))
+"""Of the members of all kinds."""
+
+
+_is_there = partial(is_not, None)
+
+
+class Tally:
+    """Counts rows of one kind.
+
+    Args:
+        told: what `told()` of another tally returned.
+    """
+
+    def __init__(self, kind: Kind, told: Sequence[Any] | None = None) -> None:
+        self.kind = kind
+        self.members = MEMBERS[kind]
+        self.rows: int = told[0] if told else 0
+        self.known: list[int] = told[1] if told else [0] * len(self.members)
+        """How many of the rows know each member."""
+        self.values: list[list[Any]] = told[2] if told else [[] for _ in self.members]
+        """Of the watched members the values that the rows know, two of them at most."""
+
+    def add(self, rows: Sequence[Columns]) -> None:
+        """Count rows.
+
+        PERF: member by member it takes 0.15 us a row, 2 % of a load.
+        """
+        self.rows += len(rows)
+        for at, member in enumerate(self.members):
+            # A flag can be known and false; of all others what is false is unknown.
+            is_known = _is_there if member.is_flag else None
+            known = list(filter(is_known, map(itemgetter(member.place), rows)))
+            self.known[at] += len(known)
+            if member.is_watched and len(self.values[at]) < _DIFFERENT:
+                self._watch(self.values[at], known)
+
+    def _watch(self, values: list[Any], known: list[Any]) -> None:
+        if not values:
+            values += known[:1]
+        if values and known.count(values[0]) < len(known):
+            values.append(next(value for value in known if value != values[0]))
+
+    def __add__(self, other: "Tally") -> "Tally":
+        """Return the tally of the rows of both."""
+        values = [
+            list(dict.fromkeys([*mine, *others]))[:_DIFFERENT]
+            for mine, others in zip(self.values, other.values, strict=True)
+        ]
+        total = Tally(self.kind)
+        total.rows = self.rows + other.rows
+        total.known = list(map(add, self.known, other.known))
+        total.values = values
+        return total
+
+    def told(self) -> tuple[Any, ...]:
+        """Return all of it, to be made a tally again."""
+        return self.rows, self.known, self.values
+
+    def document(self) -> dict[str, int]:
+        """Return what the history keeps."""
+        names = (each.name for each in self.members)
+        return {"rows": self.rows} | dict(zip(names, self.known, strict=True))

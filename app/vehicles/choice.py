@@ -1,0 +1,80 @@
+"""Which of a plate's policies is answered, and why that one (D20, D26)."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from app.vehicles.holdings import Holding
+from app.vehicles.records import PolicyFacts
+
+
+class Choice(NamedTuple):
+    """The policy that is answered."""
+
+    register: str
+    policy: PolicyFacts
+    rule: str
+    """What set it apart from the next best: a key of the sentences below."""
+    why: str
+    """The rule as a sentence for a person."""
+
+
+class _Candidate(NamedTuple):
+    place: int
+    register: str
+    policy: PolicyFacts
+
+    @property
+    def name(self) -> str:
+        return f"policy {self.policy.number} of {self.register}"
+
+
+def choose_policy(held: Sequence[Holding], day: str) -> Choice | None:
+    """Return the policy that D20 answers with, None if no register knows one.
+
+    In force before not in force, then by the later end, the later beginning, the greater number.
+    What is still open goes to the register that comes first, and within a register to the insurer
+    that sorts first.
+
+    Args:
+        held: what the registers hold, in the order of precedence.
+    """
+    candidates = [
+        _Candidate(place, each.register, policy)
+        for place, each in enumerate(held)
+        for policy in each.policies
+    ]
+    if not candidates:
+        return None
+    candidates.sort(key=lambda each: (each.place, each.policy.insurer))
+    candidates.sort(key=lambda each: _rank(each.policy, day), reverse=True)
+    chosen, *others = candidates
+    is_in_force = chosen.policy.is_in_force(day)
+    if not others:
+        how = "in force" if is_in_force else "not in force"
+        why = f"{how} on {day}; no other policy is known"
+        return Choice(chosen.register, chosen.policy, "only", why)
+    rule, reason = _difference(chosen, others[0], day)
+    how = "in force" if is_in_force else "no policy is in force"
+    return Choice(chosen.register, chosen.policy, rule, f"{how} on {day}; {reason}")
+
+
+def _rank(policy: PolicyFacts, day: str) -> tuple[bool, str, str, str]:
+    return policy.is_in_force(day), policy.valid_to, policy.valid_from, policy.number
+
+
+def _difference(chosen: _Candidate, other: _Candidate, day: str) -> tuple[str, str]:
+    """Return what sets the chosen policy apart from the next best: the rule, and a sentence."""
+    best, next_best = chosen.policy, other.policy
+    if best.is_in_force(day) != next_best.is_in_force(day):
+        return "in_force", "no other policy is"
+    if best.valid_to != next_best.valid_to:
+        return "ends_last", f"ends later ({best.valid_to}) than {other.name} ({next_best.valid_to})"
+    if best.valid_from != next_best.valid_from:
+        begins = f"begins later ({best.valid_from}, not {next_best.valid_from})"
+        return "begins_last", f"ends on the same day as {other.name}, and {begins}"
+    if best.number != next_best.number:
+        return "greatest_number", f"has the same dates as {other.name}, and the greater number"
+    same = f"has the same dates and number as {other.name}"
+    if chosen.register == other.register:
+        return "first_insurer", f"{same}, and its insurer sorts first"
+    return "register_order", f"{same}, and {chosen.register} comes first in the order of registers"

@@ -1,0 +1,52 @@
+#!/bin/sh
+# Puts a renewed certificate in place and has nginx read it. See "Certificates" in README.md.
+#
+#   certificate.sh [DIRECTORY]
+#
+# DIRECTORY holds fullchain.pem and privkey.pem; certbot's deploy hook names it in RENEWED_LINEAGE.
+# Without a directory nginx reads what is in /etc/verifyd/tls already. If nginx refuses the new
+# certificate, the former one is put back, and nginx goes on with it.
+set -eu
+umask 077
+
+tls=/etc/verifyd/tls
+parts="fullchain.pem privkey.pem"
+source=${1:-${RENEWED_LINEAGE:-}}
+
+say() { echo "verifyd: $*"; }
+fail() {
+    echo "verifyd: $*" >&2
+    exit 1
+}
+
+take() {
+    for part in $parts; do
+        [ -s "$source/$part" ] || fail "there is no $source/$part; nothing was changed"
+    done
+    for part in $parts; do
+        [ ! -f "$tls/$part" ] || cp -p "$tls/$part" "$tls/$part.former"
+        install -m 600 "$source/$part" "$tls/$part.part"
+    done
+    for part in $parts; do mv "$tls/$part.part" "$tls/$part"; done
+}
+
+put_back() {
+    for part in $parts; do
+        [ ! -f "$tls/$part.former" ] || mv "$tls/$part.former" "$tls/$part"
+    done
+}
+
+[ "$(id -u)" -eq 0 ] || fail "only root can change the certificate: sudo $0 $*"
+[ -z "$source" ] || take
+if ! told=$(nginx -t 2>&1); then
+    [ -z "$source" ] || put_back
+    echo "$told" >&2
+    fail "nginx refuses the certificate or its configuration; it was not reloaded"
+fi
+for part in $parts; do rm -f "$tls/$part.former"; done
+if systemctl is-active --quiet nginx; then
+    systemctl reload nginx
+    say "nginx serves the certificate in $tls"
+else
+    say "nginx does not run; it reads the certificate in $tls when it starts"
+fi

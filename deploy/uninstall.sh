@@ -1,0 +1,133 @@
+#!/bin/sh
+# Removes what install.sh laid out. See README.md beside it.
+#
+#   install.sh --uninstall [--purge [--yes]] [--prefix ROOT]
+#
+# Data, settings and the user stay: installing again goes on where this stopped. --purge removes
+# them as well; it asks first, or takes --yes. Run twice, or after half an installation, it removes
+# what is left.
+set -eu
+
+say() { echo "verifyd: $*"; }
+fail() {
+    echo "verifyd: $*" >&2
+    exit 1
+}
+
+root=
+purge=no
+yes=no
+while [ $# -gt 0 ]; do
+    case $1:${2:+value} in
+        --uninstall:*) ;;
+        --purge:*) purge=yes ;;
+        --yes:*) yes=yes ;;
+        --prefix:value) root=$(readlink -m "$2") && shift ;;
+        *)
+            echo "usage: install.sh --uninstall [--purge [--yes]] [--prefix ROOT]" >&2
+            exit 2
+            ;;
+    esac
+    shift
+done
+
+home=$root/opt/verifyd
+etc=$root/etc/verifyd
+data=$root/var/lib/verifyd
+credential=$root/etc/credstore/verifyd.database_url
+units=$root/etc/systemd/system
+site=$root/etc/nginx/sites-available/verifyd.conf
+
+has_systemd() { [ -z "$root" ] && [ -d /run/systemd/system ]; }
+
+confirm_purge() {
+    if grep -qF " $data/" /proc/self/mounts; then
+        fail "something is mounted below $data: unmount it first; nothing was changed"
+    fi
+    [ $yes = no ] || return 0
+    [ -t 0 ] || fail "nothing was changed: without a terminal, confirm --purge with --yes"
+    printf 'verifyd: delete %s with all data, %s and the user verifyd? [y/N] ' "$data" "$etc"
+    read -r answer || answer=
+    case $answer in [Yy] | [Yy][Ee][Ss]) ;; *) fail "nothing was changed" ;; esac
+}
+
+# Names of the units that are links into a release.
+linked_units() {
+    for unit in "$units"/verifyd*; do
+        case $(readlink "$unit" || true) in
+            /opt/verifyd/*) echo "${unit##*/}" ;;
+        esac
+    done
+}
+
+remove_units() {
+    names=$(linked_units)
+    if has_systemd && [ -n "$names" ]; then
+        # shellcheck disable=SC2086 # names are words
+        systemctl stop $names 2>/dev/null || true
+        # shellcheck disable=SC2086
+        systemctl disable --quiet $names 2>/dev/null || true
+        ! systemctl is-active --quiet verifyd.service || fail "verifyd.service does not stop"
+    fi
+    for name in $names; do rm -f "$units/$name" "$units"/*.wants/"$name"; done
+    for dropped_in in "$units"/verifyd*.d; do
+        [ -d "$dropped_in" ] || continue
+        rm -f "$dropped_in/hardening.conf"
+        [ $purge = no ] || rm -rf "$dropped_in"
+        [ ! -d "$dropped_in" ] || rmdir --ignore-fail-on-non-empty "$dropped_in"
+    done
+    rm -f "$root"/var/lib/systemd/timers/stamp-verifyd*.timer
+    ! has_systemd || systemctl daemon-reload
+}
+
+remove_site() {
+    enabled=$root/etc/nginx/sites-enabled/verifyd.conf
+    [ ! -L "$enabled" ] || rm "$enabled"
+    if [ $purge = yes ] || cmp -s "$home/current/nginx/verifyd.conf" "$site"; then
+        rm -f "$site" "$site.new"
+    elif [ -e "$site" ]; then
+        say "$site was edited and is kept"
+    fi
+    has_systemd && systemctl is-active --quiet nginx || return 0
+    if nginx -t 2>/dev/null; then
+        systemctl reload nginx
+    else
+        say "nginx was not reloaded: sudo nginx -t tells why" >&2
+    fi
+}
+
+remove_program() {
+    case $(readlink "$root/usr/local/bin/verifyd" || true) in
+        /opt/verifyd/*) rm "$root/usr/local/bin/verifyd" ;;
+    esac
+    rm -rf "$home" "$root/run/verifyd" "$root/run/verifyd.sock"
+}
+
+remove_data() {
+    rm -rf "$etc" "$credential"
+    [ ! -d "${credential%/*}" ] || rmdir --ignore-fail-on-non-empty "${credential%/*}"
+    rm -f "$root"/var/log/nginx/verifyd.log* "$root"/var/log/nginx/verifyd.error.log*
+    if [ -d "$data" ]; then
+        find "$data" -xdev -mindepth 1 -delete
+        rmdir "$data" 2>/dev/null || say "$data is empty and stays: a disk is mounted there"
+    fi
+    if grep -q '^verifyd:' "$root/etc/passwd" 2>/dev/null; then
+        userdel ${root:+--prefix "$root"} verifyd
+    fi
+}
+
+[ -n "$root" ] || [ "$(id -u)" -eq 0 ] || fail "only root can remove it: sudo $0 $*"
+[ $purge = no ] || confirm_purge
+if [ -d "$home" ]; then
+    exec 9>"$home/.lock"
+    flock --nonblock 9 || fail "it is being installed just now; nothing was changed"
+fi
+remove_units
+remove_site
+remove_program
+if [ $purge = yes ]; then
+    remove_data
+    say "it is removed with its data; a Postgres database is not touched"
+else
+    say "it is removed; $data, $etc and the user verifyd are kept: --purge removes them, too"
+fi

@@ -1,0 +1,126 @@
+"""Rules and dashboard ask for metrics, labels and routes that there are, and for all of them."""
+
+import json
+import re
+from contextlib import suppress
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+
+from app.errors import OperatorError
+from app.operations.conditions.jobs import Run, record
+from app.routes import ENDPOINTS
+from tests.system.nginx import make_certificate
+
+FOLDER = Path(__file__).parents[2] / "deploy" / "monitoring"
+DASHBOARD = json.loads((FOLDER / "grafana" / "verifyd.json").read_text(encoding="utf-8"))
+PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
+(GROUP,) = yaml.safe_load((FOLDER / "verifyd.rules.yml").read_text(encoding="utf-8"))["groups"]
+QUERIES = {
+    **{panel["title"]: [target["expr"] for target in panel["targets"]] for panel in PANELS},
+    **{rule["alert"]: [rule["expr"]] for rule in GROUP["rules"]},
+}
+# Prometheus adds them to every sample.
+OF_TARGETS = {"job", "instance"}
+
+
+@pytest.fixture
+def told(world, stranger) -> dict[str, set[str]]:
+    """The labels of each sample that the service tells of, by the sample's name."""
+    world.load([{"registration": "AB12CDE"}])
+    cut_off = world.directory / "cut-off.csv"
+    cut_off.write_text("registration,make\nAB12")
+    with suppress(OperatorError):
+        world.load_files(cut_off)
+    record(world.engine, Run("backup", is_scheduled=True, started_at=1_000, size_bytes=4321))
+    make_certificate(world.directory)
+    certificate = world.directory / "fullchain.pem"
+    client = world.client(world.alice_key, stale_after={"*": 3600}, certificate=certificate)
+    client.get("/api/domains")
+    text = client.get("/metrics", environ={"REMOTE_ADDR": "127.0.0.1"}).text
+    labels: dict[str, set[str]] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            labels.setdefault(sample.name, set()).update(sample.labels)
+    return labels
+
+
+@pytest.mark.parametrize("title", QUERIES)
+def test_queries_ask_for_what_there_is(told, title):
+    """Names of metrics, and the labels that are matched, are the service's own."""
+    known = told | {"up": set()}
+    for query in QUERIES[title]:
+        named = re.findall(r"(?<![\w.])(verifyd_\w+|up)\b(?:\{((?:[^}\"]|\"[^\"]*\")*)\})?", query)
+        assert named
+        for name, selectors in named:
+            assert name in known
+            matched = set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=)\s*\"", selectors))
+            assert matched <= known[name] | OF_TARGETS
+
+
+def test_routes_in_queries_are_routes():
+    """A regular expression of routes finds at least one in each of its alternatives."""
+    paths = [endpoint.path for endpoint in ENDPOINTS]
+    queries = " ".join(query for queries in QUERIES.values() for query in queries)
+    found = re.findall(r'route=~?"([^"]*)"', queries)
+    assert found
+    for alternative in {each for route in found for each in route.split("|")}:
+        assert any(re.fullmatch(alternative, path) for path in paths), alternative
+
+
+def test_every_metric_is_on_the_dashboard(told):
+    """Nothing is measured that nobody sees."""
+    text = json.dumps(DASHBOARD)
+    names = {re.sub("_(bucket|sum|count)$", "", name) for name in told}
+    assert [name for name in sorted(names) if name not in text] == []
+
+
+def test_panels_have_places_of_their_own():
+    """Numbers are unique, no two overlap, and each says what it shows."""
+    assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(DASHBOARD["panels"])
+    for panel in DASHBOARD["panels"]:
+        place = panel["gridPos"]
+        assert panel["title"]
+        assert 0 <= place["x"] < place["x"] + place["w"] <= 24
+    for one, other in combinations([panel["gridPos"] for panel in DASHBOARD["panels"]], 2):
+        is_beside = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
+        is_above = one["y"] + one["h"] <= other["y"] or other["y"] + other["h"] <= one["y"]
+        assert is_beside or is_above
+
+
+def test_panels_ask_the_data_source_that_is_chosen():
+    """No panel is bound to the Prometheus of whoever drew it."""
+    chosen = {"type": "prometheus", "uid": "${datasource}"}
+    variables = {each["name"]: each["type"] for each in DASHBOARD["templating"]["list"]}
+    assert variables == {"datasource": "datasource", "instance": "query"}
+    for panel in PANELS:
+        assert panel["datasource"] == chosen
+        assert all(target["datasource"] == chosen for target in panel["targets"])
+
+
+def test_every_alert_says_what_happened():
+    """A severity, and a summary that names the instance."""
+    for rule in GROUP["rules"]:
+        assert rule["labels"]["severity"] in ("critical", "warning")
+        assert "$labels.instance" in rule["annotations"]["summary"]
+
+
+def test_the_provisioning_files_are_understood():
+    """Grafana's format: a source of type prometheus, and a directory of dashboards."""
+    source, dashboards = (
+        yaml.safe_load((FOLDER / "grafana" / name).read_text(encoding="utf-8"))
+        for name in ("datasource.yml", "dashboards.yml")
+    )
+    assert [each["type"] for each in source["datasources"]] == ["prometheus"]
+    assert dashboards["providers"][0]["options"]["path"].startswith("/var/lib/grafana/")
+    assert source["apiVersion"] == dashboards["apiVersion"] == 1
+
+
+def test_the_page_lists_every_alert():
+    """With its severity, in the order of the rules."""
+    page = (FOLDER / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"(?m)^\| `(Verifyd\w+)` \|.*\| (\w+) \|$", page)
+    assert rows == [(rule["alert"], rule["labels"]["severity"]) for rule in GROUP["rules"]]

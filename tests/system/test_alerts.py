@@ -1,0 +1,461 @@
+"""Alerts of real commands to real destinations: one for each bad night, none for a good one."""
+
+import base64
+import fcntl
+import hashlib
+import hmac
+import http.server
+import json
+import os
+import re
+import shutil
+import signal
+import ssl
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from email import message_from_bytes, policy
+from pathlib import Path
+
+import pytest
+
+from app.destinations import Destination
+from app.operations.conditions.condition import Condition
+from app.operations.notices import senders
+from app.operations.notices.message import composed
+from tests.system.processes import environment, run_command, until
+
+KEY = b"k" * 32
+SECRET = "whsec_" + base64.b64encode(KEY).decode()
+CAR = "registration,make\nAB12CDE,FORD\n"
+PLATE = "SECRET1"
+BAD = f"registration,insured\n{PLATE},maybe\n"
+TRIAL = composed("msg_1", [Condition("load:rdw", "it failed", "It failed.", 1, "mend it")], [])
+SHAPELESS = "this is no register\n"
+
+
+@pytest.fixture
+def database_kind() -> str:
+    """SQLite: what depends on the database is tested on both, within one process."""
+    return "sqlite"
+
+
+class Nights:
+    """An installation with a drop directory, whose alerts go to a command that keeps them."""
+
+    def __init__(self, world) -> None:
+        self.directory = world.directory
+        self.drop = self.directory / "drop"
+        self.drop.mkdir()
+        self.backups = self.directory / "backups"
+        self.got = self.directory / "got"
+        self.got.mkdir()
+        self.script = self.command(f'cat >"{self.got}/$NOTICE_ID"')
+        self.settings = {
+            "database_url": world.config.database_url,
+            "state_dir": world.config.state_dir,
+            "data_dir": world.config.data_dir,
+            "notify": f"exec:{self.script}",
+        }
+
+    def command(self, text: str, name: str = "alert") -> Path:
+        """Make a script."""
+        path = self.directory / name
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+        return path
+
+    def put(self, name: str, text: str) -> None:
+        """Put a file into the drop that was written long ago."""
+        path = self.drop / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+
+    def run(self, *words: object, **settings: object) -> subprocess.CompletedProcess[str]:
+        """Run a command with these settings."""
+        return run_command(*words, **(self.settings | settings))
+
+    def night(self) -> list[dict]:
+        """Let a night pass: backup, load, watch and delivery. Return what was sent."""
+        before = set(self.got.iterdir())
+        self.run("backup", self.backups, "--scheduled")
+        self.run("import", "--drop", self.drop, "--scheduled")
+        assert self.run("watch").returncode == 0
+        if not any((self.directory / "notices" / "queue").iterdir()):
+            return []
+        assert self.run("notify", "--deliver").returncode == 0
+        return [json.loads(path.read_text())["data"] for path in set(self.got.iterdir()) - before]
+
+
+@pytest.fixture
+def nights(world) -> Nights:
+    """An installation that has seen no night yet."""
+    return Nights(world)
+
+
+class TestNights:
+    def test_one_alert_for_each_bad_night_none_for_a_good_one(self, nights):
+        """A night's failures are one message; so is the end of what was wrong."""
+        nights.put("good.csv", CAR)
+        assert nights.night() == []
+
+        nights.put("a.csv", BAD)
+        nights.put("fleet/b.csv", BAD)
+        nights.put("c.csv", SHAPELESS)
+        (bad,) = nights.night()
+        assert bad["subject"].endswith(", and 2 more")
+        for part in ("register native failed", "register fleet failed", "a.csv", "b.csv", "c.csv"):
+            assert part in bad["text"]
+        assert PLATE not in json.dumps(bad)
+        assert nights.night()[0]["subject"].endswith(
+            "solved: the nightly load did not load everything"
+        )
+        assert nights.night() == []
+
+        nights.put("a.csv", BAD)
+        (again,) = nights.night()
+        assert "register native failed" in again["subject"]
+        nights.put("a.csv", CAR)
+        nights.put("fleet/b.csv", CAR)
+        (solved,) = nights.night()
+        assert "solved: " in solved["subject"]
+        assert len(solved["solved"]) == 2
+        assert nights.night() == []
+
+    def test_a_failed_load_is_told_although_another_succeeded(self, nights):
+        """The register is up to date, and yet a file of that night was not loaded."""
+        nights.put("1.csv", BAD)
+        nights.put("2.csv", CAR)
+        (bad,) = nights.night()
+        assert "the nightly load did not load everything" in bad["subject"]
+        assert f"1.csv: not loaded; moved to {nights.drop}/failed." in bad["text"]
+        assert len(nights.night()) == 1
+        assert nights.night() == []
+
+    def test_a_failed_backup_is_told(self, nights):
+        """With the reason as far as it can be sent, and once it is over."""
+        nights.backups.write_text("in the way")
+        (bad,) = nights.night()
+        assert "the nightly backup failed" in bad["subject"]
+        assert "It failed: File exists." in bad["text"]
+        nights.backups.unlink()
+        (solved,) = nights.night()
+        assert "solved: the nightly backup failed" in solved["subject"]
+        assert nights.night() == []
+
+    def test_a_lost_database_is_told(self, nights, world):
+        """The queue needs none; it is over when the database is back and the load has run."""
+        assert nights.night() == []
+        world.store.lose()
+        assert nights.run("import", "--drop", nights.drop, "--scheduled").returncode == 1
+        assert nights.run("watch").returncode == 0
+        nights.run("notify", "--deliver")
+        (bad,) = nights.got.iterdir()
+        text = json.loads(bad.read_text())["data"]["text"]
+        assert "The database cannot be used." in text
+        assert "The nightly load of " in text
+        world.store.give_back()
+        titles = {each["title"] for told in nights.night() for each in told["solved"]}
+        assert titles == {"the database cannot be used", "the nightly load did not load everything"}
+        assert nights.night() == []
+
+    def test_a_load_by_hand_is_told_unless_somebody_watches(self, nights):
+        """At a terminal it is not sent at once; the next morning it is, if nobody mended it."""
+        file = nights.directory / "a.csv"
+        file.write_text(BAD)
+        ours, terminal = os.openpty()
+        words = [sys.executable, "-m", "app", "import", str(file)]
+        with subprocess.Popen(
+            words, env=environment(**nights.settings), stdout=subprocess.DEVNULL, stderr=terminal
+        ) as load:
+            os.close(terminal)
+            until(lambda: load.poll() is not None, "the load to end")
+        os.close(ours)
+        assert load.returncode == 1
+        assert not list((nights.directory / "notices").glob("queue/*.json"))
+        assert len(nights.night()) == 1
+        file.write_text(CAR)
+        assert nights.run("import", file).returncode == 0
+        assert nights.run("import", file, "--dry-run").returncode == 0
+        nights.run("notify", "--deliver")
+        assert len(list(nights.got.iterdir())) == 2
+
+    def test_a_stopped_night_is_told(self, nights):
+        """By TERM, as at a shutdown; its files stay for the next one."""
+        os.mkfifo(nights.drop / "never.csv")
+        nights.put("x/a.csv", CAR)
+        words = ["import", "--drop", str(nights.drop), "--scheduled"]
+        with subprocess.Popen(
+            [sys.executable, "-m", "app", *words],
+            env=environment(**nights.settings),
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as load:
+            assert load.stderr is not None
+            load.stderr.readline()  # The fifo was skipped.
+            load.send_signal(signal.SIGTERM)
+            load.stderr.read()
+        assert load.returncode == 1
+        nights.run("notify", "--deliver")
+        (told,) = nights.got.iterdir()
+        assert "Left alone: 1;" in told.read_text()
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """Serves https on loopback, with a certificate of its own."""
+
+    def __init__(self, certificate: Path, key: Path) -> None:
+        super().__init__(("127.0.0.1", 0), Endpoint)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        self.socket = context.wrap_socket(self.socket, server_side=True)
+        self.certificate = certificate
+        self.url = f"https://localhost:{self.server_port}/hook?token=abc"
+        self.got: list[tuple[str, dict[str, str], bytes]] = []
+        self.behaviour = answering(204)
+
+
+class Endpoint(http.server.BaseHTTPRequestHandler):
+    """Keeps what it is sent, and answers as its server says."""
+
+    server: Server
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.got.append((self.path, dict(self.headers), body))
+        self.server.behaviour(self)
+
+    def log_message(self, *_):
+        pass
+
+
+def answering(status: int, **headers: str):
+    """Return what answers with a status."""
+
+    def answer(handler):
+        handler.send_response(status)
+        for name, value in headers.items():
+            handler.send_header(name, value)
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
+
+    return answer
+
+
+@contextmanager
+def https_server(directory: Path, name: str = "localhost"):
+    """Run a server with a certificate for this name."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("openssl is needed to make a certificate")
+    words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
+    certificate, key = directory / f"{name}.pem", directory / f"{name}.key"
+    files = ["-subj", f"/CN={name}", "-addext", f"subjectAltName=DNS:{name}"]
+    files += ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run([openssl, *words.split(), *files], check=True, capture_output=True)
+    server = Server(certificate, key)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.fixture
+def endpoint(tmp_path, monkeypatch):
+    """A server whose certificate is trusted."""
+    with https_server(tmp_path) as server:
+        monkeypatch.setenv("SSL_CERT_FILE", str(server.certificate))
+        yield server
+
+
+def outcomes_of(nights, notify: str, **settings: object) -> tuple[int, list[dict]]:
+    """Send a test message; return the exit status and the outcomes."""
+    ended = nights.run("notify", "--test", "--json", notify=notify, **settings)
+    return ended.returncode, json.loads(ended.stdout)
+
+
+class TestHttps:
+    def test_it_is_signed_as_standard_webhooks(self, nights, endpoint):
+        """Whoever knows the secret can verify who sent it, when, and that it is whole."""
+        status, outcomes = outcomes_of(nights, endpoint.url, notify_secret=SECRET)
+        assert (status, [each["outcome"] for each in outcomes]) == (0, ["sent"])
+        ((path, headers, body),) = endpoint.got
+        assert path == "/hook?token=abc"
+        assert headers["Content-Type"] == "application/json"
+        signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.{body.decode()}"
+        digest = hmac.new(KEY, signed.encode(), hashlib.sha256).digest()
+        assert headers["webhook-signature"] == f"v1,{base64.b64encode(digest).decode()}"
+        document = json.loads(body)
+        assert (document["type"], document["data"]["id"]) == ("verifyd.test", headers["webhook-id"])
+
+    @pytest.mark.parametrize(
+        ("behaviour", "reason"),
+        [
+            (answering(500), "it answered 500"),
+            (answering(302, Location="https://localhost/"), "it answered 302: redirects are not"),
+            (answering(410), "it answered 410"),
+            (lambda handler: handler.wfile.write(b"nonsense\r\n\r\n"), "BadStatusLine"),
+            (lambda handler: handler.connection.close(), "RemoteDisconnected"),
+        ],
+    )
+    def test_anything_but_2xx_is_a_failure(self, nights, endpoint, behaviour, reason):
+        """The reason is told, and neither the path of the URL nor the secret."""
+        endpoint.behaviour = behaviour
+        status, (outcome,) = outcomes_of(nights, endpoint.url, notify_secret=SECRET)
+        assert (status, outcome["outcome"]) == (1, "failed")
+        assert outcome["reason"].startswith(reason)
+        assert "token" not in json.dumps(outcome)
+        assert len(endpoint.got) == 1
+
+    def test_its_certificate_must_be_valid(self, nights, endpoint, tmp_path):
+        """Neither an unknown authority nor another name will do."""
+        (tmp_path / "other").mkdir()
+        with https_server(tmp_path / "other", "example.com") as other:
+            status, (outcome,) = outcomes_of(nights, other.url, notify_secret=SECRET)
+            assert (status, other.got) == (1, [])
+            assert outcome["reason"].startswith("its certificate is not valid")
+
+    def test_without_a_secret_nothing_is_sent(self, nights, endpoint):
+        """`check` says so before it is needed."""
+        status, (outcome,) = outcomes_of(nights, endpoint.url)
+        assert (status, endpoint.got) == (1, [])
+        assert "VERIFYD_NOTIFY_SECRET" in outcome["reason"]
+        assert "no VERIFYD_NOTIFY_SECRET" in nights.run("check", notify=endpoint.url).stdout
+
+    def test_what_fails_is_tried_again_with_the_same_id(self, nights, endpoint):
+        """The receiver can tell that it has it already."""
+        endpoint.behaviour = answering(503)
+        settings = {"notify": endpoint.url, "notify_secret": SECRET}
+        nights.put("a.csv", BAD)
+        nights.run("import", "--drop", nights.drop, **settings)
+        failed = nights.run("notify", "--deliver", **settings)
+        assert (failed.returncode, "it answered 503" in failed.stderr) == (1, True)
+        assert "token" not in failed.stderr
+        endpoint.behaviour = answering(200)
+        (queued,) = (nights.directory / "notices" / "queue").iterdir()
+        entry = json.loads(queued.read_text())
+        queued.write_text(json.dumps(entry | {"tried_at": 0}))
+        assert nights.run("notify", "--deliver", **settings).returncode == 0
+        assert len({headers["webhook-id"] for _, headers, _ in endpoint.got}) == 1
+        assert len(endpoint.got) == 2
+        assert nights.run("notify", "--deliver", **settings).returncode == 0
+        assert len(endpoint.got) == 2
+
+
+class TestExec:
+    def test_it_gets_the_facts_and_no_secret(self, nights, monkeypatch):
+        """JSON on stdin, the main facts as variables, and nothing else of ours."""
+        monkeypatch.setenv("UNRELATED", "x")
+        script = nights.command(f'env >"{nights.got}/env"; cat >"{nights.got}/stdin"')
+        assert outcomes_of(nights, f"exec:{script}", notify_secret=SECRET)[0] == 0
+        document = json.loads((nights.got / "stdin").read_text())
+        seen = (nights.got / "env").read_text()
+        assert f"NOTICE_SUBJECT={document['data']['subject']}\n" in seen
+        assert f"NOTICE_ID={document['data']['id']}\n" in seen
+        assert not re.search("VERIFYD_.*=|whsec|UNRELATED", seen)
+
+    @pytest.mark.parametrize(
+        ("text", "outcome"),
+        [
+            ("exit 0", "sent"),  # It does not read its input.
+            ("exec <&-; exit 0", "sent"),
+            ("exit 3", "failed"),
+            ("kill -9 $$", "failed"),
+        ],
+    )
+    def test_its_exit_status_decides(self, nights, text, outcome):
+        """Whatever it does with its input."""
+        script = nights.command(text)
+        assert outcomes_of(nights, f"exec:{script}")[1][0]["outcome"] == outcome
+
+    def test_one_that_hangs_is_ended_with_all_it_started(self, nights, monkeypatch):
+        """After its time is over, and the other destinations get theirs."""
+        monkeypatch.setattr(senders, "COMMAND_SECONDS", 1)
+        child = nights.directory / "child"
+        script = nights.command(f'sleep 600 & echo $! >"{child}"; wait')
+        with pytest.raises(senders.NotSent, match="did not end within 1 s"):
+            senders.send(Destination("exec", str(script)), TRIAL, None)
+        until(lambda: not _lives(int(child.read_text())), "what it started to end")
+
+    @pytest.mark.parametrize("path", ["/nonexistent/alert", "/etc/passwd"])
+    def test_one_that_cannot_be_run_is_a_failure(self, nights, path):
+        """Its reason is the system's; the others are sent to."""
+        status, outcomes = outcomes_of(nights, f"exec:{path},exec:{nights.script}")
+        assert (status, [each["outcome"] for each in outcomes]) == (1, ["failed", "sent"])
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+
+
+class TestMail:
+    def test_sendmail_gets_a_plain_message(self, nights, monkeypatch):
+        """To the one address, marked as automatic; what is in it becomes no header."""
+        got = nights.got / "mail"
+        nights.command(f'echo "$@" >"{got}.words"; cat >"{got}"', "sendmail")
+        monkeypatch.setattr(senders, "_SENDMAIL_PATH", str(nights.directory))
+        condition = Condition("load:rdw", "it failed", "Bcc: \u00fc failed.", 1, "mend it")
+        message = composed("msg_1", [condition], [])
+        destination = Destination("mailto", "ops@example.com")
+        senders.send(destination, message, None)
+        assert (nights.got / "mail.words").read_text() == "-t -i\n"
+        mail = message_from_bytes(got.read_bytes(), policy=policy.default)
+        assert mail["To"] == "ops@example.com"
+        assert mail["Subject"] == message.subject
+        assert mail["Auto-Submitted"] == "auto-generated"
+        assert mail.get_content_type() == "text/plain"
+        assert mail.get_content() == message.text
+
+    def test_without_sendmail_it_is_a_failure(self, nights, monkeypatch):
+        """Which says what is missing."""
+        monkeypatch.setattr(senders, "_SENDMAIL_PATH", str(nights.got))
+        destination = Destination("mailto", "ops@example.com")
+        with pytest.raises(senders.NotSent, match="no sendmail"):
+            senders.send(destination, TRIAL, None)
+
+
+def test_without_a_destination_a_test_fails(nights):
+    """Nobody believes that alerts arrive."""
+    ended = nights.run("notify", "--test", notify="")
+    assert (ended.returncode, ended.stderr) == (1, "VERIFYD_NOTIFY names no destination\n")
+
+
+def test_alerts_that_wait_are_a_warning(nights):
+    """In `check`: the one place left to say so."""
+    broken = nights.command("exit 1", "broken")
+    nights.put("a.csv", BAD)
+    nights.run("import", "--drop", nights.drop, notify=f"exec:{broken}")
+    assert nights.run("notify", "--deliver", notify=f"exec:{broken}").returncode == 1
+    (queued,) = (nights.directory / "notices" / "queue").iterdir()
+    entry = json.loads(queued.read_text())
+    entry["message"]["created_at"] -= 7200
+    queued.write_text(json.dumps(entry))
+    assert "1 alerts are not delivered; one has waited for 2 h" in nights.run("check").stdout
+
+
+def test_a_running_watch_makes_no_second_message(nights):
+    """A command that waits for the queue finds that it was told."""
+    nights.put("a.csv", BAD)
+    (nights.directory / "notices").mkdir()
+    with (nights.directory / "notices" / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        nights.run("import", "--drop", nights.drop, notify="")
+        commands = [
+            subprocess.Popen(
+                [sys.executable, "-m", "app", "watch"],
+                env=environment(**nights.settings),
+                stdout=subprocess.DEVNULL,
+            )
+            for _ in range(2)
+        ]
+        fcntl.flock(lock, fcntl.LOCK_UN)
+    for command in commands:
+        assert command.wait(60) == 0
+    assert len(list((nights.directory / "notices" / "queue").iterdir())) == 1

@@ -1,0 +1,83 @@
+"""Ctrl-C at any moment ends a command without a traceback."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.system.processes import environment, until
+
+MOMENTS = 12
+MAIN = [sys.executable, "-m", "app"]
+SCRIPT = [str(Path(sys.executable).with_name("verifyd"))]
+
+
+def is_caught(process_id: int) -> bool | None:
+    """Tell whether a process catches Ctrl-C; None if it has ended."""
+    for line in Path(f"/proc/{process_id}/status").read_text().splitlines():
+        if line.startswith("SigCgt:"):
+            return bool(int(line.split()[1], 16) & 1 << (signal.SIGINT - 1))
+    return None
+
+
+def begin(*words: str, **settings: Any) -> subprocess.Popen[str]:
+    """Start a command that reads a register file from its standard input."""
+    return subprocess.Popen(
+        [*words, "import", "-"],
+        env=environment(**settings),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for_program(process: subprocess.Popen[str]) -> None:
+    """Wait for our first lines to run: until then, Python takes Ctrl-C as it likes."""
+    until(lambda: is_caught(process.pid), "Python to start")
+    until(lambda: is_caught(process.pid) is False, "the program to start")
+
+
+def wait_for_work(process: subprocess.Popen[str]) -> None:
+    """Wait for the program to take Ctrl-C itself."""
+    until(lambda: is_caught(process.pid), "the command to work")
+
+
+@pytest.mark.parametrize("command", [MAIN, SCRIPT], ids=["python -m app", "verifyd"])
+def test_ctrl_c_is_no_error_of_the_program(world, command):
+    """While it imports and while it works, a command ends as the shell expects: 130."""
+    settings = {"database_url": world.config.database_url, "state_dir": world.config.state_dir}
+    statuses = set()
+    for moment in range(MOMENTS):
+        process = begin(*command, **settings)
+        wait_for_program(process)
+        if moment == MOMENTS - 1:
+            wait_for_work(process)
+        else:
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(0.03 * moment)
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=30)
+        assert "Traceback" not in stderr, stderr
+        assert (stdout, stderr in ("", "interrupted\n")) == ("", True), stderr
+        statuses.add(process.returncode)
+    # Killed by the signal, which a shell shows as 130, or ended in good order.
+    assert statuses <= {-signal.SIGINT, 130}
+    assert process.returncode == 130
+
+
+def test_a_command_that_ignores_ctrl_c_still_does(world):
+    """As behind nohup, or in the background of a script."""
+    settings = {"database_url": world.config.database_url, "state_dir": world.config.state_dir}
+    process = begin("sh", "-c", 'trap "" INT; exec "$@"', "sh", *MAIN, **settings)
+    query = "SELECT count(*) FROM register_load"
+    cmdline = Path(f"/proc/{process.pid}/cmdline")
+    until(lambda: cmdline.read_text().startswith(sys.executable), "the command to run")
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate("registration,make\nAB12CDE,FORD\n", timeout=30)
+    assert process.returncode == 0, stderr
+    assert "native" in stdout
+    assert world.engine.execute_sql(query).fetchone() == (1,)

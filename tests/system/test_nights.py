@@ -1,0 +1,198 @@
+"""A month of nights on a small Debian: good files, forty kinds of bad ones, and who is told.
+
+Each night four sources send a file. After a bad night the registers hold what a careful person
+would have left in them, and one alert was sent; after a good night none.
+"""
+
+import json
+import random
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.system.binary import built, copy_tree
+from tests.system.machine import Machine
+from tests.system.nginx import make_certificate
+from tests.system.nights import (
+    COVER_FAULTS,
+    DVSA_FAULTS,
+    FLEET_FAULTS,
+    RDW_FAULTS,
+    RDW_OPTIONS,
+    Dvsa,
+    Fleet,
+    Insurer,
+    Rdw,
+    Spoil,
+)
+from tests.system.processes import until
+from tests.system.test_machine import bring
+
+pytestmark = pytest.mark.system_long
+
+DATA = "/var/lib/verifyd"
+DROP = f"{DATA}/drop"
+QUEUE = f"{DATA}/notices/queue"
+ALERTS = "/var/lib/alerts"
+SCRIPT = f"""#!/bin/sh
+# One file for each message.
+new=$(mktemp {ALERTS}/.XXXXXXXX) && cat >"$new" && mv "$new" "{ALERTS}/$(date +%s%N).json"
+"""
+ALERT = "verifyd.alert"
+
+
+@pytest.fixture
+def machine(tmp_path, socket_directory) -> Iterator[Machine]:
+    """A machine on which the service runs, and a script that takes the alerts."""
+    with Machine(socket_directory) as machine:
+        bring(machine, built(copy_tree(tmp_path / "tree")))
+        make_certificate(tmp_path)
+        shutil.copy(tmp_path / "fullchain.pem", machine.path("/root/fullchain.pem"))
+        shutil.copy(tmp_path / "key.pem", machine.path("/root/privkey.pem"))
+        machine.do("deploy/install.sh --binary verifyd")
+        machine.path("/usr/local/bin/alert").write_text(SCRIPT)
+        machine.do(f"chmod 755 /usr/local/bin/alert; install -d -m 777 {ALERTS}")
+        machine.do("echo VERIFYD_NOTIFY=exec:/usr/local/bin/alert >>/etc/verifyd/verifyd.env")
+        for register in ("rdw", "fleet", "cover", "dvsa"):
+            machine.do(f"install -d -o verifyd {DROP}/{register}")
+        machine.path("/etc/verifyd/imports/rdw").write_text(f"{RDW_OPTIONS}\n")
+        machine.do("systemctl restart verifyd")
+        yield machine
+
+
+@dataclass
+class Month:
+    """The machine and the sources of its files."""
+
+    machine: Machine
+    chance: random.Random = field(default_factory=lambda: random.Random(2026))
+    seen: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.rdw, self.fleet = Rdw(self.chance), Fleet(self.chance)
+        self.cover, self.dvsa = Insurer(self.chance), Dvsa(self.chance)
+        self.expected: dict[str, object] = {}
+
+    def send(self, register: str, name: str, data: bytes) -> None:
+        """Have a source send a file some time ago."""
+        path = f"{DROP}/{register}/{name}"
+        self.machine.path(path).write_bytes(data)
+        self.machine.do(f"chown verifyd '{path}' && touch -d '-5 min' '{path}'")
+
+    def night(self) -> list[dict[str, Any]]:
+        """Run what a night runs; return the messages that were sent."""
+        for unit in ("verifyd-backup", "verifyd-import", "verifyd-watch"):
+            self.machine.run(f"systemctl start {unit}")
+        until(self._is_delivered, "the messages to be delivered")
+        paths = sorted(self.machine.path(ALERTS).glob("*.json"))
+        new = [path for path in paths if path.name not in self.seen]
+        self.seen |= {path.name for path in new}
+        return [json.loads(path.read_bytes()) for path in new]
+
+    def _is_delivered(self) -> bool:
+        queue = self.machine.path(QUEUE)
+        return not queue.exists() or not any(queue.iterdir())
+
+    def held(self, register: str, sql: str) -> list[tuple[Any, ...]]:
+        """Return rows of a register as it is now."""
+        files = list(self.machine.path(DATA).glob(f"verifyd.register_{register}.*.db"))
+        generations = {int(file.name.split(".")[-2]): file for file in files}
+        with closing(self._opened(self.machine.path(f"{DATA}/verifyd.db"))) as main:
+            entry = main.execute("SELECT generation FROM register WHERE name = ?", (register,))
+            (generation,) = entry.fetchone()
+        with closing(self._opened(generations[generation])) as file:
+            return file.execute(sql).fetchall()
+
+    def _opened(self, file: Path) -> sqlite3.Connection:
+        return sqlite3.connect(f"file:{file}?mode=ro", uri=True)
+
+    def state(self) -> dict[str, object]:
+        """Return what all registers hold."""
+        cars = "SELECT registration, make, color, insured, mot_expiry FROM vehicle"
+        policies = (
+            "SELECT registration, number, insurer, valid_from, valid_to, cancelled_on FROM policy"
+        )
+        return {
+            "rdw": set(self.held("rdw", cars)),
+            "fleet": set(self.held("fleet", cars)),
+            "cover": set(self.held("cover", policies)),
+            "dvsa": set(self.held("dvsa", "SELECT registration, mot_expiry FROM vehicle")),
+        }
+
+    def expect(self, register: str) -> None:
+        """Take it that tonight's file of a source is in its register."""
+        if register == "rdw":
+            self.expected["rdw"] = {(plate, *car) for plate, car in self.rdw.cars.items()}
+        elif register == "fleet":
+            self.fleet.apply()
+            self.expected["fleet"] = {(plate, *car) for plate, car in self.fleet.cars.items()}
+        elif register == "cover":
+            self.cover.apply()
+            self.expected["cover"] = {(*key, *each) for key, each in self.cover.policies.items()}
+        else:
+            self.dvsa.apply()
+            self.expected["dvsa"] = set(self.dvsa.expiries.items())
+
+    def new_files(self) -> dict[str, tuple[str, bytes]]:
+        """Let a day pass; return tonight's file of each source."""
+        for source in (self.rdw, self.fleet, self.cover, self.dvsa):
+            source.next_night()
+        return {
+            "rdw": ("gekentekende.csv", self.rdw.file()),
+            "fleet": ("cars.csv", self.fleet.file()),
+            "cover": ("policies.ndjson", self.cover.file()),
+            "dvsa": (self.dvsa.file_name, self.dvsa.file()),
+        }
+
+
+def plan() -> list[dict[str, tuple[str, Spoil]]]:
+    """Return the faults of each night, by source: every fault once, and good nights between."""
+    tables = {"rdw": RDW_FAULTS, "fleet": FLEET_FAULTS, "cover": COVER_FAULTS, "dvsa": DVSA_FAULTS}
+    others = [
+        (register, fault)
+        for register, faults in tables.items()
+        if register != "rdw"
+        for fault in faults.items()
+    ]
+    random.Random(7).shuffle(others)
+    nights: list[dict[str, tuple[str, Spoil]]] = [{}]
+    for number, (fault, other) in enumerate(zip_longest(RDW_FAULTS.items(), others)):
+        nights.append({"rdw": fault} if fault else {})
+        if other:
+            nights[-1][other[0]] = other[1]
+        if number % 3 == 2:
+            nights.append({})
+    return nights
+
+
+def test_a_month_of_nights_ends_as_a_careful_person_would_have_left_it(machine):
+    """One alert for each bad night, none for a good one; and no bad file changes a register."""
+    month = Month(machine)
+    for number, faults in enumerate(plan(), 1):
+        files = month.new_files()
+        for register, (name, data) in files.items():
+            if register in faults:
+                data = faults[register][1](data)
+            else:
+                month.expect(register)
+            month.send(register, name, data)
+        sent = month.night()
+        what = f"night {number}: {', '.join(fault for fault, _ in faults.values()) or 'good'}"
+        alerts = [each for each in sent if each["type"] == ALERT]
+        assert len(alerts) == (1 if faults else 0), (what, sent)
+        for register, expected in month.state().items():
+            assert expected == month.expected[register], (what, register)
+        told = json.dumps(alerts)
+        assert all(f'"load:{register}"' in told or "job:import" in told for register in faults), (
+            what
+        )
+    assert '"status":"ready"' in machine.do(
+        "curl -sS --unix-socket /run/verifyd.sock localhost/readyz"
+    )

@@ -1,0 +1,236 @@
+"""No look-up fails while a register is replaced, rolled back, dropped or brought back (D72)."""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import pytest
+
+from app.accounts.administration import set_plan
+from tests.conftest import World
+from tests.system.processes import environment, send, until
+
+CLIENTS = 4
+CAR, OTHER = "AB12CDE", "XY99ZZZ"
+INSURANCE = f"/v1/vehicle/{CAR}/insurance"
+COMPLIANCE = f"/v1/compliance/{CAR}"
+BULK = "/v1/vehicle/bulk-insurance"
+# PERF: one process for all commands; most of what a command takes is its start.
+OPERATOR = """
+import json, os, sys
+from app.cli import main
+
+os.nice = lambda _: 0  # It would add up, and the clients leave little time.
+for line in sys.stdin:
+    status = main(json.loads(line))
+    print("ended with", status, flush=True)
+"""
+BULK_BODY = f'{{"registrations": ["{CAR}", "{OTHER}"]}}'
+POLICY = {"registration": OTHER, "number": "P-2", "validFrom": "2026-01-01"}
+
+
+class State(NamedTuple):
+    """What the register holds of the car; None of both if it does not mention it."""
+
+    make: str | None
+    policy: str | None
+
+
+FORD, SEAT, NOTHING = State("FORD", "P-1"), State("SEAT", "P-1"), State(None, None)
+UNINSURED = State("FORD", None)
+
+
+class Change(NamedTuple):
+    """A command, and what the register holds after it."""
+
+    words: Sequence[object]
+    after: State
+
+
+class Seen(NamedTuple):
+    """One answer: when it was asked for, when it came, and what it says of the car."""
+
+    asked_at: float
+    came_at: float
+    path: str
+    told: object
+
+
+class Held(NamedTuple):
+    """A state of the register, and when it could be read at most."""
+
+    since: float
+    until: float
+    state: State
+
+    def can_be_in(self, seen: Seen) -> bool:
+        """Tell whether an answer can be of this state."""
+        return seen.came_at >= self.since and seen.asked_at <= self.until
+
+
+class Clients:
+    """Clients that look the car up, each way by turns; `with` runs them."""
+
+    def __init__(self, bind: str, key: str) -> None:
+        self._bind = bind
+        self._headers = {"X-API-Key": key, "Content-Type": "application/json"}
+        self._over = threading.Event()
+        self.seen: list[Seen] = []
+        self.failures: list[object] = []
+        self._threads = [threading.Thread(target=self._run) for _ in range(CLIENTS)]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def wait_for_more(self, answers: int = 20) -> None:
+        """Wait until so many further answers have come."""
+        enough = len(self.seen) + answers
+        until(lambda: len(self.seen) >= enough or self.failures, "further answers")
+
+    def _run(self) -> None:
+        while not self._over.is_set():
+            for path in (INSURANCE, BULK, COMPLIANCE):
+                asked_at = time.monotonic()
+                method, body = ("POST", BULK_BODY) if path == BULK else ("GET", None)
+                try:
+                    answer = send(self._bind, method, path, body=body, headers=self._headers)
+                    told = said(path, answer.json())
+                except (OSError, HTTPException, AssertionError, LookupError) as error:
+                    self.failures.append(repr(error))
+                    continue
+                self.seen.append(Seen(asked_at, time.monotonic(), path, told))
+
+
+def said(path: str, document: Any) -> object:
+    """What an answer says of the car, which must be an answer to what was asked."""
+    assert "status" not in document or document["status"] == 404, document
+    if path == BULK:
+        car, other = document["results"]
+        assert other["policy"]["number"] == "P-2", document
+        return car.get("code") or (car["policy"] or {}).get("number")
+    if "code" in document:
+        return document["code"]
+    if path == COMPLIANCE:
+        return document["checks"]["insuranceValid"]
+    return document["vehicle"]["make"], (document["policy"] or {}).get("number")
+
+
+def expected(path: str, state: State) -> object:
+    """What an answer says while the register is in this state."""
+    if state == NOTHING:
+        return "vehicle_not_found"
+    return {INSURANCE: tuple(state), BULK: state.policy, COMPLIANCE: state.policy is not None}[path]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database_kind(request: pytest.FixtureRequest) -> str:
+    """Both engines."""
+    kind: str = request.param
+    return kind
+
+
+@pytest.fixture
+def cars(world: World) -> dict[str, Path]:
+    """Register files of the car; the other car is in a register that nobody changes."""
+    world.load([POLICY | {"validTo": "2099-12-31"}], register="other")
+    contents = {
+        "FORD": f"registration,make\n{CAR},FORD\n",
+        "SEAT": f"registration,make\n{CAR},SEAT\n",
+        "policy": f"registration,number,validFrom,validTo\n{CAR},P-1,2026-01-01,2099-12-31\n",
+    }
+    paths = {name: world.directory / f"{name}.csv" for name in contents}
+    for name, path in paths.items():
+        path.write_text(contents[name])
+    return paths
+
+
+@pytest.fixture
+def clients(world: World, serve: Any, cars: dict[str, Path]) -> Iterator[Clients]:
+    """Clients of a service that holds the Ford and its policy."""
+    for name in ("policy", "FORD"):
+        world.load_files(cars[name])
+    set_plan(world.engine, "all", requests=10**6, window_seconds=1, bulk_max=9, domains_max=9)
+    key = world.key_of("hammer", "all")
+    with Clients(serve(workers=4).bind, key) as running:
+        yield running
+
+
+class Operator:
+    """Runs commands in a process of its own."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self._process = process
+
+    def run(self, *words: object) -> None:
+        """Run a command to its end, which must be a good one."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(json.dumps(list(map(str, words))), file=self._process.stdin, flush=True)
+        told = iter(self._process.stdout.readline, "")
+        ended = next((line for line in told if line.startswith("ended with")), "")
+        assert ended == "ended with 0\n", words
+
+
+@pytest.fixture
+def operator(world: World) -> Iterator[Operator]:
+    """An operator of the world's installation."""
+    config = world.config
+    process = subprocess.Popen(
+        [sys.executable, "-c", OPERATOR],
+        env=environment(database_url=config.database_url, state_dir=config.state_dir),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        yield Operator(process)
+        process.kill()
+
+
+def a_round(cars: dict[str, Path]) -> Iterator[Change]:
+    """Every change that there is, and the first state at the end."""
+    drop = ("imports", "drop", "native", "--yes")
+    replace = ("import", "--mode", "replace")
+    yield Change((*replace, cars["SEAT"]), SEAT)
+    yield Change(("imports", "rollback"), FORD)
+    yield Change((*replace, cars["SEAT"]), SEAT)
+    yield Change((*replace, cars["FORD"]), FORD)
+    yield Change(drop, NOTHING)
+    yield Change(("imports", "undrop", "native"), FORD)
+    yield Change(("imports", "rollback"), SEAT)
+    yield Change((*drop, "--purge"), NOTHING)
+    yield Change((*replace, cars["FORD"]), UNINSURED)
+    yield Change(drop, NOTHING)
+    yield Change((*drop, "--purge"), NOTHING)
+    yield Change(("import", cars["policy"]), State(None, "P-1"))
+    yield Change(("import", cars["FORD"]), FORD)
+
+
+@pytest.mark.parametrize("rounds", [1, pytest.param(40, marks=pytest.mark.system_long)])
+def test_every_look_up_is_answered_while_a_register_changes(rounds, cars, clients, operator):
+    """Each answer is of before or after; of what is asked after a command's end, of after only."""
+    clients.wait_for_more()
+    held = [Held(0.0, float("inf"), FORD)]
+    for change in (change for _ in range(rounds) for change in a_round(cars)):
+        begun_at = time.monotonic()
+        operator.run(*change.words)
+        held[-1] = held[-1]._replace(until=time.monotonic())
+        held.append(Held(begun_at, float("inf"), change.after))
+        clients.wait_for_more()
+    assert clients.failures == []
+    for seen in clients.seen:
+        right = {expected(seen.path, each.state) for each in held if each.can_be_in(seen)}
+        assert seen.told in right, seen

@@ -1,0 +1,236 @@
+"""What the decisions say of a plate, written from them and not from the program (D20 to D26, D33).
+
+Plain Python over the rows of all registers; slow, and with nothing clever.
+"""
+
+import random
+from datetime import UTC, date, datetime
+from typing import Any
+
+from app.registers.rows import FineRow, PolicyRow, VehicleRow
+
+Rows = dict[str, list[Any]]
+DATES = ("2025-06-29", "2025-06-30", "2025-07-01", "2025-07-02", "2025-07-03")
+
+
+def random_registers(names: tuple[str, ...], plates: list[str], seed: int) -> dict[str, Rows]:
+    """Return registers in which much is unknown and much is alike, so that every rule is needed."""
+    chance = random.Random(seed)
+    registers: dict[str, Rows] = {name: {"v": [], "p": [], "f": []} for name in names}
+    for rows in registers.values():
+        for plate in plates:
+            if chance.random() < 0.7:
+                rows["v"].append(_vehicle(chance, plate))
+            keys = set()
+            for _ in range(chance.choice((0, 0, 1, 2, 3))):
+                policy = _policy(chance, plate)
+                if policy[1:4] not in keys:
+                    keys.add(policy[1:4])
+                    rows["p"].append(policy)
+            for number in range(chance.choice((0, 0, 0, 1, 2))):
+                settled = chance.random() < 0.6
+                fine = FineRow(plate, f"F{number}", None, 100, None, settled, chance.randrange(9))
+                rows["f"].append(fine)
+    return registers
+
+
+def _vehicle(chance: random.Random, plate: str) -> VehicleRow:
+    def maybe(*values: Any) -> Any:
+        return chance.choice((None, *values))
+
+    return VehicleRow(
+        plate,
+        maybe("MAKE1", "MAKE2"),
+        maybe("MODEL1", "MODEL2"),
+        maybe(2001, 2002),
+        maybe("RED", "BLUE"),
+        maybe(True, False),
+        maybe(*DATES),
+        maybe(True, False, False, False),
+        maybe("2022-07-01", "2022-06-30", "2025-07-02", "2010-01-01"),
+        maybe("taxed", "exempt", "sorn", "untaxed"),
+        maybe(*DATES),
+        chance.randrange(9),
+    )
+
+
+def _policy(chance: random.Random, plate: str) -> PolicyRow:
+    first, last = sorted((chance.choice(DATES), chance.choice(DATES)))
+    insurer, number = chance.choice(("", "Acme")), chance.choice(("P9", "P10"))
+    cancelled_on = chance.choice((None, None, None, *DATES))
+    kind = chance.choice((None, "full"))
+    return PolicyRow(plate, insurer, number, first, last, kind, cancelled_on, chance.randrange(9))
+
+
+class Model:
+    """All that is known of one plate, and what follows from it on a day."""
+
+    def __init__(
+        self, registers: dict[str, Rows], order: tuple[str, ...], day: str, first_years: int
+    ) -> None:
+        named = [name for name in order if name in registers]
+        self.order = named + sorted(name for name in registers if name not in named)
+        self.day, self.first_years = day, first_years
+        self._held: dict[str, dict[str, dict[str, list[Any]]]] = {}
+        for name, rows in registers.items():
+            for kind, some in rows.items():
+                for row in some:
+                    self._held.setdefault(row[0], {}).setdefault(kind, {}).setdefault(
+                        name, []
+                    ).append(row)
+
+    def _rows(self, plate: str, kind: str) -> list[tuple[str, Any]]:
+        held = self._held[plate].get(kind, {})
+        return [(name, row) for name in self.order for row in held.get(name, [])]
+
+    def knows(self, plate: str) -> bool:
+        """A plate that any row mentions is known (D24)."""
+        return plate in self._held
+
+    def says(self, plate: str) -> dict[str, Any]:
+        """Return answers, the register or registers behind each column, and the chosen policy."""
+        vehicles, fines = self._rows(plate, "v"), self._rows(plate, "f")
+        chosen = self._chosen(self._rows(plate, "p"))
+        by: dict[str, Any] = {}
+        vehicle = {}
+        for column in ("make", "model", "year", "color"):
+            vehicle[column], by[column] = _first(vehicles, column)
+        reason, by["insured"] = self._insurance(chosen, vehicles)
+        by["policy"] = [chosen[0]] if chosen else []
+        mot, by["motValid"] = self._mot(vehicles)
+        tax, by["roadTaxPaid"] = self._tax(vehicles)
+        owed = [name for name, fine in fines if not fine.settled]
+        by["noOutstandingFines"] = [name for name in self.order if name in owed]
+        used = vehicles + ([chosen[:2]] if chosen else [])
+        newest = max(row.updated for _, row in used or fines)
+        with_newest = {name for name, row in used or fines if row.updated == newest}
+        by["lastUpdated"] = [name for name in self.order if name in with_newest]
+        insured = reason in ("valid", "flag")
+        checks = {
+            "insuranceValid": insured,
+            "motValid": mot in ("valid", "exempt", "not_due"),
+            "roadTaxPaid": tax in ("valid", "exempt"),
+            "noOutstandingFines": not owed,
+        }
+        return {
+            "insurance": {
+                "registration": plate,
+                "insured": insured,
+                "policy": _policy_answer(chosen[1]) if chosen else None,
+                "vehicle": vehicle,
+                "lastUpdated": datetime.fromtimestamp(newest, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            },
+            "compliance": {
+                "registration": plate,
+                "compliant": all(checks.values()),
+                "checks": checks,
+                "reasons": dict(
+                    zip(checks, (reason, mot, tax, "outstanding" if owed else "none"), strict=True)
+                ),
+            },
+            "decidedBy": by,
+            "chosen": (chosen[0], chosen[1].insurer or None, *_key(chosen[1]), chosen[2])
+            if chosen
+            else None,
+        }
+
+    def _in_force(self, policy: PolicyRow) -> bool:
+        if not policy.valid_from <= self.day <= policy.valid_to:
+            return False
+        return policy.cancelled_on is None or self.day < policy.cancelled_on
+
+    def _chosen(self, policies: list[tuple[str, PolicyRow]]) -> Any:
+        """Return register, policy and what set it apart from the next best (D20)."""
+        if not policies:
+            return None
+        best = policies[0]
+        for other in policies[1:]:
+            if self._beats(other, best):
+                best = other
+        rest = [each for each in policies if each is not best]
+        if not rest:
+            return (*best, "only")
+        second = rest[0]
+        for other in rest[1:]:
+            if self._beats(other, second):
+                second = other
+        return (*best, self._beats(best, second))
+
+    def _beats(self, one: tuple[str, PolicyRow], other: tuple[str, PolicyRow]) -> str | None:
+        """Return the rule by which one policy goes before another, None if it does not."""
+        (here, a), (there, b) = one, other
+        ranks: list[tuple[str, Any, Any]] = [
+            ("in_force", self._in_force(a), self._in_force(b)),
+            ("ends_last", a.valid_to, b.valid_to),
+            ("begins_last", a.valid_from, b.valid_from),
+            ("greatest_number", a.number, b.number),
+        ]
+        for rule, left, right in ranks:
+            if left != right:
+                return rule if left > right else None
+        if here != there:
+            return "register_order" if self.order.index(here) < self.order.index(there) else None
+        return "first_insurer" if a.insurer < b.insurer else None
+
+    def _insurance(self, chosen: Any, vehicles: list[Any]) -> tuple[str, list[str]]:
+        if chosen is None:
+            flag, by = _first(vehicles, "insured")
+            return {None: "unknown", True: "flag", False: "none"}[flag], by
+        register, policy, _ = chosen
+        if self._in_force(policy):
+            return "valid", [register]
+        if policy.valid_to < self.day:
+            return "expired", [register]
+        # Cancelled by the day asked for, or so early that it never will be in force.
+        cancelled = policy.cancelled_on
+        if cancelled and (cancelled <= self.day or cancelled <= policy.valid_from):
+            return "cancelled", [register]
+        return "future", [register]
+
+    def _mot(self, vehicles: list[Any]) -> tuple[str, list[str]]:
+        exempt = [name for name, row in vehicles if row.mot_exempt is True]
+        if exempt:
+            return "exempt", exempt
+        latest = max((row.mot_expiry for _, row in vehicles if row.mot_expiry), default=None)
+        with_latest = [name for name, row in vehicles if latest and row.mot_expiry == latest]
+        if latest and latest >= self.day:
+            return "valid", with_latest
+        first, by = _first(vehicles, "first_registered")
+        if first:
+            began = date.fromisoformat(first)
+            due = began.replace(year=began.year + self.first_years)
+            if self.day < due.isoformat():
+                return "not_due", by
+        return ("expired", with_latest) if latest else ("unknown", [])
+
+    def _tax(self, vehicles: list[Any]) -> tuple[str, list[str]]:
+        for name, row in vehicles:
+            if row.tax_status is not None:
+                if row.tax_status in ("sorn", "untaxed"):
+                    return row.tax_status, [name]
+                if row.tax_due and row.tax_due < self.day:
+                    return "expired", [name]
+                return ("exempt" if row.tax_status == "exempt" else "valid"), [name]
+        return "unknown", []
+
+
+def _first(vehicles: list[Any], column: str) -> tuple[Any, list[str]]:
+    """Return the first value that is known, and whose it is (D26)."""
+    for name, row in vehicles:
+        if getattr(row, column) is not None:
+            return getattr(row, column), [name]
+    return None, []
+
+
+def _key(policy: PolicyRow) -> tuple[str, str]:
+    return policy.number, policy.valid_from
+
+
+def _policy_answer(policy: PolicyRow) -> dict[str, Any]:
+    return {
+        "number": policy.number,
+        "insurer": policy.insurer or None,
+        "validFrom": policy.valid_from,
+        "validTo": policy.valid_to,
+        "type": policy.type,
+    }

@@ -1,0 +1,46 @@
+"""What a register holds, as its tables tell, and which of its generations are stored."""
+
+from typing import Any
+
+from app.catalogue import Register
+from app.schema import opened_register
+from app.sqlite import SqliteEngine
+from app.vehicles.models import Vehicle
+from tests.conftest import World
+
+HEADER = "registration,make\n"
+
+
+def vehicles(*makes: str) -> str:
+    """A file of vehicles of these makes, AB10CDE and on."""
+    return HEADER + "".join(f"AB1{n}CDE,{make}\n" for n, make in enumerate(makes))
+
+
+def loaded(world: World, content: str, **options: Any) -> Any:
+    """Replace the vehicles of the register native by a file's, or what the options say."""
+    path = world.directory / "new.csv"
+    path.write_text(content)
+    return world.load_files(path, mode=options.pop("mode", "replace"), **options)
+
+
+def held(world: World, model: Any = Vehicle, register: str = "native") -> list[tuple[Any, ...]]:
+    """All rows that readers see of a register, in the order of their keys."""
+    found = Register.select().where(Register.name == register).get(world.engine)
+    with opened_register(world.engine, register, found.generation) as (engine, schema):
+        name = f'"{schema}"."{model._meta.table_name}"' if schema else model._meta.table_name
+        return list(engine.execute_sql(f"SELECT * FROM {name} ORDER BY 1, 2").fetchall())
+
+
+def makes(world: World) -> list[str]:
+    """The makes that the register native holds, in the order of the plates."""
+    return [row[1] for row in held(world)]
+
+
+def generations(world: World, register: str = "native") -> list[str]:
+    """What is stored of a register: its files, or its schemas."""
+    if isinstance(world.engine, SqliteEngine):
+        names = [path.name for path in world.directory.glob(f"*.register_{register}.*.db*")]
+        return sorted(name for name in names if not name.endswith(("-wal", "-shm")))
+    query = "SELECT nspname FROM pg_namespace WHERE nspname LIKE %s ORDER BY 1"
+    found = world.engine.execute_sql(query, (f"%register_{register}%",)).fetchall()
+    return [name for (name,) in found]

@@ -1,0 +1,327 @@
+"""Attempts to load: each leaves a line in the history, and a failure tells as much as it (D69)."""
+
+import json
+import os
+import zipfile
+from typing import Any
+
+import pytest
+
+from app.database import close_quietly, open_engine
+from app.operations.freshness import freshness
+from app.registers.lock import alone
+from app.registers.space import Space
+from tests.conftest import ON_SQLITE
+
+HEADER = "registration,make"
+GOOD = (HEADER, "AB12CDE,FORD")
+HALF_BAD = (HEADER, *(f"{plate},FORD" for n in range(8) for plate in (f"AB1{n}CDE", "")))
+COUNTS = ("rows", "loaded", "changed", "rejected", "skipped")
+
+
+def failed(cli, *words: object) -> dict[str, Any]:
+    """Run a command that must fail, with `--json`; return the document that it prints."""
+    ended = cli.run(*words, "--json")
+    assert ended.status == 1
+    document = json.loads(ended.stdout)
+    assert document["status"] == "failed"
+    # The first line on stderr is for people; it says the same.
+    assert ended.stderr.splitlines()[0].startswith(document["reason"])
+    return document
+
+
+UNREADABLE = {
+    "empty": (b"", "The file is empty."),
+    "utf-16": ("registration\nA1\n".encode("utf-16"), "It begins like UTF-16; save it as UTF-8."),
+    "html": (b"<!DOCTYPE html><html><body>503</body></html>\n", "The file fits no format."),
+    "unknown": (b"a;b\n1;2\n", "The file fits no format."),
+    "bad zip": (b"PK\x03\x04 and no more", "The file is damaged"),
+    "bad gzip": (b"\x1f\x8b\x08 and no more", "The file is damaged"),
+    "xz": (b"\xfd7zXZ\x00 and more", "It is compressed with xz"),
+    "missing": (None, "No such file or directory"),
+}
+
+
+@pytest.mark.parametrize(("content", "told"), UNREADABLE.values(), ids=UNREADABLE)
+def test_a_file_that_is_not_recognised_leaves_a_line(cli, content, told):
+    """With name, size and reason; nobody knows of which register it is."""
+    path = cli.directory / "some.csv"
+    if content is not None:
+        path.write_bytes(content)
+    assert cli.run("import", path, "--dry-run").status == 1
+    assert cli.json("imports", "list") == []
+    document = failed(cli, "import", path)
+    assert told in document["reason"]
+    assert document | {"reason": ""} == {"status": "failed", "reason": "", "load": 1, "reasons": []}
+    (line,) = cli.json("imports", "list")
+    assert (line["status"], line["reason"]) == ("failed", document["reason"])
+    assert line["files"] == ["some.csv"]
+    assert line["sizes"] == [None if content is None else len(content)]
+    assert [line[name] for name in ("register", "kind", "format")] == [None, None, None]
+    assert line["finished_at"] is not None
+
+
+def test_what_the_operator_named_is_known(cli):
+    """So the line counts for its register, though the file is not of it."""
+    path = cli.file("some.csv", "<html>")
+    cli.refusal("import", path, "--register", "fleet", "--kind", "fines", "--mode", "replace")
+    cli.refusal("import", path, "--format", "rdw-csv")
+    lines = cli.json("imports", "list")
+    assert [[each[name] for name in ("register", "kind", "format", "mode")] for each in lines] == [
+        ["rdw", None, "rdw-csv", "merge"],
+        ["fleet", "fines", None, "replace"],
+    ]
+    (line,) = cli.json("imports", "list", "--register", "fleet")
+    assert line["id"] == 1
+
+
+def test_a_load_that_is_refused_before_it_begins_leaves_a_line(cli, monkeypatch):
+    """A busy register, too many registers, too little disk space, a mistake in a mapping."""
+    engine = open_engine(cli.database_url)
+    with alone(engine, "native"):
+        document = failed(cli, "import", cli.file("a.csv", *GOOD))
+    close_quietly(engine)
+    assert (document["load"], document["reason"]) == (
+        1,
+        "another load of the register native is running",
+    )
+    for number in range(8):
+        cli.json("import", cli.file("a.csv", *GOOD), "--register", f"r{number}")
+    assert "there are 8 registers" in failed(cli, "import", cli.file("a.csv", *GOOD))["reason"]
+    with monkeypatch.context() as patched:
+        patched.setattr(Space, "require", lambda *_: open("/nonexistent"))  # noqa: SIM115
+        document = failed(cli, "import", cli.file("a.csv", *GOOD), "--register", "r1")
+    assert (document["load"], "/nonexistent" in document["reason"]) == (11, True)
+    mapping = cli.file("map.toml", "kind = 3")
+    document = failed(cli, "import", "a.csv", "--map", mapping, "--register", "r2")
+    assert document["load"] == 12
+    lines = cli.json("imports", "list", "--failed")
+    assert [(each["id"], each["register"]) for each in lines] == [
+        (12, "r2"),
+        (11, "r1"),
+        (10, "native"),
+        (1, "native"),
+    ]
+    assert cli.run("import", "a.csv", "--map", mapping, "--dry-run").status == 1
+    assert len(cli.json("imports", "list", "--failed")) == 4
+
+
+@ON_SQLITE
+def test_a_drop_leaves_a_line_of_each_attempt(cli):
+    """Also of files whose option file has a mistake, which are tried every night."""
+    drop, options = cli.directory / "drop", cli.directory / "options"
+    for directory in (drop / "fleet", drop / "rdw", options):
+        directory.mkdir(parents=True)
+    (options / "fleet").write_text("--mode often")
+    for path, content in (("fleet/a.csv", "A"), ("rdw/b.csv", "<html>"), ("c.csv", "")):
+        (drop / path).write_text(content)
+        os.utime(drop / path, (1_700_000_000, 1_700_000_000))
+    ended = cli.run("import", "--drop", drop, "--options", options, "--json")
+    assert ended.status == 1
+    told = json.loads(ended.stdout)
+    assert [(each["status"], each["load"]) for each in told] == [("failed", 1), ("failed", 3)]
+    assert [(each["register"], each["files"]) for each in cli.json("imports", "list")] == [
+        ("rdw", ["b.csv"]),
+        ("fleet", ["a.csv"]),
+        (None, ["c.csv"]),
+    ]
+
+
+def test_the_first_five_reasons_are_told(cli):
+    """By the message, the JSON document and the history, with file and line."""
+    path = cli.file("half.csv", *HALF_BAD)
+    expected = [
+        {"file": str(path), "line": line, "reason": "no registration"} for line in range(3, 13, 2)
+    ]
+    document = failed(cli, "import", path)
+    assert document["reasons"] == expected
+    assert document["reason"].startswith("8 of 16 records were rejected, more than 1%; nothing was")
+    shown = cli.refusal("import", path).splitlines()
+    assert shown[1:] == [f"{path}, line {line}: no registration" for line in range(3, 13, 2)]
+    for line in cli.json("imports", "list"):
+        assert line["reasons"] == expected
+        assert "\n" not in line["reason"]
+    assert cli.json("import", path, "--max-rejects", "8")["reasons"] == expected
+
+
+def test_reasons_never_quote_a_value(cli):
+    """A value in the wrong column can be a registration or a name: it is in the rejects only."""
+    bad = ("registration,make,insured,year", "AB12CDE,FORD,ZZ99 SECRET,2012", "SECR/ET,,,")
+    path = cli.file("bad.csv", *bad)
+    ended = cli.run("import", path, "--json")
+    assert [each["reason"] for each in json.loads(ended.stdout)["reasons"]] == [
+        "insured: neither true nor false",
+        "no registration number",
+    ]
+    shown = cli.run("imports", "show", 1)
+    assert "SECR" not in ended.stdout + ended.stderr + json.dumps(ended.log) + shown.stdout
+    assert "ZZ99 SECRET" in (cli.directory / "rejects" / "native-1.csv").read_text()
+
+
+def test_a_mapped_file_is_not_quoted(cli):
+    """The value that is wrong is in the rejects file, and nothing else of the record is (D25)."""
+    mapping = cli.file(
+        "map.toml",
+        'kind = "vehicles"',
+        'register = "leasing"',
+        "[columns]",
+        'registration = "Kennzeichen"',
+        'insured = "HU"',
+    )
+    path = cli.file("cars.csv", "Kennzeichen;HU;Fahrer", "B-XY 123;perhaps;Erika", "A/1;;Max")
+    ended = cli.run("import", path, "--map", mapping, "--json")
+    text = (cli.directory / "rejects" / "leasing-1.csv").read_text()
+    assert "insured: neither true nor false: 'perhaps'" in text
+    told = ended.stdout + ended.stderr + cli.run("imports", "show", 1).stdout
+    assert "insured: neither true nor false" in told
+    assert not any(value in told for value in ("perhaps", "A/1", "123"))
+    assert not any(name in told + text for name in ("Erika", "Max"))
+
+
+def test_a_hostile_name_stays_on_one_line(cli):
+    """It can neither look like several files nor steer a terminal, wherever it is shown."""
+    path = cli.directory / "a\nb\x1b[2J\u202egnp.csv"
+    path.write_text("")
+    ended = cli.run("import", path)
+    assert ended.stderr.count("\n") == 1
+    (line,) = cli.json("imports", "list")
+    assert line["files"] == ["a\\nb\\x1b[2J\\u202egnp.csv"]
+    for words in (("list",), ("show", 1)):
+        told = cli.run("imports", *words).stdout
+        assert all(each.isprintable() for each in told.splitlines())
+    bad_name = bytes(cli.directory) + b"/\xff.csv"
+    open(bad_name, "wb").close()
+    assert cli.run("import", bad_name.decode(errors="surrogateescape")).status == 1
+    assert cli.json("imports", "list")[0]["files"] == ["\\udcff.csv"]
+
+
+def test_names_inside_a_zip_are_as_harmless(cli):
+    """They come from whoever made it."""
+    path = cli.directory / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("x\ny.csv", "<html>")
+    assert cli.refusal("import", path).startswith(f"{path}: x\\ny.csv: The file fits no format")
+
+
+class TestList:
+    @pytest.fixture(autouse=True)
+    def _loads(self, cli):
+        for number in range(4):
+            cli.run("import", cli.file("a.csv", HEADER if number % 2 else "<html>"))
+
+    def test_the_latest_are_listed(self, cli):
+        """As many as are asked for."""
+        assert [line["id"] for line in cli.json("imports", "list", "--limit", 3)] == [4, 3, 2]
+        assert len(cli.run("imports", "list", "--limit", 3).stdout.splitlines()) == 4
+
+    def test_failures_are_listed_alone(self, cli):
+        """Before the limit counts."""
+        lines = cli.json("imports", "list", "--failed", "--limit", 2)
+        assert [line["id"] for line in lines] == [3, 1]
+
+    def test_fifty_are_listed_by_default(self, cli):
+        """The others are asked for by --limit."""
+        for _ in range(48):
+            cli.run("import", cli.directory / "none.csv")
+        assert len(cli.json("imports", "list")) == 50
+        assert len(cli.json("imports", "list", "--limit", 100)) == 52
+
+    @pytest.mark.parametrize("limit", ["0", "-1", "x", "100001", ""])
+    def test_other_limits_are_refused(self, cli, limit):
+        """A limit is a number."""
+        assert "from 1 to 100,000" in cli.misuse("imports", "list", f"--limit={limit}")
+
+
+class TestShow:
+    def test_everything_is_shown(self, cli):
+        """What the list has no room for, too."""
+        path = cli.file("half.csv", *HALF_BAD[:-1], "X")
+        path.write_text(path.read_text()[:-1].replace("\nX", "\n,KIA"))
+        cli.json("import", path, "--max-rejects", "50%", "--allow-unterminated")
+        shown = cli.json("imports", "show", 1)
+        assert shown["rejects"] == str(cli.directory / "rejects" / "native-1.csv")
+        assert (shown["accepted"], shown["is_terminated"]) == (["unterminated"], False)
+        assert shown["notes"] == [f"{path}: the last line has no line end: it may be cut off"]
+        assert (shown["files"], shown["sizes"]) == (["half.csv"], [path.stat().st_size])
+        assert (shown["held"], len(shown["reasons"])) == (8, 5)
+        told = cli.run("imports", "show", 1).stdout
+        assert f"half.csv ({path.stat().st_size} bytes)" in told
+        assert f"{path}, line 3: no registration; {path}, line 5" in told
+
+    def test_an_unknown_load_is_refused(self, cli):
+        """What to look at is told."""
+        assert "there is no load 7; see `verifyd imports list`" in cli.refusal("imports", "show", 7)
+        assert failed(cli, "imports", "show", 7)["reason"].startswith("there is no load 7")
+        assert "must be the number of a load" in cli.misuse("imports", "show", "x")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("imports", "drop", "nil"), ("keys", "revoke", "nil"), ("accounts", "create", " ")],
+)
+def test_every_command_fails_in_json(cli, words):
+    """The reason is on stdout as a document, too; what was printed before is the one document."""
+    failed(cli, *words)
+
+
+def test_a_failed_check_prints_one_document(cli, monkeypatch):
+    """It has printed its own by then."""
+    monkeypatch.setenv("VERIFYD_WORKERS", "none")
+    assert json.loads(cli.run("check", "--json").stdout)["ok"] is False
+
+
+class TestEmpty:
+    """Loads that read no row (D51)."""
+
+    @pytest.fixture
+    def loaded_at(self, cli, monkeypatch):
+        """Load a row, then move the clock; `loaded_at()` tells when the register was loaded."""
+        monkeypatch.setattr("app.clock.now", lambda: 1_900_000_000)
+        cli.json("import", cli.file("a.csv", *GOOD))
+        monkeypatch.setattr("app.clock.now", lambda: 1_900_086_400)
+
+        def find() -> int:
+            engine = open_engine(cli.database_url)
+            (found,) = freshness(engine, {})
+            close_quietly(engine)
+            return found.loaded_at
+
+        return find
+
+    @pytest.mark.parametrize("words", [(), ("--mode", "replace", "--allow-shrink")])
+    def test_the_register_does_not_become_fresh(self, cli, loaded_at, words):
+        """The load is done, and notes why; a dry run says the same."""
+        path = cli.file("empty.csv", HEADER)
+        tried = cli.json("import", path, *words, "--dry-run")
+        done = cli.json("import", path, *words)
+        assert tried == done | {"load": None, "dry_run": True}
+        (note,) = done["notes"]
+        assert note.startswith("no row was read")
+        assert "--empty-ok" in note
+        assert cli.json("imports", "list")[0]["status"] == "done"
+        assert loaded_at() == 1_900_000_000
+
+    @pytest.mark.parametrize("words", [(), ("--mode", "replace", "--allow-shrink")])
+    def test_the_operator_can_allow_it(self, cli, loaded_at, words):
+        """For sources whose deltas may be empty."""
+        assert cli.json("import", cli.file("b.csv", HEADER), "--empty-ok", *words)["notes"] == []
+        assert loaded_at() == 1_900_086_400
+        assert "empty" in cli.json("imports", "list")[0]["accepted"]
+
+    def test_rejects_are_no_news(self, cli, loaded_at):
+        """A source of nothing but rejects tells nothing."""
+        path = cli.file("bad.csv", HEADER, ",FORD")
+        assert len(cli.json("import", path, "--max-rejects", "100%")["notes"]) == 1
+        assert loaded_at() == 1_900_000_000
+
+    def test_rows_of_others_are_news(self, cli, loaded_at):
+        """Fines of other states say that there are none of ours."""
+        fines = ("Plate,State,Summons Number,Issue Date,Amount Due", "QQ1,NJ,1,01/02/2026,5.00")
+        path = cli.file("fines.csv", *fines)
+        assert cli.json("import", path, "--register", "native")["notes"] == []
+        assert loaded_at() == 1_900_086_400
+
+    def test_the_same_rows_again_are_news(self, cli, loaded_at):
+        """They say that nothing has changed."""
+        assert cli.json("import", cli.file("a.csv", *GOOD))["changed"] == 0
+        assert loaded_at() == 1_900_086_400

@@ -1,0 +1,171 @@
+"""What earlier loads of a register say of the next one: shrinking, and how long they are kept."""
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from app import clock
+from app.errors import OperatorError
+from app.registers.baseline import prune
+from app.registers.history import list_loads
+from app.registers.models import RegisterLoad
+from app.registers.undo import drop_register, roll_back, undrop_register
+
+DAY = 86_400
+NOW = 1_900_000_000
+
+
+@pytest.fixture
+def replace(world):
+    """`replace(ROWS)` replaces the vehicles of the register native by so many."""
+
+    def run(rows: int, **options: Any):
+        path = world.directory / "new.csv"
+        path.write_text("registration,make\n" + "".join(f"AB{n:05},FORD\n" for n in range(rows)))
+        return world.load_files(path, mode=options.pop("mode", "replace"), **options)
+
+    return run
+
+
+def refused(replace, rows: int, most: int, since: int | None) -> None:
+    """A replace by so few rows is refused, and a dry run says the same."""
+    told = f"shrink from {most:,} to {rows:,} vehicles"
+    told += f" since load {since}, by more" if since else ", by more"
+    for dry_run in (True, False):
+        with pytest.raises(OperatorError, match=told):
+            replace(rows, dry_run=dry_run)
+
+
+class TestShrink:
+    def test_small_steps_add_up(self, world, replace):
+        """Each is less than a tenth: all together they would take a third of the register."""
+        replace(1_000)
+        assert replace(910).held == 910
+        refused(replace, 829, 1_000, 1)
+        assert replace(900).held == 900
+
+    def test_what_the_operator_allowed_is_the_new_measure(self, replace):
+        """An accepted loss is not refused again the next night."""
+        replace(100)
+        replace(50, allow_shrink=True)
+        assert replace(46).held == 46
+        refused(replace, 44, 50, 2)
+
+    def test_seven_replaces_are_compared(self, replace):
+        """A register may shrink slowly."""
+        for rows in (100, 99, 98, 97, 96, 95, 94):
+            replace(rows)
+        refused(replace, 89, 100, 1)
+        replace(94)
+        assert replace(90).held == 90
+
+    def test_refused_loads_are_no_measure(self, replace):
+        """Only what was loaded counts, not what was tried."""
+        replace(100)
+        for _ in range(8):
+            refused(replace, 50, 100, None)
+        replace(95)
+        refused(replace, 86, 100, 1)
+
+    def test_a_load_that_was_rolled_back_is_no_measure(self, world, replace):
+        """Neither by its rows, nor by what the operator allowed then."""
+        replace(100)
+        replace(200)
+        roll_back(world.engine, "native", None)
+        replace(95)
+        replace(20, allow_shrink=True)
+        roll_back(world.engine, "native", None)
+        refused(replace, 88, 100, 1)
+        assert replace(92).held == 92
+        taken_back = [each.id for each in list_loads(world.engine) if each.reason and each.held]
+        assert taken_back == [5, 2]
+
+    def test_other_kinds_and_registers_are_apart(self, world, replace):
+        """Fewer fines than vehicles are no loss."""
+        replace(100)
+        replace(10, register="other")
+        path = world.directory / "fines.csv"
+        path.write_text("registration,reference,amount\nAB12CDE,F-1,5\n")
+        world.load_files(path, mode="replace")
+        assert replace(95).held == 95
+
+    def test_merges_are_no_measure_but_what_is_held_is(self, replace):
+        """Rows that merges added count as long as they are held."""
+        replace(100)
+        replace(120, mode="merge")
+        refused(replace, 105, 120, None)
+
+    def test_a_register_that_was_dropped_begins_again(self, world, replace):
+        """What a register of that name once held is not missed."""
+        replace(100)
+        drop_register(world.engine, "native")
+        assert replace(10, dry_run=True).held == 10
+        replace(10)
+        replace(9)
+
+    def test_a_register_that_was_brought_back_goes_on(self, world, replace):
+        """Once the drop is undone, what the register held counts again."""
+        replace(100)
+        drop_register(world.engine, "native")
+        undrop_register(world.engine, "native")
+        refused(replace, 89, 100, None)
+
+    def test_lines_of_an_older_program_do_not_matter(self, world, replace):
+        """They do not tell what was held."""
+        replace(100)
+        RegisterLoad.update(held=None, is_terminated=None, accepted=None).execute(world.engine)
+        replace(91)
+        assert replace(85).held == 85
+
+
+class TestPrune:
+    @pytest.fixture
+    def line(self, world):
+        """`line(DAYS, STATUS...)` adds a line of so many days ago, and returns its number."""
+
+        def add(days: int, status: str = "failed", **columns: Any) -> int:
+            base = {"register": "", "kind": "", "mode": "merge", "format": "", "files": "a.csv"}
+            columns = base | {"loaded_by": "x", "started_at": NOW - days * DAY} | columns
+            return int(RegisterLoad.insert(status=status, **columns).execute(world.engine))
+
+        return add
+
+    @pytest.fixture(autouse=True)
+    def _at(self, monkeypatch):
+        monkeypatch.setattr(clock, "now", lambda: NOW)
+
+    def left(self, world) -> list[int]:
+        """The numbers of the lines that are left."""
+        prune(world.engine)
+        return sorted(each.id for each in list_loads(world.engine))
+
+    def test_failures_go_after_400_days(self, world, line):
+        """And what runs stays: the next load of its register finds out what became of it."""
+        line(401)
+        assert self.left(world) == []
+        kept = [line(399), line(401, "running")]
+        assert self.left(world) == kept
+
+    def test_what_the_next_load_is_held_against_stays(self, world, line):
+        """The last seven that count, of each register, kind, mode and format."""
+        own = {"register": "rdw", "kind": "vehicles", "mode": "replace", "format": "rdw-csv"}
+        line(900, "done", **own)
+        line(850, "done", **own, reason="rolled back by load 9")
+        kept = [line(800 - n, "done", **own) for n in range(7)]
+        kept += [line(800, "done", **own | {"mode": "merge"})]
+        kept += [line(800, "done", **own | {"format": "rdw-json"})]
+        kept += [line(800, "done", **own | {"kind": "fines"})]
+        assert self.left(world) == kept
+
+    def test_the_next_load_does_it(self, world, line):
+        """Whether it succeeds or not."""
+        path = world.directory / "a.csv"
+        for content, status in (("registration\nA1\n", "done"), ('registration\n"', "failed")):
+            old = line(401)
+            path.write_text(content)
+            with suppress(OperatorError):
+                world.load_files(path)
+            newest = list_loads(world.engine)[0]
+            assert (newest.status, newest.id) == (status, old + 1)
+            assert old not in [each.id for each in list_loads(world.engine)]

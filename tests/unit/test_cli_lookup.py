@@ -1,0 +1,219 @@
+"""`verifyd lookup PLATE...`: the API's answers, and where they come from (D83)."""
+
+import re
+from datetime import date
+
+import pytest
+
+from app.cli.lookup_cells import COLUMNS
+from app.vehicles.reader import VehicleReader
+from tests.conftest import ON_SQLITE
+from tests.contract.test_readme import README
+from tests.unit.conftest import CommandLine
+
+DAY = "2025-07-01"
+VEHICLE = {"registration": "AB12CDE", "make": "FORD", "motExpiry": "2026-01-31"}
+POLICY = {"number": "P-1", "validFrom": "2025-01-01", "validTo": "2025-12-31"}
+FINE = {"reference": "F-1", "amount": "65.00", "currency": "GBP"}
+
+
+@pytest.fixture
+def cli(bare_cli, world, monkeypatch) -> CommandLine:
+    """The command line on the world's database."""
+    monkeypatch.setenv("VERIFYD_DATABASE_URL", world.store.url)
+    monkeypatch.setenv("VERIFYD_STATE_DIR", str(world.config.state_dir))
+    monkeypatch.setenv("VERIFYD_DATA_DIR", str(world.directory))
+    monkeypatch.setenv("COLUMNS", "200")
+    return bare_cli
+
+
+@pytest.fixture
+def loaded(world):
+    """One vehicle in two registers, with a policy in each and a fine."""
+    world.load([VEHICLE])
+    world.load([{"registration": "AB12CDE", **POLICY}])
+    world.load([{"registration": "AB12CDE", **FINE}])
+    world.load([VEHICLE | {"make": "OPEL", "color": "RED"}], register="rdw")
+    late = POLICY | {"number": "P-2", "validTo": "2026-06-30"}
+    world.load([{"registration": "AB12CDE", **late}], register="rdw")
+
+
+def failing(cli, *words):
+    """Run a look-up of which a plate has no answer; return what it prints, and the reason."""
+    ended = cli.run("lookup", *words)
+    assert ended.status == 1
+    return ended.stdout, ended.stderr
+
+
+class TestAnswers:
+    def test_they_are_those_of_the_api(self, cli, alice, loaded):
+        """Word for word, whatever the spelling; but for the time of the request."""
+        (plate,) = cli.json("lookup", "ab12 cde", "--as-of", DAY)["plates"]
+        assert plate["insurance"] == alice.get(f"/v1/vehicle/AB12CDE/insurance?asOf={DAY}").json
+        answer = alice.get(f"/v1/compliance/AB12CDE?asOf={DAY}&explain=true").json
+        assert plate["compliance"] | {"lastChecked": ""} == answer | {"lastChecked": ""}
+
+    def test_the_day_is_today_unless_told(self, cli, loaded, monkeypatch):
+        """Of the time zone that the settings name (D20)."""
+        monkeypatch.setattr("app.clock.today", lambda zone: date.fromisoformat(DAY))
+        assert cli.json("lookup", "AB12CDE")["asOf"] == DAY
+
+    def test_each_spelling_is_answered(self, cli, loaded):
+        """One answer for each plate that was given, in their order (D23)."""
+        plates = cli.json("lookup", "AB12CDE", "ab-12-cde", "AB12CDE")["plates"]
+        assert [each["asked"] for each in plates] == ["AB12CDE", "ab-12-cde", "AB12CDE"]
+        assert {each["registration"] for each in plates} == {"AB12CDE"}
+
+    @pytest.mark.parametrize("row", [POLICY, FINE], ids=["policy", "fine"])
+    def test_a_plate_that_no_vehicle_row_has_is_known(self, cli, world, row):
+        """A policy or a fine makes it known (D24); the document tells whose it is."""
+        world.load([{"registration": "AB12CDE", **row}])
+        (plate,) = cli.json("lookup", "AB12CDE")["plates"]
+        assert plate["insurance"]["vehicle"]["make"] is None
+        (holding,) = plate["registers"]
+        assert holding["vehicle"] is None
+        assert len(holding["policies"]) + len(holding["fines"]) == 1
+
+    def test_the_order_of_registers_is_the_settings(self, cli, loaded, monkeypatch):
+        """VERIFYD_REGISTER_ORDER decides here as it does in the service (D26)."""
+        monkeypatch.setenv("VERIFYD_REGISTER_ORDER", "rdw,native")
+        document = cli.json("lookup", "AB12CDE", "--as-of", DAY)
+        assert document["registers"] == ["rdw", "native"]
+        assert document["plates"][0]["insurance"]["vehicle"]["make"] == "OPEL"
+
+
+class TestWithoutAnswer:
+    def test_the_others_are_answered(self, cli, loaded):
+        """Unknown and invalid plates are told as by the API; the exit status is 1."""
+        stdout, stderr = failing(cli, "ZZ99ZZZ", "!!", "AB12CDE")
+        assert "ZZ99ZZZ: Vehicle not found" in stdout
+        assert "!!: Invalid registration number" in stdout
+        assert "P-2" in stdout
+        assert stderr.startswith("2 of 3 without an answer: ZZ99ZZZ: Vehicle not found; !!: ")
+
+    def test_json_has_their_codes(self, cli, loaded):
+        """The document is whole, on stdout."""
+        ended = cli.run("lookup", "zz 99", "!!", "--json")
+        assert ended.status == 1
+        assert '"code": "vehicle_not_found"' in ended.stdout
+        assert '"registration": "ZZ99"' in ended.stdout
+        assert '"code": "invalid_registration"' in ended.stdout
+
+    def test_without_registers_no_plate_is_known(self, cli):
+        """Before the first load that is what is told."""
+        stdout, _ = failing(cli, "AB12CDE")
+        assert stdout == "AB12CDE: Vehicle not found\n  No register is loaded\n"
+
+    @ON_SQLITE
+    def test_a_register_that_cannot_be_read_is_named(self, cli, world, loaded):
+        """Nothing is answered from the others: a plate could be insured by the missing one."""
+        next(world.directory.glob("*register_rdw*.db")).unlink()
+        assert "the register rdw cannot be read: restore it, or drop it" in cli.refusal(
+            "lookup", "AB12CDE"
+        )
+
+    @pytest.mark.parametrize("day", ["2025-02-29", "20250701", "tomorrow", ""])
+    def test_a_day_that_is_none_is_refused(self, cli, day):
+        """As the API's asOf."""
+        assert "must be a date, YYYY-MM-DD" in cli.misuse("lookup", "AB12CDE", "--as-of", day)
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            [],
+            ["AB12CDE", "--csv", "a.csv"],
+            ["AB12CDE", "--column", "plate"],
+            ["AB12CDE", "--output", "b.csv"],
+            ["--csv", "a.csv", "--json"],
+        ],
+    )
+    def test_what_makes_no_sense_is_refused(self, cli, words):
+        """Plates or a file, and each with its own options."""
+        assert "error: " in cli.misuse("lookup", *words)
+
+
+class TestText:
+    def test_it_tells_what_decided_and_why(self, cli, loaded):
+        """Answer, register and reason stand on one line where there is room."""
+        text = cli.run("lookup", "ab12 cde", "--as-of", DAY).stdout
+        assert 'AB12CDE (asked for as "ab12 cde") on 2025-07-01' in text
+        assert re.search(r"insured +yes +rdw +policy P-2 of rdw is in force on 2025-07-01", text)
+        assert re.search(r"policy +P-2 +rdw +in force on 2025-07-01; ends later", text)
+        assert "(2026-06-30) than policy P-1 of native (2025-12-31)" in text
+        assert re.search(r"make +FORD +native +native comes before rdw", text)
+        assert re.search(r"color +RED +rdw +only rdw knows it", text)
+        assert re.search(r"year +- +- +no register knows it", text)
+        assert re.search(r"noOutstandingFines +no +native +one fine is owed", text)
+        assert re.search(r"fine +reference F-1, amount 65.00, currency GBP, outstanding yes", text)
+
+    @pytest.mark.parametrize("columns", [30, 40, 80, 120, 200])
+    def test_no_line_is_wider_than_the_terminal(self, cli, loaded, monkeypatch, columns):
+        """Narrow or wide, and every word is there."""
+        monkeypatch.setenv("COLUMNS", str(columns))
+        lines = cli.run("lookup", "AB12CDE", "--as-of", DAY).stdout.splitlines()
+        assert max(map(len, lines)) <= columns
+        words = " ".join(lines).split()
+        assert {"FORD", "OPEL", "P-1", "P-2", "F-1", "noOutstandingFines"} <= {
+            word.strip(",") for word in words
+        }
+
+    def test_nothing_moves_the_cursor(self, cli, loaded):
+        """Control characters of a plate, or of a register, are shown and not sent."""
+        stdout, stderr = failing(cli, "A\x1b[2JB")
+        assert "\x1b" not in stdout + stderr
+        assert "A\\u001b[2JB" in stdout
+
+
+@ON_SQLITE
+def test_every_look_up_passes_one_function(cli, alice, loaded, monkeypatch):
+    """Operations and commands alike: what is to be noted of look-ups has one place."""
+    seen = []
+    look_up = VehicleReader.look_up
+
+    def noted(self, registers, asked, day):
+        seen.append(list(asked))
+        return look_up(self, registers, asked, day)
+
+    monkeypatch.setattr(VehicleReader, "look_up", noted)
+    alice.get("/v1/vehicle/AB12CDE/insurance")
+    alice.get("/v1/compliance/AB12CDE")
+    alice.post("/v1/vehicle/bulk-insurance", {"registrations": ["AB12CDE", "!!"]})
+    cli.json("lookup", "AB12CDE", "ab12cde")
+    file = cli.file("a.csv", "plate", "AB12CDE", "ZZ9", "a,b")
+    cli.json("lookup", "--csv", file, "--output", cli.directory / "b.csv")
+    one, two = ["AB12CDE"], ["AB12CDE", "!!"]
+    assert seen == [one, one, two, ["AB12CDE", "ab12cde"], ["AB12CDE", "ZZ9"]]
+
+
+@ON_SQLITE
+def test_the_readme_shows_what_is_printed(cli, world, monkeypatch):
+    """The example of the README is the real output."""
+    plate = {"registration": "AB12CDE"}
+    vehicle = {
+        "make": "FORD",
+        "model": "FOCUS",
+        "year": 2012,
+        "taxStatus": "taxed",
+        "taxDue": "2027-05-01",
+        "lastUpdated": "2026-11-01T06:00:00Z",
+    }
+    mot = {"color": "BLUE", "motExpiry": "2027-05-13", "lastUpdated": "2026-05-13T10:00:00Z"}
+    world.load([plate | vehicle])
+    world.load([plate | {"make": "FORD"} | mot], register="dvsa")
+    for register, number, insurer, first, last, kind, updated in (
+        ("native", "P-1", "Brackenmoor Mutual", "2026-03-01", "2027-02-28", "comprehensive", 2026),
+        ("native", "P-0", "Brackenmoor Mutual", "2025-03-01", "2026-02-28", "comprehensive", 2025),
+        ("mid", "DX-77", "Thistlecote Motor", "2026-01-01", "2026-12-31", None, None),
+    ):
+        at = f"{updated}-02-20T09:00:00Z" if updated else "2025-12-15T09:00:00Z"
+        names = {"number": number, "insurer": insurer, "type": kind, "lastUpdated": at}
+        world.load([plate | names | {"validFrom": first, "validTo": last}], register=register)
+    monkeypatch.setenv("COLUMNS", "110")
+    printed = cli.run("lookup", "ab12 cde", "--as-of", "2026-11-22").stdout
+    assert f'$ verifyd lookup "ab12 cde" --as-of 2026-11-22\n{printed}```\n' in README
+
+
+def test_the_readme_names_every_column():
+    """In the order in which they are appended."""
+    section = README.partition("#### A file of plates")[2].partition("\n### ")[0]
+    assert re.findall(r"`verifyd_(\w+)`", section) == list(COLUMNS)

@@ -1,0 +1,408 @@
+"""`verifyd lookup --csv`: the file again, each line with its answer (D84)."""
+
+import csv
+import io
+import os
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from app.cli import lookup_csv
+from app.cli.lookup_cells import COLUMNS, text_cell
+from app.cli.plate_file import PlateFile
+from app.database import close_quietly, open_engine
+from app.registers.load import load
+from app.registers.request import LoadRequest
+from tests.conftest import ON_SQLITE
+
+DAY = "2025-07-01"
+ROWS = [
+    {"registration": "AB12CDE", "make": "FORD", "model": "FOCUS, 1.6", "year": 2012},
+    {"registration": "EV1L", "make": '=HYPERLINK("x")', "model": "+1", "color": "@a", "year": 2001},
+    {"registration": "CI1", "make": "Citroën", "model": "Łódź"},
+]
+POLICY = {"registration": "AB12CDE", "number": "-7", "validFrom": DAY, "validTo": "2026-06-30"}
+OURS = [f"verifyd_{column}" for column in COLUMNS]
+
+
+@pytest.fixture
+def cli(cli, store):
+    """The command line on a database with a few vehicles and a policy."""
+    engine = open_engine(store.url)
+    for rows in (ROWS, [POLICY]):
+        path = cli.directory / "rows.ndjson"
+        path.write_bytes(msgspec.json.Encoder().encode_lines(rows))
+        load(engine, cli.directory, LoadRequest(files=[str(path)]), lambda _: None)
+    close_quietly(engine)
+    return cli
+
+
+@pytest.fixture
+def answered(cli):
+    """Answer a file of these bytes; return what is written."""
+
+    def answer(data: bytes, *words: str) -> bytes:
+        given, written = cli.directory / "given.csv", cli.directory / "written.csv"
+        given.write_bytes(data)
+        ended = cli.run("lookup", "--csv", given, "--as-of", DAY, "--output", written, *words)
+        assert (ended.status, ended.stderr) == (0, "")
+        return written.read_bytes()
+
+    return answer
+
+
+@pytest.fixture
+def refused(cli):
+    """Answer a file that must be refused; return the reason."""
+
+    def refuse(data: bytes, *words: str) -> str:
+        given, written = cli.directory / "given.csv", cli.directory / "written.csv"
+        given.write_bytes(data)
+        before = sorted(cli.directory.iterdir())
+        reason = cli.refusal("lookup", "--csv", given, "--output", written, *words)
+        assert sorted(cli.directory.iterdir()) == before
+        return reason
+
+    return refuse
+
+
+def rows_of(data: bytes, delimiter=",", encoding="utf-8"):
+    """The lines as dictionaries of our columns."""
+    text = io.StringIO(data.decode(encoding), newline="")
+    header, *lines = csv.reader(text, delimiter=delimiter, strict=True)
+    place = header.index(OURS[0])
+    return [dict(zip(COLUMNS, line[place:], strict=True)) for line in lines]
+
+
+class TestAnswers:
+    def test_a_line_has_what_the_api_answers(self, answered):
+        """Insurance, compliance with reasons, the vehicle; nothing for what nobody knows."""
+        (row,) = rows_of(answered(b"registration\nab12 cde\n"))
+        assert row == dict.fromkeys(COLUMNS, "") | {
+            "result": "found",
+            "registration": "AB12CDE",
+            "asOf": DAY,
+            "insured": "true",
+            "insuranceReason": "valid",
+            "policyNumber": "'-7",
+            "policyValidFrom": DAY,
+            "policyValidTo": "2026-06-30",
+            "compliant": "false",
+            "motValid": "false",
+            "motReason": "unknown",
+            "roadTaxPaid": "false",
+            "roadTaxReason": "unknown",
+            "noOutstandingFines": "true",
+            "make": "FORD",
+            "model": "FOCUS, 1.6",
+            "year": "2012",
+            "lastUpdated": row["lastUpdated"],
+        }
+
+    def test_lines_without_an_answer_say_why(self, answered):
+        """Unknown and invalid plates, and lines that cannot be read; all of them stay."""
+        data = b'id,plate\n1,ZZ9\n2,!!\n3,\n\n4\n5,AB12CDE,x\n6,"AB12CDE"x\n7,AB12CDE'
+        written = answered(data)
+        results = [line.split(b"verifyd_")[0] for line in written.splitlines()]
+        assert [line.startswith(old) for line, old in zip(results, data.splitlines(), strict=True)]
+        assert [
+            row["result"]
+            for row in rows_of(
+                written.replace(b'"AB12CDE"x', b"AB12CDEx").replace(b"5,AB12CDE,x", b"5,AB12CDE")
+            )
+        ] == [
+            "vehicle_not_found",
+            "invalid_registration",
+            "invalid_registration",
+            "blank_line",
+            "ragged_line",
+            "ragged_line",
+            "malformed_line",
+            "found",
+        ]
+
+    def test_many_batches_are_one_file(self, answered, monkeypatch):
+        """Where a batch ends cannot be seen."""
+        lines = b"".join(b"%d,AB12CDE\n" % n for n in range(25))
+        whole = answered(b"id,plate\n" + lines)
+        monkeypatch.setattr(lookup_csv, "BATCH_LINES", 10)
+        assert answered(b"id,plate\n" + lines) == whole
+        monkeypatch.setattr(lookup_csv, "_BATCH_BYTES", 1)
+        assert answered(b"id,plate\n" + lines) == whole
+
+    def test_the_summary_counts_them(self, cli):
+        """On stdout, or as JSON, when the lines go to a file."""
+        file = cli.file("a.csv", "plate", "AB12CDE", "ZZ9", "!!", "", "a,b")
+        summary = cli.json("lookup", "--csv", file, "--output", cli.directory / "b.csv")
+        assert summary | {"asOf": ""} == {
+            "asOf": "",
+            "lines": 5,
+            "found": 1,
+            "notFound": 1,
+            "invalid": 1,
+            "notRead": 2,
+            "loadedMeanwhile": [],
+        }
+
+    @pytest.mark.parametrize("words", [(), ("--output", "-")])
+    def test_lines_go_to_stdout_unless_told(self, cli, words):
+        """And the summary to stderr."""
+        ended = cli.run("lookup", "--csv", cli.file("a.csv", "plate", "AB12CDE"), *words)
+        assert ended.status == 0
+        assert ended.stdout.splitlines()[1].startswith("AB12CDE,found,AB12CDE,")
+        assert "lines 1, found 1, notFound 0" in ended.stderr
+
+    def test_standard_input_is_a_file_as_any_other(self, cli, monkeypatch):
+        """Its name is a hyphen."""
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"plate\nAB12CDE\n")))
+        ended = cli.run("lookup", "--csv", "-")
+        assert ended.stdout.splitlines()[1].startswith("AB12CDE,found,")
+
+
+def ends(line: bytes) -> bytes:
+    """What ends a line."""
+    return line[len(line.rstrip(b"\r\n")) :]
+
+
+class TestBytes:
+    @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+    @pytest.mark.parametrize("delimiter", [b",", b";", b"\t", b"|"])
+    @pytest.mark.parametrize("last", [True, False])
+    @ON_SQLITE
+    def test_the_file_stays_as_it_is(self, answered, end, delimiter, last):
+        """Each line begins with its own bytes and ends with its own line end, or without one."""
+        lines = [
+            b"plate%sx" % delimiter,
+            b'"AB12CDE"%s"a ""b"""' % delimiter,
+            b" ZZ9 %s" % delimiter,
+        ]
+        data = end.join(lines) + (end if last else b"")
+        written = answered(data).splitlines(keepends=True)
+        assert [line[: len(old)] for line, old in zip(written, lines, strict=True)] == lines
+        assert [ends(line) for line in written] == [end, end, end if last else b""]
+        rows = rows_of(b"".join(written), delimiter.decode())
+        assert [row["result"] for row in rows] == ["found", "vehicle_not_found"]
+
+    @ON_SQLITE
+    def test_a_quoted_line_break_stays(self, answered):
+        """The cells come after the last of its lines, in front of that line's end."""
+        written = answered(b'note,plate\r\n"two\nlines;",AB12CDE\r\n"a\r\n\r\nb",ZZ9\n')
+        assert b'\r\n"two\nlines;",AB12CDE,found,' in written
+        assert b'\r\n"a\r\n\r\nb",ZZ9,vehicle_not_found,' in written
+        assert [row["result"] for row in rows_of(written)] == ["found", "vehicle_not_found"]
+
+    @ON_SQLITE
+    def test_a_byte_order_mark_and_blank_lines_stay_in_front(self, answered):
+        """What comes before the header is not ours."""
+        assert answered(b"\xef\xbb\xbf\n\nplate\nAB12CDE\n").startswith(
+            b"\xef\xbb\xbf\n\nplate,verifyd_result,"
+        )
+
+    @pytest.mark.parametrize("name", ["Citroën", "Å"])
+    @pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "utf-8"])
+    @ON_SQLITE
+    def test_cells_are_encoded_as_the_file_is(self, answered, encoding, name):
+        """A letter that the encoding does not have becomes a question mark."""
+        data = f"plate,note\nCI1,x\nCI1,{name}\n".encode(encoding)
+        rows = rows_of(answered(data), encoding=encoding)
+        model = "Łódź" if encoding == "utf-8" else "?ód?"
+        assert [(row["make"], row["model"]) for row in rows] == [("Citroën", model)] * 2
+
+    @ON_SQLITE
+    @settings(
+        suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50
+    )
+    @given(
+        st.lists(
+            st.tuples(
+                st.lists(
+                    st.sampled_from(
+                        ["", "AB12CDE", '"', '""', '"a\nb"', "ü", "x,y", ";", "\r", " "]
+                    ),
+                    max_size=4,
+                ),
+                st.sampled_from(["\n", "\r\n", "\r"]),
+            ),
+            max_size=6,
+        ),
+        st.sampled_from(["utf-8", "cp1252"]),
+    )
+    def test_no_byte_is_lost(self, cli, lines, encoding):
+        """Whatever a file holds: without our cells it is the file that was given."""
+        text = "plate,x\n" + "".join(",".join(fields) + end for fields, end in lines)
+        given, written = cli.directory / "given.csv", cli.directory / "written.csv"
+        given.write_bytes(text.encode(encoding))
+        ended = cli.run("lookup", "--csv", given, "--output", written)
+        if ended.status:
+            assert "is never closed" in ended.stderr
+            return
+        with open(given, "rb") as stream:
+            plates = PlateFile(stream, "", None)
+            read = plates.start + plates.header + plates.header_end
+            left, records = written.read_bytes(), list(plates)
+        assert read + b"".join(line.content + line.end for line in records) == given.read_bytes()
+        left = left[left.index(b"\n") + 1 :]
+        for line in records:
+            assert left.startswith(line.content + b"," * line.missing + b",")
+            left = left[len(line.content) :]
+            cells = left[line.missing :].split(line.end or b"\0")[0]
+            nothing, *ours = next(csv.reader([cells.decode(encoding)], strict=True))
+            assert (nothing, len(ours)) == ("", len(COLUMNS))
+            left = left[line.missing + len(cells) + len(line.end) :]
+        assert left == b""
+
+
+class TestFormulas:
+    @pytest.mark.parametrize("text", ["=1", "+1", "-1", "@a", "\t=1", " =1", "\r=1", "\uff1d1"])
+    def test_a_text_that_would_run_is_made_a_text(self, text):
+        """An apostrophe comes first; quoted where the file needs it."""
+        assert text_cell(",")(text).strip('"').startswith("'")
+
+    @pytest.mark.parametrize(
+        ("text", "cell"),
+        [("A,B", '"A,B"'), ('5" tyre', '"5"" tyre"'), ('="x,y"', '"\'=""x,y"""'), ("A-1", "A-1")],
+    )
+    def test_cells_are_quoted_where_needed(self, text, cell):
+        """And only there."""
+        assert text_cell(",")(text) == cell
+
+    @ON_SQLITE
+    def test_the_files_own_cells_stay(self, answered):
+        """What the file brings is not ours to change; what the registers bring is harmless."""
+        written = answered(b"plate,note\nEV1L,=1+1\n")
+        assert b"\nEV1L,=1+1,found," in written
+        (row,) = rows_of(written)
+        assert (row["make"], row["model"], row["color"]) == ('\'=HYPERLINK("x")', "'+1", "'@a")
+
+
+@ON_SQLITE
+class TestColumn:
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "Registration",
+            "Reg. No",
+            "VRM",
+            "vrn",
+            "Kenteken",
+            "KFZ-Kennzeichen",
+            "licence_plate",
+            "Matrícula",
+        ],
+    )
+    def test_it_is_found_by_its_name(self, answered, name):
+        """In any case and with any signs between the words."""
+        (row,) = rows_of(answered(f"id,{name},plates\n1,AB12CDE,2\n".encode()))
+        assert row["result"] == "found"
+
+    def test_it_can_be_named(self, answered):
+        """In any case, quoted or not."""
+        (row,) = rows_of(answered(b'id,"My Car",plate\n1,AB12CDE,\n', "--column", "my car"))
+        assert row["result"] == "found"
+
+    def test_the_header_may_begin_as_it_likes(self, answered):
+        """PK, the beginning of a zip, is a name of a column as well."""
+        (row,) = rows_of(answered(b"PK;plate\n1;AB12CDE\n"), ";")
+        assert row["result"] == "found"
+
+    def test_two_candidates_are_named(self, refused):
+        """Who answers the wrong column is worse than who answers none."""
+        reason = refused(b"Plate,vrm,x\n1,2,3\n")
+        assert "more than one column that is named like a registration: Plate, vrm" in reason
+        assert "--column" in reason
+
+    @pytest.mark.parametrize(
+        ("data", "words", "reason"),
+        [
+            (b"a,b\n1,2\n", [], "has no column that is named like a registration; it has a, b"),
+            (b"a,b\n1,2\n", ["--column", "c"], "has no column c; it has a, b"),
+            (b"a,A\n1,2\n", ["--column", "a"], "has more than one column a: a, A"),
+            (
+                b"plate,verifyd_result\n",
+                [],
+                "was answered before: it has the column verifyd_result",
+            ),
+        ],
+    )
+    def test_what_is_not_there_is_told(self, refused, data, words, reason):
+        """With the columns that are."""
+        assert reason in refused(data, *words)
+
+
+@ON_SQLITE
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("data", "reason"),
+        [
+            (b"", "the file is empty"),
+            (b"\n\r\n", "the file has no header"),
+            (b"PK\x03\x04x", "is an Excel workbook or a zip: save it as CSV"),
+            ("plate\n".encode("utf-16"), "is UTF-16: save it as CSV"),
+            (b"plate\n\0\n", "holds NUL bytes"),
+            (b"\x1f\x8b\x08", "is compressed with gzip"),
+            (b'plate\nAB12CDE\n"AB\n', "a quote in line 3 is never closed"),
+            (b"plate\n" + b"x" * (1 << 20) + b"x\n", "a line is longer than 1048576 bytes"),
+        ],
+    )
+    def test_what_is_no_list_of_plates(self, refused, data, reason):
+        """Nothing is left behind."""
+        assert reason in refused(data)
+
+    def test_a_file_that_is_not_there(self, cli):
+        """Named, with the reason."""
+        assert "x.csv cannot be read: No such file" in cli.refusal("lookup", "--csv", "x.csv")
+
+    @pytest.mark.parametrize("output", [".", "/dev/null", "missing/b.csv"])
+    def test_an_output_that_cannot_be(self, cli, output, monkeypatch):
+        """A directory and a device are not replaced; a directory is not made."""
+        monkeypatch.chdir(cli.directory)
+        file = cli.file("a.csv", "plate", "AB12CDE")
+        reason = cli.refusal("lookup", "--csv", file, "--output", output)
+        assert "is not a file" in reason or "cannot be written: No such file" in reason
+        assert Path("/dev/null").is_char_device()
+
+    def test_a_file_that_changes_meanwhile(self, cli, monkeypatch):
+        """Half an old and half a new file is none; the output stays as it was."""
+        file, output = cli.file("a.csv", "plate", "AB12CDE"), cli.file("b.csv", "old")
+
+        def changing(*args):
+            with open(file, "a") as more:
+                more.write("ZZ9\n")
+            return iter([])
+
+        monkeypatch.setattr(lookup_csv, "_look_up", changing)
+        monkeypatch.setattr(lookup_csv, "_answered", lambda *args: iter([]))
+        reason = cli.refusal("lookup", "--csv", file, "--output", output)
+        assert "was changed while it was read" in reason
+        assert output.read_text() == "old\n"
+        assert sorted(p.name for p in cli.directory.glob("*.part")) == []
+
+
+@ON_SQLITE
+class TestOutput:
+    def test_an_existing_file_keeps_its_mode(self, cli):
+        """A new one is readable by the group, as all our files are."""
+        file = cli.file("a.csv", "plate", "AB12CDE")
+        private = cli.file("private.csv", "")
+        private.chmod(0o600)
+        for name, mode in (("private.csv", 0o600), ("new.csv", 0o640)):
+            cli.json("lookup", "--csv", file, "--output", cli.directory / name)
+            assert (cli.directory / name).stat().st_mode & 0o777 == mode
+
+    def test_the_file_itself_can_be_written_again(self, cli):
+        """It is read to its end before it is replaced."""
+        file = cli.file("a.csv", "plate", "AB12CDE")
+        cli.json("lookup", "--csv", file, "--output", file)
+        assert file.read_text().splitlines()[1].startswith("AB12CDE,found,")
+
+    def test_a_link_leads_to_the_file_that_is_replaced(self, cli):
+        """The link stays a link."""
+        link = cli.directory / "link.csv"
+        os.symlink(cli.file("b.csv", ""), link)
+        cli.json("lookup", "--csv", cli.file("a.csv", "plate"), "--output", link)
+        assert link.is_symlink()
+        assert link.read_text().startswith("plate,verifyd_result")

@@ -1,0 +1,141 @@
+"""`verifyd imports rollback`, `drop` and `undrop`: what they ask, print and refuse (D71, D72)."""
+
+import io
+import sys
+
+import pytest
+
+HEADER = "registration,make"
+
+
+def load(cli, *, register: str = "native", make: str = "FORD", mode: str = "merge"):
+    """Load one vehicle into a register."""
+    file = cli.file("vehicles.csv", HEADER, f"AB12CDE,{make}")
+    return cli.json("import", file, "--register", register, "--mode", mode)
+
+
+@pytest.fixture
+def answering(monkeypatch):
+    """`answering(TEXT)` lets a person at a terminal type a line."""
+
+    def answer(text: str) -> None:
+        terminal = io.StringIO(f"{text}\n")
+        monkeypatch.setattr(terminal, "isatty", lambda: True)
+        monkeypatch.setattr(sys, "stdin", terminal)
+
+    return answer
+
+
+class TestDrop:
+    def test_a_register_is_dropped_and_brought_back(self, cli):
+        """Its history stays, and the output says how to undo it and how to free the space."""
+        load(cli, register="fleet")
+        assert cli.json("imports", "drop", "fleet", "--yes") == {
+            "dropped": "fleet",
+            "disk_space": "not freed yet; free it with `verifyd imports drop fleet --purge`",
+            "undo": "verifyd imports undrop fleet",
+        }
+        assert cli.json("imports", "undrop", "fleet") == {
+            "undropped": "fleet",
+            "vehicles": 1,
+            "policies": 0,
+            "fines": 0,
+        }
+        assert load(cli, register="fleet")["changed"] == 0
+        modes = [line["mode"] for line in cli.json("imports", "list")]
+        assert modes == ["merge", "undrop", "drop", "merge"]
+
+    def test_it_is_logged(self, cli):
+        """As other changes of registers are."""
+        load(cli)
+        for words in (("drop", "native", "--yes"), ("undrop", "native")):
+            (line,) = cli.run("imports", *words).log
+            assert line["message"].endswith(f", {words[0]} of native: done")
+
+    def test_its_space_can_be_freed_later(self, cli):
+        """Nothing is left, and nothing can be undone."""
+        load(cli, register="fleet")
+        cli.json("imports", "drop", "fleet", "--yes")
+        purged = {"dropped": "fleet", "disk_space": "freed", "undo": None}
+        assert cli.json("imports", "drop", "fleet", "--yes", "--purge") == purged
+        assert list(cli.directory.glob("*register_fleet*.db*")) == []
+        assert "there is none" in cli.refusal("imports", "undrop", "fleet")
+        assert load(cli, register="fleet")["changed"] == 1
+
+    def test_its_space_can_be_freed_at_once(self, cli):
+        """The history tells both."""
+        load(cli)
+        cli.json("imports", "drop", "native", "--yes", "--purge")
+        assert list(cli.directory.glob("*register_native*.db*")) == []
+        modes = [line["mode"] for line in cli.json("imports", "list")]
+        assert modes == ["purge", "drop", "merge"]
+
+    @pytest.mark.parametrize("more", [(), ("--purge",)])
+    def test_without_a_terminal_it_must_be_confirmed(self, cli, monkeypatch, more):
+        """Nobody could answer; the message says what to add."""
+        load(cli)
+        monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
+        refusal = cli.refusal("imports", "drop", "native", *more)
+        assert refusal == "nothing was changed: without a terminal, confirm with --yes\n"
+        assert load(cli)["changed"] == 0
+
+    @pytest.mark.parametrize("answer", ["", "n", "no", "yess"])
+    def test_only_a_yes_drops_it(self, cli, answering, answer):
+        """The question names the register and what it holds, beside what is printed."""
+        load(cli)
+        answering(answer)
+        asked = "Drop the register native (1 vehicles, 0 policies, 0 fines)? [y/N] "
+        assert cli.refusal("imports", "drop", "native") == f"{asked}nothing was changed\n"
+        assert load(cli)["changed"] == 0
+
+    @pytest.mark.parametrize("answer", ["y", "YES"])
+    def test_a_yes_does(self, cli, answering, answer):
+        """In any case; before a purge the question says that it is for good."""
+        load(cli)
+        answering(answer)
+        assert cli.run("imports", "drop", "native").status == 0
+        answering(answer)
+        purged = cli.run("imports", "drop", "native", "--purge")
+        assert (purged.status, "for good? [y/N]" in purged.stderr) == (0, True)
+
+    @pytest.mark.parametrize("register", ["fleet", "nativ"])
+    def test_an_unknown_register_is_not_dropped(self, cli, register):
+        """The refusal names it before anything is asked, and the others stay."""
+        load(cli)
+        before = sorted(cli.directory.iterdir())
+        for words in (
+            ("drop", register),
+            ("drop", register, "--purge"),
+            ("undrop", register),
+            ("rollback", "--register", register),
+        ):
+            assert f"register {register}" in cli.refusal("imports", *words)
+        assert sorted(cli.directory.iterdir()) == before
+        assert load(cli)["changed"] == 0
+
+
+class TestRollback:
+    @pytest.fixture
+    def three(self, cli, monkeypatch):
+        """Three makes that replaced each other, with two earlier states kept."""
+        monkeypatch.setenv("VERIFYD_KEEP_SNAPSHOTS", "2")
+        for make in ("FORD", "SEAT", "KIA"):
+            load(cli, make=make, mode="replace")
+        return cli
+
+    def test_it_goes_back_as_far_as_the_setting_says(self, three):
+        """One state with each command; the result names the load that left it."""
+        for back_to in (2, 1):
+            assert three.json("imports", "rollback")["load"] == back_to
+        assert "no register can be rolled back" in three.refusal("imports", "rollback")
+
+    def test_it_goes_back_to_a_load(self, three):
+        """Several states at once."""
+        assert three.json("imports", "rollback", "--to", "1")["load"] == 1
+
+    def test_what_is_impossible_tells_what_is_not(self, three):
+        """The loads that can be gone back to are listed."""
+        told = three.refusal("imports", "rollback", "--to", "7")
+        assert "load 2 of" in told
+        assert "load 1 of" in told
+        assert three.misuse("imports", "rollback", "--to", "first")

@@ -1,0 +1,136 @@
+"""Why a plate is answered as it is (D83): the explanation against a model of its own."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from app.catalogue import Register
+from app.cli.lookup_document import document_of
+from app.config import Config
+from app.vehicles.explanation import explain
+from app.vehicles.reader import VehicleReader
+from tests.stores import Template
+from tests.unit.explained_model import Model, random_registers
+from tests.unit.test_records import Shelf
+
+PLATES = [f"AB{n:04}" for n in range(5_000)]
+FEW = PLATES[:200]
+ORDER = ("rdw", "native")
+REGISTERS = random_registers(("native", "rdw", "zulu"), PLATES, seed=13)
+FIRST_YEARS = 3
+DAYS = ("2025-06-30", "2025-07-01", "2025-07-03")
+RULES = {
+    *("only", "in_force", "ends_last", "begins_last"),
+    *("greatest_number", "first_insurer", "register_order"),
+}
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def shelf(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Shelf]:
+    """Three registers without rows."""
+    template: Template = request.getfixturevalue(f"{request.param}_template")
+    store = template.store(tmp_path_factory.mktemp("explained"))
+    shelf = Shelf(store.url)
+    for name in REGISTERS:
+        Register.insert(name=name, generation=1, kinds="fpv").execute(shelf.engine)
+    yield shelf
+    shelf.close()
+    template.take_back(store)
+
+
+@pytest.fixture
+def few(shelf: Shelf) -> Shelf:
+    """The registers with the rows of the first vehicles."""
+    plates = set(FEW)
+    shelf.fill(
+        {
+            name: {kind: [row for row in some if row[0] in plates] for kind, some in rows.items()}
+            for name, rows in REGISTERS.items()
+        }
+    )
+    return shelf
+
+
+def document(shelf: Shelf, day: str, plates: list[str]) -> Any:
+    """What `verifyd lookup --json` prints."""
+    config = Config(database_url="", mot_first_years=FIRST_YEARS)
+    reader = VehicleReader(shelf.records(ORDER), config)
+    return document_of(explain(shelf.engine, reader, ORDER, plates, day), day, FIRST_YEARS)
+
+
+def in_form_of_the_model(plate: Any) -> Any:
+    """A plate of the document, as the model tells it."""
+    del plate["compliance"]["lastChecked"]
+    chosen = plate["chosenPolicy"]
+    members = ("register", "insurer", "number", "validFrom", "rule")
+    return {
+        "insurance": plate["insurance"],
+        "compliance": plate["compliance"],
+        "decidedBy": {each["column"]: each["registers"] for each in plate["decidedBy"]},
+        "chosen": chosen and tuple(chosen[member] for member in members),
+    }
+
+
+def test_it_agrees_with_an_independent_model(shelf):
+    """Answers, deciding registers and chosen policies of 5,000 vehicles are the model's."""
+    shelf.fill(REGISTERS)
+    rules: Counter[str] = Counter()
+    for day in DAYS:
+        model = Model(REGISTERS, ORDER, day, FIRST_YEARS)
+        for plate in document(shelf, day, PLATES)["plates"]:
+            if not model.knows(plate["registration"]):
+                assert plate["code"] == "vehicle_not_found"
+                continue
+            expected = model.says(plate["registration"])
+            rules[plate["chosenPolicy"] and plate["chosenPolicy"]["rule"]] += 1
+            assert in_form_of_the_model(plate) == expected
+    assert rules.keys() == RULES | {None}
+
+
+def test_the_values_of_decisions_are_those_of_the_answers(few):
+    """What a column is said to be is what the API answers."""
+    for plate in document(few, DAYS[0], FEW)["plates"]:
+        if "error" in plate:
+            continue
+        insurance, checks = plate["insurance"], plate["compliance"]["checks"]
+        policy = insurance["policy"]
+        assert {each["column"]: each["value"] for each in plate["decidedBy"]} == {
+            "insured": insurance["insured"],
+            "policy": policy and policy["number"],
+            **insurance["vehicle"],
+            "lastUpdated": insurance["lastUpdated"],
+            **{name: holds for name, holds in checks.items() if name != "insuranceValid"},
+        }
+
+
+def test_each_register_is_quoted_as_it_is(few):
+    """Every row of a plate stands in the document, under the register that holds it."""
+    for plate in document(few, DAYS[0], FEW)["plates"]:
+        for holding in plate.get("registers", []):
+            rows = REGISTERS[holding["register"]]
+            vehicles, policies, fines = (
+                [row for row in rows[kind] if row[0] == plate["asked"]] for kind in "vpf"
+            )
+            told = [holding["vehicle"]] if holding["vehicle"] else []
+            assert [(v["make"], v["insured"], v["motExempt"]) for v in told] == [
+                (v.make, v.insured, v.mot_exempt) for v in vehicles
+            ]
+            assert sorted((p["number"], p["validTo"]) for p in holding["policies"]) == sorted(
+                (p.number, p.valid_to) for p in policies
+            )
+            assert [f["outstanding"] for f in holding["fines"]] == [not f.settled for f in fines]
+
+
+def test_many_plates_cost_as_many_statements_as_one(few, statements):
+    """One for each table of each register, and what the service asks."""
+    document(few, DAYS[0], FEW[:2])
+    counts = []
+    for plates in (FEW[:2], FEW):
+        with statements() as seen:
+            document(few, DAYS[0], plates)
+        counts.append(len(seen))
+    assert counts[0] == counts[1]

@@ -1,0 +1,202 @@
+"""Files that were cut off: their last records and line ends (D68)."""
+
+import gzip
+import io
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.catalogue import Register
+from app.errors import OperatorError
+from app.registers import reading
+from app.registers.history import list_loads
+from app.registers.undo import roll_back
+
+HEADER = "registration,make,model\n"
+ROWS = "AB12CDE,FORD,FOCUS\nAB13CDE,SEAT,IBIZA\n"
+WHOLE = HEADER + ROWS
+DVSA = '{"registration": "AB12CDE", "motTests": []}\n'
+RDW = '{"kenteken": "AB12CD", "merk": "FORD", "wam_verzekerd": "Ja"}\n'
+INCOMPLETE = "is incomplete and has no line end: it is cut off"
+
+
+@pytest.fixture
+def load(world):
+    """`load(CONTENT...)` loads files of these contents as one load, each named after its place."""
+
+    def run(*contents: str | bytes, **options: Any):
+        paths = []
+        for number, content in enumerate(contents):
+            path: Path = world.directory / f"{number}.csv"
+            path.write_bytes(content.encode() if isinstance(content, str) else content)
+            paths.append(path)
+        return world.load_files(*paths, **options)
+
+    return run
+
+
+def zipped(*contents: str) -> bytes:
+    """A zip of CSV files of these contents."""
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as archive:
+        for number, content in enumerate(contents):
+            archive.writestr(f"{number}.csv", content)
+    return target.getvalue()
+
+
+INCOMPLETE_ENDS = {
+    "csv": HEADER + "AB12CDE,FORD,FOCUS\nAB13CDE,SEAT",
+    "first field": HEADER + "AB12CDE,FORD,FOCUS\nAB1",
+    "only record": HEADER + "AB12CDE,FO",
+    "crlf": "registration,make,model\r\nAB12CDE,FORD,FOCUS\r\nAB13CDE,SEAT",
+    "cr": "registration,make,model\rAB12CDE,FORD,FOCUS\rAB13CDE,SEAT",
+    "tsv": "registration\tmake\tmodel\nAB12CDE\tFORD\tFOCUS\nAB13CDE\tSEAT",
+    "quoted": HEADER + 'AB12CDE,FORD,FOCUS\n"AB13CDE","SEAT\nor so"',
+    "open quote": HEADER + 'AB12CDE,FORD,FOCUS\nAB13CDE,"SEAT',
+    "ndjson": '{"registration": "AB12CDE"}\n{"registration": "AB13C',
+    "ndjson of one": '{"registration": "AB12CDE"}\n{',
+    "rdw": RDW + RDW[:20],
+    "dvsa": DVSA + DVSA[:-3],
+    "array": f"[{RDW.strip()},{RDW.strip()}",
+    "long line": HEADER + ROWS + "A" * 1_100_000,
+    "long line of json": '{"registration": "AB12CDE"}\n{"registration": "' + "A" * 1_100_000,
+}
+
+
+@pytest.mark.parametrize("content", INCOMPLETE_ENDS.values(), ids=INCOMPLETE_ENDS)
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_an_incomplete_last_record_refuses_the_load(world, load, content, dry_run):
+    """Whatever the layout, and whatever part of the rows may be rejected; no option lets it in."""
+    with pytest.raises(OperatorError, match=r"cut off|never closed"):
+        load(content, dry_run=dry_run, allow_unterminated=True)
+    assert Register.select().count(world.engine) == 0
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        WHOLE + "AB14CDE,KIA\n",
+        WHOLE + "AB14CDE,KIA,RIO,RED",
+        WHOLE + '"AB14CDE","KIA"\n',
+        '{"registration": "AB12CDE"}\n{"registration": \n',
+        '{"registration": "AB12CDE"}\n12',
+        WHOLE + "A" * 1_100_000 + "\n",
+    ],
+    ids=["short", "long", "quoted", "json", "number", "long line"],
+)
+def test_another_broken_record_is_a_reject(load, content):
+    """One that has its line end, or more fields than the header, was not cut off."""
+    assert load(content).rejected == 1
+
+
+@pytest.mark.parametrize(
+    "pack", [gzip.compress, lambda text: zipped(WHOLE, text.decode())], ids=["gzip", "zip"]
+)
+def test_compressed_files_are_looked_at_likewise(load, pack):
+    """Whoever compresses a file that is cut off makes a whole container of it."""
+    with pytest.raises(OperatorError, match=INCOMPLETE):
+        load(pack((WHOLE + "AB14").encode()))
+
+
+def test_every_file_of_a_load_is_looked_at(load):
+    """Also one that others follow."""
+    with pytest.raises(OperatorError, match=r"0\.csv: The last record, in line 4, " + INCOMPLETE):
+        load(WHOLE + "AB14", WHOLE)
+
+
+def test_the_last_piece_of_a_large_file_counts(load, monkeypatch):
+    """Pieces that child processes read end with a line; what is left is the end of the file."""
+    monkeypatch.setattr(reading, "PIECE_BYTES", 64)
+    rows = "".join(f"AB{n}CDE,FORD,FOCUS\n" for n in range(10, 60))
+    assert load(HEADER + rows).loaded == 50
+    with pytest.raises(OperatorError, match="of line 52 is never closed"):
+        load(HEADER + rows + 'AB60CDE,"FORD')
+    with pytest.raises(OperatorError, match=r"line 52, " + INCOMPLETE):
+        load(HEADER + rows + "AB60CDE,FORD")
+
+
+class TestNoLineEnd:
+    """A last record that looks complete but has no line end."""
+
+    def test_it_is_noted_at_first(self, world, load):
+        """Nothing says yet that this source ends its files otherwise."""
+        assert load(WHOLE[:-1]).notes == [
+            f"{world.directory}/0.csv: the last line has no line end: it may be cut off"
+        ]
+        assert list_loads(world.engine)[0].is_terminated is False
+        assert load(WHOLE[:-1]).held == 2
+
+    @pytest.mark.parametrize("dry_run", [False, True])
+    @pytest.mark.parametrize("mode", ["merge", "replace"])
+    def test_it_is_refused_if_the_previous_file_had_one(self, load, mode, dry_run):
+        """Then the file was cut off, perhaps within its last field."""
+        assert load(WHOLE, mode=mode).notes == []
+        for _ in range(2):  # A refused load is not the previous one.
+            with pytest.raises(OperatorError, match=r"0\.csv: The last .* --allow-unterminated"):
+                load(WHOLE[:-1], mode=mode, dry_run=dry_run)
+
+    def test_the_operator_can_allow_it(self, world, load):
+        """From then on it is noted only, until a file has a line end again."""
+        load(WHOLE)
+        assert load(WHOLE[:-1], allow_unterminated=True).held == 2
+        assert list_loads(world.engine)[0].accepted == '["unterminated"]'
+        assert len(load(WHOLE[:-1]).notes) == 1
+        load(WHOLE)
+        with pytest.raises(OperatorError, match="--allow-unterminated"):
+            load(WHOLE[:-1])
+
+    @pytest.mark.parametrize(
+        "content", [WHOLE[:-1], gzip.compress(WHOLE[:-1].encode())], ids=["plain", "gzip"]
+    )
+    def test_every_file_counts(self, world, load, content):
+        """The load has line ends if each of its files has."""
+        load(WHOLE, content)
+        assert list_loads(world.engine)[0].is_terminated is False
+        load(zipped(WHOLE, WHOLE))
+        assert list_loads(world.engine)[0].is_terminated is True
+        for contents in ([WHOLE, content], [content, WHOLE], [zipped(WHOLE[:-1], WHOLE)]):
+            with pytest.raises(OperatorError, match="--allow-unterminated"):
+                load(*contents)
+
+    @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"], ids=["LF", "CRLF", "CR"])
+    def test_any_line_end_is_one(self, load, end):
+        """LF, CRLF and CR."""
+        load(WHOLE.replace("\n", end))
+        assert load(WHOLE).notes == []
+
+    def test_other_registers_kinds_and_formats_are_apart(self, load):
+        """Each source has habits of its own."""
+        load(WHOLE)
+        load(WHOLE[:-1], register="other")
+        load("registration,reference,amount\nAB12CDE,F-1,5")
+        load('{"registration": "AB12CDE"}')
+
+    def test_what_says_where_it_ends_needs_none(self, world, load):
+        """An array ends with its bracket."""
+        load(RDW)
+        assert load(f"[{RDW.strip()}]").notes == []
+        assert list_loads(world.engine)[0].is_terminated is None
+        with pytest.raises(OperatorError, match="--allow-unterminated"):
+            load(RDW.strip())
+
+    def test_a_load_that_was_rolled_back_does_not_count(self, world, load):
+        """The previous file is that of what the register holds."""
+        load(WHOLE, mode="replace")
+        load(WHOLE[:-1], mode="replace", allow_unterminated=True)
+        roll_back(world.engine, "native", None)
+        with pytest.raises(OperatorError, match="--allow-unterminated"):
+            load(WHOLE[:-1], mode="replace")
+
+
+def test_the_mid_has_a_trailer(world, load):
+    """It counts the records: a file that ends behind it is whole, with a line end or without."""
+    header = "H0001SUPPXXX 00000120260101XXXX#"
+    trailer = "T000001000000002#"
+    assert load(f"{header}\n{trailer}\n", empty_ok=True).format == "mid"
+    assert len(load(f"{header}\n{trailer}", empty_ok=True).notes) == 1
+    assert list_loads(world.engine)[0].is_terminated is None
+    for cut in (trailer[:-1], trailer[:5], ""):
+        with pytest.raises(OperatorError, match=r"malformed|cut off"):
+            load(f"{header}\n{cut}", empty_ok=True)

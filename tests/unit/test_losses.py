@@ -1,0 +1,238 @@
+"""A load that makes unknown what was known is refused, and uniform values are noted (D67)."""
+
+import json
+from typing import Any
+
+import pytest
+
+from app.errors import OperatorError
+from app.registers import reading
+from app.registers.history import list_loads
+from app.registers.models import RegisterLoad
+from app.registers.undo import roll_back
+from tests.unit.test_load import files, held
+
+INSURED = 5
+
+
+def cars(known: int, rows: int = 100, *, make: str = "FORD", flag: str = "", due: str = "") -> str:
+    """A file of vehicles of which some have an insurance flag: `flag`, or true and false."""
+    return "registration,make,insured,taxDue\n" + "".join(
+        f"AB{n:04},{make},{(flag or str(n % 2 == 0).lower()) if n < known else ''},"
+        f"{due or f'2027-{n % 12 + 1:02}-01'}\n"
+        for n in range(rows)
+    )
+
+
+@pytest.fixture
+def load(world):
+    """`load(CONTENT)` replaces the vehicles of the register native, or what it is told."""
+
+    def run(content: str, **options: Any):
+        options.setdefault("mode", "replace")
+        return world.load_files(*files(world, a=content), **options)
+
+    return run
+
+
+def latest(world) -> Any:
+    return list_loads(world.engine)[0]
+
+
+class TestReplace:
+    @pytest.mark.parametrize(("known", "is_refused"), [(90, False), (89, True)])
+    def test_a_member_may_fall_by_ten_points(self, world, load, known, is_refused):
+        """By more it is lost; the refusal names the member and both shares."""
+        load(cars(100))
+        if not is_refused:
+            assert load(cars(known)).held == 100
+            return
+        with pytest.raises(OperatorError) as refusal:
+            load(cars(known))
+        assert str(refusal.value) == (
+            "the register native would lose what it knows: insured by 100.0 % of the rows, now by "
+            "89.0 %; if that is right, repeat it with --allow-loss insured"
+        )
+        assert (latest(world).status, latest(world).reason) == ("failed", str(refusal.value))
+        assert all(row[INSURED] is not None for row in held(world))
+
+    def test_all_members_that_fall_are_named(self, load):
+        """The operator needs to try only once more."""
+        load(cars(100))
+        text = "registration,make\n" + "".join(f"AB{n:04},FORD\n" for n in range(100))
+        with pytest.raises(
+            OperatorError, match=r"insured by .*; taxDue by .*; .*--allow-loss taxDue"
+        ):
+            load(text)
+        assert load(text, allow_loss=["insured", "taxDue"]).held == 100
+
+    @pytest.mark.parametrize(("before", "is_refused"), [(49, False), (50, True)])
+    def test_what_few_rows_knew_is_not_watched(self, load, before, is_refused):
+        """Below a twentieth of the rows."""
+        load(cars(before, 1_000))
+        if is_refused:
+            with pytest.raises(OperatorError, match=r"insured by 5\.0 %"):
+                load(cars(0, 1_000), loss_max=4)
+        else:
+            assert load(cars(0, 1_000), loss_max=4).held == 1_000
+
+    @pytest.mark.parametrize(("rows", "is_refused"), [(9, False), (10, True)])
+    def test_a_few_rows_may_be_corrected(self, load, rows, is_refused):
+        """Whoever mends nine rows by hand means it."""
+        load(cars(rows, rows))
+        if is_refused:
+            with pytest.raises(OperatorError, match="--allow-loss insured"):
+                load(cars(0, rows))
+        else:
+            assert load(cars(0, rows)).held == rows
+
+    def test_the_limit_is_a_setting(self, load):
+        """In percentage points."""
+        load(cars(100))
+        assert load(cars(60), loss_max=40).held == 100
+        with pytest.raises(OperatorError, match="now by 58"):
+            load(cars(58), loss_max=1)
+
+    def test_a_slow_decline_adds_up(self, load):
+        """The best of the last replaces counts, not only what is held."""
+        for known in (100, 94):
+            load(cars(known))
+        with pytest.raises(OperatorError, match=r"100\.0 % of the rows, now by 88\.0 %"):
+            load(cars(88))
+
+    def test_only_seven_replaces_count(self, load):
+        """What was known a long time ago is not wanted back."""
+        load(cars(100))
+        for _ in range(7):
+            load(cars(91))
+        assert load(cars(85)).held == 100
+
+    @pytest.mark.parametrize("accepted", [{"allow_loss": ["insured"]}, {"allow_shrink": True}])
+    def test_what_was_accepted_is_not_refused_the_next_night(self, load, accepted):
+        """An accepted loss begins a new count, and so does an accepted shrink."""
+        load(cars(100))
+        load(cars(91))
+        load(cars(82), allow_loss=["insured"])
+        assert load(cars(75), **({} if "allow_loss" in accepted else accepted)).held == 100
+        if "allow_shrink" in accepted:
+            assert load(cars(68)).held == 100
+        else:
+            with pytest.raises(OperatorError, match=r"82\.0 % of the rows, now by 68\.0 %"):
+                load(cars(68))
+
+    def test_what_was_rolled_back_does_not_count(self, world, load):
+        """A wrong load that knew more must not make the right ones wrong."""
+        load(cars(50))
+        load(cars(100))
+        roll_back(world.engine, "native", None)
+        assert load(cars(45)).held == 100
+
+    @pytest.mark.parametrize("mode", ["drop", "purge"])
+    def test_what_a_dropped_register_knew_does_not_count(self, world, load, mode):
+        """Another register of that name begins with what it holds."""
+        load(cars(100))
+        dropped = {"register": "native", "kind": "", "format": "", "files": "", "started_at": 1}
+        RegisterLoad.insert(mode=mode, status="done", loaded_by="op", **dropped).execute(
+            world.engine
+        )
+        load(cars(91))
+        assert load(cars(85)).held == 100
+
+    def test_the_history_keeps_what_was_known_and_allowed(self, world, load):
+        """Of each load that succeeds; a merge counts the rows that it touched."""
+        load(cars(100), allow_loss=["insured"], allow_missing=["x"], allow_shrink=True)
+        known = json.loads(latest(world).known)
+        assert (known["rows"], known["insured"], known["make"], known["year"]) == (100, 100, 100, 0)
+        assert json.loads(latest(world).accepted) == ["shrink", "loss:insured", "missing:x"]
+        load(cars(3, 7), mode="merge")
+        assert json.loads(latest(world).known)["rows"] == 7
+        assert json.loads(latest(world).known)["insured"] == 3
+        assert json.loads(latest(world).accepted) == []
+
+    def test_two_processes_count_as_one(self, world, load, monkeypatch):
+        """Each half of the keys is counted by the one that writes it (D54)."""
+        monkeypatch.setattr(reading, "PIECE_BYTES", 512)
+        load(cars(100))
+        assert json.loads(latest(world).known)["insured"] == 100
+        with pytest.raises(OperatorError, match=r"insured by 100\.0 %.*now by 40\.0 %"):
+            load(cars(40))
+
+
+class TestMerge:
+    def test_the_touched_rows_are_compared(self, world, load):
+        """However many others know the member; nothing of it is in the register."""
+        load(cars(1_000, 1_000))
+        with pytest.raises(OperatorError, match=r"insured by 100\.0 %.*now by 50\.0 %"):
+            load(cars(10, 20), mode="merge")
+        assert all(row[INSURED] is not None for row in held(world))
+        assert load(cars(10, 20), mode="merge", allow_loss=["insured"]).changed == 10
+
+    def test_new_rows_lose_nothing(self, load):
+        """Nothing was known of them."""
+        load(cars(100))
+        assert load(cars(100, 300), mode="merge").held == 300
+
+    def test_one_row_may_be_corrected(self, load):
+        """All that the merge touched has lost the member, and a person would find that right."""
+        load(cars(100))
+        assert load(cars(0, 1), mode="merge").changed == 1
+
+    def test_cancellations_that_vanish_are_a_loss(self, load):
+        """Policies that come back to life insure vehicles."""
+        header = "registration,number,validFrom,validTo,cancelledOn\n"
+        line = "AB{:04},P-1,2026-01-01,2026-12-31,{}\n"
+        load(header + "".join(line.format(n, "2026-06-01") for n in range(20)))
+        with pytest.raises(OperatorError, match="--allow-loss cancelledOn"):
+            load(header + "".join(line.format(n, "") for n in range(20)), mode="merge")
+
+    def test_fines_that_were_settled_are_a_loss(self, load):
+        """Paid fines that are owed again make vehicles illegal."""
+        header = "registration,reference,amount,settledOn\n"
+        line = "AB{:04},F-1,65,{}\n"
+        load(header + "".join(line.format(n, "2026-06-01") for n in range(20)))
+        with pytest.raises(OperatorError, match="--allow-loss settledOn"):
+            load(header + "".join(line.format(n, "") for n in range(20)))
+
+
+class TestUniform:
+    @pytest.mark.parametrize("mode", ["merge", "replace"])
+    def test_values_that_become_the_same_are_noted(self, load, mode):
+        """A flag or a date that all rows share, and did not before; it is no refusal."""
+        load(cars(100))
+        result = load(cars(100, flag="true", due="2027-01-01"), mode=mode)
+        assert result.notes == [
+            "insured is true in all 100 rows that know it, and was not before",
+            "taxDue is 2027-01-01 in all 100 rows that know it, and was not before",
+        ]
+        assert load(cars(100, flag="true", due="2027-01-01"), mode=mode).notes == []
+
+    def test_few_rows_are_no_sign(self, load):
+        """Fewer than a hundred can well be alike."""
+        load(cars(99, 99))
+        assert load(cars(99, 99, flag="true")).notes == []
+
+    def test_two_processes_see_as_much(self, load, monkeypatch):
+        """Different values in each half of the keys are not uniform."""
+        monkeypatch.setattr(reading, "PIECE_BYTES", 512)
+        load(cars(400, 400))
+        halves = cars(400, 400, flag="true").splitlines(keepends=True)
+        mixed = halves[:201] + [line.replace("true", "false") for line in halves[201:]]
+        assert load("".join(mixed)).notes == []
+        assert load("".join(halves)).notes[0].startswith("insured is true in all 400 rows")
+
+
+@pytest.mark.parametrize("mode", ["merge", "replace"])
+def test_a_dry_run_predicts_all_of_it(world, load, mode):
+    """Refusals and notes, in the same words."""
+    load(cars(100))
+    outcomes: list[object] = []
+    for content in (cars(50), cars(100, flag="true")):
+        for dry_run in (True, False):
+            try:
+                outcomes.append(
+                    load(content, mode=mode, dry_run=dry_run)._replace(dry_run=False, load=None)
+                )
+            except OperatorError as refusal:
+                outcomes.append(str(refusal))
+    assert outcomes[0] == outcomes[1]
+    assert outcomes[2] == outcomes[3]

@@ -1,0 +1,86 @@
+"""Which registers a backup must hold, because no single file can bring them back (D74)."""
+
+import pytest
+
+from app.operations.backup.merged import list_merged
+from app.registers.formats import Kind
+from app.registers.history import MERGE, REPLACE, History
+from app.registers.rejects import RejectLimit
+from app.registers.undo import roll_back
+
+CARS = ("registration,make", "AB12CDE,FORD")
+OTHER = ("registration,make", "AB12CDE,SEAT")
+POLICY = ("registration,number,validFrom,validTo", "AB12CDE,1,2026-01-01,2026-12-31")
+
+
+@pytest.fixture
+def load(world):
+    """`load(mode, *lines)` loads a file into the register fleet."""
+
+    def do(mode: str, *lines: str):
+        path = world.directory / "rows.csv"
+        path.write_text("".join(f"{line}\n" for line in lines))
+        options = {"mode": mode, "register": "fleet", "allow_shrink": True}
+        return world.load_files(path, max_rejects=RejectLimit.parse("0"), **options)
+
+    return do
+
+
+def test_a_replace_can_be_loaded_again(world, load):
+    """Whatever was merged before it is gone with it."""
+    load(MERGE, *CARS)
+    load(REPLACE, *OTHER)
+    assert list_merged(world.engine) == []
+
+
+def test_a_merge_cannot(world, load):
+    """Not even a single one: the history does not tell whether it was all there is."""
+    load(MERGE, *CARS)
+    assert list_merged(world.engine) == ["fleet"]
+    load(REPLACE, *CARS)
+    load(MERGE, *OTHER)
+    assert list_merged(world.engine) == ["fleet"]
+
+
+def test_a_merge_that_changed_nothing_does_not_count(world, load):
+    """The register still holds what the file of the replace has."""
+    load(REPLACE, *CARS)
+    load(MERGE, *CARS)
+    assert list_merged(world.engine) == []
+
+
+def test_each_kind_counts_by_itself(world, load):
+    """A replace of vehicles does not bring back policies."""
+    load(REPLACE, *CARS)
+    load(MERGE, *POLICY)
+    load(REPLACE, *OTHER)
+    assert list_merged(world.engine) == ["fleet"]
+    load(REPLACE, *POLICY)
+    assert list_merged(world.engine) == []
+
+
+def test_what_was_rolled_back_counts_as_merged(world, load):
+    """The history does not tell which file the rows are from now."""
+    load(REPLACE, *CARS)
+    load(REPLACE, *OTHER)
+    roll_back(world.engine, "fleet", None)
+    assert list_merged(world.engine) == ["fleet"]
+
+
+def test_a_failed_load_changes_nothing(world, load):
+    """Nor does a replace that runs, but a merge that runs can have changed rows already."""
+    load(REPLACE, *CARS)
+    with pytest.raises(Exception, match="were rejected"):
+        load(MERGE, *CARS, ",FORD")
+    history = History(world.engine, "fleet")
+    history.begin(kind=Kind.VEHICLES, mode=REPLACE, format_name="native-csv", files=[])
+    assert list_merged(world.engine) == []
+    history.begin(kind=Kind.VEHICLES, mode=MERGE, format_name="native-csv", files=[])
+    assert list_merged(world.engine) == ["fleet"]
+
+
+def test_without_its_history_a_register_counts_as_merged(world, load):
+    """Lines of the history do not stay for ever."""
+    load(REPLACE, *CARS)
+    world.engine.execute_sql("DELETE FROM register_load")
+    assert list_merged(world.engine) == ["fleet"]

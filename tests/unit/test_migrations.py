@@ -1,0 +1,59 @@
+"""Migrations of a database that holds something (D29)."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app import schema
+from app.catalogue import KeptRegister, Register
+from app.database import Engine, close_quietly, open_engine
+from app.postgres import PostgresEngine
+from app.registers.generations import Generations
+from app.schema import migrate, opened_register
+
+
+@pytest.fixture
+def engine(request: pytest.FixtureRequest, database_kind: str, tmp_path: Path) -> Iterator[Engine]:
+    """A database that has nothing in it."""
+    if database_kind == "sqlite":
+        engine = open_engine(f"sqlite:///{tmp_path / 'verifyd.db'}", create=True)
+    else:
+        engine = open_engine(request.getfixturevalue("empty_postgres"))
+    yield engine
+    close_quietly(engine)
+
+
+@pytest.fixture
+def at_schema(engine, tmp_path, monkeypatch):
+    """`at_schema(N)` migrates as a program of schema N did."""
+
+    def migrate_to(number: int) -> None:
+        shutil.copytree(schema._SCRIPTS, tmp_path / "migrations")
+        for script in (tmp_path / "migrations" / "main").glob("[0-9]*.py"):
+            if int(script.name[:4]) > number:
+                script.unlink()
+        with monkeypatch.context() as patched:
+            patched.setattr(schema, "_SCRIPTS", tmp_path / "migrations")
+            migrate(engine)
+
+    return migrate_to
+
+
+def test_what_is_kept_can_still_be_rolled_back_to(engine, at_schema):
+    """Its entry stays, and on Postgres its schema gets its number (D71)."""
+    at_schema(3)
+    entry = {"name": "native", "kinds": "v", "vehicles": 1, "loaded_at": 1_900_000_000}
+    for model, generation in ((KeptRegister, 1), (Register, 2)):
+        model.insert(**entry, generation=generation).execute(engine)
+        with opened_register(engine, "native", generation) as (register, name):
+            schema.migrate_register(register, name)
+        if isinstance(engine, PostgresEngine) and model is KeptRegister:
+            engine.execute_sql("ALTER SCHEMA register_native RENAME TO kept_register_native")
+    assert "0004_snapshots" in migrate(engine)
+    generations = Generations(engine, "native")
+    (kept,) = generations.list_kept()
+    assert (kept.generation, kept.vehicles) == (1, 1)
+    assert generations.is_waiting_there(kept)
+    assert generations.is_current_there()

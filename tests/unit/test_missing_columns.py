@@ -1,0 +1,248 @@
+"""Which columns a file must have, should have and may have for others (D65)."""
+
+import csv
+import io
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from app.errors import OperatorError
+from app.registers import reading
+from app.registers.formats import FORMATS, Kind
+from app.registers.formats.mapped import MappedCsv
+from app.registers.formats.mapping import read_mapping
+from app.registers.history import list_loads
+from tests.unit.test_load import files, held
+
+ROWS = 5_000
+HEADER = (
+    "Kenteken,Merk,Handelsbenaming,Datum eerste toelating,Eerste kleur,WAM verzekerd,"
+    "Vervaldatum APK,Vervaldatum APK DT\n"
+)
+RENAMED = (
+    HEADER.replace("Vervaldatum APK DT", "Keuring geldig tot DT")
+    .replace("Vervaldatum APK", "Keuring geldig tot")
+    .replace("WAM verzekerd", "Verzekerd WAM")
+)
+INSURED, MOT_EXPIRY = 5, 6
+
+
+def rdw(header: str = HEADER, rows: int = ROWS) -> str:
+    """A file of the RDW: all vehicles are insured and have an MOT."""
+    return header + "".join(
+        f"AB{n:05},FORD,FOCUS,20120315,BLAUW,{'Ja' if n % 2 else 'Nee'},2027{n % 12 + 1:02}15,\n"
+        for n in range(rows)
+    )
+
+
+def as_json(text: str, without: str = "", first: int = 0) -> str:
+    """The same as the API gives it; from one row on all are without a member."""
+    records = [
+        {name.lower().replace(" ", "_"): value for name, value in row.items() if value}
+        for row in csv.DictReader(io.StringIO(text))
+    ]
+    for record in records[first:]:
+        record.pop(without, None)
+    return json.dumps(records)
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    """Pieces are so small that all files of lines are read by child processes."""
+    monkeypatch.setattr(reading, "PIECE_BYTES", 64 * 1024)
+
+
+def known(world) -> Counter[str]:
+    """How many vehicles have an insurance flag and an MOT date."""
+    rows = held(world, register="rdw")
+    return Counter(
+        insured=sum(row[INSURED] is not None for row in rows),
+        mot=sum(row[MOT_EXPIRY] is not None for row in rows),
+    )
+
+
+class TestRenamed:
+    @pytest.mark.parametrize("mode", ["merge", "replace"])
+    def test_renamed_columns_do_not_wipe_a_register(self, world, mode):
+        """The load is refused with all their names, and what is known stays."""
+        world.load_files(*files(world, a=rdw()), mode=mode)
+        with pytest.raises(OperatorError) as refusal:
+            world.load_files(*files(world, b=rdw(RENAMED)), mode=mode)
+        assert str(refusal.value).startswith(f"{world.directory}/b.csv: The header has no column ")
+        assert "WAM verzekerd (is it now Verzekerd WAM?)" in str(refusal.value)
+        assert (
+            "if that is right, repeat it with --allow-missing 'WAM verzekerd' "
+            "--allow-missing 'Vervaldatum APK'" in str(refusal.value)
+        )
+        assert known(world) == {"insured": ROWS, "mot": ROWS}
+        assert list_loads(world.engine)[0].reason == str(refusal.value)
+
+    def test_a_dry_run_refuses_it_as_well(self, world):
+        """In the same words, and it leaves no line in the history."""
+        path = files(world, b=rdw(RENAMED, 200))
+        reasons = []
+        for dry_run in (True, False):
+            with pytest.raises(OperatorError) as refusal:
+                world.load_files(*path, dry_run=dry_run)
+            reasons.append(str(refusal.value))
+        assert reasons[0] == reasons[1]
+        assert len(list_loads(world.engine)) == 1
+
+    @pytest.mark.parametrize(
+        "allowed", [["WAM verzekerd", "Vervaldatum APK"], ["wam_verzekerd", "VERVALDATUM_APK"]]
+    )
+    def test_what_is_allowed_may_be_missing(self, world, allowed):
+        """By its label or the API's name, in any case."""
+        path = files(world, b=rdw(RENAMED, 200))
+        assert world.load_files(*path, allow_missing=allowed).loaded == 200
+        with pytest.raises(OperatorError, match="no column WAM verzekerd"):
+            world.load_files(*path, allow_missing=allowed[1:])
+
+    def test_what_is_missing_may_not_be_lost(self, world):
+        """To allow that a column is missing is not to allow that its values go."""
+        world.load_files(*files(world, a=rdw(rows=200)))
+        allowed = {"allow_missing": ["WAM verzekerd", "Vervaldatum APK"]}
+        path = files(world, b=rdw(RENAMED, 200))
+        with pytest.raises(OperatorError, match="--allow-loss insured --allow-loss motExpiry"):
+            world.load_files(*path, **allowed)
+        world.load_files(*path, **allowed, allow_loss=["insured", "motExpiry"])
+        assert known(world) == {"insured": 0, "mot": 0}
+
+    def test_each_file_of_a_load_needs_its_columns(self, world):
+        """One header of three that lacks a column would blank a third of the register."""
+        paths = files(world, a=rdw(rows=9), b=rdw(RENAMED, 9), c=rdw(rows=9))
+        with pytest.raises(OperatorError, match=r"b\.csv: The header has no column"):
+            world.load_files(*paths)
+
+    def test_a_column_that_stands_in_for_another_need_not_be_there(self, world):
+        """The DT column is read where the other one is empty; extracts often leave it out."""
+        narrow = rdw(rows=9).replace(",Vervaldatum APK DT", "").replace(",\n", "\n")
+        assert world.load_files(*files(world, a=narrow)).loaded == 9
+
+
+class TestJson:
+    def test_a_member_is_there_if_any_row_has_it(self, world):
+        """Members without a value are left out, so one row is enough, in one page of several."""
+        pages = [as_json(rdw(rows=120), "wam_verzekerd", first) for first in (0, 119)]
+        result = world.load_files(*files(world, a=pages[0], b=pages[1]))
+        assert (result.loaded, result.notes) == (240, [])
+
+    @pytest.mark.parametrize("pages", [1, 2])
+    def test_a_member_that_no_row_has_is_missing(self, world, pages):
+        """All of the load is looked at before it is refused."""
+        page = as_json(rdw(rows=120), "wam_verzekerd")
+        paths = files(world, **{f"p{n}": page for n in range(pages)})
+        with pytest.raises(OperatorError, match="no row has the member WAM verzekerd; if"):
+            world.load_files(*paths)
+        assert world.load_files(*paths, allow_missing=["wam_verzekerd"]).loaded == 120 * pages
+
+    @pytest.mark.parametrize(("rows", "is_refused"), [(99, False), (100, True)])
+    def test_a_few_rows_may_lack_what_some_vehicles_have_not(self, world, rows, is_refused):
+        """Trailers have no MOT: a page of them is no sign of a renamed member."""
+        path = files(world, a=as_json(rdw(rows=rows), "vervaldatum_apk"))
+        if is_refused:
+            with pytest.raises(OperatorError, match="no row has the member Vervaldatum APK"):
+                world.load_files(*path)
+        else:
+            assert world.load_files(*path).loaded == rows
+
+    def test_deletions_lack_nothing(self, world):
+        """A delta may have no more than the plates that it takes away (formats 2)."""
+        gone = '{"registration": "QQ%d", "modification": "DELETED"}\n'
+        lines = "".join(gone % n for n in range(120))
+        assert world.load_files(*files(world, a=lines)).skipped == 120
+
+    def test_vehicles_of_the_dvsa_have_their_members(self, world):
+        """A renamed motTests would take all MOT dates."""
+        car = '{"registration": "QQ%d", "make": "A", "model": "B", "primaryColour": "C", '
+        car += '"manufactureDate": "2020-01-01", "%s": [], "modification": "UPDATED"}\n'
+        lines = ["".join(car % (n, name) for n in range(120)) for name in ("motTests", "tests")]
+        assert world.load_files(*files(world, a=lines[0])).loaded == 120
+        with pytest.raises(
+            OperatorError, match=r"no row has the member motTests \(is it now tests"
+        ):
+            world.load_files(*files(world, a=lines[1]))
+
+
+class TestNarrow:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "registration\nAB12CDE\n",
+            "registration,number,validFrom,validTo\nAB12CDE,P-1,2026-01-01,2026-12-31\n",
+            "registration,reference,amount\nAB12CDE,F-1,65\n",
+            '{"registration": "AB12CDE"}\n' * 120,
+        ],
+    )
+    def test_native_files_need_their_keys_only(self, world, text):
+        """Narrow files are common there."""
+        result = world.load_files(*files(world, a=text))
+        assert (result.loaded > 0, result.notes) == (True, [])
+
+    def test_a_missing_key_cannot_be_allowed(self, world):
+        """Rows without a key cannot be told apart."""
+        path = files(world, a="registration,number,validFrom\nAB12CDE,P-1,2026-01-01\n")
+        with pytest.raises(OperatorError, match="The header has no column validTo"):
+            world.load_files(*path, allow_missing=["validTo"])
+
+
+class TestUnknown:
+    def test_unknown_columns_are_noted_once_for_all_files(self, world):
+        """By their names, which may be mistyped or new."""
+        text = "registration,colour,make,Fleet no.\nAB12CDE,BLUE,FORD,7\n"
+        result = world.load_files(*files(world, a=text, b=text))
+        note = "2 unknown columns are not read: 'colour', 'Fleet no.'"
+        assert result.notes == [f"{world.directory}/a.csv: {note}"]
+
+    def test_ten_of_many_are_named(self, world):
+        """And how many there are."""
+        text = "registration," + ",".join(f"c{n}" for n in range(14)) + "\nA1" + "," * 14 + "\n"
+        (note,) = world.load_files(*files(world, a=text)).notes
+        assert note.endswith(
+            "14 unknown columns are not read: "
+            + ", ".join(f"'c{n}'" for n in range(10))
+            + " and 4 more"
+        )
+
+    def test_members_of_json_are_noted_as_well(self, world):
+        """A member that only one row has is one."""
+        lines = '{"registration": "A1"}\n{"registration": "A2", "mot_expires": "2027-01-01"}\n'
+        (note,) = world.load_files(*files(world, a=lines)).notes
+        assert note.endswith("1 unknown column is not read: 'mot_expires'")
+
+    def test_hostile_names_are_bounded(self, world):
+        """However many and long they are."""
+        row: dict[str, Any] = {"registration": "A1"}
+        lines = "".join(
+            json.dumps(row | {f"{n}" + "x" * 500: 1 for n in range(at, at + 500)}) + "\n"
+            for at in range(0, 5_000, 500)
+        )
+        (note,) = world.load_files(*files(world, a=lines)).notes
+        assert len(note) < 1_000
+
+    def test_columns_that_a_mapping_leaves_out_are_not_noted(self, world):
+        """The operator has said which ones are to be read."""
+        path = world.directory / "map.toml"
+        path.write_text(
+            'kind = "vehicles"\nregister = "fleet"\n'
+            '[columns]\nregistration = "Plate"\n[constants]\nmake = "FORD"\n'
+        )
+        mapped = MappedCsv(read_mapping(path))
+        result = world.load_files(
+            *files(world, a="Plate,Driver\nAB12CDE,Erika\n"),
+            formats={mapped.name: mapped},
+            format=mapped.name,
+        )
+        assert (result.loaded, result.notes) == (1, [])
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_every_format_declares_its_columns(name):
+    """None is declared twice, and none that is read is ignored."""
+    for kind in Kind:
+        declared = FORMATS[name].declared(kind)
+        names = [name for column in declared.columns for name in column.names]
+        assert len(set(names)) == len(names)
+        assert declared.ignored is None or declared.ignored.isdisjoint(names)

@@ -1,0 +1,325 @@
+"""What is told to whom, once: the state of alerts, and the queue of messages (D77, D78)."""
+
+import base64
+import errno
+import os
+from multiprocessing import get_context
+
+import pytest
+
+from app import clock, reserve
+from app.config import Config
+from app.destinations import Destination
+from app.operations.conditions.condition import Condition
+from app.operations.conditions.gathered import Gathered
+from app.operations.conditions.jobs import running
+from app.operations.notices import delivery, senders
+from app.operations.notices.delivery import deliver
+from app.operations.notices.message import composed
+from app.operations.notices.report import report
+from app.operations.notices.senders import NotSent
+from app.operations.notices.spool import MESSAGES_MAX, Spool
+
+HOUR, DAY = 3600, 86_400
+NOW = 1_900_000_000
+
+
+class Night:
+    """An installation whose clock is moved by hand, and whose messages are read from the queue."""
+
+    def __init__(self, directory):
+        notify = (Destination("mailto", "ops@example.com"), Destination("exec", "/bin/false"))
+        self.config = Config(
+            database_url=f"sqlite:///{directory}/verifyd.db",
+            state_dir=directory / "state",
+            data_dir=directory,
+            notify=notify,
+        )
+        self.spool = Spool(directory)
+        self.now = NOW
+
+    def tell(self, *conditions, unknown=(), ran_at=None):
+        """Report what was found; return the subject of the message, None if there is none."""
+        found = Gathered(list(conditions), frozenset(unknown), ran_at or {})
+        message = report(self.config, found)
+        return message and message.subject.partition(": ")[2]
+
+    def queued(self):
+        """The messages in the queue."""
+        return list(self.spool.entries())
+
+
+@pytest.fixture
+def night(tmp_path, monkeypatch):
+    """An installation that nothing was told of yet."""
+    night = Night(tmp_path)
+    monkeypatch.setattr(clock, "now", lambda: night.now)
+    return night
+
+
+@pytest.fixture
+def sent(monkeypatch):
+    """What is sent; each destination takes it unless it is among the `broken` ones."""
+
+    class Sent(list):
+        def __init__(self):
+            super().__init__()
+            self.broken = set()
+
+    sent = Sent()
+
+    def send(destination, message, _secret):
+        if destination.kind in sent.broken:
+            raise NotSent("broken")
+        sent.append((destination.kind, message.id))
+
+    monkeypatch.setattr(delivery, "send", send)
+    return sent
+
+
+def condition(key="load:rdw", occurrence="1", since=NOW):
+    """One that is wrong."""
+    return Condition(key, f"{key} is wrong", f"{key} is wrong.", since, "mend it", occurrence)
+
+
+class TestReport:
+    def test_what_is_wrong_is_told_once(self, night):
+        """And once more when it is over; a good night is silent."""
+        assert night.tell() is None
+        assert night.tell(condition()) == "load:rdw is wrong"
+        assert night.tell(condition()) is None
+        assert night.tell() == "solved: load:rdw is wrong"
+        assert night.tell() is None
+        assert night.tell(condition(occurrence="2")) == "load:rdw is wrong"
+
+    def test_everything_found_at_once_is_one_message(self, night):
+        """Which lists all of it, also what is over."""
+        night.tell(condition("stale:mid", ""))
+        told = night.tell(condition(), condition("disk:load", ""))
+        assert told == "load:rdw is wrong, and 1 more"
+        text = night.queued()[-1].message.text
+        for part in ("load:rdw is wrong.", "disk:load is wrong.", "Solved", "stale:mid", "mend it"):
+            assert part in text
+        assert night.tell(condition(), condition("disk:load", "")) is None
+
+    def test_a_new_failure_is_told_again(self, night):
+        """The next night's failed load is another event."""
+        night.tell(condition(occurrence="1"))
+        assert night.tell(condition(occurrence="2")) == "load:rdw is wrong"
+
+    def test_what_lasts_is_told_again_after_a_week(self, night):
+        """Not sooner; it began when it was first told."""
+        night.tell(condition("stale:rdw", ""))
+        night.now += 7 * DAY - 1
+        assert night.tell(condition("stale:rdw", "")) is None
+        night.now += 1
+        assert night.tell(condition("stale:rdw", "", since=night.now)) == "stale:rdw is wrong"
+        night.tell()
+        assert night.queued()[-1].message.solved[0].since == NOW
+
+    def test_what_cannot_be_looked_for_is_not_over(self, night):
+        """While the database is down nobody knows; the certificate needs none."""
+        night.tell(condition(), condition("certificate:expiry", ""))
+        down = condition("database:unusable", "")
+        assert night.tell(down, unknown=["load"]) == "database:unusable is wrong"
+        solved = [each.title for each in night.queued()[-1].message.solved]
+        assert solved == ["certificate:expiry is wrong"]
+        assert night.tell(unknown=[]) == "solved: load:rdw is wrong, and 1 more"
+
+    def test_a_failed_run_is_over_after_a_later_one(self, night):
+        """The failed one may be missing in a database that was down at that time."""
+        night.tell(condition("job:import", str(NOW)))
+        assert night.tell(ran_at={"import": NOW - DAY}) is None
+        assert night.tell(ran_at={"import": NOW + DAY}) == "solved: job:import is wrong"
+
+    def test_a_register_that_failed_tonight_is_not_also_stale(self, night):
+        """That is told with the next message, or on the next day."""
+        night.tell(condition())
+        night.now += 4 * HOUR
+        stale = condition("stale:rdw", "")
+        assert night.tell(condition(), stale) is None
+        night.now += 24 * HOUR
+        assert night.tell(condition(), stale) == "stale:rdw is wrong"
+
+    def test_a_load_of_a_night_that_goes_on_waits_for_its_end(self, night):
+        """Its run tells everything at once; what is older does not wait."""
+        night.now += 10
+        with running(night.config.state_dir, "import"):
+            assert night.tell(condition(since=night.now + 1)) is None
+            assert night.tell(condition("load:mid", since=NOW)) == "load:mid is wrong"
+        assert night.tell(condition(since=night.now + 1)).startswith("load:rdw is wrong")
+
+    def test_without_a_destination_nothing_is_kept(self, tmp_path):
+        """Neither queue nor state; all is told when there is one."""
+        config = Config(database_url=f"sqlite:///{tmp_path}/a.db", data_dir=tmp_path)
+        assert report(config, Gathered([condition()])) is None
+        assert list(tmp_path.iterdir()) == []
+
+    def test_undelivered_alerts_are_no_alert(self, night):
+        """It could not be delivered either; `check` shows it."""
+        assert night.tell(condition("notify:queue")) is None
+
+    def test_a_queue_that_cannot_be_written_hinders_nobody(self, night, caplog):
+        """The reason is logged; it is told the next time."""
+        (night.config.data_dir / "notices").write_text("in the way")
+        assert night.tell(condition()) is None
+        assert "no alert can be queued" in caplog.text
+        (night.config.data_dir / "notices").unlink()
+        assert night.tell(condition()) == "load:rdw is wrong"
+
+    def test_two_at_once_queue_one_message(self, night):
+        """Whoever comes second finds that it was told."""
+        context = get_context("fork")
+        processes = [context.Process(target=night.tell, args=[condition()]) for _ in range(8)]
+        for process in processes:
+            process.start()
+        for process in processes:
+            process.join()
+        assert len(night.queued()) == 1
+
+    def test_a_message_is_bounded(self):
+        """A command takes the text in its environment."""
+        many = [condition(f"load:r{n}", since=n) for n in range(500)]
+        many = [Condition(**{**_members(each), "details": ("x" * 5000,) * 30}) for each in many]
+        message = composed("msg_1", many, [])
+        assert len(message.text) < 40_000
+        assert len(message.problems) == 20
+
+
+def _members(each):
+    return {name: getattr(each, name) for name in each.__struct_fields__}
+
+
+class TestQueue:
+    def test_a_delivered_message_leaves_what_was_told(self, night, sent):
+        """The queue is empty, and the same is not told again."""
+        night.tell(condition())
+        assert deliver(night.config)
+        assert [kind for kind, _ in sent] == ["mailto", "exec"]
+        assert night.queued() == []
+        assert night.tell(condition()) is None
+        assert night.tell() == "solved: load:rdw is wrong"
+
+    def test_only_who_does_not_have_it_is_tried_again(self, night, sent):
+        """After 5 minutes, then 10, 20 and so on, at most 6 hours apart."""
+        night.tell(condition())
+        sent.broken = {"exec"}
+        assert not deliver(night.config)
+        assert [kind for kind, _ in sent] == ["mailto"]
+        waits = []
+        for _ in range(9):
+            tried_at = night.queued()[0].tried_at
+            while night.queued()[0].tried_at == tried_at:
+                night.now += 60
+                deliver(night.config)
+            waits.append((night.now - tried_at) // 60)
+        assert waits == [5, 10, 20, 40, 80, 160, 320, 360, 360]
+        sent.broken = set()
+        night.now += 6 * HOUR
+        assert deliver(night.config)
+        assert [kind for kind, _ in sent] == ["mailto", "exec"]
+        assert len({number for _, number in sent}) == 1
+
+    def test_it_is_given_up_after_days(self, night, sent, caplog):
+        """One line in the log says which; what it told is remembered."""
+        night.tell(condition())
+        sent.broken = {"exec", "mailto"}
+        night.now += 4 * DAY + 1
+        assert not deliver(night.config)
+        assert "given up after 4 days" in caplog.text
+        assert night.queued() == []
+        assert night.tell(condition()) is None
+
+    def test_an_older_message_that_ends_later_forgets_nothing(self, night, sent):
+        """What the newest message told is what counts, in whatever order they are delivered."""
+        night.tell(condition())
+        sent.broken = {"exec", "mailto"}
+        deliver(night.config)
+        night.tell(condition(), condition("load:mid"))
+        sent.broken = set()
+        deliver(night.config)
+        assert len(night.queued()) == 1
+        night.now += HOUR
+        deliver(night.config)
+        assert night.queued() == []
+        assert night.tell(condition(), condition("load:mid")) is None
+
+    def test_the_queue_is_bounded(self, night, caplog):
+        """The oldest messages go first, and the log says so."""
+        for number in range(MESSAGES_MAX + 3):
+            night.tell(condition(occurrence=str(number)))
+        assert len(night.queued()) == MESSAGES_MAX
+        assert night.queued()[-1].alerted["load:rdw"].occurrence == str(MESSAGES_MAX + 2)
+        assert caplog.text.count("dropped, the queue is full") == 3
+
+    @pytest.mark.parametrize("content", [b"", b"{", b'{"number": 1}', b"\xff"])
+    def test_a_damaged_message_stops_nothing(self, night, sent, content, caplog):
+        """It is removed, and the others are delivered."""
+        night.tell(condition())
+        (night.config.data_dir / "notices" / "queue" / "0000000000.json").write_bytes(content)
+        assert deliver(night.config)
+        assert len(sent) == 2
+        assert "removed, it is not a message" in caplog.text
+
+    def test_two_deliverers_send_once(self, night, sent):
+        """The second leaves it to the first."""
+        night.tell(condition())
+        with night.spool.delivering() as is_alone:
+            assert is_alone
+            assert deliver(night.config)
+            assert sent == []
+        assert deliver(night.config)
+        assert len(sent) == 2
+
+    def test_a_message_is_queued_on_a_full_disk(self, night, monkeypatch):
+        """It takes the space of the reserve, as the database does (D57)."""
+        assert night.tell() is None
+        kept = night.config.data_dir / "notices" / "reserve"
+        assert kept.stat().st_blocks * 512 >= reserve.RESERVE_BYTES
+        fsync = os.fsync
+
+        def full(descriptor):
+            if kept.stat().st_size:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            fsync(descriptor)
+
+        monkeypatch.setattr(os, "fsync", full)
+        assert night.tell(condition()) == "load:rdw is wrong"
+        assert len(night.queued()) == 1
+
+    @pytest.mark.parametrize("step", range(1, 12))
+    def test_killed_at_any_step_nothing_is_lost_or_told_twice(self, night, sent, step):
+        """Each change is one rename: told and queued, or neither."""
+        night.tell(condition("load:mid"))
+
+        def killed(function):
+            def run(*args, **kwargs):
+                nonlocal step
+                step -= 1
+                if step == 0:
+                    os._exit(9)
+                return function(*args, **kwargs)
+
+            return run
+
+        def told_until_killed():
+            for name in ("open", "fsync", "rename", "close", "unlink"):
+                setattr(os, name, killed(getattr(os, name)))
+            night.tell(condition("load:mid"), condition())
+
+        process = get_context("fork").Process(target=told_until_killed)
+        process.start()
+        process.join()
+        night.tell(condition("load:mid"), condition())
+        deliver(night.config)
+        assert len(sent) == 4
+        assert night.tell(condition("load:mid"), condition()) is None
+
+
+def test_the_signature_is_that_of_the_specification():
+    """The example of Standard Webhooks' reference libraries."""
+    secret = base64.b64decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+    body = b'{"test": 2432232314}'
+    assert senders.signature(secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, body) == (
+        "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+    )

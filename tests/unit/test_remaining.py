@@ -1,0 +1,167 @@
+"""When a load gives up because of its rejects: as soon as it is certain, never before (D70)."""
+
+import gzip
+import io
+import random
+import zipfile
+from collections.abc import Iterable
+from contextlib import suppress
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from app.errors import OperatorError
+from app.registers import reading, rejects, remaining
+from app.registers.formats import FORMATS, FileFault, Kind
+from app.registers.history import list_loads
+from app.registers.rejects import RejectLimit, TooManyRejects
+
+HEADER = "registration,make,model,color\n"
+GOOD, BAD = "AB%05d,FORD,FOCUS,BLUE\n", "/%05d,FORD,FOCUS,BLUE\n"
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch):
+    """Small steps, so that small files have many."""
+    monkeypatch.setattr(rejects, "_REJECTS_BETWEEN_CHECKS", 10)
+    monkeypatch.setattr(reading, "_ROWS_BETWEEN_PROGRESS", 5)
+    monkeypatch.setattr(reading, "_UNCOUNTED_BYTES_MAX", 1_000_000)
+
+
+@pytest.fixture(params=["one go", "pieces"])
+def _way(request, monkeypatch):
+    """A file is read in one go, or in pieces by child processes."""
+    if request.param == "one go":
+        monkeypatch.setattr(reading, "CORES", 1)
+        monkeypatch.setattr(reading, "_UNCOUNTED_BYTES_MAX", 700_000)
+    else:
+        monkeypatch.setattr(reading, "CORES", 2)
+        monkeypatch.setattr(reading, "PIECE_BYTES", 20_000)
+
+
+def table(*lines: str) -> str:
+    """A CSV of these lines, each with its number."""
+    return HEADER + "".join(line % number for number, line in enumerate(lines))
+
+
+def stopped(world, *paths: Path, limit: str = "1%") -> int:
+    """How many records a load that fails has read by then."""
+    with pytest.raises(TooManyRejects):
+        world.load_files(*paths, max_rejects=RejectLimit.parse(limit))
+    return int(list_loads(world.engine)[0].rows)
+
+
+@pytest.mark.usefixtures("_way")
+def test_a_hopeless_load_is_not_read_to_its_end(world):
+    """Half of the rows are bad: that is certain long before the end."""
+    path = world.directory / "a.csv"
+    path.write_text(table(*[GOOD, BAD] * 40_000))
+    assert stopped(world, path) < 50_000
+    reason = str(list_loads(world.engine)[0].reason)
+    assert "were rejected so far, more than 1% of all that the files can hold (at most" in reason
+
+
+@pytest.mark.usefixtures("_way")
+def test_a_load_that_can_still_succeed_goes_on(world):
+    """All rejects come first, and no more than may be."""
+    path = world.directory / "a.csv"
+    path.write_text(table(*[BAD] * 400, *[GOOD] * 39_600))
+    assert world.load_files(path, max_rejects=RejectLimit.parse("1%")).rejected == 400
+    path.write_text(table(*[BAD] * 401, *[GOOD] * 39_599))
+    assert stopped(world, path) == 40_000
+
+
+def test_other_files_count(world):
+    """What is in the files to come can still make up for the first; a zip tells its sizes."""
+    first, second = world.directory / "a.csv", world.directory / "b.csv"
+    first.write_text(table(*[BAD] * 2_000))
+    rest = table(*[GOOD] * 198_000)
+    second.write_text(rest)
+    assert world.load_files(first, second, max_rejects=RejectLimit.parse("1%")).rejected == 2_000
+    with zipfile.ZipFile(second, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("b.csv", rest)
+    assert world.load_files(first, second, max_rejects=RejectLimit.parse("1%")).rejected == 2_000
+
+
+def test_whoever_does_not_know_reads_on(world):
+    """Of gzip nobody knows before the end how much it holds."""
+    path = world.directory / "a.csv"
+    path.write_bytes(gzip.compress(table(*[GOOD, BAD] * 20_000).encode()))
+    assert stopped(world, path) == 40_000
+
+
+def test_gzip_inside_a_zip_is_not_known(tmp_path):
+    """Its directory tells the packed size of it."""
+    path = tmp_path / "a.zip"
+    for name in ("a.csv.gz", "a.csv"):
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr(name, gzip.compress(b"x" * 1_000))
+        assert remaining.Remaining([str(path)]).records_max(0) is None
+
+
+def test_a_percentage_is_never_given_up_too_early(world):
+    """Whatever the order of good and bad rows: a load ends as it would if it were read whole."""
+    rng = random.Random(7)
+    path = world.directory / "a.csv"
+    for _ in range(15):
+        rows = [BAD] * rng.randrange(0, 60) + [GOOD] * rng.randrange(1_000, 3_000)
+        blocks = rng.choice([1, 50, 1_000])
+        parts = [rows[n : n + blocks] for n in range(0, len(rows), blocks)]
+        rng.shuffle(parts)
+        path.write_text(table(*[row for part in parts for row in part]))
+        bad = rows.count(BAD)
+        limit = RejectLimit.parse(f"{rng.choice([0.5, 1, 2, 5])}%")
+        is_too_many = limit.is_passed(bad, len(rows))
+        try:
+            done = world.load_files(path, max_rejects=limit)
+            assert (is_too_many, done.rejected) == (False, bad)
+        except OperatorError:
+            assert is_too_many
+
+
+@pytest.mark.parametrize(
+    ("format_name", "head"),
+    [
+        ("native-csv", "registration,make,model\n"),
+        ("native-csv", "registration\n"),
+        ("nyc-csv", "Plate,State,Summons Number,Amount Due\n"),
+        ("native-ndjson", ""),
+        ("rdw-json", ""),
+        ("dvla", ""),
+        ("dvsa", ""),
+        ("nyc-json", ""),
+    ],
+)
+def test_no_record_is_shorter_than_the_shortest(format_name, head):
+    """Short records of all sorts: those that are no rejects have the size that is reckoned with."""
+    format_ = FORMATS[format_name]
+    least = remaining._record_bytes_min(format_, head.encode())
+    keys = ("registration", "kenteken", "registrationNumber", "plate", "state")
+    records = ["A", "A,,", ",,", ",,,", "{}", "[]", "1"]
+    records += [f'{{"{key}":"{plate}"}}' for key in keys for plate in ("", "A")]
+    for record, kind in product(records, Kind):
+        report = _Report()
+        with suppress(FileFault):
+            rows = list(format_.rows(io.BytesIO((head + record + "\n").encode()), kind, report))
+            if rows or report.skipped:
+                assert len(record) + 1 >= least, record
+
+
+class _Report:
+    """Counts skips."""
+
+    def __init__(self) -> None:
+        self.skipped = 0
+
+    def reject(self, line: int, reason: str, record: str) -> None:
+        pass
+
+    def skip(self, line: int, reason: str) -> None:
+        self.skipped += 1
+
+    def note(self, text: str) -> None:
+        pass
+
+    def columns(self, names: Iterable[str]) -> None:
+        pass

@@ -1,0 +1,171 @@
+"""Dropped registers: nobody reads them, and they can be brought back (D72)."""
+
+from functools import partial
+
+import pytest
+
+from app.catalogue import REGISTERS_MAX, DroppedRegister, KeptRegister, Register
+from app.errors import OperatorError
+from app.registers.formats import Kind
+from app.registers.history import History, list_loads
+from app.registers.undo import drop_register, purge_register, roll_back, undrop_register
+from tests.unit.held import HEADER, generations, loaded, makes, vehicles
+
+PATH = "/v1/vehicle/AB12CDE/insurance"
+
+
+@pytest.fixture
+def replace(world):
+    """`replace(CONTENT)` replaces the vehicles of the register native, or what it is told."""
+    return partial(loaded, world)
+
+
+@pytest.fixture
+def dropped(world, replace):
+    """A register that was replaced, then dropped: AB12CDE, a SEAT, before a FORD."""
+    for make in ("FORD", "SEAT"):
+        replace(f"{HEADER}AB12CDE,{make}\n")
+    drop_register(world.engine, "native")
+    return world
+
+
+def modes(world) -> list[str]:
+    """What the history tells, the latest first."""
+    return [line.mode for line in list_loads(world.engine)]
+
+
+def test_a_dropped_register_is_not_read(dropped, alice):
+    """From the next request on; it is no register for readiness and metrics either."""
+    assert alice.get(PATH).status_int == 404
+    assert alice.get("/readyz").json["registers"] == []
+    assert Register.select().count(dropped.engine) == 0
+
+
+def test_it_comes_back_as_it_was(dropped, alice):
+    """With its counts and its ways back."""
+    assert undrop_register(dropped.engine, "native").vehicles == 1
+    assert alice.get(PATH).json["vehicle"]["make"] == "SEAT"
+    assert DroppedRegister.select().count(dropped.engine) == 0
+    roll_back(dropped.engine, None, None)
+    assert alice.get(PATH).json["vehicle"]["make"] == "FORD"
+
+
+def test_the_history_tells_all_of_it(dropped):
+    """Each is a line of its own, which is done."""
+    undrop_register(dropped.engine, "native")
+    purge_register(dropped.engine, "native")
+    assert modes(dropped) == ["purge", "drop", "undrop", "drop", "replace", "replace"]
+    assert {line.status for line in list_loads(dropped.engine)} == {"done"}
+    drop = list_loads(dropped.engine)[1]
+    assert (drop.register, drop.kind, drop.finished_at is None) == ("native", "", False)
+
+
+@pytest.mark.parametrize("mode", ["merge", "replace"])
+def test_a_load_that_succeeds_ends_it(dropped, replace, mode):
+    """The next register of that name is a new one; what was dropped is removed."""
+    replace(vehicles("KIA"), mode=mode)
+    with pytest.raises(OperatorError, match="it was not dropped, or was loaded since"):
+        undrop_register(dropped.engine, "native")
+    assert makes(dropped) == ["KIA"]
+    assert len(generations(dropped)) == 1
+    with pytest.raises(OperatorError, match="cannot be rolled back"):
+        roll_back(dropped.engine, "native", None)
+
+
+@pytest.mark.parametrize("mode", ["merge", "replace"])
+def test_a_load_that_fails_does_not(dropped, replace, alice, mode):
+    """What can be undone stays, whatever the load read until then."""
+    with pytest.raises(OperatorError, match="never closed"):
+        replace(f'{HEADER}AB12CDE,"FORD\n', mode=mode)
+    undrop_register(dropped.engine, "native")
+    assert alice.get(PATH).json["vehicle"]["make"] == "SEAT"
+
+
+@pytest.mark.parametrize("is_tidied", [False, True])
+def test_a_load_that_was_killed_does_not(dropped, alice, is_tidied):
+    """It had made an entry of that name, which was perhaps dropped; no row was committed."""
+    history = History(dropped.engine, "native")
+    load_id = history.begin(kind=Kind.POLICIES, mode="merge", format_name="", files=[])
+    history.ensure_register(load_id)
+    history.announce(Kind.POLICIES)
+    if is_tidied:
+        drop_register(dropped.engine, "native")
+    undrop_register(dropped.engine, "native")
+    assert alice.get(PATH).json["vehicle"]["make"] == "SEAT"
+    assert [line.status for line in list_loads(dropped.engine)].count("failed") == 1
+
+
+def test_a_dropped_register_takes_no_place(dropped, replace):
+    """Another can have it; then it cannot come back until there is room, and stays."""
+    for number in range(REGISTERS_MAX):
+        replace(vehicles("FORD"), register=f"r{number}")
+    with pytest.raises(OperatorError, match="there are 8 registers; drop one first"):
+        undrop_register(dropped.engine, "native")
+    drop_register(dropped.engine, "r1")
+    undrop_register(dropped.engine, "native")
+    assert makes(dropped) == ["SEAT"]
+
+
+def test_several_can_wait(dropped, replace):
+    """Each under its own name; asked for another, it tells which can be brought back."""
+    replace(vehicles("KIA"), register="fleet")
+    drop_register(dropped.engine, "fleet")
+    with pytest.raises(OperatorError, match=r"there is none\. Dropped registers: fleet, native"):
+        undrop_register(dropped.engine, "nativ")
+    undrop_register(dropped.engine, "fleet")
+    undrop_register(dropped.engine, "native")
+    assert makes(dropped) == ["SEAT"]
+
+
+def test_it_is_dropped_once(dropped):
+    """Dropped again, the operator is told what is left to do."""
+    with pytest.raises(OperatorError, match="was dropped already; add --purge to free"):
+        drop_register(dropped.engine, "native")
+
+
+@pytest.mark.parametrize("is_dropped_before", [True, False])
+def test_a_purge_removes_all_of_it(dropped, is_dropped_before):
+    """The dropped generation and the ways back from it, and nothing can be undone."""
+    if not is_dropped_before:
+        undrop_register(dropped.engine, "native")
+    assert len(generations(dropped)) == 2
+    purge_register(dropped.engine, "native")
+    assert generations(dropped) == []
+    assert KeptRegister.select().count(dropped.engine) == 0
+    with pytest.raises(OperatorError, match=r"there is none\. Dropped registers: none"):
+        undrop_register(dropped.engine, "native")
+    with pytest.raises(OperatorError, match="there is no register native"):
+        purge_register(dropped.engine, "native")
+
+
+def test_a_register_of_no_rows_is_gone_at_once(world):
+    """A killed first load made it: there is nothing to bring back."""
+    history = History(world.engine, "native")
+    history.ensure_register(history.begin(kind=Kind.FINES, mode="merge", format_name="", files=[]))
+    drop_register(world.engine, "native")
+    with pytest.raises(OperatorError, match="there is none"):
+        undrop_register(world.engine, "native")
+
+
+def test_what_is_not_there_does_not_come_back(dropped):
+    """As after its file was removed by hand: the entry stays for a restore of it."""
+    for name in generations(dropped):
+        if dropped.engine.__class__.__name__ == "SqliteEngine":
+            (dropped.directory / name).unlink()
+        else:
+            dropped.engine.execute_sql(f'DROP SCHEMA "{name}" CASCADE')
+    with pytest.raises(OperatorError, match="what the register native held is not there"):
+        undrop_register(dropped.engine, "native")
+    purge_register(dropped.engine, "native")
+
+
+def test_a_damaged_register_can_be_dropped(world, replace):
+    """Whatever is wrong with what it holds."""
+    replace(vehicles("FORD"))
+    (name,) = generations(world)
+    if world.engine.__class__.__name__ == "SqliteEngine":
+        (world.directory / name).write_bytes(b"not a database" * 1000)
+    else:
+        world.engine.execute_sql(f'DROP SCHEMA "{name}" CASCADE')
+    drop_register(world.engine, "native")
+    assert Register.select().count(world.engine) == 0

@@ -197,7 +197,7 @@ class TestNights:
             load.stderr.readline()  # The fifo was skipped.
             load.send_signal(signal.SIGTERM)
             load.stderr.read()
-        assert load.returncode == 1
+        assert load.returncode == 128 + signal.SIGTERM
         nights.run("notify", "--deliver")
         (told,) = nights.got.iterdir()
         assert "Left alone: 1;" in told.read_text()

@@ -95,7 +95,7 @@ def test_a_restore_killed_before_the_end_changes_nothing(world, name):
     before = world.database.read_bytes()
     killed_at("restore_files", name, "restore", backup, **settings)
     assert world.database.read_bytes() == before
-    assert run("check", **settings) == {"ok": True, "faults": []}
+    assert run("check", **settings) == {"ok": True, "faults": [], "warnings": []}
 
 
 def test_a_restore_killed_at_the_end_can_be_run_again(world):
@@ -231,7 +231,7 @@ def test_each_of_20_backups_is_of_one_moment(serve, world):
     for number, (before, backup, after) in enumerate(moments):
         copy = settings_of(world, world.directory / f"copy-{number}")
         run("restore", backup, **copy)
-        assert run("check", **copy) == {"ok": True, "faults": []}
+        assert run("check", **copy) == {"ok": True, "faults": [], "warnings": []}
         restored = serve(workers=1, **copy)
         names = [each["name"] for each in restored.get("/api/domains").json()["domains"]]
         assert before <= len(names) <= after

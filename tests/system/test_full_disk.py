@@ -138,7 +138,7 @@ def test_a_load_is_refused_with_figures_on_a_full_disk(world, disk, mode):
     refused = run_command("import", csv_of(world.directory, 9), "--mode", mode, **settings)
     assert refused.returncode == 1
     assert "the load needs about 1" in refused.stderr
-    assert "0 kB are free" in loads(settings)[0]["reason"]
+    assert " kB are free: make room" in loads(settings)[0]["reason"]
 
 
 @pytest.mark.parametrize("is_serving", [True, False], ids=["served", "stopped"])
@@ -270,7 +270,9 @@ def test_a_full_disk_is_a_warning(serve, world, disk):
     disk.fill()
     told = service.get("/readyz")
     assert (told.status, told.json()["status"]) == (200, "ready")
-    assert told.json()["warnings"] == [f"The disk of {disk.path} is full: 0 kB are free."]
+    full, next_load = told.json()["warnings"]
+    assert full == f"The disk of {disk.path} is full: 0 kB are free."
+    assert next_load.startswith("The next load of the register native needs about")
     assert b"verifyd_database_writable 0.0" in service.get("/metrics").body
     disk.empty()
     assert service.get("/readyz").json()["warnings"] == []

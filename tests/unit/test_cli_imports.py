@@ -8,9 +8,11 @@ import pytest
 from app.database import close_quietly, open_engine
 from app.registers.formats import Kind
 from app.registers.history import History
+from app.registers.knowledge import MEMBERS
 from app.registers.lock import alone
 
 HEADER = "registration,make"
+KNOWN = [member.name for member in MEMBERS[Kind.VEHICLES]]
 COUNTS = ("rows", "loaded", "changed", "rejected", "skipped")
 
 
@@ -53,7 +55,7 @@ def test_a_load_is_remembered(cli):
         "seconds": 0,
         "checksum": checksum,
         "held": 1,
-        "known": None,
+        "known": dict.fromkeys(KNOWN, 0) | {"rows": 1, "make": 1},
         "accepted": [],
         "is_terminated": True,
         "sizes": [(cli.directory / "vehicles.csv").stat().st_size],

@@ -8,8 +8,7 @@ import pytest
 from app.errors import OperatorError
 from app.registers import reading
 from app.registers.history import list_loads
-from app.registers.models import RegisterLoad
-from app.registers.undo import roll_back
+from app.registers.undo import drop_register, purge_register, roll_back
 from tests.unit.test_load import files, held
 
 INSURED = 5
@@ -127,14 +126,11 @@ class TestReplace:
         roll_back(world.engine, "native", None)
         assert load(cars(45)).held == 100
 
-    @pytest.mark.parametrize("mode", ["drop", "purge"])
-    def test_what_a_dropped_register_knew_does_not_count(self, world, load, mode):
+    @pytest.mark.parametrize("drop", [drop_register, purge_register])
+    def test_what_a_dropped_register_knew_does_not_count(self, world, load, drop):
         """Another register of that name begins with what it holds."""
         load(cars(100))
-        dropped = {"register": "native", "kind": "", "format": "", "files": "", "started_at": 1}
-        RegisterLoad.insert(mode=mode, status="done", loaded_by="op", **dropped).execute(
-            world.engine
-        )
+        drop(world.engine, "native")
         load(cars(91))
         assert load(cars(85)).held == 100
 

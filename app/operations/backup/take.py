@@ -73,7 +73,7 @@ def take(
         try:
             taken = _written(engine, partial, registers, Room(partial, older[:-1]))
             partial.rename(final)
-        except (peewee.PeeweeException, OSError) as error:
+        except (peewee.PeeweeException, OSError, OperatorError) as error:
             raise OperatorError(f"no backup was made in {destination}: {error}") from error
         finally:
             shutil.rmtree(partial, ignore_errors=True)

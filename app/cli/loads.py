@@ -3,13 +3,10 @@
 import argparse
 import gc
 import os
-import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 import peewee
 from tqdm import tqdm
@@ -17,6 +14,7 @@ from tqdm import tqdm
 from app import clock
 from app.catalogue import KINDS
 from app.cli.session import opened_database
+from app.cli.stopping import ended_like_ctrl_c
 from app.config import Config
 from app.errors import Hindered, OperatorError
 from app.registers.attempts import Attempt, files_line, note_attempt, reason_of
@@ -167,7 +165,7 @@ def run(request: LoadRequest) -> LoadResult:
     try:
         with (
             _giving_way(),
-            _ended_like_ctrl_c(),
+            ended_like_ctrl_c(),
             opened_database() as engine,
             _progress_bar() as progress,
         ):
@@ -195,22 +193,6 @@ def _giving_way() -> Iterator[None]:
         yield
     finally:
         gc.enable()
-
-
-@contextmanager
-def _ended_like_ctrl_c() -> Iterator[None]:
-    """Let TERM abandon a load in good order, so that nothing of it stays."""
-
-    def abandon(number: int, _frame: FrameType | None) -> NoReturn:
-        # A second one must not come between what is tidied up.
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        raise KeyboardInterrupt(number)
-
-    former = signal.signal(signal.SIGTERM, abandon)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, former)
 
 
 @contextmanager

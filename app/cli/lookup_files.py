@@ -3,7 +3,6 @@
 import io
 import os
 import shutil
-import signal
 import stat
 import sys
 import tempfile
@@ -13,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from app.cli.stopping import ended_like_ctrl_c
 from app.database import sync
 from app.errors import OperatorError
 from app.registers.sources import STANDARD_INPUT
@@ -80,7 +80,7 @@ def new_output(path: Path | None) -> Iterator[Write]:
     path = path.resolve()
     if path.exists() and not path.is_file():
         raise OperatorError(f"{path} is not a file")
-    with _terminated_like_ctrl_c(), ExitStack() as left:
+    with ended_like_ctrl_c(), ExitStack() as left:
         with _faults_of(path):
             descriptor, part = tempfile.mkstemp(".part", f".{path.name}.", path.parent)
         left.callback(_remove, part)
@@ -123,13 +123,3 @@ def _faults_of(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise OperatorError(f"{path} cannot be written: {error.strerror}") from error
-
-
-@contextmanager
-def _terminated_like_ctrl_c() -> Iterator[None]:
-    """Let TERM interrupt the command, so that it removes what it has begun."""
-    former = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, former)

@@ -20,7 +20,7 @@ REGISTERS_MAX = 8
 """SQLite attaches ten files at most; a register of each agency and two to spare (D25)."""
 
 KINDS = ("vehicles", "policies", "fines")
-_REPEATS_MAX = 2
+REPEATS_MAX = 2
 """How often a look-up is repeated whose register was taken away under it."""
 
 T = TypeVar("T")
@@ -101,13 +101,14 @@ def followed(engine: Engine, state: str, ask: Callable[[str], T]) -> T:
         state: of the registers, as it was read with the key.
         ask: looks up in the registers of a state.
 
-    Raises what `ask` raises, if that is not because a register is gone, or happens repeatedly.
+    Raises what `ask` raises, if that is not because a register is gone, or happens repeatedly;
+    also within a transaction, which sees nothing new: only whoever began it can ask again.
     """
-    for _ in range(_REPEATS_MAX):
+    for _ in range(REPEATS_MAX):
         try:
             return ask(state)
         except (peewee.DatabaseError, peewee.InterfaceError) as error:
-            if not may_be_gone(engine, error):
+            if engine.in_transaction() or not may_be_gone(engine, error):
                 raise
             recover(engine, error)
         state = read_state(engine)
@@ -156,7 +157,7 @@ def find_unreadable(engine: Engine) -> RegisterRef | None:
     """
     missing = None
     # One that cannot be read may have been dropped or replaced since the state was read.
-    for _ in range(1 + _REPEATS_MAX):
+    for _ in range(1 + REPEATS_MAX):
         registers = in_precedence(read_state(engine), ())
         if _can_read(engine, registers):
             return None

@@ -6,9 +6,9 @@ from typing import NamedTuple, TypeVar
 import peewee
 
 from app import clock
-from app.catalogue import state_expression
+from app.catalogue import REPEATS_MAX, read_state
 from app.config import Config
-from app.database import Engine, recover
+from app.database import Engine, may_be_gone, recover
 from app.vehicles.insurance import Members
 from app.vehicles.records import Record, Records
 from app.vehicles.registration import canonical_registration
@@ -78,20 +78,21 @@ def with_current_registers(engine: Engine, read: Callable[[str], _T]) -> _T:
     """Return what `read` makes of the registers; it is given their state (D26).
 
     It is called again if a register was replaced, rolled back or dropped meanwhile: commands
-    have no client who would ask again. Raises what `read` raises if no register changed.
+    have no client who would ask again. Raises what `read` raises repeatedly while no register
+    changes.
     """
+    failures = 0
     while True:
-        state = _state(engine)
+        state = read_state(engine)
         try:
             result = read(state)
         except (peewee.DatabaseError, peewee.InterfaceError) as error:
             recover(engine, error)
-            if _state(engine) == state:
-                raise
+            if read_state(engine) == state:
+                # It is the same, too, if a register was dropped and is back already.
+                failures += 1
+                if failures > REPEATS_MAX or not may_be_gone(engine, error):
+                    raise
         else:
-            if _state(engine) == state:
+            if read_state(engine) == state:
                 return result
-
-
-def _state(engine: Engine) -> str:
-    return str(state_expression().scalar(engine) or "")

@@ -13,6 +13,12 @@ from typing import Any, NamedTuple, Self
 import pytest
 
 from app.accounts.administration import set_plan
+from app.cli.lookup_document import document_of
+from app.cli.session import opened_database
+from app.config import Config
+from app.vehicles.explanation import explain
+from app.vehicles.reader import VehicleReader
+from app.vehicles.records import Records
 from tests.conftest import World
 from tests.system.processes import environment, send, until
 
@@ -234,3 +240,71 @@ def test_every_look_up_is_answered_while_a_register_changes(rounds, cars, client
     for seen in clients.seen:
         right = {expected(seen.path, each.state) for each in held if each.can_be_in(seen)}
         assert seen.told in right, seen
+
+
+class Explainer(threading.Thread):
+    """Explains the car and the other one, over and over, as `verifyd lookup` does."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        self._config = config
+        self.over = threading.Event()
+        self.seen: list[Seen] = []
+        self.failures: list[str] = []
+
+    def wait_for_more(self, explanations: int = 5) -> None:
+        """Wait until so many further explanations have come."""
+        enough = len(self.seen) + explanations
+        until(lambda: len(self.seen) >= enough or self.failures, "further explanations")
+
+    def run(self) -> None:
+        """Explain until it is over."""
+        config = self._config
+        with opened_database(config) as engine:
+            reader = VehicleReader(Records(engine, config.register_order), config)
+            while not self.over.is_set():
+                asked_at = time.monotonic()
+                try:
+                    explained = explain(engine, reader, (), (CAR, OTHER), "2026-06-30")
+                    document = document_of(explained, "2026-06-30", 3)
+                    self.seen.append(Seen(asked_at, time.monotonic(), "", explained_car(document)))
+                except Exception as error:
+                    self.failures.append(repr(error))
+
+
+def explained_car(document: Any) -> State:
+    """Return the state that the explanation of the car is of; answer and holdings must agree."""
+    car, other = document["plates"]
+    assert other["insurance"]["policy"]["number"] == "P-2", document
+    if "error" in car:
+        return NOTHING
+    held = next(each for each in car["registers"] if each["register"] == "native")
+    numbers = [policy["number"] for policy in held["policies"]] or [None]
+    state = State((held["vehicle"] or {}).get("make"), numbers[0])
+    insurance = car["insurance"]
+    assert insurance["vehicle"]["make"] == state.make, document
+    assert (insurance["policy"] or {}).get("number") == state.policy, document
+    return state
+
+
+@pytest.mark.parametrize("rounds", [1, pytest.param(40, marks=pytest.mark.system_long)])
+def test_every_explanation_is_of_one_state_while_a_register_changes(rounds, world, cars, operator):
+    """Commands that look plates up never fail, and never mix what was before and after."""
+    for name in ("policy", "FORD"):
+        world.load_files(cars[name])
+    explainer = Explainer(world.config)
+    explainer.start()
+    held = [Held(0.0, float("inf"), FORD)]
+    try:
+        for change in (change for _ in range(rounds) for change in a_round(cars)):
+            begun_at = time.monotonic()
+            operator.run(*change.words)
+            held[-1] = held[-1]._replace(until=time.monotonic())
+            held.append(Held(begun_at, float("inf"), change.after))
+            explainer.wait_for_more()
+    finally:
+        explainer.over.set()
+        explainer.join()
+    assert explainer.failures == []
+    for seen in explainer.seen:
+        assert seen.told in {each.state for each in held if each.can_be_in(seen)}, seen

@@ -38,6 +38,9 @@ put_back() {
 
 [ "$(id -u)" -eq 0 ] || fail "only root can change the certificate: sudo $0 $*"
 [ -z "$source" ] || take
+# The service reads when the certificate expires; the key stays root's only.
+chgrp verifyd "$tls/fullchain.pem"
+chmod 640 "$tls/fullchain.pem"
 if ! told=$(nginx -t 2>&1); then
     [ -z "$source" ] || put_back
     echo "$told" >&2

@@ -152,16 +152,30 @@ lay_out_directories() {
     place 700 "" "$root/etc/credstore"
 }
 
+# A release to go back to may have fewer units than the one that runs.
+remove_other_units() {
+    for unit in "$systemd"/verifyd*; do
+        name=${unit##*/}
+        case $(readlink "$unit" || true) in
+            /opt/verifyd/current/systemd/*) [ ! -e "$release/systemd/$name" ] || continue ;;
+            *) continue ;;
+        esac
+        ! has_systemd || systemctl disable --quiet --now "$name" || true
+        rm -f "$unit" "$systemd"/*.wants/"$name" "$unit.d/hardening.conf"
+        [ ! -d "$unit.d" ] || rmdir --ignore-fail-on-non-empty "$unit.d"
+    done
+}
+
 lay_out_configuration() {
     configure verifyd.env.example "$etc/verifyd.env" 640
     [ -z "$owner" ] || chown "0:${owner#*:}" "$etc"/verifyd.env*
     configure nginx/verifyd.conf "$site" 644
     mkdir -p "$root/usr/local/bin" "$systemd"
     ln -sfn /opt/verifyd/current/verifyd.sh "$root/usr/local/bin/verifyd"
+    remove_other_units
     for unit in $units; do
-        ln -sfn "/opt/verifyd/current/systemd/$unit" "$systemd/$unit"
-        # A release to go back to may have fewer.
-        [ -e "$release/systemd/$unit" ] || rm "$systemd/$unit"
+        [ ! -e "$release/systemd/$unit" ] ||
+            ln -sfn "/opt/verifyd/current/systemd/$unit" "$systemd/$unit"
     done
     for service in $services; do
         [ -e "$release/systemd/$service.service" ] || continue

@@ -34,7 +34,7 @@ done
 home=$root/opt/verifyd
 etc=$root/etc/verifyd
 data=$root/var/lib/verifyd
-credential=$root/etc/credstore/verifyd.database_url
+credentials=$root/etc/credstore
 units=$root/etc/systemd/system
 site=$root/etc/nginx/sites-available/verifyd.conf
 
@@ -104,8 +104,8 @@ remove_program() {
 }
 
 remove_data() {
-    rm -rf "$etc" "$credential"
-    [ ! -d "${credential%/*}" ] || rmdir --ignore-fail-on-non-empty "${credential%/*}"
+    rm -rf "$etc" "$credentials/verifyd.database_url" "$credentials/verifyd.notify_secret"
+    [ ! -d "$credentials" ] || rmdir --ignore-fail-on-non-empty "$credentials"
     rm -f "$root"/var/log/nginx/verifyd.log* "$root"/var/log/nginx/verifyd.error.log*
     if [ -d "$data" ]; then
         find "$data" -xdev -mindepth 1 -delete

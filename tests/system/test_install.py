@@ -304,6 +304,28 @@ def test_one_that_was_killed_is_run_again(tree):
     assert tree.files() == before
 
 
+def test_units_that_a_release_does_not_have_go(tree):
+    """After going back to it no timer is left that starts what is no longer there."""
+    tree.install()
+    before = tree.files()
+    units = tree.root / "etc/systemd/system"
+    shipped = "/opt/verifyd/current/systemd"
+    (units / "timers.target.wants").mkdir()
+    (units / "verifyd-later.service.d").mkdir()
+    for link, target in {
+        "verifyd-later.service": f"{shipped}/verifyd-later.service",
+        "verifyd-later.timer": f"{shipped}/verifyd-later.timer",
+        "timers.target.wants/verifyd-later.timer": f"{shipped}/verifyd-later.timer",
+        "verifyd-later.service.d/hardening.conf": f"{shipped}/hardening.conf",
+    }.items():
+        (units / link).symlink_to(target)
+    own = units / "verifyd-own.timer"
+    own.write_text("the operator's")
+    tree.install()
+    assert tree.files() == before | {str(own.relative_to(tree.root)): (own.read_bytes(), 0o644)}
+    assert not (units / "verifyd-later.service.d").exists()
+
+
 class TestUninstalling:
     def uninstall(self, tree, *words: str) -> subprocess.CompletedProcess[str]:
         """Run the installer of the release that is laid out, whatever comes of it."""
@@ -324,6 +346,8 @@ class TestUninstalling:
         for name, text in {
             "etc/nginx/sites-enabled/other.conf": "other",
             "etc/systemd/system/other.service": "other",
+            "etc/credstore/verifyd.database_url": "postgresql:///verifyd",
+            "etc/credstore/verifyd.notify_secret": "whsec_",
             "etc/verifyd/tls/privkey.pem": "key",
             "var/lib/verifyd/verifyd.db": "data",
             "var/lib/verifyd/backups/one/verifyd.db": "data",
@@ -346,6 +370,8 @@ class TestUninstalling:
         assert (ended.returncode, ended.stderr) == (0, "")
         left = installed.files()
         assert set(left) == {
+            "etc/credstore/verifyd.database_url",
+            "etc/credstore/verifyd.notify_secret",
             "etc/nginx/sites-enabled/other.conf",
             "etc/systemd/system/other.service",
             "etc/verifyd/tls/privkey.pem",

@@ -11,6 +11,7 @@ from app.database import Engine
 from app.logs import logged_to_stderr
 from app.registers.formats import Kind
 from app.registers.generations import Generations
+from app.registers.history import History
 from app.registers.undo import (
     drop_register,
     purge_register,
@@ -62,7 +63,11 @@ def _drop(args: argparse.Namespace) -> None:
 
 def _question(engine: Engine, name: str, *, purge: bool) -> str:
     """Return what to ask before a drop; raises OperatorError if there is nothing to drop."""
-    dropped = Generations(engine, name).find_dropped() if purge else None
+    generations = Generations(engine, name)
+    dropped = generations.find_dropped() if purge else None
+    is_there = dropped is not None or generations.find_current() is not None
+    if purge and not is_there and not History(engine, name).is_settled():
+        return f"There is no register {name}. End the warning about its failed loads?"
     rows = _rows(dropped or require_register(engine, name))
     if purge:
         return f"Remove the register {name} ({rows}) for good?"

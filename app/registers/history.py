@@ -142,6 +142,12 @@ class History:
         line = {"register": self.register, "kind": kind, "mode": mode, "format": "", "files": ""}
         return insert_line(self._engine, **line, status="done", finished_at=clock.now())
 
+    def is_settled(self) -> bool:
+        """Tell whether no load failed, runs or was killed since the last line that is done."""
+        status = RegisterLoad.select(RegisterLoad.status)
+        last = status.where(RegisterLoad.register == self.register).order_by(RegisterLoad.id.desc())
+        return last.limit(1).scalar(self._engine) in (None, "done")
+
     def take_back(self, by: int, modes: Sequence[str], after: int = 0) -> None:
         """Let what was done count no more, since line `by` took it back (D69).
 

@@ -123,22 +123,24 @@ def undrop_register(engine: Engine, name: str) -> Register:
 def purge_register(engine: Engine, name: str) -> None:
     """Remove a register, dropped before or not, and all it holds, for good (D72).
 
-    Raises OperatorError if there is neither, or a load of it is running.
+    Where only loads of that name failed, perhaps since it was mistyped, their warning ends.
+
+    Raises OperatorError if there is none of it, or a load of it is running.
     """
-    generations = Generations(engine, name)
-    was_there = generations.find_current() is not None
-    if was_there:
+    history = History(engine, name)
+    generations = history.generations
+    if generations.find_current() is not None:
         drop_register(engine, name)
-    elif generations.find_dropped() is None:
+    elif generations.find_dropped() is None and history.is_settled():
         raise OperatorError(f"there is no register {name}")
 
     def purged() -> int:
         with engine.atomic():
             generations.forget_dropped()
-            return History(engine, name).note(PURGE)
+            return history.note(PURGE)
 
     with alone(engine, name):
-        if generations.find_dropped() is None:
+        if generations.find_dropped() is None and history.is_settled():
             return  # Nothing was ever loaded into it, or it was loaded again just now.
         # In this order: a purge that is killed can be repeated.
         generations.remove_waiting()

@@ -98,6 +98,20 @@ class TestDrop:
         purged = cli.run("imports", "drop", "native", "--purge")
         assert (purged.status, "for good? [y/N]" in purged.stderr) == (0, True)
 
+    def test_a_purge_ends_the_warning_about_a_mistyped_register(self, cli, answering):
+        """No load of that name will ever succeed; what was never tried is refused as before."""
+        bad = cli.directory / "bad.csv"
+        bad.write_text("registration,make\n!!!,FORD\n")
+        assert cli.run("import", bad, "--register", "nativ").status == 1
+        warning = "The last load of the register nativ failed"
+        assert warning in cli.run("check").stdout
+        assert "there is no register nativ" in cli.refusal("imports", "drop", "nativ", "--yes")
+        answering("y")
+        purged = cli.run("imports", "drop", "nativ", "--purge")
+        assert "End the warning about its failed loads?" in purged.stderr
+        assert (purged.status, warning in cli.run("check").stdout) == (0, False)
+        assert "there is no register" in cli.refusal("imports", "drop", "nativ", "--purge")
+
     @pytest.mark.parametrize("register", ["fleet", "nativ"])
     def test_an_unknown_register_is_not_dropped(self, cli, register):
         """The refusal names it before anything is asked, and the others stay."""

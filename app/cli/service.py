@@ -8,12 +8,14 @@ from pathlib import Path
 import peewee
 
 from app import reserve
+from app.accounts.administration import list_accounts
 from app.catalogue import find_unreadable
 from app.cli.output import print_item
 from app.cli.parser import Commands, add_command
 from app.cli.readiness import unreadiness
 from app.cli.session import opened_database
 from app.config import SETTINGS, Config, sqlite_path
+from app.database import Engine
 from app.errors import OperatorError
 from app.operations import listening
 from app.operations.conditions.gathered import gathered
@@ -68,6 +70,15 @@ def _check(args: argparse.Namespace) -> None:
         raise OperatorError("\n".join(faults))
 
 
+def _unknown_accounts(engine: Engine, config: Config) -> list[str]:
+    """Return a warning for each account that may read the metrics (D80), but does not exist."""
+    known = {account.name for account in list_accounts(engine)}
+    return [
+        f"{SETTINGS['metrics_accounts'].variable} names {name}: there is no such account"
+        for name in sorted(set(config.metrics_accounts) - known)
+    ]
+
+
 def _faults(config: Config, warnings: list[str]) -> list[str]:
     """Return what is wrong beyond the settings' texts: files, rights, schema.
 
@@ -83,6 +94,7 @@ def _faults(config: Config, warnings: list[str]) -> list[str]:
                 faults += _missing_rights(engine)
             if not refusal and not missing:
                 warnings += [each.warning for each in gathered(engine, config).conditions]
+                warnings += _unknown_accounts(engine, config)
         # `serve` migrates an older database by itself (D39).
         if refusal and not (found.can_migrate and found.database):
             raise OperatorError(refusal)

@@ -146,6 +146,15 @@ def test_check_prints_one_document(cli, monkeypatch):
     assert json.loads(ended.stdout) == {"ok": False, "faults": faults, "warnings": []}
 
 
+def test_check_warns_of_accounts_for_the_metrics_that_do_not_exist(cli, monkeypatch):
+    """A mistyped name would be 403 to Prometheus, and could later be somebody else's."""
+    monkeypatch.setenv("VERIFYD_METRICS_ACCOUNTS", "prometheus, graphana")
+    cli.json("accounts", "create", "prometheus")
+    assert cli.json("check")["warnings"] == [
+        "VERIFYD_METRICS_ACCOUNTS names graphana: there is no such account"
+    ]
+
+
 def test_check_shows_warnings(cli):
     """What look-ups do without is printed, and the exit status stays 0 (D76)."""
     assert cli.run("import", cli.file("a.csv", "registration,make", "!,FORD")).status == 1

@@ -17,10 +17,10 @@ POLICY = ("registration,number,validFrom,validTo", "AB12CDE,1,2026-01-01,2026-12
 def load(world):
     """`load(mode, *lines)` loads a file into the register fleet."""
 
-    def do(mode: str, *lines: str):
+    def do(mode: str, *lines: str, **others: object):
         path = world.directory / "rows.csv"
         path.write_text("".join(f"{line}\n" for line in lines))
-        options = {"mode": mode, "register": "fleet", "allow_shrink": True}
+        options = {"mode": mode, "register": "fleet", "allow_shrink": True} | others
         return world.load_files(path, max_rejects=RejectLimit.parse("0"), **options)
 
     return do
@@ -65,6 +65,20 @@ def test_what_was_rolled_back_counts_as_merged(world, load):
     load(REPLACE, *OTHER)
     roll_back(world.engine, "fleet", None)
     assert list_merged(world.engine) == ["fleet"]
+
+
+def test_so_does_what_was_rolled_back_past_replaces_of_both_kinds(world, load):
+    """The history names no kind for such a rollback, and the last load of each is a replace."""
+    load(MERGE, *CARS)
+    load(MERGE, *POLICY)
+    load(REPLACE, *OTHER, keep_snapshots=2)
+    load(REPLACE, *POLICY, keep_snapshots=2)
+    assert list_merged(world.engine) == []
+    assert roll_back(world.engine, "fleet", None, to=2)["kind"] is None
+    assert list_merged(world.engine) == ["fleet"]
+    load(REPLACE, *OTHER)
+    load(REPLACE, *POLICY)
+    assert list_merged(world.engine) == []
 
 
 def test_a_failed_load_changes_nothing(world, load):

@@ -125,6 +125,8 @@ class _Drop:
             loads.note_refused(files, batch.register, error)
             self.warn(f"{error}\n{batch}: skipped")
             self._job.failed.append((names, "skipped, there is a mistake in its options"))
+            refused: dict[str, Any] = {"files": files, "status": "failed", "reason": str(error)}
+            self._tell(refused | dict(error.details))
             return
         request = request._replace(require_whole=batch.require_whole)
         ended = self._ended(request)

@@ -58,7 +58,12 @@ def move(drop: Path, folders: Sequence[str], kind: str, names: Sequence[str]) ->
             os.mkdir(kind, 0o750, dir_fd=source)
         with _opened(drop, [*folders, kind]) as target:
             there = os.listdir(target)
-            numbers = {name: _next_number(name, there) for name in names if not is_marker(name)}
+            numbers: dict[str, str] = {}
+            for name in names:
+                if not is_marker(name):
+                    numbers[name] = _next_number(name, there)
+                    # `a.csv` can become `a.csv.1`, which another file of this load is called.
+                    there.append(f"{name}{numbers[name]}")
             for name in names:
                 stem = marked(name) if is_marker(name) else name
                 new = f"{stem}{numbers[stem]}{name[len(stem) :]}"

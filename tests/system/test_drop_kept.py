@@ -228,3 +228,26 @@ def test_a_wrong_option_file_never_costs_the_data(drop, world):
     ended = drop.run()
     assert "there are 8 registers; drop one first" in ended.stderr
     assert drop.left() == ["seven/a.csv"]
+
+
+def test_files_of_one_load_never_replace_each_other(drop):
+    """The free name for one can be the name of another one of the same register."""
+    drop.put("fleet/a.csv")
+    assert drop.run().returncode == 0
+    drop.put("fleet/a.csv")
+    drop.put("fleet/a.csv.1", OTHER)
+    assert drop.run().returncode == 0
+    kept = drop.root / "fleet" / "loaded"
+    found = {path.name: path.read_text() for path in kept.iterdir()}
+    assert found == {"a.csv": CAR, "a.csv.1": CAR, "a.csv.1.1": OTHER}
+
+
+def test_a_mistake_in_an_option_file_is_in_the_document_of_the_run(drop):
+    """`--json` tells of each load that was tried, and the history has it under the same number."""
+    path = drop.put("fleet/cars.csv")
+    drop.option("fleet", "--modee merge")
+    ended = drop.run("--json")
+    assert ended.returncode == 1
+    (told,) = json.loads(ended.stdout)
+    assert (told["files"], told["status"], told["load"]) == ([str(path)], "failed", 1)
+    assert "--modee" in told["reason"]

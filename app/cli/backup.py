@@ -38,12 +38,12 @@ def add_commands(commands: Commands) -> None:
 
 
 def _backup(args: argparse.Namespace) -> None:
-    config = Config.from_env()
-    limits = Limits(args.keep, config.backup_limit) if args.keep else None
     registers: Registers = "merged" if args.merged_registers else "none"
     if args.registers:
         registers = "all"
     with logged_to_stderr(), nightly("backup", is_scheduled=args.scheduled) as job:
+        config = Config.from_env()  # Wrong settings fail the job, and are reported like the rest.
+        limits = Limits(args.keep, config.backup_limit) if args.keep else None
         with opened_database(config) as engine:
             taken = take(engine, args.directory, registers=registers, limits=limits)
         files = taken.manifest.files.values()

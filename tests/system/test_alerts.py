@@ -161,6 +161,15 @@ class TestNights:
         assert titles == {"the database cannot be used", "the nightly load did not load everything"}
         assert nights.night() == []
 
+    @pytest.mark.parametrize("job", ["backup", "import"])
+    def test_wrong_settings_are_told(self, nights, job):
+        """They keep a job from its work; the alert itself needs none of the wrong ones."""
+        words = {"backup": [nights.backups], "import": ["--drop", nights.drop]}[job]
+        assert nights.run(job, *words, "--scheduled", backup_limit="much").returncode == 1
+        nights.run("notify", "--deliver")
+        (told,) = nights.got.iterdir()
+        assert json.loads(told.read_text())["data"]["problems"][0]["key"] == f"job:{job}"
+
     def test_a_load_by_hand_is_told_unless_somebody_watches(self, nights):
         """At a terminal it is not sent at once; the next morning it is, if nobody mended it."""
         file = nights.directory / "a.csv"

@@ -63,7 +63,8 @@ def noted(engine: Engine, attempt: Attempt, *, dry_run: bool) -> Iterator[None]:
     except BaseException as error:
         if attempt.load_id is None and not dry_run:
             attempt.load_id = note_attempt(engine, reason_of(error), attempt.line)
-            _log.warning("load %s: refused, %s", attempt.load_id, type(error).__name__)
+            which = "a load" if attempt.load_id is None else f"load {attempt.load_id}"
+            _log.warning("%s: refused, %s", which, type(error).__name__)
         raise
 
 

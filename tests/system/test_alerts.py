@@ -20,8 +20,10 @@ from pathlib import Path
 
 import pytest
 
+from app import clock
 from app.destinations import Destination
 from app.operations.conditions.condition import Condition
+from app.operations.conditions.jobs import Run, record
 from app.operations.notices import senders
 from app.operations.notices.message import composed
 from tests.system.processes import environment, run_command, until
@@ -160,6 +162,23 @@ class TestNights:
         titles = {each["title"] for told in nights.night() for each in told["solved"]}
         assert titles == {"the database cannot be used", "the nightly load did not load everything"}
         assert nights.night() == []
+
+    def test_a_run_refused_beside_another_is_over_when_that_one_has_ended(self, nights, world):
+        """Though the one that does the work began before it."""
+        began_at = clock.now() - 60
+        state_dir = Path(world.config.state_dir)
+        assert nights.night() == []
+        with open(state_dir / "drop.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            ended = nights.run("import", "--drop", nights.drop, "--scheduled")
+            assert (ended.returncode, "is running" in ended.stderr) == (1, True)
+        refused_at = clock.now()
+        until(lambda: clock.now() > refused_at, "the next second")
+        record(world.engine, Run("import", True, began_at))
+        assert nights.run("watch").returncode == 0
+        nights.run("notify", "--deliver")
+        told = sorted(json.loads(path.read_text())["type"] for path in nights.got.iterdir())
+        assert told == ["verifyd.alert", "verifyd.solved"]
 
     @pytest.mark.parametrize("job", ["backup", "import"])
     def test_wrong_settings_are_told(self, nights, job):

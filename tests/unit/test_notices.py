@@ -38,9 +38,9 @@ class Night:
         self.spool = Spool(directory)
         self.now = NOW
 
-    def tell(self, *conditions, unknown=(), ran_at=None):
+    def tell(self, *conditions, unknown=(), ran_until=None):
         """Report what was found; return the subject of the message, None if there is none."""
-        found = Gathered(list(conditions), frozenset(unknown), ran_at or {})
+        found = Gathered(list(conditions), frozenset(unknown), ran_until or {})
         message = report(self.config, found)
         return message and message.subject.partition(": ")[2]
 
@@ -129,8 +129,8 @@ class TestReport:
     def test_a_failed_run_is_over_after_a_later_one(self, night):
         """The failed one may be missing in a database that was down at that time."""
         night.tell(condition("job:import", str(NOW)))
-        assert night.tell(ran_at={"import": NOW - DAY}) is None
-        assert night.tell(ran_at={"import": NOW + DAY}) == "solved: job:import is wrong"
+        assert night.tell(ran_until={"import": NOW - DAY}) is None
+        assert night.tell(ran_until={"import": NOW + DAY}) == "solved: job:import is wrong"
 
     def test_a_register_that_failed_tonight_is_not_also_stale(self, night):
         """That is told with the next message, or on the next day."""

@@ -30,8 +30,8 @@ class Gathered(NamedTuple):
     conditions: list[Condition]
     unknown: frozenset[str] = frozenset()
     """Kinds of conditions that could not be looked for."""
-    ran_at: Mapping[str, int] = {}
-    """When the last recorded run of each job on this host began."""
+    ran_until: Mapping[str, int] = {}
+    """When the last recorded run of each job on this host ended."""
 
 
 def conditions(
@@ -75,12 +75,14 @@ def gathered(engine: Engine | None, config: Config, run: Run | None = None) -> G
         engine: None if the database could not be opened.
         run: how a job has just ended; its record may be missing in a database that fails.
     """
-    ran_at: dict[str, int] = {}
+    ran_until: Mapping[str, int] = {}
+    recorded: dict[str, int] = {}
     try:
         if engine is None:
             raise peewee.OperationalError
         runs = last_runs(engine)
-        ran_at = {job: each.started_at for job, each in runs.ended.items()}
+        ran_until = runs.finished_at
+        recorded = {job: each.started_at for job, each in runs.ended.items()}
         found = conditions(engine, config, killed=find_interrupted(engine), runs=runs)
         fault = write_fault(engine)
         found += [_unusable_database(fault)] if fault else []
@@ -89,10 +91,10 @@ def gathered(engine: Engine | None, config: Config, run: Run | None = None) -> G
         fault = "The database cannot be used."
         found = [_unusable_database(fault), *certificate_conditions(config.certificate)]
         unknown = _IN_DATABASE
-    if run is not None and run.faults and ran_at.get(run.job) != run.started_at:
+    if run is not None and run.faults and recorded.get(run.job) != run.started_at:
         found = [each for each in found if each.key != run.condition().key]
         found.append(run.condition())
-    return Gathered(found, unknown, ran_at)
+    return Gathered(found, unknown, ran_until)
 
 
 def _unusable_database(fault: str) -> Condition:

@@ -73,6 +73,8 @@ class LastRuns(NamedTuple):
     """The last runs of the jobs, by job; those of this host unless a member says otherwise."""
 
     ended: Mapping[str, Run]
+    finished_at: Mapping[str, int]
+    """When these ended."""
     scheduled_at: Mapping[str, int]
     """When the last scheduled run began."""
     backup_at: int | None
@@ -110,6 +112,7 @@ def last_runs(engine: Engine) -> LastRuns:
     backups = [row for row in rows if row.job == "backup" and row.is_done]
     return LastRuns(
         ended={row.job: _run(row) for row in ours},
+        finished_at={row.job: row.finished_at for row in ours},
         scheduled_at={row.job: row.started_at for row in ours if row.is_scheduled},
         backup_at=backups[-1].finished_at if backups else None,
         backup_bytes=backups[-1].size_bytes if backups else None,

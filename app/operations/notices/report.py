@@ -107,5 +107,6 @@ def _is_over(key: str, before: Alerted, found: Gathered) -> bool:
     kind, _, name = key.partition(":")
     if kind in found.unknown:
         return False
-    # The run that failed may be missing in the database, where that had failed, too.
-    return kind != "job" or found.ran_at.get(name, 0) > int(before.occurrence)
+    # The run that failed may be missing in the database, where that had failed, too. What makes
+    # it over can have begun before it: two at once, one of which is refused.
+    return kind != "job" or found.ran_until.get(name, 0) > int(before.occurrence)

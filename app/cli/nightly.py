@@ -8,6 +8,7 @@ import peewee
 
 from app import clock
 from app.cli.session import opened_database, require_owner
+from app.cli.stopping import ended_like_ctrl_c
 from app.config import Config, sqlite_path
 from app.errors import OperatorError
 from app.operations.conditions.gathered import Gathered, gathered
@@ -62,7 +63,7 @@ def nightly(name: str, *, is_scheduled: bool) -> Iterator[Job]:
     try:
         # A mistyped URL makes no state directory.
         is_there = database is None or database.exists()
-        with running(config.state_dir, name) if is_there else nullcontext():
+        with ended_like_ctrl_c(), running(config.state_dir, name) if is_there else nullcontext():
             yield job
     except BaseException as error:
         failure = error

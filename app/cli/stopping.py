@@ -1,4 +1,4 @@
-"""Lets TERM end a command as Ctrl-C does: in good order, so that nothing half-done stays."""
+"""TERM, as systemd sends it at a shutdown, ends a command in good order."""
 
 import signal
 from collections.abc import Iterator
@@ -9,14 +9,14 @@ from typing import NoReturn
 
 @contextmanager
 def ended_like_ctrl_c() -> Iterator[None]:
-    """Raise KeyboardInterrupt, with the signal's number, where TERM comes."""
+    """Let TERM raise KeyboardInterrupt, so that what was begun is tidied up and reported."""
 
-    def stop(number: int, _frame: FrameType | None) -> NoReturn:
+    def abandon(number: int, _frame: FrameType | None) -> NoReturn:
         # A second one must not come between what is tidied up.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         raise KeyboardInterrupt(number)
 
-    former = signal.signal(signal.SIGTERM, stop)
+    former = signal.signal(signal.SIGTERM, abandon)
     try:
         yield
     finally:

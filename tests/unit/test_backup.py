@@ -4,6 +4,7 @@ import fcntl
 import hashlib
 import json
 import os
+import signal
 import subprocess
 from contextlib import closing
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import pysqlite3
 import pytest
 
-from app.operations.backup import manifest, sqlite
+from app.operations.backup import manifest, postgres, sqlite
 from app.schema import program_schema
 from tests.conftest import ON_SQLITE
 
@@ -131,6 +132,17 @@ def test_a_disk_without_room_gives_up_older_backups(stocked, monkeypatch):
     free_bytes = -each_bytes * 9
     assert "make room" in stocked.refusal("backup", stocked.directory / "backups", "--keep", "14")
     assert [path for path in backups if path.exists()] == backups[2:]
+
+
+def test_a_backup_that_term_stops_leaves_nothing_and_is_noted(stocked, monkeypatch):
+    """As at a shutdown: it failed, and an alert says so before the backup counts as missed."""
+    monkeypatch.setattr(sqlite, "copy", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+    monkeypatch.setattr(postgres, "dump", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+    destination = stocked.directory / "backups"
+    ended = stocked.run("backup", destination, "--scheduled")
+    assert (ended.status, ended.stderr) == (128 + signal.SIGTERM, "interrupted\n")
+    assert [path.name for path in destination.iterdir()] == [".lock"]
+    assert [each["key"] for each in stocked.json("watch")["problems"]] == ["job:backup"]
 
 
 def test_what_is_taken_is_nobody_elses(stocked):

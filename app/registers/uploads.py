@@ -63,6 +63,10 @@ def upload_of(path: Path, found: os.stat_result, wait: str) -> Upload:
     Raises OSError if it or a marker cannot be read.
     """
     markers = {each: state for each in markers_of(path) if (state := _lstat(each))}
+    for marker, state in markers.items():
+        if not stat.S_ISREG(state.st_mode):
+            # SEC: it is not followed; but the file is not loaded without its checksum either.
+            return Upload(markers, f"{marker.name} is not a regular file")
     required = path.with_name(f"{path.name}.{wait}")
     if wait == QUIET:
         waits_for = _unrest(path, found)
@@ -157,9 +161,8 @@ def _digest_of(path: Path) -> str:
 
 
 def _lstat(path: Path) -> os.stat_result | None:
-    """Return the state of a marker; None if there is none. What is no file is none."""
+    """Return the state of a marker; None if there is none."""
     try:
-        found = path.lstat()
+        return path.lstat()
     except FileNotFoundError:
         return None
-    return found if stat.S_ISREG(found.st_mode) else None

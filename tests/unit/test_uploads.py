@@ -164,11 +164,13 @@ def test_a_checksum_that_is_there_is_always_compared(put, wait):
     assert "its checksum is" in look(put("car.csv"), wait).fault
 
 
-def test_a_link_is_no_marker(put, tmp_path):
-    """Whoever can make links there must not have other files read."""
+@pytest.mark.parametrize("wait", [QUIET, DONE, SHA256])
+def test_a_link_is_no_marker(put, tmp_path, wait):
+    """Whoever can make links there must not have other files read, nor a file loaded unchecked."""
     path = put("car.csv")
-    (tmp_path / "car.csv.sha256").symlink_to(put("elsewhere", DIGEST))
-    assert look(path, SHA256).waits_for == "car.csv.sha256 is not there"
+    put("car.csv.done", "", 200)
+    (tmp_path / "car.csv.sha256").symlink_to(put("elsewhere", OTHER))
+    assert look(path, wait).waits_for == "car.csv.sha256 is not a regular file"
 
 
 def test_whoever_opens_a_file_meanwhile_is_not_disturbed(put):

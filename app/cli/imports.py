@@ -114,6 +114,7 @@ def _import(command: argparse.ArgumentParser, args: argparse.Namespace) -> None:
         try:
             request = loads.request_of(args, args.files, args.register)
         except OperatorError as error:
+            error.details = {"load": None, "reasons": []}
             if not args.dry_run:
                 loads.note_refused(args.files, args.register, error)
             raise

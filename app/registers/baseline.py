@@ -10,7 +10,7 @@ from app.database import Engine
 from app.errors import OperatorError
 from app.registers.comparison import Counts
 from app.registers.formats import Kind
-from app.registers.history import DROP, REPLACE
+from app.registers.history import DROP, PURGE, REPLACE
 from app.registers.models import RegisterLoad, list_of
 from app.registers.request import SHRINK
 
@@ -57,7 +57,7 @@ def _counted(engine: Engine, register: str, kind: Kind) -> Any:
     """Return a query of the loads of a kind that count, the latest first."""
     is_it = (RegisterLoad.register == register) & _COUNTS
     dropped_at = RegisterLoad.select(fn.MAX(RegisterLoad.id)).where(
-        is_it & (RegisterLoad.mode == DROP)
+        is_it & RegisterLoad.mode.in_([DROP, PURGE])
     )
     is_since = RegisterLoad.id > (dropped_at.scalar(engine) or 0)
     loads = RegisterLoad.select().where(is_it & is_since & (RegisterLoad.kind == kind))

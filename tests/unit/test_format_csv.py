@@ -118,6 +118,15 @@ def test_blank_lines_in_one_column() -> None:
     assert plates(b"registration\nAB1\n\n  \nAB2\n") == ["AB1", "AB2"]
 
 
+@pytest.mark.parametrize("quote", [b"", b'"'])
+def test_a_header_that_comes_again(quote: bytes) -> None:
+    """Files joined end to end hold it twice: it is no vehicle, though its names could be values."""
+    header = quote + b"registration" + quote + b",make\n"
+    rows, rejects = read(header + b"AB1,FORD\n" + header + b"AB2,FORD\n")
+    assert [row[0] for row in rows] == ["AB1", "AB2"]
+    assert rejects == [(3, "the header again", header.decode().strip())]
+
+
 def test_ragged_rows() -> None:
     """A row with fewer or more fields than the header is rejected."""
     rows, rejects = read(b'registration,make\nAB1\nAB2,F,G\n"AB3"\n"AB4",F,G\nAB5,OPEL\n')

@@ -80,6 +80,26 @@ def test_no_format(head: bytes) -> None:
     assert "Kenteken" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("header", "kind"),
+    [
+        ("registration,policy_number,validFrom,validTo", Kind.POLICIES),
+        ("registration,number,start,validTo,cancelledOn", Kind.POLICIES),
+        ("registration,ticket,amount", Kind.FINES),
+        ("registration,ticket,settled_on", Kind.FINES),
+        ("registration,number,make", Kind.VEHICLES),
+        ("registration,insurer,validTo,insured", Kind.VEHICLES),
+        ("registration,insurer", Kind.VEHICLES),
+        ("registration,amount,color", Kind.VEHICLES),
+    ],
+)
+def test_native_files_without_a_key(header: str, kind: Kind) -> None:
+    """Policies whose key has another name are refused as policies, and not read as vehicles."""
+    assert recognise(f"{header}\n".encode())[1] == kind
+    lines = "{" + ",".join(f'"{name}":"x"' for name in header.split(",")) + "}\n"
+    assert recognise(lines.encode())[1] == kind
+
+
 def test_utf_16() -> None:
     """A file that begins like UTF-16 is refused with a word of advice."""
     with pytest.raises(FileFault, match="UTF-16"):

@@ -57,6 +57,7 @@ class Table:
             self.header = self._fields()
         except csv.Error as error:
             raise FileFault(f"The header is malformed CSV: {error}.") from error
+        self._header_text = self._text
         self.wanted = len(self.header)
         """PERF: fields beyond these many may come unparted, as one."""
 
@@ -67,6 +68,9 @@ class Table:
                 yield self._block
                 continue
             self._line, self._text = line, text
+            if text == self._header_text:
+                self.reject("the header again")
+                continue
             # PERF: most lines have no quote; split() parts an RDW line in 10 us, csv in 20 us.
             if '"' in text:
                 fields = self._quoted_fields()
@@ -129,6 +133,8 @@ class Table:
         PERF: 5 us a row of twelve columns; line by line it takes 14 us.
         """
         if not text or not self.read_block or self._in_record or '"' in text or not self._is_utf8:
+            return False
+        if f"{self._header_text}\n" in text:  # Files were joined: it is rejected line by line.
             return False
         lines = text.count("\n")
         # Each line's end becomes a field of its own: there they stand if no line is ragged.

@@ -154,13 +154,37 @@ LAYOUTS: dict[Kind, Callable[[], Layout]] = {
 }
 
 
+_OWN_NAMES = {
+    Kind.VEHICLES: (
+        *("make", "model", "year", "color", "insured", "motExpiry", "motExempt"),
+        *("firstRegistered", "taxStatus", "taxDue"),
+    ),
+    Kind.POLICIES: ("number", "insurer", "validFrom", "validTo", "cancelledOn"),
+    Kind.FINES: ("amount", "settledOn"),
+}
+"""Columns that only files of this kind have, besides `reference`."""
+
+
 def _kind(names: frozenset[str]) -> Kind | None:
+    """Return what a file holds by its names, normalised; None if it has no registrations.
+
+    A file that lacks a key but is clearly no list of vehicles is of its own kind all the same,
+    so that it is refused: read as vehicles, it would be plates of which nothing is known.
+    """
     if "registration" not in names:
         return None
     if "reference" in names:
         return Kind.FINES
+    own = {kind: _spelt(names, labels) for kind, labels in _OWN_NAMES.items()}
     is_policy = "number" in names and not names.isdisjoint(_spellings("validFrom"))
-    return Kind.POLICIES if is_policy else Kind.VEHICLES
+    if is_policy or (own[Kind.POLICIES] > 1 and not own[Kind.VEHICLES]):
+        return Kind.POLICIES
+    return Kind.FINES if own[Kind.FINES] and not own[Kind.VEHICLES] else Kind.VEHICLES
+
+
+def _spelt(names: frozenset[str], labels: Iterable[str]) -> int:
+    """Return how many of some columns are among the names."""
+    return sum(not names.isdisjoint(_spellings(label)) for label in labels)
 
 
 def _column(

@@ -24,21 +24,23 @@ class Member(NamedTuple):
     """It can be known and false."""
     is_watched: bool = False
     """That all rows have the same value is worth a note."""
+    is_text: bool = False
+    """A note of that does not quote the value: in a wrong column anything can stand."""
 
 
 _V, _P, _F = VehicleRow._fields.index, PolicyRow._fields.index, FineRow._fields.index
 
 MEMBERS: Mapping[Kind, tuple[Member, ...]] = {
     Kind.VEHICLES: (
-        Member("make", _V("make")),
+        Member("make", _V("make"), is_watched=True, is_text=True),
         Member("model", _V("model")),
         Member("year", _V("year")),
-        Member("color", _V("color")),
+        Member("color", _V("color"), is_watched=True, is_text=True),
         Member("insured", _V("insured"), is_flag=True, is_watched=True),
         Member("motExpiry", _V("mot_expiry"), is_watched=True),
         Member("motExempt", _V("mot_exempt"), is_flag=True, is_watched=True),
         Member("firstRegistered", _V("first_registered"), is_watched=True),
-        Member("taxStatus", _V("tax_status")),
+        Member("taxStatus", _V("tax_status"), is_watched=True),
         Member("taxDue", _V("tax_due"), is_watched=True),
     ),
     Kind.POLICIES: (

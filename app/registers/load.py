@@ -27,7 +27,7 @@ from app.registers.halves import fill_in_halves
 from app.registers.history import MERGE, REPLACE, History
 from app.registers.intake import Intake, opened_intake
 from app.registers.lock import alone, still_alone
-from app.registers.losses import require_no_loss, uniform_notes
+from app.registers.losses import exchange_notes, require_no_loss, uniform_notes
 from app.registers.models import insert_line
 from app.registers.next_generation import NextGeneration
 from app.registers.reading import Show
@@ -215,8 +215,9 @@ def _replace(
 
 
 def _judge(engine: Engine, history: History, intake: Intake, counts: Counts) -> None:
-    """Refuse a load that loses what was known, and note what became uniform (D67)."""
+    """Refuse a load that loses what was known; note what was exchanged or is uniform (D67)."""
     require_no_loss(engine, history.register, intake.request, counts)
+    intake.rejects.notes += exchange_notes(intake.request, counts)
     intake.rejects.notes += uniform_notes(intake.request, counts)
 
 

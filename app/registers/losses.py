@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from app.database import Engine
 from app.errors import OperatorError
-from app.registers.baseline import last_replaces
+from app.registers.baseline import SHRINK_MAX_PERCENT, last_replaces
 from app.registers.comparison import Counts
 from app.registers.formats import Kind
 from app.registers.history import REPLACE
@@ -72,10 +72,24 @@ def uniform_notes(request: LoadRequest, counts: Counts) -> list[str]:
         is_uniform = len(after.values[at]) == 1 and after.known[at] >= UNIFORM_ROWS_MIN
         if is_uniform and not was_uniform:
             value = after.values[at][0]
-            shown = str(bool(value)).lower() if isinstance(value, int) else value
+            shown = "the same" if member.is_text else value
+            shown = str(bool(value)).lower() if member.is_flag else shown
             rows = f"all {after.known[at]:,} rows that know it"
             notes.append(f"{member.name} is {shown} in {rows}, and was not before")
     return notes
+
+
+def exchange_notes(request: LoadRequest, counts: Counts) -> list[str]:
+    """Return a sentence if a replace takes many vehicles away, and brings as many others.
+
+    The register does not shrink by that; but plates that are written otherwise look like it.
+    """
+    is_much = counts.removed > counts.held_before * SHRINK_MAX_PERCENT / 100
+    if counts.kind != Kind.VEHICLES or request.allow_shrink or not is_much:
+        return []
+    if request.mode != REPLACE or counts.removed < UNIFORM_ROWS_MIN:
+        return []
+    return [f"{counts.removed:,} of the {counts.held_before:,} vehicles held before are removed"]
 
 
 def _compared(request: LoadRequest, counts: Counts) -> tuple[Tally, Tally]:

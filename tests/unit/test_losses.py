@@ -202,6 +202,13 @@ class TestUniform:
         ]
         assert load(cars(100, flag="true", due="2027-01-01"), mode=mode).notes == []
 
+    def test_makes_that_become_the_same_are_noted(self, load):
+        """Without the value: in a wrong column anything can stand."""
+        load(cars(100).replace("2,FORD", "2,OPEL"))
+        expected = "make is the same in all 100 rows that know it, and was not before"
+        assert load(cars(100, make="#N/A")).notes == [expected]
+        assert load(cars(100)).notes == []
+
     def test_few_rows_are_no_sign(self, load):
         """Fewer than a hundred can well be alike."""
         load(cars(99, 99))
@@ -215,6 +222,17 @@ class TestUniform:
         mixed = halves[:201] + [line.replace("true", "false") for line in halves[201:]]
         assert load("".join(mixed)).notes == []
         assert load("".join(halves)).notes[0].startswith("insured is true in all 400 rows")
+
+
+def test_vehicles_that_are_exchanged_are_noted(load):
+    """Plates written otherwise leave as many rows as before, but none of those that were held."""
+    load(cars(1_000, 1_000))
+    assert load(cars(1_000, 1_000).replace("AB00", "XY00")).notes == []
+    load(cars(1_000, 1_000).replace("AB00", "XY00") + "CD01,FORD,true,2027-01-01\n")
+    exchanged = cars(1_000, 1_000).replace("AB01", "XY01").replace("AB02", "XY02")
+    for dry_run in (True, False):
+        notes = load(exchanged, dry_run=dry_run).notes
+        assert notes == ["301 of the 1,001 vehicles held before are removed"]
 
 
 @pytest.mark.parametrize("mode", ["merge", "replace"])

@@ -10,25 +10,22 @@ rest, is always what reading the file in one go would give.
 import io
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
-from functools import partial
 from itertools import islice
 from typing import Any, BinaryIO, NamedTuple, cast
 
-from app.registers.children import CORES, Child
+from app.registers.children import CORES
 from app.registers.columns_seen import ColumnsSeen
-from app.registers.dumping import dump, undump
-from app.registers.formats import HEAD_BYTES, FileFault, Format, Kind
+from app.registers.dumping import undump
+from app.registers.formats import HEAD_BYTES, FileFault
 from app.registers.layout import Layout
-from app.registers.rejects import RECORD_CHARACTERS_MAX, RejectsFile
+from app.registers.pieces import Cutter, Piece, Said
+from app.registers.rejects import RejectsFile
 from app.registers.rows import Change
-from app.registers.sorting import Columns, Order, Runs, write_run
+from app.registers.sorting import Columns, Runs
 from app.registers.sources import Member
 
 RUN_ROWS = 100_000
 """Rows of a run that is read in one go; some 30 MB."""
-PIECE_BYTES = 8 * 1024 * 1024
-PIECE_LINES_MAX = 150_000
-"""A piece of a file; a child process needs some 40 MB for its rows."""
 _ROWS_BETWEEN_PROGRESS = 5_000
 _UNCOUNTED_BYTES_MAX = 4 * 1024 * 1024
 """What a format holds of a stream, at most, before it gives out the rows of it."""
@@ -99,7 +96,7 @@ class Reader:
             if header_lines is None or CORES < 2:
                 self._read_in_one_go(member, member.stream, 0)
             else:
-                self._read_pieces(member, _Cutter(member.stream, header_lines))
+                self._read_pieces(member, Cutter(member.stream, header_lines))
         except FileFault as fault:
             raise FileFault(fault.reason, fault.name or member.name) from None
         self._columns.end_file()
@@ -138,16 +135,16 @@ class Reader:
                 run = []
         self._runs.add(run)
 
-    def _read_pieces(self, member: Member, cutter: "_Cutter") -> None:
+    def _read_pieces(self, member: Member, cutter: "Cutter") -> None:
         """Have pieces read by child processes; what they say is taken in the file's order."""
-        pieces: deque[_Piece] = deque()
+        pieces: deque[Piece] = deque()
         lines = 0
         try:
             while (piece := cutter.next_piece()) or pieces:
                 if piece:
                     header = cutter.header if lines or pieces else b""
                     pieces.append(
-                        _Piece(self._format, self._kind, self._columns, header, piece, self._runs)
+                        Piece(self._format, self._kind, self._columns, header, piece, self._runs)
                     )
                 if not piece or len(pieces) == CORES:
                     if not pieces[0].wait():
@@ -166,10 +163,10 @@ class Reader:
             lines -= header.count(b"\n")
             self._read_in_one_go(member, stream, lines, bytes_ahead=len(header) + len(rest[0]))
 
-    def _take(self, piece: "_Piece", lines_before: int) -> int:
+    def _take(self, piece: "Piece", lines_before: int) -> int:
         """Take what a child made of a piece; return how many lines that was."""
         values, run_at = undump(piece.file)
-        said = _Said(*values)
+        said = Said(*values)
         self._columns.add(said.columns)
         self.loaded += said.loaded
         for line, reason, record in said.rejects:
@@ -180,128 +177,6 @@ class Reader:
             self._rejects.note(text)
         self._runs.add_file(piece.file, run_at)
         return said.lines
-
-
-class _Cutter:
-    """Cuts a stream between lines.
-
-    Args:
-        header_lines: how many lines at the beginning belong to all pieces, 0 or 1.
-    """
-
-    def __init__(self, stream: BinaryIO, header_lines: int) -> None:
-        self._stream = stream
-        self._header_lines = header_lines
-        self._left: bytes | None = None
-        self.header = b""
-
-    def next_piece(self) -> bytes | None:
-        """Return some lines, None if there is no more or it cannot, or need not, be cut."""
-        is_first = self._left is None
-        data = self._left or b""
-        if len(data) < PIECE_BYTES:
-            data += self._stream.read(PIECE_BYTES - len(data))
-        self._left = data
-        if is_first:
-            if len(data) < PIECE_BYTES:
-                return None
-            if self._header_lines:
-                self.header = data[: data.find(b"\n") + 1]
-                # A header over several lines, or below blank ones, is not looked for.
-                if not self.header.strip() or self.header.count(b'"') % 2:
-                    return None
-        end = data.rfind(b"\n") + 1
-        while data.count(b"\n", 0, end) > PIECE_LINES_MAX:
-            end = data.rfind(b"\n", 0, end // 2) + 1
-        self._left = data[end:]
-        return data[:end] or None
-
-    def rest(self, pieces: list[bytes]) -> tuple[bytes, BinaryIO] | None:
-        """Return what is left, with pieces that were cut off in vain; None if nothing is."""
-        left = b"".join([*pieces, self._left or b""])
-        if not left:
-            left = self._stream.read(1)
-        return (left, self._stream) if left else None
-
-
-class _Said(NamedTuple):
-    """What a child says of its piece; lines count from 1 in the piece."""
-
-    loaded: int
-    lines: int
-    rejects: list[tuple[int, str, str]]
-    skips: list[tuple[int, str]]
-    notes: list[str]
-    columns: list[str]
-
-
-class _Piece:
-    """A piece that a child process reads, sorts and writes to a file without a name."""
-
-    def __init__(
-        self,
-        format_: Format,
-        kind: Kind,
-        columns: ColumnsSeen,
-        header: bytes,
-        lines: bytes,
-        runs: Runs,
-    ) -> None:
-        self.lines = lines
-        self.file = runs.new_file()
-        read = partial(self._read, format_, kind, columns, header, runs.order)
-        self._child = Child(read, [self.file])
-
-    def wait(self) -> bool:
-        """Wait until it has been read; return whether it could be."""
-        return self._child.wait()
-
-    def end(self) -> None:
-        """Give it up."""
-        self._child.end()
-        self.file.close()
-
-    def _read(
-        self, format_: Format, kind: Kind, columns: ColumnsSeen, header: bytes, order: Order
-    ) -> None:
-        report = _Notes(header.count(b"\n"))
-        stream = io.BytesIO(header + self.lines)
-        changes = cast(list[Columns], list(format_.rows(stream, kind, report)))
-        said = _Said(
-            len(changes),
-            _lines_in(self.lines),
-            report.rejects,
-            report.skips,
-            report.notes,
-            list(report.names),
-        )
-        changes = columns.narrowed(changes, report.names)
-        dump(tuple(said), self.file)
-        write_run(order.sort(changes), order, self.file)
-        self.file.flush()
-
-
-class _Notes:
-    """A report that keeps what it is told, for the parent."""
-
-    def __init__(self, header_lines: int) -> None:
-        self._header_lines = header_lines
-        self.rejects: list[tuple[int, str, str]] = []
-        self.skips: list[tuple[int, str]] = []
-        self.notes: list[str] = []
-        self.names: dict[str, None] = {}
-
-    def reject(self, line: int, reason: str, record: str) -> None:
-        self.rejects.append((line - self._header_lines, reason, record[:RECORD_CHARACTERS_MAX]))
-
-    def skip(self, line: int, reason: str) -> None:
-        self.skips.append((line - self._header_lines, reason))
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-    def columns(self, names: Iterable[str]) -> None:
-        self.names.update(dict.fromkeys(names))
 
 
 class _Shifted:
@@ -346,10 +221,3 @@ class _Chain(io.RawIOBase):
 
 def _chained(header: bytes, start: bytes, stream: BinaryIO) -> BinaryIO:
     return cast(BinaryIO, io.BufferedReader(_Chain(header + start, stream), HEAD_BYTES))
-
-
-def _lines_in(piece: bytes) -> int:
-    """Return how many lines a piece has, each with its end."""
-    if b"\r" in piece:
-        piece = piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    return piece.count(b"\n")

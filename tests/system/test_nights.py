@@ -72,6 +72,8 @@ class Month:
     """The machine and the sources of its files."""
 
     machine: Machine
+    directory: Path
+    """For copies of its databases."""
     chance: random.Random = field(default_factory=lambda: random.Random(2026))
     seen: set[str] = field(default_factory=set)
 
@@ -102,16 +104,20 @@ class Month:
 
     def held(self, register: str, sql: str) -> list[tuple[Any, ...]]:
         """Return rows of a register as it is now."""
-        files = list(self.machine.path(DATA).glob(f"verifyd.register_{register}.*.db"))
-        generations = {int(file.name.split(".")[-2]): file for file in files}
-        with closing(self._opened(self.machine.path(f"{DATA}/verifyd.db"))) as main:
+        with self._opened("verifyd.db") as main:
             entry = main.execute("SELECT generation FROM register WHERE name = ?", (register,))
             (generation,) = entry.fetchone()
-        with closing(self._opened(generations[generation])) as file:
+        with self._opened(f"verifyd.register_{register}.{generation}.db") as file:
             return file.execute(sql).fetchall()
 
-    def _opened(self, file: Path) -> sqlite3.Connection:
-        return sqlite3.connect(f"file:{file}?mode=ro", uri=True)
+    def _opened(self, name: str) -> closing[sqlite3.Connection]:
+        """Open a copy of a database that nobody writes to now, with its log."""
+        for file in (name, f"{name}-wal"):
+            source = self.machine.path(f"{DATA}/{file}")
+            (self.directory / file).unlink(missing_ok=True)
+            if source.exists():
+                shutil.copy(source, self.directory / file)
+        return closing(sqlite3.connect(self.directory / name))
 
     def state(self) -> dict[str, object]:
         """Return what all registers hold."""
@@ -172,9 +178,9 @@ def plan() -> list[dict[str, tuple[str, Spoil]]]:
     return nights
 
 
-def test_a_month_of_nights_ends_as_a_careful_person_would_have_left_it(machine):
+def test_a_month_of_nights_ends_as_a_careful_person_would_have_left_it(machine, tmp_path):
     """One alert for each bad night, none for a good one; and no bad file changes a register."""
-    month = Month(machine)
+    month = Month(machine, tmp_path)
     for number, faults in enumerate(plan(), 1):
         files = month.new_files()
         for register, (name, data) in files.items():

@@ -10,7 +10,7 @@ import pytest
 
 from app.catalogue import Register
 from app.errors import OperatorError
-from app.registers import reading
+from app.registers import pieces
 from app.registers.history import list_loads
 from app.registers.undo import roll_back
 
@@ -108,7 +108,7 @@ def test_every_file_of_a_load_is_looked_at(load):
 
 def test_the_last_piece_of_a_large_file_counts(load, monkeypatch):
     """Pieces that child processes read end with a line; what is left is the end of the file."""
-    monkeypatch.setattr(reading, "PIECE_BYTES", 64)
+    monkeypatch.setattr(pieces, "PIECE_BYTES", 64)
     rows = "".join(f"AB{n}CDE,FORD,FOCUS\n" for n in range(10, 60))
     assert load(HEADER + rows).loaded == 50
     with pytest.raises(OperatorError, match="of line 52 is never closed"):

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.errors import OperatorError
-from app.registers import reading
+from app.registers import pieces
 from app.registers.history import list_loads
 from app.registers.undo import drop_register, purge_register, roll_back
 from tests.unit.test_load import files, held
@@ -147,7 +147,7 @@ class TestReplace:
 
     def test_two_processes_count_as_one(self, world, load, monkeypatch):
         """Each half of the keys is counted by the one that writes it (D54)."""
-        monkeypatch.setattr(reading, "PIECE_BYTES", 512)
+        monkeypatch.setattr(pieces, "PIECE_BYTES", 512)
         load(cars(100))
         assert json.loads(latest(world).known)["insured"] == 100
         with pytest.raises(OperatorError, match=r"insured by 100\.0 %.*now by 40\.0 %"):
@@ -216,7 +216,7 @@ class TestUniform:
 
     def test_two_processes_see_as_much(self, load, monkeypatch):
         """Different values in each half of the keys are not uniform."""
-        monkeypatch.setattr(reading, "PIECE_BYTES", 512)
+        monkeypatch.setattr(pieces, "PIECE_BYTES", 512)
         load(cars(400, 400))
         halves = cars(400, 400, flag="true").splitlines(keepends=True)
         mixed = halves[:201] + [line.replace("true", "false") for line in halves[201:]]

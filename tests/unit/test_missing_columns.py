@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.errors import OperatorError
-from app.registers import reading
+from app.registers import pieces
 from app.registers.formats import FORMATS, Kind
 from app.registers.formats.mapped import MappedCsv
 from app.registers.formats.mapping import read_mapping
@@ -51,7 +51,7 @@ def as_json(text: str, without: str = "", first: int = 0) -> str:
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
     """Pieces are so small that all files of lines are read by child processes."""
-    monkeypatch.setattr(reading, "PIECE_BYTES", 64 * 1024)
+    monkeypatch.setattr(pieces, "PIECE_BYTES", 64 * 1024)
 
 
 def known(world) -> Counter[str]:

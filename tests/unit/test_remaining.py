@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from app.errors import OperatorError
-from app.registers import reading, rejects, remaining
+from app.registers import pieces, reading, rejects, remaining
 from app.registers.formats import FORMATS, FileFault, Kind
 from app.registers.history import list_loads
 from app.registers.rejects import RejectLimit, TooManyRejects
@@ -37,7 +37,7 @@ def _way(request, monkeypatch):
         monkeypatch.setattr(reading, "_UNCOUNTED_BYTES_MAX", 700_000)
     else:
         monkeypatch.setattr(reading, "CORES", 2)
-        monkeypatch.setattr(reading, "PIECE_BYTES", 20_000)
+        monkeypatch.setattr(pieces, "PIECE_BYTES", 20_000)
 
 
 def table(*lines: str) -> str:

@@ -8,7 +8,7 @@ import pytest
 from app import clock
 from app.catalogue import Register
 from app.errors import OperatorError
-from app.registers import halves, reading
+from app.registers import halves, pieces
 from app.registers.generations import Generations
 from app.registers.history import list_loads
 from app.registers.writer import Table
@@ -117,7 +117,7 @@ class TestHalves:
 
     @pytest.fixture(autouse=True)
     def _small_pieces(self, monkeypatch):
-        monkeypatch.setattr(reading, "PIECE_BYTES", 256)
+        monkeypatch.setattr(pieces, "PIECE_BYTES", 256)
 
     def test_together_they_are_one_replace(self, world, replace, at):
         """What is held and counted is what one process alone would make of it."""

@@ -1,0 +1,146 @@
+"""Cuts files of lines into pieces, and has each read and sorted by a child process."""
+
+import io
+from collections.abc import Iterable
+from functools import partial
+from typing import BinaryIO, NamedTuple, cast
+
+from app.registers.children import Child
+from app.registers.columns_seen import ColumnsSeen
+from app.registers.dumping import dump
+from app.registers.formats import Format, Kind
+from app.registers.rejects import RECORD_CHARACTERS_MAX
+from app.registers.sorting import Columns, Order, Runs, write_run
+
+PIECE_BYTES = 8 * 1024 * 1024
+PIECE_LINES_MAX = 150_000
+"""A piece of a file; a child process needs some 40 MB for its rows."""
+
+
+class Cutter:
+    """Cuts a stream between lines.
+
+    Args:
+        header_lines: how many lines at the beginning belong to all pieces, 0 or 1.
+    """
+
+    def __init__(self, stream: BinaryIO, header_lines: int) -> None:
+        self._stream = stream
+        self._header_lines = header_lines
+        self._left: bytes | None = None
+        self.header = b""
+
+    def next_piece(self) -> bytes | None:
+        """Return some lines, None if there is no more or it cannot, or need not, be cut."""
+        is_first = self._left is None
+        data = self._left or b""
+        if len(data) < PIECE_BYTES:
+            data += self._stream.read(PIECE_BYTES - len(data))
+        self._left = data
+        if is_first:
+            if len(data) < PIECE_BYTES:
+                return None
+            if self._header_lines:
+                self.header = data[: data.find(b"\n") + 1]
+                # A header over several lines, or below blank ones, is not looked for.
+                if not self.header.strip() or self.header.count(b'"') % 2:
+                    return None
+        end = data.rfind(b"\n") + 1
+        while data.count(b"\n", 0, end) > PIECE_LINES_MAX:
+            end = data.rfind(b"\n", 0, end // 2) + 1
+        self._left = data[end:]
+        return data[:end] or None
+
+    def rest(self, pieces: list[bytes]) -> tuple[bytes, BinaryIO] | None:
+        """Return what is left, with pieces that were cut off in vain; None if nothing is."""
+        left = b"".join([*pieces, self._left or b""])
+        if not left:
+            left = self._stream.read(1)
+        return (left, self._stream) if left else None
+
+
+class Said(NamedTuple):
+    """What a child says of its piece; lines count from 1 in the piece."""
+
+    loaded: int
+    lines: int
+    rejects: list[tuple[int, str, str]]
+    skips: list[tuple[int, str]]
+    notes: list[str]
+    columns: list[str]
+
+
+class Piece:
+    """A piece that a child process reads, sorts and writes to a file without a name."""
+
+    def __init__(
+        self,
+        format_: Format,
+        kind: Kind,
+        columns: ColumnsSeen,
+        header: bytes,
+        lines: bytes,
+        runs: Runs,
+    ) -> None:
+        self.lines = lines
+        self.file = runs.new_file()
+        read = partial(self._read, format_, kind, columns, header, runs.order)
+        self._child = Child(read, [self.file])
+
+    def wait(self) -> bool:
+        """Wait until it has been read; return whether it could be."""
+        return self._child.wait()
+
+    def end(self) -> None:
+        """Give it up."""
+        self._child.end()
+        self.file.close()
+
+    def _read(
+        self, format_: Format, kind: Kind, columns: ColumnsSeen, header: bytes, order: Order
+    ) -> None:
+        report = _Notes(header.count(b"\n"))
+        stream = io.BytesIO(header + self.lines)
+        changes = cast(list[Columns], list(format_.rows(stream, kind, report)))
+        said = Said(
+            len(changes),
+            _lines_in(self.lines),
+            report.rejects,
+            report.skips,
+            report.notes,
+            list(report.names),
+        )
+        changes = columns.narrowed(changes, report.names)
+        dump(tuple(said), self.file)
+        write_run(order.sort(changes), order, self.file)
+        self.file.flush()
+
+
+class _Notes:
+    """A report that keeps what it is told, for the parent."""
+
+    def __init__(self, header_lines: int) -> None:
+        self._header_lines = header_lines
+        self.rejects: list[tuple[int, str, str]] = []
+        self.skips: list[tuple[int, str]] = []
+        self.notes: list[str] = []
+        self.names: dict[str, None] = {}
+
+    def reject(self, line: int, reason: str, record: str) -> None:
+        self.rejects.append((line - self._header_lines, reason, record[:RECORD_CHARACTERS_MAX]))
+
+    def skip(self, line: int, reason: str) -> None:
+        self.skips.append((line - self._header_lines, reason))
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def columns(self, names: Iterable[str]) -> None:
+        self.names.update(dict.fromkeys(names))
+
+
+def _lines_in(piece: bytes) -> int:
+    """Return how many lines a piece has, each with its end."""
+    if b"\r" in piece:
+        piece = piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    return piece.count(b"\n")

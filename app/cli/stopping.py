@@ -1,4 +1,4 @@
-"""TERM, as systemd sends it at a shutdown, ends a command in good order."""
+"""Lets TERM end a command as Ctrl-C does: in good order, so that nothing half-done stays."""
 
 import signal
 from collections.abc import Iterator
@@ -9,14 +9,14 @@ from typing import NoReturn
 
 @contextmanager
 def ended_like_ctrl_c() -> Iterator[None]:
-    """Let TERM raise KeyboardInterrupt, so that what was begun is tidied up and reported."""
+    """Raise KeyboardInterrupt, with the signal's number, where TERM comes."""
 
-    def abandon(number: int, _frame: FrameType | None) -> NoReturn:
+    def stop(number: int, _frame: FrameType | None) -> NoReturn:
         # A second one must not come between what is tidied up.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         raise KeyboardInterrupt(number)
 
-    former = signal.signal(signal.SIGTERM, abandon)
+    former = signal.signal(signal.SIGTERM, stop)
     try:
         yield
     finally:

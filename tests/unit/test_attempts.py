@@ -120,7 +120,8 @@ def test_a_drop_leaves_a_line_of_each_attempt(cli):
     ended = cli.run("import", "--drop", drop, "--options", options, "--json")
     assert ended.status == 1
     told = json.loads(ended.stdout)
-    assert [(each["status"], each["load"]) for each in told] == [("failed", 1), ("failed", 3)]
+    assert [each["status"] for each in told] == ["failed"] * 3
+    assert [each["load"] for each in told] == [1, 2, 3]
     assert [(each["register"], each["files"]) for each in cli.json("imports", "list")] == [
         ("rdw", ["b.csv"]),
         ("fleet", ["a.csv"]),

@@ -97,6 +97,7 @@ def nights(world) -> Nights:
     return Nights(world)
 
 
+@pytest.mark.system_long
 class TestNights:
     def test_one_alert_for_each_bad_night_none_for_a_good_one(self, nights):
         """A night's failures are one message; so is the end of what was wrong."""

@@ -71,6 +71,7 @@ def emptied(server: str, name: str, template: str = "template0") -> str:
     return server.replace("/postgres?", f"/{name}?")
 
 
+@pytest.mark.system_long
 def test_a_dump_is_restored_into_an_empty_database(server, stocked, tmp_path):
     """With registers everything is back; those that are not in it are no longer named."""
     (tmp_path / "cars.csv").write_text(CAR)
@@ -116,6 +117,7 @@ def test_registers_that_are_replaced_meanwhile_are_in_it(server, stocked, tmp_pa
     assert rows == [("AB12CDE",)]
 
 
+@pytest.mark.system_long
 def test_what_can_be_undone_is_in_no_backup(server, stocked, tmp_path):
     """Neither snapshots nor dropped registers; the restored database names none of them (D72)."""
     (tmp_path / "cars.csv").write_text(CAR)

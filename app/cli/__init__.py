@@ -84,7 +84,7 @@ def _ctrl_c_caught(is_wanted: bool) -> Iterator[None]:
 
 
 def _told(error: Exception) -> tuple[str, Mapping[str, object]]:
-    """Return what people are told of a failure, and what `--json` says of it."""
+    """Return the message of a failure, and its members for `--json`."""
     if isinstance(error, OperatorError):
         return str(error), {"reason": error.sentence} | dict(error.details)
     message = str(error) if isinstance(error, OSError) else f"the database cannot be used: {error}"

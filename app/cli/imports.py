@@ -159,7 +159,7 @@ def _show(args: argparse.Namespace) -> None:
 
 
 def _members(each: RegisterLoad, interrupted: set[int]) -> dict[str, Any]:
-    """Return what is told of a load; the table shows `_COLUMNS`, JSON and `show` everything.
+    """Return the members of a load; the table shows `_COLUMNS`, JSON and `show` everything.
 
     One that was killed is `interrupted` until the next load of its register finds out whether
     its rows are in.

@@ -50,7 +50,7 @@ class Attempt:
         }
 
     def details(self) -> dict[str, object]:
-        """Return what is told of it if it fails, besides the reason."""
+        """Return what a report of its failure shows besides the reason."""
         reasons = self.rejects.reasons if self.rejects else []
         return {"load": self.load_id, "reasons": reasons}
 

@@ -117,7 +117,7 @@ class Piece:
 
 
 class _Notes:
-    """A report that keeps what it is told, for the parent."""
+    """Keeps the reports of a piece for the parent process."""
 
     def __init__(self, header_lines: int) -> None:
         self._header_lines = header_lines

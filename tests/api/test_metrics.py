@@ -94,7 +94,7 @@ class TestWhoMayRead:
             assert client.get(METRICS).status_int == status
 
     def test_a_local_peer_is_not_charged(self, stranger, world):
-        """It is told of its address's bucket, even if it sends a key."""
+        """Its answers show its address's bucket, even if it sends a key."""
         for _ in range(3):
             response = stranger.get(METRICS, environ=LOCAL)
             assert response.headers["X-RateLimit-Remaining"] == "60"

@@ -359,7 +359,9 @@ RDW_FAULTS: dict[str, Spoil] = {
 }
 FLEET_FAULTS: dict[str, Spoil] = {
     "no registrations": replaced((b"registration,", b"plate_no,")),
-    "insured is told in another language": replaced((b",true,", b",oui,"), (b",false,", b",non,")),
+    "the insured flags are in another language": replaced(
+        (b",true,", b",oui,"), (b",false,", b",non,")
+    ),
     "the flags are all empty": replaced((b",true,", b",,"), (b",false,", b",,")),
     "cut in the middle of a row": lambda data: data[:-14],
     "UTF-16 without a mark": lambda data: data.decode().encode("utf-16-le"),

@@ -1,7 +1,7 @@
 """What the operator has to be told now, compared with what was told before (D76, D77).
 
-A condition is told when it is new, when it happened again, and once a week while it lasts. It is
-told once more when it is over. All that is found at one moment is one message.
+A condition is reported when it is new, when it happens again, once a week while it lasts, and
+once when it is over. All that is found at one moment is one message.
 """
 
 import logging

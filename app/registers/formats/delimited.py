@@ -30,7 +30,7 @@ class Table:
     """
 
     def __init__(self, stream: BinaryIO, report: Report, separator: str | None = None) -> None:
-        """Read the header; the separator, unless told, is what it has the most of unquoted."""
+        """Read the header; by default its most frequent unquoted separator counts."""
         # NOTE: this limit is the process's and on a field; a record's own limit comes first.
         csv.field_size_limit(2 * LINE_BYTES_MAX)
         self._report = report

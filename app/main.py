@@ -7,7 +7,6 @@ import falcon
 
 from app.accounts.authentication import Authenticator
 from app.config import Config
-from app.database import Engine, open_engine
 from app.domains.repository import Domains
 from app.domains.resources import DomainCollection, DomainItem
 from app.http import problems
@@ -26,7 +25,8 @@ from app.operations.documentation import DocumentationAsset, DocumentationPage, 
 from app.operations.health import Health, Readiness
 from app.operations.metrics import MetricsPage
 from app.routes import ENDPOINTS, Resource
-from app.schema import database_id
+from app.storage.engine import Engine, open_engine
+from app.storage.schema import database_id
 from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Records
 from app.vehicles.resources import BulkInsurance, Compliance, Insurance

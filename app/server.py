@@ -16,10 +16,7 @@ from typing import Any, NoReturn
 import peewee
 from gunicorn.app.base import BaseApplication
 
-from app import reserve
-from app.catalogue import find_unreadable
 from app.config import Config
-from app.database import close_quietly, open_engine, recover
 from app.errors import OperatorError
 from app.limits.file import FILE_NAME
 from app.limits.store import start as start_limits
@@ -28,8 +25,11 @@ from app.main import create_app
 from app.operations import listening, metrics_files, serving
 from app.operations.conditions.gathered import conditions
 from app.parent import end_with_parent
-from app.schema import database_id, migrate, versions
-from app.sqlite import SqliteEngine
+from app.storage import reserve
+from app.storage.engine import close_quietly, open_engine, recover
+from app.storage.registers import find_unreadable
+from app.storage.schema import database_id, migrate, versions
+from app.storage.sqlite import SqliteEngine
 
 _config = Config.from_env()
 _log = logging.getLogger("verifyd.server")

@@ -19,14 +19,14 @@ from webtest import TestApp, TestResponse
 
 from app.accounts.administration import create_account, create_key
 from app.config import Config
-from app.database import Engine, close_quietly, open_engine
 from app.limits.file import FILE_NAME
 from app.limits.store import start
 from app.main import create_app
 from app.registers.load import load
-from app.registers.rejects import RejectLimit
+from app.registers.reading.rejects import RejectLimit
 from app.registers.request import LoadRequest, LoadResult
-from app.schema import database_id
+from app.storage.engine import Engine, close_quietly, open_engine
+from app.storage.schema import database_id
 from tests.contract.answers import require_documented
 from tests.postgres import connect, database_url, server_url
 from tests.stores import PostgresTemplate, SqliteStore, SqliteTemplate, Store, Template

@@ -9,8 +9,8 @@ from typing import Any
 from app import clock
 from app.accounts.models import ACCOUNTS_MAX, BULK_MAX, NAME_CHARACTERS_MAX, Account, ApiKey, Plan
 from app.accounts.tokens import TAG_CHARACTERS, Token, new_token, random_base62
-from app.database import Engine
 from app.errors import OperatorError
+from app.storage.engine import Engine
 
 DEFAULT_PLAN = "standard"
 ROTATION_GRACE_SECONDS = 24 * 3600

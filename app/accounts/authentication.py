@@ -6,8 +6,8 @@ from typing import NamedTuple
 from app import clock
 from app.accounts.models import Account, ApiKey, Plan
 from app.accounts.tokens import parse_token
-from app.catalogue import state_expression
-from app.database import Engine, Prepared, parameter
+from app.storage.engine import Engine, Prepared, parameter
+from app.storage.registers import state_expression
 
 
 class Caller(NamedTuple):
@@ -23,7 +23,7 @@ class Caller(NamedTuple):
     bulk_max: int
     domains_max: int
     registers: str
-    """State of the registers, as `app.catalogue` reads it; empty if there are none."""
+    """State of the registers, as `app.storage.registers` reads it; empty if there are none."""
 
 
 class Authenticator:

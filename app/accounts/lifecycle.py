@@ -9,9 +9,9 @@ from typing import Any
 from app import clock
 from app.accounts.administration import DEFAULT_PLAN, require_account, require_plan
 from app.accounts.models import Account, Plan
-from app.database import Engine
 from app.errors import OperatorError
-from app.postgres import PostgresEngine
+from app.storage.engine import Engine
+from app.storage.postgres import PostgresEngine
 
 _NAMED_MAX = 5
 

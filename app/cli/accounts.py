@@ -6,7 +6,7 @@ from datetime import date
 from functools import partial
 from typing import Any
 
-from app import clock, reserve
+from app import clock
 from app.accounts import administration, lifecycle
 from app.accounts.models import Account, ApiKey, Plan
 from app.accounts.tokens import Token
@@ -15,6 +15,7 @@ from app.cli.output import print_item, print_items
 from app.cli.parser import Commands, add_command, add_group
 from app.cli.session import opened_database
 from app.domains.repository import Domains
+from app.storage import reserve
 
 _PLAN_COLUMNS = ("name", "requests", "window_seconds", "bulk_max", "domains_max")
 _ACCOUNT_COLUMNS = ("name", "plan", "status", "tag", "created_at")

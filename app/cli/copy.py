@@ -11,8 +11,8 @@ from app.cli.session import opened_database
 from app.config import SETTINGS, Config
 from app.errors import OperatorError
 from app.operations.copy import Copied, copy_database
-from app.postgres import PostgresEngine
-from app.sqlite import SqliteEngine
+from app.storage.postgres import PostgresEngine
+from app.storage.sqlite import SqliteEngine
 
 
 def add_commands(commands: Commands) -> None:

@@ -15,19 +15,19 @@ from app.accounts.administration import (
     revoke_key,
 )
 from app.accounts.models import Account
-from app.catalogue import Register
 from app.cli.output import print_item
 from app.cli.parser import Commands, add_command
 from app.cli.session import opened_database
 from app.config import Config
-from app.database import Engine
 from app.domains.repository import Domains
 from app.errors import OperatorError
 from app.registers.demo import CAST, write_files
 from app.registers.load import load
 from app.registers.request import LoadRequest
 from app.registers.undo import purge_register
-from app.schema import migrate
+from app.storage.engine import Engine
+from app.storage.registers import Register
+from app.storage.schema import migrate
 
 _ACCOUNT = "demo"
 _REGISTER = "demo"

@@ -25,10 +25,10 @@ from app.directories import make_directory
 from app.errors import Hindered, OperatorError
 from app.logs import logged_to_stderr
 from app.operations.conditions.loads import files_of_failed, find_last_id
-from app.registers import kept
-from app.registers.batch import Batch, keep, put_aside, remove
-from app.registers.children import Child
-from app.registers.drop import batches
+from app.registers.dropped import kept
+from app.registers.dropped.batch import Batch, keep, put_aside, remove
+from app.registers.dropped.directory import batches
+from app.registers.forked_worker import Child
 from app.registers.request import LoadRequest, LoadResult
 from app.registers.space import TooLittleSpace
 

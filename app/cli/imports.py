@@ -19,8 +19,8 @@ from app.errors import OperatorError
 from app.logs import logged_to_stderr
 from app.registers.history import INTERRUPTED, find_interrupted, find_load, list_loads
 from app.registers.models import RegisterLoad, list_of
-from app.registers.rejects import Reason, rejects_path
-from app.registers.streams import printable
+from app.registers.reading.rejects import Reason, rejects_path
+from app.registers.reading.streams import printable
 
 _COLUMNS = (
     "id",

@@ -12,22 +12,22 @@ import peewee
 from tqdm import tqdm
 
 from app import clock
-from app.catalogue import KINDS
 from app.cli.session import opened_database
 from app.cli.stopping import ended_like_ctrl_c
 from app.config import Config
 from app.errors import Hindered, OperatorError
+from app.registers.applying.knowledge import NAMES
 from app.registers.attempts import Attempt, files_line, note_attempt, reason_of
 from app.registers.baseline import SHRINK_MAX_PERCENT
 from app.registers.formats import DEFAULT_STATE, FORMATS, Format, Kind, formats_of
 from app.registers.formats.mapped import MappedCsv
 from app.registers.formats.mapping import read_mapping
 from app.registers.history import MERGE, REPLACE
-from app.registers.knowledge import NAMES
 from app.registers.load import load
-from app.registers.reading import Progress, Show
-from app.registers.rejects import RejectLimit
+from app.registers.reading.reader import Progress, Show
+from app.registers.reading.rejects import RejectLimit
 from app.registers.request import DEFAULT_MAX_REJECTS, LoadRequest, LoadResult
+from app.storage.registers import KINDS
 
 NICENESS = 10
 """Of a load, so that the service goes first."""

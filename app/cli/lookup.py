@@ -6,7 +6,6 @@ from typing import NoReturn
 
 import peewee
 
-from app.catalogue import find_unreadable
 from app.cli.lookup_csv import answer_file
 from app.cli.lookup_document import Document, document_of
 from app.cli.lookup_text import print_for_people, printable
@@ -14,9 +13,10 @@ from app.cli.output import print_item
 from app.cli.parser import Commands, add_command
 from app.cli.session import opened_database
 from app.config import Config
-from app.database import Engine
 from app.errors import OperatorError
 from app.http.parameters import is_iso_date
+from app.storage.engine import Engine
+from app.storage.registers import find_unreadable
 from app.vehicles.explanation import explain
 from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Records

@@ -11,12 +11,12 @@ from typing import BinaryIO
 from tqdm import tqdm
 
 from app import clock
-from app.catalogue import Register
 from app.cli.lookup_cells import FOUND, Cells, heading
 from app.cli.lookup_files import new_output, opened_input
 from app.cli.output import print_item, shown
 from app.cli.plate_file import Line, PlateFile
-from app.database import Engine
+from app.storage.engine import Engine
+from app.storage.registers import Register
 from app.vehicles.reader import Found, VehicleReader, with_current_registers
 
 BATCH_LINES = 5_000

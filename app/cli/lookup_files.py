@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from app.cli.stopping import ended_like_ctrl_c
-from app.database import sync
 from app.errors import OperatorError
-from app.registers.sources import STANDARD_INPUT
+from app.registers.reading.sources import STANDARD_INPUT
+from app.storage.engine import sync
 
 _MODE = 0o640
 """SEC: answers about vehicles are nobody else's to read."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import BinaryIO, NamedTuple
 
 from app.errors import OperatorError
-from app.registers.formats.lines import LINE_BYTES_MAX, Overlong, blocks, windows_1252
+from app.registers.formats.line_blocks import LINE_BYTES_MAX, Overlong, blocks, windows_1252
 
 UTF_8 = "utf-8"
 WINDOWS_1252 = "cp1252"

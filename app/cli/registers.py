@@ -2,12 +2,10 @@
 
 import argparse
 
-from app.catalogue import KINDS, Register
 from app.cli.confirmation import add_yes, confirm
 from app.cli.output import print_item
 from app.cli.parser import Commands, add_command, register_name
 from app.cli.session import opened_database
-from app.database import Engine
 from app.logs import logged_to_stderr
 from app.registers.formats import Kind
 from app.registers.generations import Generations
@@ -19,6 +17,8 @@ from app.registers.undo import (
     roll_back,
     undrop_register,
 )
+from app.storage.engine import Engine
+from app.storage.registers import KINDS, Register
 
 
 def add_commands(imports: Commands) -> None:

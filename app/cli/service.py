@@ -7,20 +7,20 @@ from pathlib import Path
 
 import peewee
 
-from app import reserve
 from app.accounts.administration import list_accounts
-from app.catalogue import find_unreadable
 from app.cli.output import print_item
 from app.cli.parser import Commands, add_command
 from app.cli.readiness import unreadiness
 from app.cli.session import opened_database
 from app.config import SETTINGS, Config, sqlite_path
-from app.database import Engine
 from app.errors import OperatorError
 from app.operations import listening
 from app.operations.conditions.gathered import gathered
-from app.postgres import PostgresEngine
-from app.schema import migrate, pending_migrations, versions
+from app.storage import reserve
+from app.storage.engine import Engine
+from app.storage.postgres import PostgresEngine
+from app.storage.registers import find_unreadable
+from app.storage.schema import migrate, pending_migrations, versions
 
 
 def add_commands(commands: Commands) -> None:

@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from app import reserve
 from app.config import Config
-from app.database import Engine, close_quietly, open_engine
 from app.directories import make_directory
 from app.errors import OperatorError
-from app.schema import versions
-from app.sqlite import SqliteEngine
+from app.storage import reserve
+from app.storage.engine import Engine, close_quietly, open_engine
+from app.storage.schema import versions
+from app.storage.sqlite import SqliteEngine
 
 
 @contextmanager

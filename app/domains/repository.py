@@ -5,10 +5,10 @@ import string
 from typing import Any
 
 from app import clock
-from app.database import Engine, Prepared, parameter
 from app.domains.models import STATUSES, Domain
 from app.errors import OperatorError, Problem
-from app.postgres import PostgresEngine
+from app.storage.engine import Engine, Prepared, parameter
+from app.storage.postgres import PostgresEngine
 
 _ID_DIGITS = string.digits + string.ascii_letters
 _ID_CHARACTERS = 20

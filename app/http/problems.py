@@ -7,8 +7,8 @@ import falcon
 import msgspec
 import peewee
 
-from app.database import Engine, message_of, recover
 from app.errors import Problem
+from app.storage.engine import Engine, message_of, recover
 
 PROBLEM_JSON = "application/problem+json"
 _log = logging.getLogger("verifyd.http")

@@ -11,13 +11,13 @@ from contextlib import ExitStack
 from itertools import islice
 from typing import Any, NamedTuple
 
-from app.catalogue import Register, RegisterRef, attach
-from app.database import Row
 from app.errors import OperatorError
-from app.postgres import PostgresEngine
 from app.registers.lock import alone
-from app.schema import migrate, migrate_register, versions
-from app.sqlite import SqliteEngine, driver_errors_translated
+from app.storage.engine import Row
+from app.storage.postgres import PostgresEngine
+from app.storage.registers import Register, RegisterRef, attach
+from app.storage.schema import migrate, migrate_register, versions
+from app.storage.sqlite import SqliteEngine, driver_errors_translated
 
 MAIN_TABLES = ("plan", "account", "api_key", "domain", "register", "register_load", "job_run")
 """In the order of their foreign keys; `installation` stays the target's own."""

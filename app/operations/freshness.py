@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from app import clock
-from app.catalogue import Register
 from app.config import EVERY_REGISTER
-from app.database import Engine
+from app.storage.engine import Engine
+from app.storage.registers import Register
 
 
 class Freshness(NamedTuple):

@@ -5,9 +5,7 @@ import peewee
 
 from app import clock
 from app.accounts.authentication import Authenticator
-from app.catalogue import find_unreadable
 from app.config import Config
-from app.database import Engine, recover
 from app.errors import Problem
 from app.http.address import is_local
 from app.http.authentication import find_caller
@@ -17,7 +15,9 @@ from app.limits.store import LimitStore
 from app.operations.conditions.gathered import conditions
 from app.operations.freshness import freshness
 from app.operations.writing import write_fault
-from app.schema import Versions, versions
+from app.storage.engine import Engine, recover
+from app.storage.registers import find_unreadable
+from app.storage.schema import Versions, versions
 
 
 class Health:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 import falcon
 
 from app.config import Config
-from app.database import Engine
 from app.errors import Problem
 from app.http.metrics import Measures
 from app.operations import metrics_files
 from app.operations.metrics_state import State
+from app.storage.engine import Engine
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry

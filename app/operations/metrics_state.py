@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import peewee
 
-from app.catalogue import KINDS
 from app.config import Config
-from app.database import Engine, recover
 from app.errors import OperatorError
 from app.operations.conditions.certificate import expires_at
 from app.operations.conditions.disk import free_bytes_by_directory
@@ -16,6 +14,8 @@ from app.operations.conditions.jobs import LastRuns, last_runs
 from app.operations.conditions.loads import LoadFacts, ended_at, load_facts
 from app.operations.freshness import Freshness, freshness
 from app.operations.writing import write_fault
+from app.storage.engine import Engine, recover
+from app.storage.registers import KINDS
 from app.version import VERSION, revision
 
 if TYPE_CHECKING:

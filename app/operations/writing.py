@@ -4,10 +4,10 @@ import os
 
 import peewee
 
-from app.database import Engine, message_of, recover
 from app.registers.space import free_bytes_of, size_text
-from app.schema import Installation
-from app.sqlite import SqliteEngine, is_busy
+from app.storage.engine import Engine, message_of, recover
+from app.storage.schema import Installation
+from app.storage.sqlite import SqliteEngine, is_busy
 
 _LITTLE_BYTES = 1024 * 1024
 """What the log of the database may need before long."""

@@ -9,16 +9,16 @@ from typing import Any
 
 import peewee
 
-from app import reserve
-from app.database import Engine
 from app.errors import OperatorError
 from app.registers.history import INTERRUPTED, note_refused
-from app.registers.intake import Intake
 from app.registers.models import text_of
-from app.registers.rejects import RejectsFile
+from app.registers.reading.intake import Intake
+from app.registers.reading.rejects import RejectsFile
+from app.registers.reading.sources import file_size
+from app.registers.reading.streams import printable
 from app.registers.request import LoadRequest
-from app.registers.sources import file_size
-from app.registers.streams import printable
+from app.storage import reserve
+from app.storage.engine import Engine
 
 _log = logging.getLogger(__name__)
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import peewee
 
-from app import reserve
-from app.database import Engine
 from app.errors import OperatorError
-from app.registers.comparison import Counts
+from app.registers.applying.comparison import Counts
+from app.registers.applying.table import Applied, Table, find_applied
 from app.registers.formats import Kind
 from app.registers.history import History
-from app.registers.writer import Applied, Table, find_applied
-from app.schema import migrate_register, opened_register
+from app.storage import reserve
+from app.storage.engine import Engine
+from app.storage.schema import migrate_register, opened_register
 
 
 @contextmanager

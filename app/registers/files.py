@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from app.database import close_quietly
-from app.schema import migrate_register
-from app.sqlite import SqliteEngine
+from app.storage.engine import close_quietly
+from app.storage.schema import migrate_register
+from app.storage.sqlite import SqliteEngine
 
 _PART = "-part"
 _SUFFIXES = ("", "-wal", "-shm", "-journal")

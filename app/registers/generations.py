@@ -8,7 +8,16 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from app.catalogue import (
+from app.errors import Hindered
+from app.registers import files, schemas
+from app.registers.applying.table import TABLES
+from app.registers.files import part_of, remove
+from app.registers.formats import Kind
+from app.registers.next_generation import NextGeneration, written_file, written_schema
+from app.registers.schemas import current_schema, kept_schema, next_schema
+from app.storage.engine import Engine
+from app.storage.postgres import PostgresEngine
+from app.storage.registers import (
     REGISTERS_MAX,
     DroppedRegister,
     KeptRegister,
@@ -16,17 +25,8 @@ from app.catalogue import (
     is_stored,
     register_file,
 )
-from app.database import Engine
-from app.errors import Hindered
-from app.postgres import PostgresEngine
-from app.registers import files, schemas
-from app.registers.files import part_of, remove
-from app.registers.formats import Kind
-from app.registers.next_generation import NextGeneration, written_file, written_schema
-from app.registers.schemas import current_schema, kept_schema, next_schema
-from app.registers.writer import TABLES
-from app.schema import migrate_register, opened_register
-from app.sqlite import SqliteEngine
+from app.storage.schema import migrate_register, opened_register
+from app.storage.sqlite import SqliteEngine
 
 
 class Generations:

@@ -4,13 +4,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from app import clock
-from app.catalogue import Register
-from app.database import Engine
+from app.registers.applying.table import Applied
 from app.registers.formats import Kind
 from app.registers.generations import Generations
 from app.registers.lock import is_being_loaded
 from app.registers.models import RegisterLoad, insert_line
-from app.registers.writer import Applied
+from app.storage.engine import Engine
+from app.storage.registers import Register
 
 FindApplied = Callable[[int], Applied | None]
 MERGE, REPLACE, ROLLBACK = "merge", "replace", "rollback"

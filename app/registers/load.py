@@ -16,26 +16,27 @@ from typing import Any
 
 import peewee
 
-from app import clock, reserve
-from app.database import Engine
+from app import clock
 from app.errors import OperatorError
+from app.registers.applying.comparison import Counts
+from app.registers.applying.losses import exchange_notes, require_no_loss, uniform_notes
+from app.registers.applying.parallel_build import fill_in_halves
+from app.registers.applying.table import Applied, Table, note_applied
 from app.registers.attempts import Attempt, noted, reason_of
 from app.registers.baseline import find_baseline, prune
-from app.registers.comparison import Counts
 from app.registers.current import is_applied, opened_current, opened_table, opened_unchanged, settle
-from app.registers.halves import fill_in_halves
 from app.registers.history import MERGE, REPLACE, History
-from app.registers.intake import Intake, opened_intake
 from app.registers.lock import alone, still_alone
-from app.registers.losses import exchange_notes, require_no_loss, uniform_notes
 from app.registers.models import insert_line
 from app.registers.next_generation import NextGeneration
-from app.registers.reading import Show
-from app.registers.rejects import keep_newest, rejects_path
+from app.registers.reading.intake import Intake, opened_intake
+from app.registers.reading.reader import Show
+from app.registers.reading.rejects import keep_newest, rejects_path
 from app.registers.request import LoadRequest, LoadResult
 from app.registers.space import Space
-from app.registers.writer import Applied, Table, note_applied
-from app.sqlite import SqliteEngine
+from app.storage import reserve
+from app.storage.engine import Engine
+from app.storage.sqlite import SqliteEngine
 
 _log = logging.getLogger(__name__)
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import peewee
 
-from app.catalogue import Register
-from app.database import Engine
 from app.errors import Hindered
-from app.sqlite import SqliteEngine
+from app.storage.engine import Engine
+from app.storage.registers import Register
+from app.storage.sqlite import SqliteEngine
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import msgspec
 import peewee
 
 from app import clock
-from app.database import Engine
+from app.storage.engine import Engine
 
 
 class RegisterLoad(peewee.Model):

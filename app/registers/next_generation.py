@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from app.database import Engine, close_quietly, sync
-from app.postgres import PostgresEngine
 from app.registers import files, schemas
+from app.registers.applying.table import TABLES, qualified
 from app.registers.files import part_of, remove
 from app.registers.formats import Kind
-from app.registers.writer import TABLES, qualified
-from app.sqlite import SqliteEngine
+from app.storage.engine import Engine, close_quietly, sync
+from app.storage.postgres import PostgresEngine
+from app.storage.sqlite import SqliteEngine
 
 
 class NextGeneration(NamedTuple):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from app.registers.formats import FORMATS, Format, Kind
 from app.registers.history import MERGE
-from app.registers.rejects import Reason, RejectLimit
+from app.registers.reading.rejects import Reason, RejectLimit
 
 DEFAULT_MAX_REJECTS = "1%"
 SHRINK, UNTERMINATED, EMPTY = "shrink", "unterminated", "empty"

@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from app.catalogue import RegisterRef
-from app.database import close_quietly
-from app.postgres import PostgresEngine
+from app.registers.applying.table import TABLES, qualified
 from app.registers.formats import Kind
-from app.registers.writer import TABLES, qualified
-from app.schema import migrate_register
+from app.storage.engine import close_quietly
+from app.storage.postgres import PostgresEngine
+from app.storage.registers import RegisterRef
+from app.storage.schema import migrate_register
 
 
 def current_schema(name: str) -> str:

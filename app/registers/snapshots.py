@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from app import clock
-from app.catalogue import KINDS
-from app.database import Engine
 from app.errors import OperatorError
 from app.registers.formats import Kind
 from app.registers.generations import Generations
 from app.registers.history import MERGE, REPLACE, ROLLBACK
 from app.registers.models import RegisterLoad
+from app.storage.engine import Engine
+from app.storage.registers import KINDS
 
 
 class Snapshot(NamedTuple):

@@ -4,15 +4,15 @@ import os
 from pathlib import Path
 from typing import Any
 
-from app.catalogue import KINDS, register_file
-from app.database import Engine
 from app.errors import Hindered
-from app.registers.children import CORES
+from app.registers.forked_worker import CORES
 from app.registers.formats import Kind
 from app.registers.history import REPLACE
-from app.registers.reading import Progress
-from app.registers.sorting import Columns, Runs
-from app.sqlite import SqliteEngine
+from app.registers.reading.reader import Progress
+from app.registers.reading.sorted_runs import Columns, Runs
+from app.storage.engine import Engine
+from app.storage.registers import KINDS, register_file
+from app.storage.sqlite import SqliteEngine
 
 _FIXED_BYTES = 128 * 1024
 """A register without rows, its log, and the index of that."""

@@ -8,9 +8,6 @@ from contextlib import suppress
 
 import peewee
 
-from app import reserve
-from app.catalogue import DroppedRegister, KeptRegister, Register
-from app.database import Engine
 from app.errors import OperatorError
 from app.registers.current import settle
 from app.registers.formats import Kind
@@ -18,6 +15,9 @@ from app.registers.generations import Generations
 from app.registers.history import DROP, MERGE, PURGE, REPLACE, ROLLBACK, UNDROP, History
 from app.registers.lock import alone
 from app.registers.snapshots import Snapshot, require_not_dropped, require_snapshot
+from app.storage import reserve
+from app.storage.engine import Engine
+from app.storage.registers import DroppedRegister, KeptRegister, Register
 
 _log = logging.getLogger(__name__)
 

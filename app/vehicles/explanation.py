@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
-from app.catalogue import attach, in_precedence
-from app.database import Engine
-from app.sqlite import SqliteEngine
+from app.storage.engine import Engine
+from app.storage.registers import attach, in_precedence
+from app.storage.sqlite import SqliteEngine
 from app.vehicles.choice import Choice, choose_policy
 from app.vehicles.compliance import judge
 from app.vehicles.holdings import Holding, holdings_of

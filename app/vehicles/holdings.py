@@ -5,9 +5,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import peewee
 
-from app.catalogue import RegisterRef
-from app.database import Engine, Prepared
-from app.vehicles.models import Fine, Policy, Vehicle, in_schema
+from app.storage.engine import Engine, Prepared
+from app.storage.registers import RegisterRef
+from app.storage.tables import Fine, Policy, Vehicle, in_schema
 from app.vehicles.records import PolicyFacts, listed, many_plates
 
 _F = TypeVar("_F", bound=tuple[Any, ...])

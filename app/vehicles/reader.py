@@ -6,9 +6,9 @@ from typing import NamedTuple, TypeVar
 import peewee
 
 from app import clock
-from app.catalogue import REPEATS_MAX, read_state
 from app.config import Config
-from app.database import Engine, may_be_gone, recover
+from app.storage.engine import Engine, may_be_gone, recover
+from app.storage.registers import REPEATS_MAX, read_state
 from app.vehicles.insurance import Members
 from app.vehicles.records import Record, Records
 from app.vehicles.registration import canonical_registration
@@ -48,7 +48,7 @@ class VehicleReader:
         Nothing else looks vehicles up: every operation and every command comes here.
 
         Args:
-            registers: state of the registers, as app.catalogue reads it.
+            registers: state of the registers, as app.storage.registers reads it.
             asked: plates as they were given.
             day: ISO date that decides which policy is answered.
         """

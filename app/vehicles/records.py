@@ -13,10 +13,10 @@ import msgspec
 import peewee
 from peewee import JOIN, Case, Tuple, fn
 
-from app.catalogue import RegisterRef, attach, followed, in_precedence
-from app.database import Engine, Prepared, Row, greatest, parameter
-from app.sqlite import SqliteEngine
-from app.vehicles.models import Fine, Policy, Vehicle, in_schema
+from app.storage.engine import Engine, Prepared, Row, greatest, parameter
+from app.storage.registers import RegisterRef, attach, followed, in_precedence
+from app.storage.sqlite import SqliteEngine
+from app.storage.tables import Fine, Policy, Vehicle, in_schema
 
 
 class PolicyFacts(NamedTuple):

@@ -393,8 +393,8 @@ class Test415:
 class Test503:
     def test_a_database_that_stays_locked_is_told(self, world, monkeypatch, caplog):
         """When somebody else writes for too long the creation is refused, not half done (D27)."""
-        monkeypatch.setattr("app.sqlite.BUSY_TIMEOUT_SECONDS", 0.01)
-        monkeypatch.setattr("app.database.SERVING_OPTIONS", "-c lock_timeout=10ms")
+        monkeypatch.setattr("app.storage.sqlite.BUSY_TIMEOUT_SECONDS", 0.01)
+        monkeypatch.setattr("app.storage.engine.SERVING_OPTIONS", "-c lock_timeout=10ms")
         client = world.client(world.alice_key)
         with world.engine.atomic():
             world.store.lock_writes(world.engine)

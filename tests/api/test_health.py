@@ -9,14 +9,14 @@ import pytest
 
 from app import clock
 from app.accounts.tokens import Token
-from app.catalogue import Register
 from app.errors import OperatorError
 from app.operations.conditions.jobs import Run, record
 from app.registers.history import History
-from app.registers.rejects import RejectLimit
+from app.registers.reading.rejects import RejectLimit
 from app.registers.undo import purge_register
-from app.schema import Installation, program_schema
-from app.sqlite import BUSY_TIMEOUT_SECONDS
+from app.storage.registers import Register
+from app.storage.schema import Installation, program_schema
+from app.storage.sqlite import BUSY_TIMEOUT_SECONDS
 from tests.conftest import ON_POSTGRES, ON_SQLITE
 
 SCHEMA = program_schema()

@@ -10,7 +10,7 @@ from app.accounts.administration import set_plan
 from app.errors import OperatorError
 from app.http.metrics import ANONYMOUS, NO_ROUTE
 from app.operations.conditions.jobs import Run, record
-from app.registers.rejects import RejectLimit
+from app.registers.reading.rejects import RejectLimit
 from app.routes import ENDPOINTS
 from app.version import VERSION
 from tests.system.nginx import make_certificate

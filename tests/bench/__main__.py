@@ -22,14 +22,14 @@ from falcon.testing import create_environ
 
 from app.accounts.administration import create_account, create_key, set_plan
 from app.accounts.authentication import Authenticator
-from app.catalogue import Register
 from app.config import Config
-from app.database import Engine, close_quietly, open_engine
 from app.domains.repository import Domains
 from app.main import create_app
-from app.registers.rows import FineRow, PolicyRow, VehicleRow
-from app.schema import migrate, migrate_register, opened_register
-from app.vehicles.models import Fine, Policy, Vehicle
+from app.registers.formats.changes import FineRow, PolicyRow, VehicleRow
+from app.storage.engine import Engine, close_quietly, open_engine
+from app.storage.registers import Register
+from app.storage.schema import migrate, migrate_register, opened_register
+from app.storage.tables import Fine, Policy, Vehicle
 from app.vehicles.records import Records
 from tests.bench.limits import print_figures
 from tests.bench.postgres import copied

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from app.config import Config
-from app.database import close_quietly, open_engine
 from app.operations.copy import copy_database
-from app.postgres import PostgresEngine
-from app.sqlite import SqliteEngine
+from app.storage.engine import close_quietly, open_engine
+from app.storage.postgres import PostgresEngine
+from app.storage.sqlite import SqliteEngine
 from tests.postgres import Cluster, connect
 
 Call = Callable[[], object]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from app.schema import program_schema
+from app.storage.schema import program_schema
 from tests.conftest import World
 from tests.postgres import Cluster
 from tests.system.drop import Drop
@@ -126,7 +126,15 @@ def next_program(tmp_path):
     def make(then: str = "") -> dict[str, object]:
         shutil.copytree(ROOT / "app", tmp_path / "next" / "app")
         schema = program_schema() + 1
-        script = tmp_path / "next" / "app" / "migrations" / "main" / f"{schema:04}_further.py"
+        script = (
+            tmp_path
+            / "next"
+            / "app"
+            / "storage"
+            / "migrations"
+            / "main"
+            / f"{schema:04}_further.py"
+        )
         script.write_text(NEXT_MIGRATION.format(schema=schema, then=then))
         return {"root": tmp_path / "next"}
 

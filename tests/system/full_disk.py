@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
-from app.database import close_quietly
+from app.storage.engine import close_quietly
 from tests.conftest import World
 
 _BLOCK = bytes(4096)

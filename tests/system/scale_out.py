@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from app.accounts.administration import create_account, create_key, set_plan
-from app.database import close_quietly, open_engine
-from app.schema import migrate
+from app.storage.engine import close_quietly, open_engine
+from app.storage.schema import migrate
 from tests.system.nginx import configured, make_certificate, running
 from tests.system.processes import ROOT, Service, descendants, free_port, until
 

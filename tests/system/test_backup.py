@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.database import close_quietly
+from app.storage.engine import close_quietly
 from tests.conftest import World
 from tests.system.processes import Service, environment, run_command, until
 

@@ -6,10 +6,10 @@ import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
-from app.catalogue import Register
 from app.registers.history import list_loads
-from app.schema import opened_register
-from app.vehicles.models import Vehicle
+from app.storage.registers import Register
+from app.storage.schema import opened_register
+from app.storage.tables import Vehicle
 from tests.system.processes import Service, environment, until
 
 CLIENTS = 16

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from app.database import close_quietly
+from app.storage.engine import close_quietly
 from tests.system.drop import CAR, OTHER
 
 DAY_SECONDS = 86_400

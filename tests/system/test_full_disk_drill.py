@@ -14,8 +14,8 @@ import pytest
 from pysqlite3 import dbapi2
 
 from app.accounts.administration import set_plan
-from app.database import close_quietly, open_engine
 from app.domains.models import Domain
+from app.storage.engine import close_quietly, open_engine
 from tests.system.creators import Creators
 from tests.system.full_disk import Disk, Greed
 from tests.system.processes import run_command, send

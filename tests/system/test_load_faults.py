@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from app.database import close_quietly, open_engine
 from app.registers.history import list_loads
+from app.storage.engine import close_quietly, open_engine
 from tests.conftest import World
 from tests.postgres import connect
 from tests.system.full_disk import Disk
@@ -23,7 +23,8 @@ PATH = "/v1/vehicle/AB12CDE/insurance"
 KILLED_AT = """
 import os, signal, sys
 from app.cli import main
-from app.registers import history, load, sorting
+from app.registers import history, load
+from app.registers.reading import sorted_runs as sorting
 
 def killed(*_args, **_options):
     os.kill(os.getpid(), signal.SIGKILL)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app.schema import program_schema
+from app.storage.schema import program_schema
 from tests.system.binary import built, copy_tree
 from tests.system.conftest import NEXT_MIGRATION
 from tests.system.creators import Creators
@@ -420,7 +420,7 @@ def next_binary(tmp_path_factory) -> Path:
     """The binary of a later release, with a further migration."""
     tree = copy_tree(tmp_path_factory.mktemp("next") / "tree")
     schema = program_schema() + 1
-    script = tree / "app" / "migrations" / "main" / f"{schema:04}_further.py"
+    script = tree / "app" / "storage" / "migrations" / "main" / f"{schema:04}_further.py"
     script.write_text(NEXT_MIGRATION.format(schema=schema, then=""))
     server = tree / "app" / "server.py"
     text = server.read_text()

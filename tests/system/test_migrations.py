@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.catalogue import Register
-from app.database import close_quietly, open_engine
-from app.schema import Installation, program_schema
+from app.storage.engine import close_quietly, open_engine
+from app.storage.registers import Register
+from app.storage.schema import Installation, program_schema
 from tests.stores import PostgresTemplate, Template
 from tests.system.processes import environment, run_command, until
 

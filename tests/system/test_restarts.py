@@ -3,7 +3,7 @@
 import pytest
 
 from app.accounts.administration import set_plan
-from app.database import close_quietly
+from app.storage.engine import close_quietly
 from tests.system.creators import Creators
 from tests.system.site import behind_site
 

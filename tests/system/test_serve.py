@@ -8,7 +8,7 @@ import socket
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.catalogue import Register
+from app.storage.registers import Register
 from tests.system.processes import (
     GUNICORN,
     SERVE,

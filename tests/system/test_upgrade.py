@@ -7,21 +7,21 @@ from typing import Any
 
 import pytest
 
-from app.schema import program_schema
+from app.storage.schema import program_schema
 from tests.system.binary import built, copy_tree, tree_of_commit
 from tests.system.creators import Creators
 from tests.system.processes import ROOT, Service, environment
 from tests.system.site import behind_site
 
 ENOUGH = 1_000_000
-MIGRATIONS = Path("app/migrations/main")
+MIGRATIONS = Path("app/storage/migrations/main")
 
 
 @pytest.fixture
 def former_commit() -> str:
     """The last commit before the newest migration."""
     newest = max((ROOT / MIGRATIONS).glob("0*.py")).name
-    words = ["log", "--diff-filter=A", "--format=%H", "--", str(MIGRATIONS / newest)]
+    words = ["log", "--follow", "--diff-filter=A", "--format=%H", "--", str(MIGRATIONS / newest)]
     found = subprocess.run(
         ["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=False
     )

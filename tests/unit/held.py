@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from app.catalogue import Register
-from app.schema import opened_register
-from app.sqlite import SqliteEngine
-from app.vehicles.models import Vehicle
+from app.storage.registers import Register
+from app.storage.schema import opened_register
+from app.storage.sqlite import SqliteEngine
+from app.storage.tables import Vehicle
 from tests.conftest import World
 
 HEADER = "registration,make\n"

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from app.registers.formats import FORMATS, Format, recognise
-from app.registers.rows import Change
+from app.registers.formats.changes import Change
 
 
 class Heard:

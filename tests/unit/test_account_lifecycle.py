@@ -21,12 +21,12 @@ from app.accounts.lifecycle import (
     suspend_account,
 )
 from app.accounts.models import ACCOUNTS_MAX, Account
-from app.database import close_quietly, open_engine
 from app.domains.repository import Domains
 from app.errors import OperatorError
 from app.limits.store import account_slot
-from app.schema import migrate
-from app.sqlite import SqliteEngine
+from app.storage.engine import close_quietly, open_engine
+from app.storage.schema import migrate
+from app.storage.sqlite import SqliteEngine
 from tests.conftest import ON_POSTGRES
 
 
@@ -147,7 +147,7 @@ class TestPlans:
 
 def test_the_migration_keeps_accounts_keys_and_domains(tmp_path, monkeypatch):
     """The table is made again on SQLite; what refers to it, and the numbers, stay."""
-    monkeypatch.setattr("app.schema.Runner", FormerRunner)
+    monkeypatch.setattr("app.storage.schema.Runner", FormerRunner)
     engine = open_engine(f"sqlite:///{tmp_path / 'old.db'}", create=True)
     migrate(engine)
     engine.execute_sql("INSERT INTO account VALUES (7, 'abcdef', 'old', 'free', 5)")

@@ -22,7 +22,7 @@ from app.accounts.administration import (
 from app.accounts.authentication import Authenticator
 from app.accounts.models import ACCOUNTS_MAX, Account, ApiKey
 from app.errors import OperatorError
-from app.postgres import PostgresEngine
+from app.storage.postgres import PostgresEngine
 
 LIMITS = {"requests": 10, "window_seconds": 60, "bulk_max": 5, "domains_max": 3}
 

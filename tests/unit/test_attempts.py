@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from app.database import close_quietly, open_engine
 from app.operations.freshness import freshness
 from app.registers.lock import alone
 from app.registers.space import Space
+from app.storage.engine import close_quietly, open_engine
 from tests.conftest import ON_SQLITE
 
 HEADER = "registration,make"

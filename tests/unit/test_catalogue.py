@@ -2,18 +2,18 @@
 
 import pytest
 
-from app import catalogue
 from app.accounts.authentication import Authenticator
-from app.catalogue import (
+from app.registers.undo import drop_register, purge_register, roll_back, undrop_register
+from app.storage import registers as catalogue
+from app.storage.registers import (
     REGISTERS_MAX,
     Register,
     RegisterRef,
     in_precedence,
     register_file,
 )
-from app.registers.undo import drop_register, purge_register, roll_back, undrop_register
-from app.schema import migrate_register, opened_register
-from app.vehicles.models import Vehicle
+from app.storage.schema import migrate_register, opened_register
+from app.storage.tables import Vehicle
 from tests.conftest import ON_POSTGRES, ON_SQLITE
 
 PLATE = "AB12CDE"

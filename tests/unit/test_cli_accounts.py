@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from app.accounts.administration import require_account
-from app.database import close_quietly, open_engine
 from app.domains.repository import Domains
+from app.storage.engine import close_quietly, open_engine
 
 
 def test_create_tells_the_account(cli):

@@ -3,7 +3,7 @@
 import pytest
 
 from app.accounts.authentication import Authenticator
-from app.database import close_quietly, open_engine
+from app.storage.engine import close_quietly, open_engine
 
 
 def works(cli, key: str) -> bool:

@@ -3,8 +3,8 @@
 import pytest
 
 from app.accounts.administration import require_account
-from app.database import close_quietly, open_engine
 from app.domains.repository import Domains
+from app.storage.engine import close_quietly, open_engine
 
 
 @pytest.fixture

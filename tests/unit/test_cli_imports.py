@@ -5,11 +5,11 @@ from hashlib import sha256
 
 import pytest
 
-from app.database import close_quietly, open_engine
+from app.registers.applying.knowledge import MEMBERS
 from app.registers.formats import Kind
 from app.registers.history import History
-from app.registers.knowledge import MEMBERS
 from app.registers.lock import alone
+from app.storage.engine import close_quietly, open_engine
 
 HEADER = "registration,make"
 KNOWN = [member.name for member in MEMBERS[Kind.VEHICLES]]

@@ -7,7 +7,7 @@ import pytest
 from app import clock
 from app.accounts.authentication import Authenticator
 from app.accounts.tokens import parse_token
-from app.database import close_quietly, open_engine
+from app.storage.engine import close_quietly, open_engine
 
 DAY_SECONDS = 86_400
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from app.cli import lookup_csv
 from app.cli.lookup_cells import COLUMNS, text_cell
 from app.cli.plate_file import PlateFile
-from app.database import close_quietly, open_engine
 from app.registers.load import load
 from app.registers.request import LoadRequest
+from app.storage.engine import close_quietly, open_engine
 from tests.conftest import ON_SQLITE
 
 DAY = "2025-07-01"

@@ -10,8 +10,8 @@ from contextlib import closing
 import pytest
 
 from app.cli import build_parser
-from app.database import close_quietly, open_engine
-from app.schema import Installation, program_schema
+from app.storage.engine import close_quietly, open_engine
+from app.storage.schema import Installation, program_schema
 
 NEED_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 
@@ -288,7 +288,7 @@ def test_a_reader_that_has_seen_enough_is_no_error_message(cli, monkeypatch):
 
 def test_an_older_schema_is_no_fault(cli, monkeypatch):
     """`serve` migrates it by itself (D39)."""
-    monkeypatch.setattr("app.schema.program_schema", lambda: 9)
+    monkeypatch.setattr("app.storage.schema.program_schema", lambda: 9)
     assert cli.run("check").status == 0
 
 

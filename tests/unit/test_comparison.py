@@ -1,15 +1,15 @@
 """What changes make of the rows that are held, in the order of the file (formats 2, 4; D21)."""
 
-from app.registers.comparison import Outcome, compare
+from app.registers.applying.comparison import Outcome, compare
+from app.registers.applying.table import order_of
 from app.registers.formats import Kind
-from app.registers.rows import (
+from app.registers.formats.changes import (
     PolicyCancellation,
     PolicyDeletion,
     PolicyRow,
     VehicleDeletion,
     VehicleRow,
 )
-from app.registers.writer import order_of
 
 NOW, BEFORE = 1_900_000_000, 1_800_000_000
 CAR = VehicleRow("AB12CDE", "FORD")

@@ -7,7 +7,6 @@ import subprocess
 import pytest
 
 from app import clock
-from app.catalogue import Register
 from app.errors import OperatorError
 from app.operations.conditions.certificate import certificate_conditions, expires_at
 from app.operations.conditions.gathered import conditions, gathered
@@ -15,8 +14,9 @@ from app.operations.conditions.jobs import JobRun, Run, last_runs, record, runni
 from app.registers.formats import Kind
 from app.registers.history import MERGE, History
 from app.registers.models import RegisterLoad
-from app.registers.rejects import RejectLimit
+from app.registers.reading.rejects import RejectLimit
 from app.registers.undo import drop_register
+from app.storage.registers import Register
 from tests.conftest import ON_SQLITE
 
 CAR = {"registration": "AB12CDE", "make": "FORD"}

@@ -11,7 +11,6 @@ from webtest import TestResponse
 from app.accounts.administration import create_account, set_account_plan, set_plan
 from app.accounts.lifecycle import delete_account
 from app.config import Config
-from app.database import Engine, close_quietly, open_engine
 from app.domains.repository import Domains
 from app.errors import Problem
 from app.main import create_app
@@ -20,8 +19,9 @@ from app.registers.demo import write_files
 from app.registers.history import list_loads
 from app.registers.lock import alone
 from app.registers.models import RegisterLoad
-from app.schema import Installation, migrate
-from app.sqlite import SqliteEngine
+from app.storage.engine import Engine, close_quietly, open_engine
+from app.storage.schema import Installation, migrate
+from app.storage.sqlite import SqliteEngine
 from tests.conftest import Client, World
 
 CAR = {"registration": "AB12CDE", "make": "FORD"}

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from app.catalogue import Register
 from app.cli.lookup_document import document_of
 from app.config import Config
+from app.storage.registers import Register
 from app.vehicles.explanation import explain
 from app.vehicles.reader import VehicleReader
 from tests.stores import Template

@@ -13,9 +13,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from app.registers.formats import FORMATS, FileFault, Kind, delimited
+from app.registers.formats.changes import Change, VehicleRow
 from app.registers.formats.columns import Layout
 from app.registers.formats.native import vehicle_layout
-from app.registers.rows import Change, VehicleRow
 
 MIB = 1024 * 1024
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from app.registers.rows import Change, VehicleRow
+from app.registers.formats.changes import Change, VehicleRow
 from tests.unit.register_files import outcome, read
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.registers.formats import FORMATS, FileFault, Kind
-from app.registers.rows import Change, PolicyCancellation, PolicyDeletion, PolicyRow
+from app.registers.formats.changes import Change, PolicyCancellation, PolicyDeletion, PolicyRow
 from tests.unit.register_files import Heard, Read, read
 
 HEADER = "H0001I123001L000123202506300615#"

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from app.registers.formats import FORMATS, FileFault, Kind
-from app.registers.rows import Change, FineRow, VehicleRow
+from app.registers.formats.changes import Change, FineRow, VehicleRow
 
 MIB = 1024 * 1024
 

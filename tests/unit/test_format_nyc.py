@@ -5,8 +5,8 @@ import json
 import pytest
 
 from app.registers.formats import FileFault
+from app.registers.formats.changes import Change, FineRow
 from app.registers.formats.nyc import NycCsv, NycJson
-from app.registers.rows import Change, FineRow
 from tests.unit.register_files import outcome, read
 
 COLUMNS = (

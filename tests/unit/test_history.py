@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from app import clock
-from app.catalogue import Register
+from app.registers.applying.table import Applied
 from app.registers.formats import Kind
 from app.registers.history import History, list_loads
 from app.registers.undo import drop_register
-from app.registers.writer import Applied
+from app.storage.registers import Register
 
 ROW = {"registration": "AB12CDE", "make": "FORD"}
 COUNTS = {"rows": 3, "loaded": 2, "changed": 1, "rejected": 1, "skipped": 0}

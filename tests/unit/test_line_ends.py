@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from app.catalogue import Register
 from app.errors import OperatorError
-from app.registers import pieces
 from app.registers.history import list_loads
+from app.registers.reading import pieces
 from app.registers.undo import roll_back
+from app.storage.registers import Register
 
 HEADER = "registration,make,model\n"
 ROWS = "AB12CDE,FORD,FOCUS\nAB13CDE,SEAT,IBIZA\n"

@@ -10,26 +10,27 @@ import peewee
 import pytest
 
 from app import clock
-from app import schema as schema_module
-from app.catalogue import REGISTERS_MAX, Register
-from app.database import close_quietly, open_engine
 from app.domains.repository import Domains
 from app.errors import OperatorError
 from app.operations.backup.take import take
-from app.postgres import PostgresEngine
-from app.registers import current, sorting
+from app.registers import current
 from app.registers import load as load_module
-from app.registers import reading as reading_module
+from app.registers.applying.table import Table
 from app.registers.formats import Kind
 from app.registers.generations import Generations
 from app.registers.history import History, list_loads
-from app.registers.intake import Intake
 from app.registers.lock import alone
+from app.registers.reading import reader as reading_module
+from app.registers.reading import sorted_runs as sorting
+from app.registers.reading.intake import Intake
 from app.registers.request import LoadRequest
 from app.registers.undo import purge_register
-from app.registers.writer import Table
-from app.schema import migrate, opened_register
-from app.vehicles.models import Fine, Policy, Vehicle, in_schema
+from app.storage import schema as schema_module
+from app.storage.engine import close_quietly, open_engine
+from app.storage.postgres import PostgresEngine
+from app.storage.registers import REGISTERS_MAX, Register
+from app.storage.schema import migrate, opened_register
+from app.storage.tables import Fine, Policy, Vehicle, in_schema
 from tests.conftest import ON_POSTGRES, ON_SQLITE
 from tests.postgres import connect
 from tests.stores import end_connections

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from app.errors import OperatorError
-from app.registers import pieces
 from app.registers.history import list_loads
+from app.registers.reading import pieces
 from app.registers.undo import drop_register, purge_register, roll_back
 from tests.unit.test_load import files, held
 

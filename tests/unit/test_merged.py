@@ -5,7 +5,7 @@ import pytest
 from app.operations.backup.merged import list_merged
 from app.registers.formats import Kind
 from app.registers.history import MERGE, REPLACE, History
-from app.registers.rejects import RejectLimit
+from app.registers.reading.rejects import RejectLimit
 from app.registers.undo import roll_back
 
 CARS = ("registration,make", "AB12CDE,FORD")

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from app import schema
-from app.catalogue import KeptRegister, Register
-from app.database import Engine, close_quietly, open_engine
-from app.postgres import PostgresEngine
 from app.registers.generations import Generations
-from app.schema import migrate, opened_register
+from app.storage import schema
+from app.storage.engine import Engine, close_quietly, open_engine
+from app.storage.postgres import PostgresEngine
+from app.storage.registers import KeptRegister, Register
+from app.storage.schema import migrate, opened_register
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from app import clock
 from app.registers.formats.mapped import MappedCsv
 from app.registers.formats.mapping import read_mapping
-from app.vehicles.models import Fine, Policy, Vehicle
+from app.storage.tables import Fine, Policy, Vehicle
 from tests.unit.test_load import files, held
 
 FIRST, SECOND = 1_900_000_000, 1_900_086_400

@@ -7,7 +7,7 @@ from multiprocessing import get_context
 
 import pytest
 
-from app import clock, reserve
+from app import clock
 from app.config import Config
 from app.destinations import Destination
 from app.operations.conditions.condition import Condition
@@ -19,6 +19,7 @@ from app.operations.notices.message import composed
 from app.operations.notices.report import report
 from app.operations.notices.senders import NotSent
 from app.operations.notices.spool import MESSAGES_MAX, Spool
+from app.storage import reserve
 
 HOUR, DAY = 3600, 86_400
 NOW = 1_900_000_000

@@ -8,9 +8,9 @@ import pytest
 
 from app.accounts.models import Account
 from app.config import Config
-from app.database import close_quietly, open_engine
 from app.errors import OperatorError
-from app.postgres import PostgresEngine
+from app.storage.engine import close_quietly, open_engine
+from app.storage.postgres import PostgresEngine
 from tests.conftest import ON_POSTGRES
 from tests.postgres import changed_url, connect, database_url, require_superuser
 from tests.stores import end_connections
@@ -264,7 +264,7 @@ def test_a_read_only_server_does_not_stick(world, alice, caplog):
 @ON_POSTGRES
 def test_a_statement_that_takes_too_long_is_unavailable(world, monkeypatch, caplog):
     """What waits longer than it may is 503, not 500, and the next request is answered."""
-    monkeypatch.setattr("app.database.SERVING_OPTIONS", "-c statement_timeout=50ms")
+    monkeypatch.setattr("app.storage.engine.SERVING_OPTIONS", "-c statement_timeout=50ms")
     client = world.client(world.alice_key)
     assert client.get(DOMAINS).status_int == 200
     with connect(world.store.url) as operator, operator.transaction():

@@ -4,7 +4,7 @@ import peewee
 import pytest
 
 from app.accounts.models import Plan
-from app.database import Prepared, greatest, parameter
+from app.storage.engine import Prepared, greatest, parameter
 from tests.conftest import ON_SQLITE
 
 HOSTILE = "x' OR '1'='1"

@@ -4,7 +4,7 @@ import peewee
 import psycopg
 import pytest
 
-from app.catalogue import REPEATS_MAX, Register, followed
+from app.storage.registers import REPEATS_MAX, Register, followed
 from app.vehicles.reader import with_current_registers
 
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.database import Engine, close_quietly, open_engine
-from app.registers.rows import FineRow, PolicyRow, VehicleRow
-from app.schema import migrate_register, opened_register
-from app.sqlite import SqliteEngine
+from app.registers.formats.changes import FineRow, PolicyRow, VehicleRow
+from app.storage.engine import Engine, close_quietly, open_engine
+from app.storage.schema import migrate_register, opened_register
+from app.storage.sqlite import SqliteEngine
 from app.vehicles.records import PolicyFacts, Record, Records
 from tests.stores import Template
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from app.errors import OperatorError
-from app.registers import rejects as rejects_module
-from app.registers.rejects import (
+from app.registers.reading import rejects as rejects_module
+from app.registers.reading.rejects import (
     RejectLimit,
     RejectsFile,
     TooManyRejects,

@@ -6,13 +6,14 @@ from functools import partial
 import pytest
 
 from app import clock
-from app.catalogue import Register
 from app.errors import OperatorError
-from app.registers import halves, pieces
+from app.registers.applying import parallel_build as halves
+from app.registers.applying.table import Table
 from app.registers.generations import Generations
 from app.registers.history import list_loads
-from app.registers.writer import Table
-from app.vehicles.models import Fine, Policy
+from app.registers.reading import pieces
+from app.storage.registers import Register
+from app.storage.tables import Fine, Policy
 from tests.unit.held import HEADER, generations, held, loaded, makes, vehicles
 
 FIRST, SECOND = 1_900_000_000, 1_900_086_400

@@ -6,7 +6,7 @@ import peewee
 import pytest
 from pysqlite3 import dbapi2
 
-from app import reserve
+from app.storage import reserve
 from tests.conftest import ON_SQLITE
 from tests.unit.limit_files import file_size_limit
 

@@ -14,7 +14,7 @@ from tests.system.processes import environment
 
 OPEN = """
 import sys
-from app.database import open_engine
+from app.storage.engine import open_engine
 engine = open_engine(sys.argv[1])
 engine.execute_sql("SELECT * FROM account").fetchall()
 print("open", flush=True)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.registers import sorting
-from app.registers.rows import VehicleRow
-from app.registers.sorting import Order, Runs, write_run
+from app.registers.formats.changes import VehicleRow
+from app.registers.reading import sorted_runs as sorting
+from app.registers.reading.sorted_runs import Order, Runs, write_run
 
 ROWS = st.lists(st.tuples(st.text("ABÜ", max_size=2), st.text("xy", max_size=1), st.integers(0, 9)))
 CHANGES = st.lists(

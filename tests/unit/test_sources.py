@@ -16,10 +16,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.registers import streams
 from app.registers.formats import HEAD_BYTES, FileFault
-from app.registers.sources import in_order_of_dates, members
-from app.registers.streams import printable
+from app.registers.reading import streams
+from app.registers.reading.sources import in_order_of_dates, members
+from app.registers.reading.streams import printable
 
 DATA = b"registration,make\n" + b"".join(b"P%06d,FORD\n" % n for n in range(20_000))
 MIB = 1024 * 1024

@@ -2,8 +2,8 @@
 
 import pytest
 
-from app.registers import reading
 from app.registers.formats import Kind
+from app.registers.reading import reader as reading
 from app.registers.space import Space
 from tests.bench.intake.files import write_file
 from tests.conftest import ON_SQLITE

@@ -4,7 +4,7 @@ import multiprocessing
 from functools import partial
 from pathlib import Path
 
-from app.sqlite import SqliteEngine
+from app.storage.sqlite import SqliteEngine
 
 _ROUNDS, _PROCESSES = 30, 4
 

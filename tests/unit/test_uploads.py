@@ -9,9 +9,9 @@ from itertools import product
 import pytest
 
 from app.errors import Hindered
-from app.registers.drop import batches
+from app.registers.dropped.directory import batches
+from app.registers.dropped.uploads import DONE, QUIET, SHA256, is_being_written, upload_of
 from app.registers.formats import FileFault
-from app.registers.uploads import DONE, QUIET, SHA256, is_being_written, upload_of
 
 CAR = b"registration,make\nAB12CDE,FORD\n"
 DIGEST = hashlib.sha256(CAR).hexdigest()

@@ -10,8 +10,8 @@ from typing import Literal
 
 import msgspec
 
-from app.database import sync
 from app.errors import OperatorError
+from app.storage.engine import sync
 
 FILE_NAME = "manifest.json"
 MAIN = "main"

@@ -2,10 +2,10 @@
 
 from peewee import fn
 
-from app.catalogue import KINDS, Register
-from app.database import Engine
 from app.registers.history import MERGE, REPLACE, ROLLBACK
 from app.registers.models import RegisterLoad
+from app.storage.engine import Engine
+from app.storage.registers import KINDS, Register
 
 
 def list_merged(engine: Engine) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from app.errors import OperatorError
-from app.postgres import PostgresEngine
+from app.storage.postgres import PostgresEngine
 
 # The main database's tables; each generation of a register is a schema of its own (D25, D28).
 _REGISTERS = "register_*"

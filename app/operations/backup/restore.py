@@ -3,16 +3,16 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from app.catalogue import DroppedRegister, KeptRegister, Register
 from app.config import Config, sqlite_path
-from app.database import close_quietly
 from app.errors import OperatorError
 from app.limits.file import FILE_NAME as LIMITS
 from app.operations import serving
 from app.operations.backup import manifest, postgres, restore_files
 from app.operations.backup.manifest import Manifest
-from app.postgres import PostgresEngine
-from app.schema import Versions, program_schema
+from app.storage.engine import close_quietly
+from app.storage.postgres import PostgresEngine
+from app.storage.registers import DroppedRegister, KeptRegister, Register
+from app.storage.schema import Versions, program_schema
 
 
 class Restored(NamedTuple):

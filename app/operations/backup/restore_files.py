@@ -10,13 +10,13 @@ from typing import Any
 import pysqlite3.dbapi2 as driver
 
 from app import clock
-from app.catalogue import register_file
-from app.database import sync
 from app.directories import make_directory
 from app.errors import OperatorError
 from app.operations.backup import manifest, sqlite
 from app.operations.backup.manifest import Manifest
-from app.sqlite import BUSY_TIMEOUT_SECONDS, driver_errors_translated, file_uri
+from app.storage.engine import sync
+from app.storage.registers import register_file
+from app.storage.sqlite import BUSY_TIMEOUT_SECONDS, driver_errors_translated, file_uri
 
 _LOG_SUFFIXES = ("", "-wal", "-shm")
 

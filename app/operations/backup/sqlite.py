@@ -6,9 +6,9 @@ from typing import Any
 
 import pysqlite3.dbapi2 as driver
 
-from app.database import close_quietly
 from app.errors import OperatorError
-from app.sqlite import SqliteEngine, driver_errors_translated, file_uri
+from app.storage.engine import close_quietly
+from app.storage.sqlite import SqliteEngine, driver_errors_translated, file_uri
 
 _PAGES_BETWEEN_INTERRUPTS = 10_000
 _WAITING_TABLES = ("register_kept", "register_dropped")

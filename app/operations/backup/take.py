@@ -11,8 +11,6 @@ from typing import Literal, NamedTuple
 import peewee
 
 from app import clock
-from app.catalogue import Register, register_file
-from app.database import Engine, sync
 from app.directories import make_directory
 from app.errors import OperatorError
 from app.operations.backup import manifest, postgres, sqlite
@@ -27,9 +25,11 @@ from app.operations.backup.retention import (
     prune,
     remove_partial,
 )
-from app.postgres import PostgresEngine
-from app.schema import database_id, versions
-from app.sqlite import SqliteEngine
+from app.storage.engine import Engine, sync
+from app.storage.postgres import PostgresEngine
+from app.storage.registers import Register, register_file
+from app.storage.schema import database_id, versions
+from app.storage.sqlite import SqliteEngine
 from app.version import VERSION, revision
 
 Registers = Literal["none", "merged", "all"]

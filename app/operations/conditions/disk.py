@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from app import clock
-from app.catalogue import KINDS, Register, register_file
 from app.config import Config
-from app.database import Engine
 from app.operations.conditions.condition import Condition
 from app.operations.conditions.loads import LoadFacts
 from app.registers.history import REPLACE
 from app.registers.space import free_bytes_of, size_text
-from app.sqlite import SqliteEngine
+from app.storage.engine import Engine
+from app.storage.registers import KINDS, Register, register_file
+from app.storage.sqlite import SqliteEngine
 
 _SQLITE_FACTOR = 2.5
 """Disk that a replace takes at most, in sizes of the register.

@@ -10,7 +10,6 @@ import peewee
 
 from app import clock
 from app.config import Config
-from app.database import Engine
 from app.operations.conditions.certificate import certificate_conditions
 from app.operations.conditions.condition import Condition
 from app.operations.conditions.disk import disk_conditions
@@ -20,6 +19,7 @@ from app.operations.conditions.queue import queue_conditions
 from app.operations.freshness import Freshness, freshness
 from app.operations.writing import write_fault
 from app.registers.history import find_interrupted
+from app.storage.engine import Engine
 
 _IN_DATABASE = frozenset({"load", "stale", "job", "missed", "disk"})
 

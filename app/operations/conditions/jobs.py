@@ -12,12 +12,13 @@ import msgspec
 import peewee
 from peewee import fn
 
-from app import clock, reserve
+from app import clock
 from app.config import EVERY_REGISTER, JOBS, Config
-from app.database import Engine
 from app.directories import make_directory
 from app.operations.conditions.condition import Condition
 from app.operations.freshness import told
+from app.storage import reserve
+from app.storage.engine import Engine
 
 NAMES = {"import": "nightly load", "backup": "nightly backup"}
 _KEPT_SECONDS = 400 * 86_400

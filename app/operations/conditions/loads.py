@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 from peewee import Case, fn
 
 from app import clock
-from app.database import Engine
 from app.operations.conditions.condition import Condition
 from app.operations.freshness import Freshness
 from app.registers.history import MERGE, REPLACE
 from app.registers.models import RegisterLoad
+from app.storage.engine import Engine
 
 _REGISTERS_MAX = 50
 """More names than there can be registers: those whose first load failed are among them."""

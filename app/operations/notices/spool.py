@@ -16,10 +16,10 @@ from pathlib import Path
 
 import msgspec
 
-from app import reserve
-from app.database import sync
 from app.directories import make_directory
 from app.operations.notices.message import Alerted, Message
+from app.storage import reserve
+from app.storage.engine import sync
 
 MESSAGES_MAX = 100
 _LAST = "last.json"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from app.registers.formats.dvla import Dvla
 from app.registers.formats.dvsa import Dvsa
-from app.registers.formats.interface import (
+from app.registers.formats.format import (
     HEAD_BYTES,
     FileFault,
     Format,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
-from app.registers.formats.interface import FileFault
-from app.registers.rows import Row
+from app.registers.formats.changes import Row
+from app.registers.formats.format import FileFault
 
 SOCRATA_COLUMNS = frozenset({"id", "created_at", "updated_at", "version"})
 """What the platform of the RDW and of New York adds if it is asked to, normalised."""

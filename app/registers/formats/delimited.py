@@ -8,10 +8,16 @@ from functools import partial
 from operator import call, itemgetter
 from typing import Any, BinaryIO
 
+from app.registers.formats.changes import Row
 from app.registers.formats.columns import Layout, normalised
-from app.registers.formats.interface import FileFault, Report, RowFault, RowSkip
-from app.registers.formats.lines import LINE_BYTES_MAX, Overlong, blocks, cut_off, windows_1252
-from app.registers.rows import Row
+from app.registers.formats.format import FileFault, Report, RowFault, RowSkip
+from app.registers.formats.line_blocks import (
+    LINE_BYTES_MAX,
+    Overlong,
+    blocks,
+    cut_off,
+    windows_1252,
+)
 
 _SEPARATORS = ",;\t"
 _BLOCK = "\n"

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO
 
 from app.registers.formats import json_rows
+from app.registers.formats.changes import Row, VehicleRow
 from app.registers.formats.columns import Column, Declared, Layout, Presence, normalised
-from app.registers.formats.interface import Kind, Report, require_kind
+from app.registers.formats.format import Kind, Report, require_kind
 from app.registers.formats.json_stream import member_names
 from app.registers.formats.values import day, known_word, registration, text, year
-from app.registers.rows import Row, VehicleRow
 
 _KEY = "registrationNumber"
 _ERROR_BODY = frozenset({"errors", "message"})

@@ -5,11 +5,11 @@ from decimal import Decimal
 from operator import call
 from typing import Any, BinaryIO
 
+from app.registers.formats.changes import Row
 from app.registers.formats.columns import Column, Layout, normalised
-from app.registers.formats.interface import Report, RowFault, RowSkip
+from app.registers.formats.format import Report, RowFault, RowSkip
 from app.registers.formats.json_stream import Number, Objects
 from app.registers.formats.values import shown
-from app.registers.rows import Row
 
 _PLACES_MAX = 30
 _NAMES_MAX = 10_000

@@ -8,9 +8,9 @@ from typing import Any, BinaryIO, cast
 import msgspec
 
 from app.registers.formats.columns import normalised
-from app.registers.formats.interface import HEAD_BYTES, Report
+from app.registers.formats.format import HEAD_BYTES, Report
 from app.registers.formats.json_values import Brackets, Splitter
-from app.registers.formats.lines import (
+from app.registers.formats.line_blocks import (
     BLOCK_BYTES,
     LINE_BYTES_MAX,
     Overlong,

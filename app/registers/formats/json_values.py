@@ -3,8 +3,8 @@
 import re
 from typing import BinaryIO
 
-from app.registers.formats.interface import FileFault
-from app.registers.formats.lines import BLOCK_BYTES, LINE_BYTES_MAX, SHOWN_BYTES, Overlong
+from app.registers.formats.format import FileFault
+from app.registers.formats.line_blocks import BLOCK_BYTES, LINE_BYTES_MAX, SHOWN_BYTES, Overlong
 
 _BLANKS = b" \t\r\n"
 _BLANK = re.compile(rb"[ \t\r\n]*+")

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from app.registers.formats import delimited
+from app.registers.formats.changes import Row
 from app.registers.formats.columns import Declared, Layout
-from app.registers.formats.interface import Kind, Report, require_kind
+from app.registers.formats.format import Kind, Report, require_kind
 from app.registers.formats.mapping import FileMapping, folded_name
 from app.registers.formats.native import LAYOUTS
-from app.registers.rows import Row
 
 
 class MappedCsv:

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from app.config import is_register_name
 from app.errors import OperatorError
 from app.registers.formats.columns import Column, Presence
-from app.registers.formats.interface import Kind, RowFault
+from app.registers.formats.format import Kind, RowFault
 from app.registers.formats.native import LAYOUTS
 
 _MEMBERS = {"kind", "register", "delimiter", "date_format", "columns", "constants", "words"}

@@ -6,10 +6,10 @@ from operator import lt
 from typing import Any, BinaryIO
 
 from app.registers.formats import delimited, json_rows, values
+from app.registers.formats.changes import FineRow, PolicyRow, Row, VehicleRow
 from app.registers.formats.columns import Column, Declared, Layout, Presence, normalised
-from app.registers.formats.interface import Kind, Report, RowFault
+from app.registers.formats.format import Kind, Report, RowFault
 from app.registers.formats.json_stream import is_ndjson, line_member_names, member_names
-from app.registers.rows import FineRow, PolicyRow, Row, VehicleRow
 
 _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _TAX_STATUSES = {word: word for word in ("taxed", "exempt", "sorn", "untaxed")}

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO
 
 from app.registers.formats import delimited, json_rows
+from app.registers.formats.bounded_cache import remembering
+from app.registers.formats.changes import FineRow, Row
 from app.registers.formats.columns import (
     SOCRATA_COLUMNS,
     Column,
@@ -14,9 +16,8 @@ from app.registers.formats.columns import (
     normalised,
 )
 from app.registers.formats.dates import american_date, iso_time_date
-from app.registers.formats.interface import Kind, Report, RowFault, RowSkip, require_kind
+from app.registers.formats.format import Kind, Report, RowFault, RowSkip, require_kind
 from app.registers.formats.json_stream import member_names
-from app.registers.formats.memo import remembering
 from app.registers.formats.values import (
     MISSING,
     cents,
@@ -27,7 +28,6 @@ from app.registers.formats.values import (
     shown,
     stored_text,
 )
-from app.registers.rows import FineRow, Row
 
 DEFAULT_STATE = "NY"
 _KEYS = frozenset({"plate", "state", "summons_number"})

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO
 
 from app.registers.formats import delimited, json_rows
+from app.registers.formats.bounded_cache import remembering
+from app.registers.formats.changes import Row, VehicleRow
 from app.registers.formats.columns import (
     SOCRATA_COLUMNS,
     Column,
@@ -14,9 +16,8 @@ from app.registers.formats.columns import (
     normalised,
 )
 from app.registers.formats.dates import american_date, compact_date, iso_time_date
-from app.registers.formats.interface import Kind, Report, require_kind
+from app.registers.formats.format import Kind, Report, require_kind
 from app.registers.formats.json_stream import member_names
-from app.registers.formats.memo import remembering
 from app.registers.formats.rdw_columns import OTHER_COLUMNS
 from app.registers.formats.values import (
     MISSING,
@@ -28,7 +29,6 @@ from app.registers.formats.values import (
     text,
     year_of,
 )
-from app.registers.rows import Row, VehicleRow
 
 _KEY = "Kenteken"
 _EXPIRY = "Vervaldatum APK"

@@ -11,8 +11,8 @@ from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from typing import TypeVar
 
-from app.registers.formats.interface import RowFault
-from app.registers.formats.memo import Memo, remembering
+from app.registers.formats.bounded_cache import Memo, remembering
+from app.registers.formats.format import RowFault
 from app.vehicles.registration import canonical_registration
 
 TEXT_CHARACTERS_MAX = 100

@@ -4,8 +4,8 @@ import time
 from functools import partial
 from pathlib import Path
 
+from app.registers.applying.table import TABLES
 from app.registers.formats import Kind
-from app.registers.writer import TABLES
 from tests.bench.cpu import cpu_seconds
 from tests.bench.intake.files import write_file
 from tests.bench.intake.installation import Installation

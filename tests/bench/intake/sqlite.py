@@ -7,11 +7,11 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from app.cli.loads import NICENESS
-from app.database import close_quietly
+from app.registers.applying.table import TABLES
 from app.registers.formats import Kind
-from app.registers.writer import TABLES
-from app.schema import migrate_register
-from app.sqlite import SqliteEngine
+from app.storage.engine import close_quietly
+from app.storage.schema import migrate_register
+from app.storage.sqlite import SqliteEngine
 from tests.bench.intake.files import write_file
 from tests.bench.intake.installation import fresh
 from tests.bench.intake.processes import Cost, cost_of

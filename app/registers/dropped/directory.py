@@ -14,10 +14,10 @@ from pathlib import Path
 
 from app import clock
 from app.config import is_register_name
-from app.registers import kept, uploads
-from app.registers.batch import Batch, File, state_of
-from app.registers.kept import Warn
-from app.registers.uploads import upload_of
+from app.registers.dropped import kept, uploads
+from app.registers.dropped.batch import Batch, File, state_of
+from app.registers.dropped.kept import Warn
+from app.registers.dropped.uploads import upload_of
 
 _PARTIAL = ".part"
 _NOT_OURS = ("lost+found",)  # The root of a file system has it.

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import peewee
 
-from app.database import Engine
-from app.postgres import PostgresEngine
 from app.registers.formats import Kind
 from app.registers.models import AppliedLoad
-from app.registers.sorting import Columns, Order
-from app.sqlite import SqliteEngine, driver_errors_translated
-from app.vehicles.models import Fine, Policy, Vehicle, in_schema
+from app.registers.reading.sorted_runs import Columns, Order
+from app.storage.engine import Engine
+from app.storage.postgres import PostgresEngine
+from app.storage.sqlite import SqliteEngine, driver_errors_translated
+from app.storage.tables import Fine, Policy, Vehicle, in_schema
 
 TABLES: dict[Kind, type[Any]] = {
     Kind.VEHICLES: Vehicle,
@@ -65,7 +65,7 @@ class Table:
     """One kind of rows in a register that is open.
 
     Args:
-        register: engine and schema, as `app.schema.opened_register` gives them.
+        register: engine and schema, as `app.storage.schema.opened_register` gives them.
     """
 
     def __init__(self, register: Engine, schema: str | None, kind: Kind) -> None:

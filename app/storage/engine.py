@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import peewee
 
 from app.config import sqlite_path
-from app.postgres import COMMAND_OPTIONS, SERVING_OPTIONS, PostgresEngine, is_gone
-from app.sqlite import SqliteEngine, is_busy
+from app.storage.postgres import COMMAND_OPTIONS, SERVING_OPTIONS, PostgresEngine, is_gone
+from app.storage.sqlite import SqliteEngine, is_busy
 
 Row = tuple[Any, ...]
 Engine = SqliteEngine | PostgresEngine

@@ -4,15 +4,15 @@ import json
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from app.database import Engine
 from app.errors import OperatorError
+from app.registers.applying.comparison import Counts
+from app.registers.applying.knowledge import Tally
 from app.registers.baseline import SHRINK_MAX_PERCENT, last_replaces
-from app.registers.comparison import Counts
 from app.registers.formats import Kind
 from app.registers.history import REPLACE
-from app.registers.knowledge import Tally
 from app.registers.models import list_of
 from app.registers.request import SHRINK, LoadRequest
+from app.storage.engine import Engine
 
 SHARE_MIN_PERCENT = 5
 """A member that fewer of the rows knew is not watched."""

@@ -9,7 +9,7 @@ from app.errors import OperatorError
 from app.registers.formats import FileFault
 from app.registers.formats.columns import Column, Declared
 from app.registers.formats.values import shown
-from app.registers.sorting import Columns
+from app.registers.reading.sorted_runs import Columns
 
 _NAMED_MAX = 10
 # SEC: neither many names nor long ones may fill the memory.

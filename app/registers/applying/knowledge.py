@@ -5,9 +5,9 @@ from functools import partial
 from operator import add, is_not, itemgetter
 from typing import Any, NamedTuple
 
-from app.registers.formats.interface import Kind
-from app.registers.rows import FineRow, PolicyRow, VehicleRow
-from app.registers.sorting import Columns
+from app.registers.formats.changes import FineRow, PolicyRow, VehicleRow
+from app.registers.formats.format import Kind
+from app.registers.reading.sorted_runs import Columns
 
 _DIFFERENT = 2
 """So many different values are enough to know that a member is not uniform."""

@@ -13,8 +13,8 @@ from typing import TypeVar
 
 import peewee
 
-from app.database import Engine
-from app.sqlite import SqliteEngine, is_out_of_space
+from app.storage.engine import Engine
+from app.storage.sqlite import SqliteEngine, is_out_of_space
 
 RESERVE_BYTES = 512 * 1024
 _STEP_BYTES = 32 * 1024

@@ -5,9 +5,9 @@ from collections.abc import Generator, Sequence
 from typing import NamedTuple
 
 from app.registers.formats import FileFault, Format, Kind, advice, recognise
+from app.registers.reading.sources import Member, in_order_of_dates, members
+from app.registers.reading.streams import Heard
 from app.registers.request import LoadRequest
-from app.registers.sources import Member, in_order_of_dates, members
-from app.registers.streams import Heard
 
 
 class Layout(NamedTuple):

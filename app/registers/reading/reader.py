@@ -13,16 +13,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import islice
 from typing import Any, BinaryIO, NamedTuple, cast
 
-from app.registers.children import CORES
-from app.registers.columns_seen import ColumnsSeen
-from app.registers.dumping import undump
+from app.registers.forked_worker import CORES
 from app.registers.formats import HEAD_BYTES, FileFault
-from app.registers.layout import Layout
-from app.registers.pieces import Cutter, Piece, Said
-from app.registers.rejects import RejectsFile
-from app.registers.rows import Change
-from app.registers.sorting import Columns, Runs
-from app.registers.sources import Member
+from app.registers.formats.changes import Change
+from app.registers.reading.columns_seen import ColumnsSeen
+from app.registers.reading.detection import Layout
+from app.registers.reading.dumping import undump
+from app.registers.reading.pieces import Cutter, Piece, Said
+from app.registers.reading.rejects import RejectsFile
+from app.registers.reading.sorted_runs import Columns, Runs
+from app.registers.reading.sources import Member
 
 RUN_ROWS = 100_000
 """Rows of a run that is read in one go; some 30 MB."""

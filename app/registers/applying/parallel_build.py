@@ -4,12 +4,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import BinaryIO, Protocol
 
-from app.registers.children import CORES, Child
-from app.registers.comparison import Counts
-from app.registers.dumping import dump, undump
+from app.registers.applying.comparison import Counts
+from app.registers.forked_worker import CORES, Child
 from app.registers.formats import Kind
-from app.registers.intake import Intake
 from app.registers.next_generation import NextGeneration
+from app.registers.reading.dumping import dump, undump
+from app.registers.reading.intake import Intake
 
 
 class Fill(Protocol):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from app.registers.formats import Format
 from app.registers.formats.delimited import columns_in
-from app.registers.sources import Member, unpacked_bytes_of
+from app.registers.reading.sources import Member, unpacked_bytes_of
 
 _RECORD_BYTES_MIN = 2
 """A character and a line end."""

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from app.errors import Hindered
-from app.registers import kept, uploads
+from app.registers.dropped import kept, uploads
+from app.registers.dropped.kept import Warn
+from app.registers.dropped.uploads import QUIET
 from app.registers.formats import FileFault
-from app.registers.kept import Warn
-from app.registers.uploads import QUIET
 
 _log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from app.errors import OperatorError
-from app.registers.rows import Change
+from app.registers.formats.changes import Change
 
 if TYPE_CHECKING:
     from app.registers.formats.columns import Declared

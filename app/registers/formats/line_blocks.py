@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
-from app.registers.formats.interface import FileFault
+from app.registers.formats.format import FileFault
 
 LINE_BYTES_MAX = 1024 * 1024
 """The limit of a physical record (formats 0.6): a missing newline must not eat memory."""

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from app import clock
 from app.config import is_register_name
+from app.registers.dropped.uploads import is_marker, marked
 from app.registers.space import free_bytes_of
-from app.registers.uploads import is_marker, marked
 
 LOADED, FAILED = "loaded", "failed"
 OURS = (LOADED, FAILED)

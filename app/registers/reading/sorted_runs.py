@@ -14,7 +14,7 @@ from operator import eq, itemgetter
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from app.registers.dumping import dump, undump
+from app.registers.reading.dumping import dump, undump
 
 Columns = tuple[Any, ...]
 

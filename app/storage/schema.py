@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import peewee
 from playhouse.migrations import Migration, Runner
 
-from app.catalogue import Register, RegisterRef, is_stored, register_file
-from app.database import Engine, close_quietly
 from app.errors import OperatorError
-from app.postgres import PostgresEngine
-from app.sqlite import SqliteEngine
+from app.storage.engine import Engine, close_quietly
+from app.storage.postgres import PostgresEngine
+from app.storage.registers import Register, RegisterRef, is_stored, register_file
+from app.storage.sqlite import SqliteEngine
 
 _SCRIPTS = Path(__file__).parent / "migrations"
 _MIGRATION_LOCK = 0x766664  # any number of our own; Postgres locks by number

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from app.registers.changes import applied
-from app.registers.formats.interface import Kind
-from app.registers.knowledge import Tally
-from app.registers.sorting import Columns, Order
+from app.registers.applying.changes import applied
+from app.registers.applying.knowledge import Tally
+from app.registers.formats.format import Kind
+from app.registers.reading.sorted_runs import Columns, Order
 
 _TIME = itemgetter(-1)
 

@@ -3,14 +3,14 @@
 from collections.abc import Iterable
 from typing import Any
 
-from app.registers.rows import (
+from app.registers.formats.changes import (
     FineRow,
     PolicyCancellation,
     PolicyDeletion,
     PolicyRow,
     VehicleDeletion,
 )
-from app.registers.sorting import Columns, Order
+from app.registers.reading.sorted_runs import Columns, Order
 
 _DELETIONS = (len(VehicleDeletion._fields), len(PolicyDeletion._fields))
 _CANCELLATION = len(PolicyCancellation._fields)

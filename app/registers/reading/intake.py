@@ -8,21 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from app import clock
+from app.registers.applying.comparison import Counts, Outcome, compare
+from app.registers.applying.table import Table, order_of
 from app.registers.baseline import Baseline, require_no_shrink
-from app.registers.columns_seen import ColumnsSeen
-from app.registers.comparison import Counts, Outcome, compare
 from app.registers.formats import FileFault, has_line_ends, is_empty_array
 from app.registers.history import REPLACE
-from app.registers.layout import layout_of, opened_files
 from app.registers.models import text_of
-from app.registers.reading import Progress, Reader, Show
-from app.registers.rejects import RejectsFile
-from app.registers.remaining import Remaining
+from app.registers.reading.columns_seen import ColumnsSeen
+from app.registers.reading.detection import layout_of, opened_files
+from app.registers.reading.reader import Progress, Reader, Show
+from app.registers.reading.rejects import RejectsFile
+from app.registers.reading.remaining import Remaining
+from app.registers.reading.sorted_runs import Columns, Runs
+from app.registers.reading.sources import Member
 from app.registers.request import LoadRequest, LoadResult
-from app.registers.sorting import Columns, Runs
-from app.registers.sources import Member
 from app.registers.space import Space
-from app.registers.writer import Table, order_of
 
 _NO_SNAPSHOT = (
     "It tells what changed, not all there is: it can be merged, but cannot replace anything."

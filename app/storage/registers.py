@@ -13,8 +13,8 @@ from typing import NamedTuple, TypeVar
 import peewee
 from peewee import fn
 
-from app.database import Engine, may_be_gone, recover
-from app.sqlite import SqliteEngine
+from app.storage.engine import Engine, may_be_gone, recover
+from app.storage.sqlite import SqliteEngine
 
 REGISTERS_MAX = 8
 """SQLite attaches ten files at most; a register of each agency and two to spare (D25)."""

@@ -15,8 +15,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import BinaryIO, TypeVar, cast
 
-from app.registers.formats.interface import HEAD_BYTES, FileFault
-from app.registers.streams import CONTAINER_FAULTS, Counted, Guarded, Heard, faults_of, printable
+from app.registers.formats.format import HEAD_BYTES, FileFault
+from app.registers.reading.streams import (
+    CONTAINER_FAULTS,
+    Counted,
+    Guarded,
+    Heard,
+    faults_of,
+    printable,
+)
 
 STANDARD_INPUT = "-"
 _GZIP = b"\x1f\x8b"

@@ -1,0 +1,1 @@
+"""Applies sorted changes to the tables of a register."""

@@ -1,0 +1,1 @@
+"""The drop directory: files that wait, that were loaded, and that failed."""

@@ -1,0 +1,1 @@
+"""Engines, the register index, and the schema of what is stored."""

@@ -143,8 +143,8 @@ def test_expiry(main: str, by_time: str, day: str | None) -> None:
 def test_rejects() -> None:
     """What cannot be stored rejects the row, in a column we use only."""
     assert outcome("", "FORD") == "no registration"
-    assert outcome("A/B") == "no registration number: 'A/B'"
-    assert outcome("AB1", "F\0") == "Merk: holds a control character"
+    assert outcome("A/B") == "not a registration number: 'A/B'"
+    assert outcome("AB1", "F\0") == "Merk: contains a control character"
     assert outcome("AB1", "", "x" * 101) == "Handelsbenaming: longer than 100 characters"
     assert outcome("AB1", "F\0" * 100, header="Kenteken,Inrichting") == VehicleRow("AB1")
 
@@ -153,7 +153,7 @@ def test_rejects() -> None:
 def test_other_kinds(kind: Kind) -> None:
     """There are no policies and no fines in it."""
     with pytest.raises(FileFault, match="holds vehicles"):
-        RDW.rows(io.BytesIO(b"Kenteken\nAB1\n"), kind, Heard())
+        RDW.require_kind(kind)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from app.errors import OperatorError
 from app.registers.formats import FileFault
-from app.registers.formats.columns import Column, Declared
+from app.registers.formats.columns import Column, KnownColumns
 from app.registers.formats.values import shown
 from app.registers.reading.sorted_runs import Columns
 
@@ -33,7 +33,7 @@ class ColumnsSeen:
     """
 
     def __init__(
-        self, declared: Declared, allowed: Collection[str], notes: Notes, *, keeps_absent: bool
+        self, declared: KnownColumns, allowed: Collection[str], notes: Notes, *, keeps_absent: bool
     ) -> None:
         self._declared = declared
         self._allowed = allowed

@@ -41,4 +41,8 @@ def layout_of(member: Member, request: LoadRequest) -> Layout:
     if request.kind is not None and kind != request.kind:
         # Read as another kind, its rows would blank what the register holds.
         raise FileFault(f"The file holds {kind}, not {request.kind}.", member.name)
+    try:
+        format_.require_kind(kind)
+    except FileFault as fault:
+        raise FileFault(fault.reason, member.name) from None
     return Layout(format_, kind)

@@ -11,7 +11,8 @@ from app import clock
 from app.registers.applying.comparison import Counts, Outcome, compare
 from app.registers.applying.table import Table, order_of
 from app.registers.baseline import Baseline, require_no_shrink
-from app.registers.formats import FileFault, has_line_ends, is_empty_array
+from app.registers.formats import FileFault
+from app.registers.formats.json_head import is_empty_array
 from app.registers.history import REPLACE
 from app.registers.models import text_of
 from app.registers.reading.columns_seen import ColumnsSeen
@@ -56,7 +57,7 @@ class Intake:
         self.runs = Runs(order_of(self.kind), runs_directory)
         self._members = chain((first,), opened)
         self._columns = ColumnsSeen(
-            self.layout.format.declared(self.kind),
+            self.layout.format.known_columns(self.kind),
             request.allow_missing,
             self.rejects,
             keeps_absent=request.mode != REPLACE and not request.blank_missing,
@@ -117,7 +118,7 @@ class Intake:
 
     def _look_at_end(self, member: Member, baseline: Baseline) -> None:
         """Note a last line without an end; raise FileFault if there should be one (D68)."""
-        if not has_line_ends(self.layout.format, member.head):
+        if not self.layout.format.ends_with_line(member.head):
             return
         is_terminated = member.is_terminated()
         self._are_terminated.append(is_terminated)

@@ -90,8 +90,7 @@ class Reader:
     def read(self, member: Member) -> None:
         """Read a member to its end; raises FileFault with its name, and OSError."""
         self._rejects.file_name = member.name
-        # Formats that are no lines have no such attribute.
-        header_lines: int | None = getattr(self._format, "header_lines", None)
+        header_lines = self._format.header_lines
         try:
             if header_lines is None or CORES < 2:
                 self._read_in_one_go(member, member.stream, 0)

@@ -3,11 +3,8 @@
 from collections.abc import Sequence
 
 from app.registers.formats import Format
-from app.registers.formats.delimited import columns_in
+from app.registers.formats.format import RECORD_BYTES_MIN
 from app.registers.reading.sources import Member, unpacked_bytes_of
-
-_RECORD_BYTES_MIN = 2
-"""A character and a line end."""
 
 
 class Remaining:
@@ -17,7 +14,7 @@ class Remaining:
         sizes = [unpacked_bytes_of(file) for file in files]
         self._bytes_total = None if None in sizes else sum(size or 0 for size in sizes)
         self._member_ends_at: int | None = 0
-        self._record_bytes = _RECORD_BYTES_MIN
+        self._record_bytes = RECORD_BYTES_MIN
 
     def begin(self, member: Member, format_: Format, read_bytes: int) -> None:
         """Take the next member.
@@ -27,7 +24,7 @@ class Remaining:
         """
         size = member.unpacked_bytes
         self._member_ends_at = None if size is None else read_bytes + size
-        self._record_bytes = _record_bytes_min(format_, member.head)
+        self._record_bytes = format_.record_bytes_min(member.head)
 
     def records_max(self, read_bytes: int) -> int | None:
         """Return how many records, but rejects, can still come; None if nobody knows.
@@ -40,13 +37,4 @@ class Remaining:
         here = max(0, self._member_ends_at - read_bytes)
         elsewhere = max(0, self._bytes_total - max(self._member_ends_at, read_bytes))
         # The last record of a file may do without its line end.
-        return here // self._record_bytes + elsewhere // _RECORD_BYTES_MIN + 1
-
-
-def _record_bytes_min(format_: Format, head: bytes) -> int:
-    """Return the size of the shortest record that is not rejected, with its line end."""
-    if getattr(format_, "header_lines", None) == 1:
-        # Separators and a line end; a record of nothing else can be one to skip.
-        return max(_RECORD_BYTES_MIN, columns_in(head, getattr(format_, "delimiter", None)))
-    least: int = getattr(format_, "record_bytes_min", _RECORD_BYTES_MIN)
-    return least
+        return here // self._record_bytes + elsewhere // RECORD_BYTES_MIN + 1

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import BinaryIO, TypeVar, cast
 
-from app.registers.formats.format import HEAD_BYTES, FileFault
+from app.registers.formats.faults import FileFault
+from app.registers.formats.format import HEAD_BYTES
 from app.registers.reading.streams import (
     CONTAINER_FAULTS,
     Counted,

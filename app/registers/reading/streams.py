@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
-from app.registers.formats.format import FileFault
+from app.registers.formats.faults import FileFault
 
 Heard = Callable[[bytes], object]
 # SEC: registers are packed 5 to 30 times smaller, a bomb 1,000 times; it would fill the disk.

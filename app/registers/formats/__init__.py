@@ -6,6 +6,7 @@ from app.registers.formats.dvla import Dvla
 from app.registers.formats.dvsa import Dvsa
 from app.registers.formats.faults import FileFault, RowFault
 from app.registers.formats.format import HEAD_BYTES, Format, Kind, Report
+from app.registers.formats.json_head import is_empty_array
 from app.registers.formats.mid import Mid
 from app.registers.formats.native import NativeCsv, NativeJson, NativeNdjson
 from app.registers.formats.nyc import DEFAULT_STATE, NycCsv, NycJson
@@ -67,5 +68,6 @@ def recognise(head: bytes, formats: Mapping[str, Format] = FORMATS) -> tuple[For
 
 def advice(head: bytes) -> str:
     """Return a sentence on what to do about a file that fits no format, or the empty text."""
-    is_utf16 = head.startswith((b"\xff\xfe", b"\xfe\xff"))
-    return " It begins like UTF-16; save it as UTF-8." if is_utf16 else ""
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return " It begins like UTF-16; save it as UTF-8."
+    return " It holds no record: name its --format and --kind." if is_empty_array(head) else ""

@@ -33,7 +33,7 @@ class MappedCsv(CsvFormat):
         return self._mapping.kind
 
     def layout(self, kind: Kind) -> Layout:
-        """Return the columns of the mapping, all of which a file must have."""
+        """Return the columns that the mapping names."""
         native = LAYOUTS[kind]()
         columns = self._mapping.layout_columns()
         return Layout(columns, native.build, folded_name, native.build_many)

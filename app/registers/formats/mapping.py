@@ -64,7 +64,8 @@ class FileMapping:
             return Column(native.label, frozenset(), native.parse)
         name = self.columns[native.label]
         names, parse = frozenset([folded_name(name)]), self._parser(native)
-        return Column(name, names, parse, Presence.REQUIRED)
+        is_key = native.presence == Presence.REQUIRED
+        return Column(name, names, parse, Presence.REQUIRED if is_key else Presence.EXPECTED)
 
     def _parser(self, native: Column) -> Callable[[str], Any]:
         """Return a parser that replaces the file's words and dates by ours."""

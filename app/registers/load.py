@@ -24,6 +24,7 @@ from app.registers.applying.parallel_build import fill_in_halves
 from app.registers.applying.table import Applied, Table, note_applied
 from app.registers.attempts import Attempt, noted, reason_of
 from app.registers.baseline import find_baseline, prune
+from app.registers.comparing import outcomes, require_replaceable
 from app.registers.current import is_applied, opened_current, opened_table, opened_unchanged, settle
 from app.registers.history import MERGE, REPLACE, History
 from app.registers.lock import alone, still_alone
@@ -33,6 +34,7 @@ from app.registers.reading.intake import Intake, opened_intake
 from app.registers.reading.reader import Show
 from app.registers.reading.rejects import keep_newest, rejects_path
 from app.registers.request import LoadRequest, LoadResult
+from app.registers.results import columns_of_failure, columns_of_success, result_of
 from app.registers.space import Space
 from app.storage import reserve
 from app.storage.engine import Engine
@@ -61,7 +63,7 @@ def load(
         noted(engine, attempt, dry_run=request.dry_run),
         opened_intake(request, _scratch_directory(engine), show) as intake,
     ):
-        history = History(engine, request.register or intake.layout.format.register)
+        history = History(engine, request.register or intake.format.register)
         attempt.recognised(history.register, intake)
         if request.dry_run:
             return _tried(engine, history, intake)
@@ -76,13 +78,13 @@ def _tried(engine: Engine, history: History, intake: Intake) -> LoadResult:
     intake.rejects.path = intake.request.rejects
     _read(engine, history, intake)
     with opened_unchanged(engine, history, intake.kind, counts) as current:
-        for _ in intake.outcomes(current, counts):
+        for _ in outcomes(intake, current, counts):
             pass
     if intake.request.mode == REPLACE:
         counts.end_replace()
-        intake.require_no_shrink(counts)
+        require_replaceable(intake, counts)
     _judge(engine, history, intake, counts)
-    return intake.result(None, history.register, counts)
+    return result_of(intake, None, history.register, counts)
 
 
 def _loaded(
@@ -115,7 +117,7 @@ def _loaded(
             raise
         if intake.request.mode == MERGE:
             # NOTE: not above: the rows are in, whatever hinders this; the next load settles it.
-            columns = intake.columns_of_done(counts)
+            columns = columns_of_success(intake, counts)
             finish = partial(history.finish, load_id, intake.kind, counts.held, columns)
             reserve.written(engine, partial(finish, is_fresh=intake.is_fresh))
         with suppress(OSError, peewee.PeeweeException):  # The next load does so as well.
@@ -124,7 +126,7 @@ def _loaded(
             history.generations.truncate_log()
         _forget_old(engine, data_dir)
         reserve.fill(engine)
-    result = intake.result(load_id, history.register, counts)
+    result = result_of(intake, load_id, history.register, counts)
     _log.info(
         "%s: done in %.1f s, rows %d, loaded %d, changed %d, rejected %d, skipped %d, held %d",
         what,
@@ -152,7 +154,7 @@ def _note_failure(
         # NOTE: Ctrl-C can come just behind the commit; then the next load settles it.
         if is_applied(engine, history, load_id):
             return
-        fail = partial(history.fail, load_id, reason, intake.read_so_far())
+        fail = partial(history.fail, load_id, reason, columns_of_failure(intake))
         reserve.written(engine, fail)
         with still_alone(engine, history.register):
             reserve.written(engine, partial(generations.remove_made, load_id))
@@ -175,13 +177,13 @@ def _merge(
             return counts
         history.announce(intake.kind)
         with table.register.atomic():
-            outcomes = intake.outcomes(table, counts)
+            compared = outcomes(intake, table, counts)
             if counts.held_before:
-                for outcome in outcomes:
+                for outcome in compared:
                     table.put(outcome.changed)
                     table.remove(outcome.removed)
             else:
-                table.fill(outcome.rows for outcome in outcomes)
+                table.fill(outcome.rows for outcome in compared)
             _judge(engine, history, intake, counts)
             table.analyse()
             applied = Applied(intake.loaded - counts.skipped, counts.changed, counts.held)
@@ -207,10 +209,10 @@ def _replace(
         fill = partial(_fill, engine, held, intake)
         fill_in_halves(made, intake, fill, counts)
         counts.end_replace()
-        intake.require_no_shrink(counts)
+        require_replaceable(intake, counts)
         _judge(engine, history, intake, counts)
     require_alone()
-    columns = intake.columns_of_done(counts)
+    columns = columns_of_success(intake, counts)
     history.switch(load_id, intake.kind, counts.held, columns, is_fresh=intake.is_fresh)
     return counts
 
@@ -232,13 +234,13 @@ def _fill(
 ) -> None:
     """Write what was read, compared with what is held, into a generation that is being made."""
     with opened_table(engine, held, intake.kind, counts) as current, made.engine.atomic():
-        outcomes = intake.outcomes(current, counts, **span)
-        Table(made.engine, made.schema, intake.kind).fill(each.rows for each in outcomes)
+        compared = outcomes(intake, current, counts, **span)
+        Table(made.engine, made.schema, intake.kind).fill(each.rows for each in compared)
 
 
 def _read(engine: Engine, history: History, intake: Intake) -> None:
     """Read all files, held against what earlier loads say."""
-    format_name = intake.layout.format.name
+    format_name = intake.format.name
     baseline = find_baseline(engine, history.register, intake.kind, format_name)
     with intake.rejects:
         intake.read(_space(engine, history, intake), baseline)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from app.registers.formats import FORMATS, FileFault, Kind
 from app.registers.formats.changes import Change, VehicleDeletion, VehicleRow
-from app.registers.reading.sources import members
+from app.registers.reading.sources import open_members
 from tests.unit.register_files import Heard, outcome, read
 
 PASSED = {"testResult": "PASSED", "expiryDate": "2026-05-19"}
@@ -198,7 +198,7 @@ def test_zip(tmp_path: Path) -> None:
         "delta-light-vehicle_30-06-2025_0.JSON.GZ",
     )
     plates = []
-    for member in members(str(path)):
+    for member in open_members(str(path)):
         dvsa = FORMATS["dvsa"]
         assert dvsa.recognise(member.head) is Kind.VEHICLES
         rows = dvsa.rows(member.stream, Kind.VEHICLES, Heard())

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from app.registers.formats import FORMATS, FileFault, Kind, recognise
 from app.registers.formats.changes import Change, FineRow, PolicyRow, VehicleRow
-from app.registers.reading.sources import members
+from app.registers.reading.sources import open_members
 
 SAMPLES = Path(__file__).parents[3] / "shared" / "samples"
 POLICY = {"registration": "AB1", "number": "N1", "validFrom": "2025-01-01", "validTo": "2025-12-31"}
@@ -402,7 +402,7 @@ def test_sample() -> None:
     (wanted,) = (each for each in expected["files"] if each["path"].endswith(path))
     heard = Heard()
     rows: list[Change] = []
-    for member in members(str(SAMPLES / path)):
+    for member in open_members(str(SAMPLES / path)):
         format_, kind = recognise(member.head)
         rows += format_.rows(member.stream, kind, heard)
     assert (len(rows), len(heard.rejects)) == (wanted["loaded"], wanted["rejected"])

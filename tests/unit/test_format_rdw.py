@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from app.registers.formats import FORMATS, FileFault, Kind, recognise
 from app.registers.formats.changes import Change, VehicleRow
-from app.registers.reading.sources import members
+from app.registers.reading.sources import open_members
 from tests.unit.register_files import read as read_file
 
 SAMPLES = Path(__file__).parents[3] / "shared" / "samples"
@@ -172,7 +172,7 @@ def test_samples(name: str, rejects: list[tuple[int, str]]) -> None:
     (wanted,) = (each for each in expected["files"] if each["path"].endswith(f"rdw/{name}"))
     heard = Heard()
     rows: list[Change] = []
-    for member in members(str(SAMPLES / "rdw" / name)):
+    for member in open_members(str(SAMPLES / "rdw" / name)):
         format_, kind = recognise(member.head)
         assert format_ is RDW
         rows += format_.rows(member.stream, kind, heard)

@@ -18,7 +18,7 @@ from app.registers.dropped import kept, uploads
 from app.registers.dropped.batch import Batch, File, state_of
 from app.registers.dropped.kept import Warn
 from app.registers.dropped.uploads import upload_of
-from app.registers.reading.sources import in_order_of_dates, is_dated
+from app.registers.reading.dated_names import in_order_of_dates, is_dated
 
 _PARTIAL = ".part"
 _NOT_OURS = ("lost+found",)  # The root of a file system has it.

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from app import clock
-from app.registers.reading.sources import opened
+from app.registers.reading.sources import open_file
 
 QUIET, SHA256, DONE = "quiet", "sha256", "done"
 """What is waited for: the values of `VERIFYD_DROP_WAIT`."""
@@ -137,7 +137,7 @@ def changed_at_ns(found: os.stat_result) -> int:
 
 def _expected(marker: Path, name: str) -> str | None:
     """Return the digest that a marker has for a file, None if it has none (yet)."""
-    with opened(marker, is_trusted=False) as file:
+    with open_file(marker, is_trusted=False) as file:
         data = file.read(_MARKER_BYTES_MAX)
     # PowerShell writes UTF-16, with a mark at the beginning.
     encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
@@ -155,7 +155,7 @@ def _expected(marker: Path, name: str) -> str | None:
 
 def _digest_of(path: Path) -> str:
     digest = hashlib.sha256()
-    with opened(path, is_trusted=False) as file:
+    with open_file(path, is_trusted=False) as file:
         while chunk := file.read(_CHUNK_BYTES):
             digest.update(chunk)
     return digest.hexdigest()

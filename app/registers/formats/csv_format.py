@@ -45,7 +45,11 @@ class CsvFormat(Format):
         """Return the columns that a header may name."""
         layout = self.layout(kind)
         return KnownColumns(
-            layout.columns, self.ignored_columns, layout.fold, True, self.is_partial
+            layout.columns,
+            self.ignored_columns,
+            layout.fold,
+            has_header=True,
+            is_partial=self.is_partial,
         )
 
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Row]:

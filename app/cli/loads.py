@@ -1,4 +1,4 @@
-"""One load by a command: its options, the priority it has, the progress it shows (D28)."""
+"""Runs one load for a command: options, priority, progress bar (D28)."""
 
 import argparse
 import gc
@@ -31,45 +31,45 @@ from app.storage.engine import message_of
 from app.storage.registers import KINDS
 
 NICENESS = 10
-"""Of a load, so that the service goes first."""
+"""The niceness of a load: the service comes first."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say how files are loaded, whichever files they are."""
+    """Add the options that say how files are loaded."""
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
         "--format",
         choices=sorted(FORMATS),
-        help="default: found by looking; mid is experimental",
+        help="what the files are; mid is experimental [detected]",
     )
     what.add_argument(
-        "--map", type=Path, metavar="FILE", help="read any other CSV as this mapping file says"
+        "--map", type=Path, metavar="FILE", help="read any CSV file as this mapping file says"
     )
     parser.add_argument(
         "--state",
         type=_state,
         default=DEFAULT_STATE,
         metavar="NY",
-        help=f"whose plates are read from fines of NYC; default {DEFAULT_STATE}",
+        help=f"read the plates of this state from fines of NYC [{DEFAULT_STATE}]",
     )
-    parser.add_argument("--kind", choices=KINDS, help="default: found by looking")
+    parser.add_argument("--kind", choices=KINDS, help="what the rows are [detected]")
     parser.add_argument(
         "--mode",
         choices=[MERGE, REPLACE],
         default=MERGE,
-        help="merge adds and changes rows, replace removes all others, too [merge]",
+        help="merge adds and changes rows; replace also removes all others [merge]",
     )
     parser.add_argument(
         "--allow-shrink",
         action="store_true",
-        help=f"let replace take more than {SHRINK_MAX_PERCENT} %% of the rows away",
+        help=f"let replace remove more than {SHRINK_MAX_PERCENT} %% of the rows",
     )
     parser.add_argument(
         "--allow-missing",
         action="append",
         default=[],
         metavar="COLUMN",
-        help="load files without this column, though their format expects it; can be repeated",
+        help="load files without this column, which their format expects; can be repeated",
     )
     parser.add_argument(
         "--allow-loss",
@@ -77,41 +77,43 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         choices=NAMES,
         metavar="MEMBER",
-        help="let far fewer rows than before know this member, such as insured; can be repeated",
+        help="let far fewer rows than before have this member, such as insured; can be repeated",
     )
     parser.add_argument(
         "--blank-missing",
         action="store_true",
-        help="merge native and mapped files as if members without a column were empty "
+        help="when merging native and mapped files, blank the members that they have no column for "
         "[keep their values]",
     )
     parser.add_argument(
         "--allow-unterminated",
         action="store_true",
-        help="let a file end without a line end, though the previous one had it",
+        help="load a file without a line end at its end, even if the previous file had one",
     )
     parser.add_argument(
         "--empty-ok",
         action="store_true",
-        help="count files without rows as news: the register becomes as young as this load",
+        help="let files without rows make the register as young as this load",
     )
-    parser.add_argument("--rejects", type=Path, metavar="FILE", help="where rejected rows go")
+    parser.add_argument(
+        "--rejects", type=Path, metavar="FILE", help="write rejected rows to this file"
+    )
     parser.add_argument(
         "--max-rejects",
         type=_reject_limit,
         default=RejectLimit.parse(DEFAULT_MAX_REJECTS),
         metavar="N|N%",
-        help=f"more rejected rows abort the load; default {DEFAULT_MAX_REJECTS}%",
+        help=f"abort the load if more rows are rejected [{DEFAULT_MAX_REJECTS}%]",
     )
 
 
 def request_of(
     options: argparse.Namespace, files: Sequence[str], register: str | None
 ) -> LoadRequest:
-    """Return the load of some files by the options of `add_options`.
+    """Return the request to load some files with the options of `add_options`.
 
-    Raises OperatorError if the mapping file is wrong, nothing names the register, or the rejects
-    cannot be written where they should be.
+    Raises OperatorError if the mapping file has a mistake, no register is named, or the rejects
+    file cannot be written.
     """
     if options.rejects:
         _require_place(options.rejects)
@@ -121,7 +123,9 @@ def request_of(
         formats = {mapped.name: mapped}
         register = register or mapped.register
         if not register:
-            raise OperatorError(f"{options.map}: register: missing; name it there or by --register")
+            raise OperatorError(
+                f"{options.map}: register: missing; name it there or with --register"
+            )
     return LoadRequest(
         files=files,
         formats=formats,
@@ -143,7 +147,7 @@ def request_of(
 def note_refused(
     files: Sequence[str], register: str | None, error: OperatorError, mode: str = ""
 ) -> int | None:
-    """Leave a line in the history of a load that a mistake in its options prevents (D69).
+    """Add a line to the history for a load that a mistake in its options prevents (D69).
 
     Returns its number, None if the database is lost; the details of the error get it, too.
 
@@ -159,7 +163,7 @@ def note_refused(
 
 
 def _require_place(rejects: Path) -> None:
-    """Refuse a rejects file in a directory that is not there: its name may be mistyped."""
+    """Raise OperatorError for a rejects file in a missing directory: its name may be mistyped."""
     directory = rejects.absolute().parent
     if not directory.is_dir():
         raise OperatorError(f"--rejects: the directory {directory} does not exist")
@@ -168,7 +172,7 @@ def _require_place(rejects: Path) -> None:
 
 
 def run(request: LoadRequest, attempt: Attempt | None = None) -> LoadResult:
-    """Do a load with less priority than the service.
+    """Run a load with a lower priority than the service.
 
     TERM and Ctrl-C abandon it in good order.
 
@@ -203,9 +207,9 @@ def run(request: LoadRequest, attempt: Attempt | None = None) -> LoadResult:
 
 @contextmanager
 def _giving_way() -> Iterator[None]:
-    """Let the service go first, and spare ourselves what only a long life needs."""
+    """Lower the priority, and switch off garbage collection."""
     os.nice(NICENESS)
-    # PERF: rows are no garbage; looking for cycles among them takes a third of the reading.
+    # PERF: looking for cycles among rows would take a third of the time to read them.
     gc.disable()
     try:
         yield
@@ -215,9 +219,9 @@ def _giving_way() -> Iterator[None]:
 
 @contextmanager
 def _progress_bar() -> Iterator[Show]:
-    """Show how much was read, or written, how fast, and the time left, if somebody looks."""
-    tqdm.monitor_interval = 0  # No thread of its own: the load forks.
-    # NOTE: left to itself, tqdm waits for as many rows as a piece of a file had bytes.
+    """Show progress, rows per second and the time left, if stderr is a terminal."""
+    tqdm.monitor_interval = 0  # No thread: the load forks.
+    # NOTE: without miniters, tqdm waits for as many rows as a piece of a file had bytes.
     with tqdm(unit_scale=True, disable=not sys.stderr.isatty(), miniters=1) as bar:
         stage: str | None = ""
         started_ns = shown_ns = clock.monotonic_ns()
@@ -229,7 +233,7 @@ def _progress_bar() -> Iterator[Show]:
             is_new = progress.file != stage
             if is_new:
                 stage = progress.file
-                # Rows are counted over all files, then again from where reading ended.
+                # Rows are counted over all files, and then again while they are written.
                 started_ns = started_ns if stage else shown_ns
             shown_ns = clock.monotonic_ns()
             rows_a_second = progress.rows / max(shown_ns - started_ns, 1) * 1e9

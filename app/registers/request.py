@@ -14,7 +14,7 @@ SHRINK, UNTERMINATED, EMPTY = "shrink", "unterminated", "empty"
 
 
 class LoadRequest(NamedTuple):
-    """What the operator asked for; `format`, `kind` and `register` are detected if they are None."""
+    """What the operator asked for; format, kind and register are detected if they are None."""
 
     files: Sequence[str]
     formats: Mapping[str, Format] = FORMATS

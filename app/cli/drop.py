@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import peewee
 
-from app.cli import loads
+from app.cli import load_options, loads
 from app.cli.load_process import Ended, LoadProcess
 from app.cli.nightly import Job, NotAllLoaded, nightly
 from app.cli.option_files import options_of
@@ -111,7 +111,7 @@ class _Drop:
         names = [file.path.name for file in batch.files]
         try:
             options = options_of(batch.register, self._options)
-            request = loads.request_of(options, files, batch.register)
+            request = load_options.request_of(options, files, batch.register)
         except OperatorError as error:
             load_id = loads.note_refused(files, batch.register, error)
             self.warn(f"{error}\n{batch}: skipped")

@@ -25,8 +25,6 @@ class Papers(NamedTuple):
     """False: the car has no vehicle row, so its plate is known through its policy alone (D24)."""
 
 
-UNKNOWN_REGISTRATION = "ZZ99ZZZ"
-"""No register knows this plate: no British plate begins with Z."""
 _NEW_CAR_AGE = timedelta(days=400)
 
 # Plate, make, model, colour, first registration (empty: `_NEW_CAR_AGE` ago), papers.
@@ -52,10 +50,8 @@ _MEMBERS: dict[str, tuple[str, str, str, str, str, Papers]] = {
     "policy_only": ("PO12LCY", "Volvo", "V40", "Blue", "2012-04-16", Papers(is_listed=False)),
 }  # fmt: skip
 
-CAST: dict[str, str] = {part: member[0] for part, member in _MEMBERS.items()} | {
-    "unknown": UNKNOWN_REGISTRATION
-}
-"""The plate that plays each part."""
+CAST = {part: member[0] for part, member in _MEMBERS.items()} | {"unknown": "ZZ99ZZZ"}
+"""The plate that plays each part. `unknown` is in no register: no British plate begins with Z."""
 
 
 def cast_members(today: date) -> list[tuple[Car, Papers]]:

@@ -22,8 +22,7 @@ FIRST_DAY, LAST_DAY = date(2021, 1, 1), date(2050, 12, 31)
 _MOT_FIRST_YEARS, _MOT_EXEMPT_YEARS = 3, 40
 _DAY = timedelta(days=1)
 # Invented insurers, and what their policy numbers begin with.
-_INSURERS = {"Brackenmoor Mutual": "BM-", "Larkmere General": "LG", "Ottersea Direct": "OTD",
-             "Pennyfold Assurance": "PFA-MC-", "Thistlecote Motor": "TCM"}  # fmt: skip
+_INSURERS = {"Brackenmoor Mutual": "BM-", "Larkmere General": "LG", "Ottersea Direct": "OTD"}
 
 
 class DemoRegister(NamedTuple):
@@ -54,8 +53,9 @@ def demo_register(today: date, seed: int = SEED) -> DemoRegister:
     if not FIRST_DAY <= today <= LAST_DAY:
         raise ValueError(f"the demo register covers {FIRST_DAY} to {LAST_DAY}, not {today}")
     register = DemoRegister([], [], [])
-    for car, papers in [*cast_members(today), *crowd(today, _random(seed))]:
-        rows = _Rows(car, today, _random(f"{seed}/{car.registration}"))
+    # Nothing in a demo is a secret.
+    for car, papers in [*cast_members(today), *crowd(today, Random(seed))]:  # noqa: S311
+        rows = _Rows(car, today, Random(f"{seed}/{car.registration}"))  # noqa: S311
         if papers.is_listed:
             register.vehicles.append(rows.vehicle(papers))
         register.policies.extend(rows.policies(papers.insurance))
@@ -98,20 +98,19 @@ class _Rows:
         start = max(self._last_anniversary(), self._car.first_registered)
         later = start + (self._today - start) // 2
         soon = self._today + self._rng.randint(1, 20) * _DAY
-        (insurer, other), number = self._rng.sample(list(_INSURERS), 2), self._number(8)
-        if insurance == "lapsed" and self._age_years < 2:  # It has had no time to lapse.
-            insurance = "in_force"
+        (insurer, other), number = self._rng.sample(list(_INSURERS), 2), self._number()
         last_year = _years_after(start, -1)
-        if insurance in ("in_force", "lapsed") and last_year >= self._car.first_registered:
-            yield self._policy(insurer, number, last_year)
-        if insurance in ("in_force", "overlapping"):
-            yield self._policy(insurer, number, start)
-        if insurance == "overlapping":
-            yield self._policy(other, number, later)
-        if insurance == "future":
-            yield self._policy(insurer, number, soon)
-        if insurance == "cancelled":
-            yield self._policy(insurer, number, start, cancelled_on=later)
+        terms = {
+            "in_force": [(insurer, last_year), (insurer, start)],
+            "lapsed": [(insurer, last_year)],
+            "overlapping": [(insurer, start), (other, later)],
+            "cancelled": [(insurer, start)],
+            "future": [(insurer, soon)],
+        }
+        cancelled_on = later if insurance == "cancelled" else None
+        for name, first_day in terms.get(insurance, []):
+            if first_day >= self._car.first_registered:
+                yield self._policy(name, number, first_day, cancelled_on)
 
     def fines(self, fines: str) -> Iterator[NativeRow]:
         """Yield the rows of fines.csv; a car in its first year has none."""
@@ -119,7 +118,7 @@ class _Rows:
         if fines == "none" or issued_on < self._car.first_registered:
             return
         yield {
-            "reference": f"LN{self._number(8)}",
+            "reference": f"LN{self._number()}",
             "registration": self._car.registration,
             "issuedOn": _iso(issued_on),
             "amount": self._rng.choice(("35.00", "50.00", "70.00", "130.00")),
@@ -128,7 +127,7 @@ class _Rows:
         }
 
     def _policy(
-        self, insurer: str, number: str, start: date, cancelled_on: date | None = None
+        self, insurer: str, number: str, start: date, cancelled_on: date | None
     ) -> NativeRow:
         return {
             "registration": self._car.registration,
@@ -157,8 +156,8 @@ class _Rows:
         """Return nine o'clock, yesterday at the latest: nothing was changed in the future."""
         return f"{min(day, self._today - _DAY)}T09:00:00Z"
 
-    def _number(self, digits: int) -> str:
-        return f"{self._rng.randrange(10**digits):0{digits}}"
+    def _number(self) -> str:
+        return f"{self._rng.randrange(10**8):08}"
 
 
 def _iso(day: date | None) -> str | None:
@@ -176,7 +175,3 @@ def _years_after(day: date, years: int) -> date:
 def _first_of_month(day: date, months: int) -> date:
     years, month = divmod(day.year * 12 + day.month - 1 + months, 12)
     return date(years, month + 1, 1)
-
-
-def _random(seed: int | str) -> Random:
-    return Random(seed)  # noqa: S311 - nothing in a demo is a secret

@@ -285,7 +285,9 @@ def test_settings_of_an_earlier_release_need_not_name_what_is_new(installed):
     script = installed.path("/usr/local/bin/alert")
     script.write_text(f"#!/bin/sh\n[ -e {BROKEN} ] || cat >>/var/lib/verifyd/got\n")
     installed.do(f"chmod 755 /usr/local/bin/alert; install -o verifyd /dev/null {BROKEN}")
-    settings.write_text("VERIFYD_STATE_DIR=/run/verifyd\nVERIFYD_NOTIFY=exec:/usr/local/bin/alert\n")
+    settings.write_text(
+        "VERIFYD_STATE_DIR=/run/verifyd\nVERIFYD_NOTIFY=exec:/usr/local/bin/alert\n"
+    )
     url = "sqlite:////var/lib/verifyd/verifyd.db"
     installed.do(f"echo {url} | install -m 600 /dev/stdin /etc/credstore/verifyd.database_url")
     installed.do("install -g verifyd -m 640 /dev/null /etc/verifyd/tls/fullchain.pem")
@@ -311,7 +313,9 @@ def test_settings_of_an_earlier_release_need_not_name_what_is_new(installed):
     installed.do(f"{started}; {started}")  # The second is skipped: the queue is empty.
     assert "verifyd.alert" in installed.do("cat /var/lib/verifyd/got")
     assert installed.run("systemctl is-failed verifyd-notify").stdout == "inactive\n"
-    assert installed.do("ls /run/verifyd") == installed.do("ls /run/verifyd | grep -v -e notices -e rejects")
+    assert installed.do("ls /run/verifyd") == installed.do(
+        "ls /run/verifyd | grep -v -e notices -e rejects"
+    )
 
 
 @pytest.fixture

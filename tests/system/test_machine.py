@@ -283,7 +283,7 @@ def test_settings_of_an_earlier_release_need_not_name_what_is_new(installed):
     """
     settings = installed.path("/etc/verifyd/verifyd.env")
     script = installed.path("/usr/local/bin/alert")
-    script.write_text(f"#!/bin/sh\n[ -e {BROKEN} ] || cat >>/var/lib/verifyd/got\n")
+    script.write_text(f"#!/bin/sh\n[ ! -e {BROKEN} ] && cat >>/var/lib/verifyd/got\n")
     installed.do(f"chmod 755 /usr/local/bin/alert; install -o verifyd /dev/null {BROKEN}")
     settings.write_text(
         "VERIFYD_STATE_DIR=/run/verifyd\nVERIFYD_NOTIFY=exec:/usr/local/bin/alert\n"

@@ -74,17 +74,18 @@ class History:
         *,
         is_fresh: bool = True,
     ) -> None:
-        """Note that a merge's rows are in the register; there is no way back from it (D28).
+        """Note that a merge's rows are in the register; if it changed any, no way leads back (D71).
 
         Args:
             held: how many rows of this kind the register holds now.
-            counts: further columns of the history's line.
+            counts: further columns of the history's line, `changed` among them.
             is_fresh: whether the register is as young as this load (D51).
         """
         now = clock.now()
         with self._engine.atomic():
-            self.generations.forget_kept()
-            self.generations.forget_dropped()
+            if counts["changed"]:
+                self.generations.forget_kept()
+                self.generations.forget_dropped()
             values: dict[str, Any] = {kind.value: held} | ({"loaded_at": now} if is_fresh else {})
             update = Register.update(**values).where(Register.name == self.register)
             update.execute(self._engine)

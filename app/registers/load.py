@@ -115,6 +115,8 @@ def _loaded(
             raise
         if intake.request.mode == MERGE:
             # NOTE: not above: the rows are in, whatever hinders this; the next load settles it.
+            if not counts.changed:  # A load that changes nothing makes no register either.
+                reserve.written(engine, partial(history.generations.remove_made, load_id))
             columns = intake.columns_of_done(counts)
             finish = partial(history.finish, load_id, intake.kind, counts.held, columns)
             reserve.written(engine, partial(finish, is_fresh=intake.is_fresh))

@@ -6,12 +6,14 @@ import pytest
 
 from app.errors import OperatorError
 from app.registers.formats import Kind
+from app.registers.generations import Generations
 from app.registers.history import History, list_loads
 from app.registers.undo import drop_register, purge_register, roll_back, undrop_register
 from app.storage.registers import REGISTERS_MAX, DroppedRegister, KeptRegister, Register
 from tests.unit.held import HEADER, generations, loaded, makes, vehicles
 
 PATH = "/v1/vehicle/AB12CDE/insurance"
+DELETION = '[{"registration": "ZZ99ZZZ", "motTests": [], "modification": "DELETED"}]'
 
 
 @pytest.fixture
@@ -77,6 +79,36 @@ def test_a_load_that_fails_does_not(dropped, replace, alice, mode):
     """What can be undone stays, whatever the load read until then."""
     with pytest.raises(OperatorError, match="never closed"):
         replace(f'{HEADER}AB12CDE,"FORD\n', mode=mode)
+    undrop_register(dropped.engine, "native")
+    assert alice.get(PATH).json["vehicle"]["make"] == "SEAT"
+
+
+@pytest.mark.parametrize("options", [{}, {"empty_ok": True}])
+def test_a_merge_that_reads_no_row_does_not(dropped, replace, alice, options):
+    """A nightly delta without a row destroys neither what was dropped nor its snapshots."""
+    replace(HEADER, mode="merge", **options)
+    undrop_register(dropped.engine, "native")
+    assert alice.get(PATH).json["vehicle"]["make"] == "SEAT"
+    roll_back(dropped.engine, "native", None)
+    assert alice.get(PATH).json["vehicle"]["make"] == "FORD"
+
+
+def test_a_merge_that_changes_nothing_does_not(dropped, replace, alice):
+    """Deletions of unknown plates, even repeated and dropped again, leave no register behind."""
+    for _ in range(2):
+        assert replace(DELETION, mode="merge", register="native").skipped == 1
+        assert Register.select().count(dropped.engine) == 0
+    undrop_register(dropped.engine, "native")
+    assert alice.get(PATH).json["vehicle"]["make"] == "SEAT"
+
+
+def test_a_killed_merge_that_changed_nothing_does_not(dropped, replace, alice, monkeypatch):
+    """Whatever it left is in nobody's way."""
+    with monkeypatch.context() as until_then:
+        until_then.setattr(History, "finish", _interrupted)
+        until_then.setattr(Generations, "remove_made", _interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            replace(DELETION, mode="merge", register="native")
     undrop_register(dropped.engine, "native")
     assert alice.get(PATH).json["vehicle"]["make"] == "SEAT"
 
@@ -169,3 +201,7 @@ def test_a_damaged_register_can_be_dropped(world, replace):
         world.engine.execute_sql(f'DROP SCHEMA "{name}" CASCADE')
     drop_register(world.engine, "native")
     assert Register.select().count(world.engine) == 0
+
+
+def _interrupted(*_args: object, **_options: object) -> None:
+    raise KeyboardInterrupt

@@ -149,7 +149,7 @@ class History:
         last = status.where(RegisterLoad.register == self.register).order_by(RegisterLoad.id.desc())
         return last.limit(1).scalar(self._engine) in (None, "done")
 
-    def take_back(self, by: int, modes: Sequence[str], after: int = 0) -> None:
+    def take_back(self, by: int, modes: Sequence[str], after: int) -> None:
         """Let what was done count no more, since line `by` took it back (D69).
 
         Args:

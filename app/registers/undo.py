@@ -108,7 +108,8 @@ def undrop_register(engine: Engine, name: str) -> Register:
         generations.migrate_waiting(dropped)
         with engine.atomic():
             load_id = history.note(UNDROP)
-            history.take_back(load_id, [DROP])
+            # Older drops stay: this generation was made after them.
+            history.take_back(load_id, [DROP], after=dropped.generation)
             generations.undrop(dropped)
         return load_id
 

@@ -111,6 +111,17 @@ class TestShrink:
         undrop_register(world.engine, "native")
         refused(replace, 89, 100, None)
 
+    def test_only_the_last_drop_is_taken_back(self, world, replace):
+        """What a register held before an older drop, which was never undone, stays forgotten."""
+        replace(1_000)
+        drop_register(world.engine, "native")
+        replace(100)
+        drop_register(world.engine, "native")
+        undrop_register(world.engine, "native")
+        assert replace(100).held == 100
+        reasons = [each.reason for each in list_loads(world.engine) if each.mode == "drop"]
+        assert reasons == ["taken back by load 5", None]
+
     def test_lines_of_an_older_program_do_not_matter(self, world, replace):
         """They do not tell what was held."""
         replace(100)

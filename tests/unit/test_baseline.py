@@ -170,9 +170,10 @@ class TestPrune:
         assert self.left(world) == kept
 
     def test_the_next_load_does_it(self, world, line):
-        """Whether it succeeds or not."""
+        """Whether it succeeds, fails or is refused before its files are recognised."""
         path = world.directory / "a.csv"
-        for content, status in (("registration\nA1\n", "done"), ('registration\n"', "failed")):
+        done, failed, refused = ("registration\nA1\n", 'registration\n"', "not a register")
+        for content, status in ((done, "done"), (failed, "failed"), (refused, "failed")):
             old = line(401)
             path.write_text(content)
             with suppress(OperatorError):

@@ -149,6 +149,11 @@ class History:
         last = status.where(RegisterLoad.register == self.register).order_by(RegisterLoad.id.desc())
         return last.limit(1).scalar(self._engine) in (None, "done")
 
+    def has_running(self) -> bool:
+        """Tell whether a load of the register runs, or was killed and is not settled yet."""
+        is_it = (RegisterLoad.register == self.register) & (RegisterLoad.status == "running")
+        return bool(RegisterLoad.select().where(is_it).exists(self._engine))
+
     def take_back(self, by: int, modes: Sequence[str], after: int) -> None:
         """Let what was done count no more, since line `by` took it back (D69).
 

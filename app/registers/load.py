@@ -74,8 +74,12 @@ def _tried(engine: Engine, history: History, intake: Intake) -> LoadResult:
     history.generations.require_room()
     history.generations.require_there()
     intake.rejects.path = intake.request.rejects
+    intake.rejects.is_named = intake.request.rejects is not None
     _read(engine, history, intake)
     with opened_unchanged(engine, history, intake.kind, counts) as current:
+        if current is not None and history.has_running():
+            # The load settles a killed merge first, and then knows what that one committed.
+            counts.held_before = current.count()
         for _ in intake.outcomes(current, counts):
             pass
     if intake.request.mode == REPLACE:

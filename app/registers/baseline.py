@@ -41,16 +41,16 @@ def find_baseline(engine: Engine, register: str, kind: Kind, format_name: str) -
         .where((RegisterLoad.format == format_name) & RegisterLoad.is_terminated.is_null(False))
         .first(engine)
     )
-    held, load_id = _largest(last_replaces(engine, register, kind))
+    held, load_id = _largest(last_loads(engine, register, kind))
     return Baseline(previous is not None and bool(previous.is_terminated), held, load_id)
 
 
-def last_replaces(engine: Engine, register: str, kind: Kind) -> list[Any]:
-    """Return the last seven replaces of a kind that count, the latest first."""
-    replaces = _counted(engine, register, kind).where(
-        (RegisterLoad.mode == REPLACE) & RegisterLoad.held.is_null(False)
-    )
-    return list(replaces.limit(_REPLACES_COMPARED).execute(engine))
+def last_loads(engine: Engine, register: str, kind: Kind) -> list[Any]:
+    """Return the loads of a kind that count, back to the seventh last replace; the latest first."""
+    loads = _counted(engine, register, kind).where(RegisterLoad.held.is_null(False))
+    is_replace = RegisterLoad.mode == REPLACE
+    replaces = loads.where(is_replace).offset(_REPLACES_COMPARED - 1).limit(1).first(engine)
+    return list(loads.where(RegisterLoad.id >= (replaces.id if replaces else 0)).execute(engine))
 
 
 def _counted(engine: Engine, register: str, kind: Kind) -> Any:
@@ -64,14 +64,15 @@ def _counted(engine: Engine, register: str, kind: Kind) -> Any:
     return loads.order_by(RegisterLoad.id.desc())
 
 
-def _largest(replaces: list[Any]) -> tuple[int, int]:
-    """Return what the largest of these loads left, and its number; the last one comes first."""
+def _largest(loads: list[Any]) -> tuple[int, int]:
+    """Return what the largest replace of these loads left, and its number; the last comes first."""
     held, load_id = 0, 0
-    for each in replaces:
-        if each.held > held:
+    for each in loads:
+        is_accepted = SHRINK in list_of(each.accepted, str)
+        if each.held > held and (is_accepted or each.mode == REPLACE):
             held, load_id = each.held, each.id
         # Older ones do not matter since the operator said so.
-        if SHRINK in list_of(each.accepted, str):
+        if is_accepted:
             break
     return held, load_id
 

@@ -163,6 +163,28 @@ class TestMerge:
         assert all(row[INSURED] is not None for row in held(world))
         assert load(cars(10, 20), mode="merge", allow_loss=["insured"]).changed == 10
 
+    def test_what_was_accepted_is_not_refused_the_next_night(self, load):
+        """Of other rows neither, and not by a replace: the source does not tell it any more."""
+        whole = cars(200, 200).splitlines(keepends=True)
+        blank = cars(0, 200).splitlines(keepends=True)
+        load("".join(whole))
+        first, second = "".join(blank[:101]), "".join([blank[0], *blank[101:]])
+        assert load(first, mode="merge", allow_loss=["insured"]).changed == 100
+        assert load(second, mode="merge", dry_run=True).changed == 100
+        assert load("".join(blank), dry_run=True).changed == 100
+        assert load(second, mode="merge").changed == 100
+        assert load("".join(blank)).changed == 0
+
+    def test_what_was_accepted_is_watched_again_once_it_is_known(self, load):
+        """A loss that was accepted once must not end the watch; fewer than ten rows say nothing."""
+        load(cars(200, 200))
+        load(cars(0, 20), mode="merge", allow_loss=["insured"])
+        load(cars(9, 9), mode="merge")
+        assert load(cars(0, 30), mode="merge", dry_run=True).changed == 19
+        load(cars(100, 100), mode="merge")
+        with pytest.raises(OperatorError, match=r"insured by 100\.0 %.*now by 0\.0 %"):
+            load(cars(0, 100), mode="merge")
+
     def test_new_rows_lose_nothing(self, load):
         """Nothing was known of them."""
         load(cars(100))

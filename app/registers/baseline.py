@@ -15,6 +15,8 @@ from app.storage.engine import Engine
 from app.storage.registers import Register
 
 SHRINK_MAX_PERCENT = 10
+_REMOVED_MIN = 10
+"""So many rows must be removed by a merge: fewer may have been deleted by hand."""
 _REPLACES_COMPARED = 7
 _KEPT_SECONDS = 400 * 86_400
 # What was rolled back, or dropped and brought back, is done and has a reason.
@@ -89,6 +91,16 @@ def require_no_shrink(kind: Kind, counts: Counts, baseline: Baseline) -> None:
         raise OperatorError(
             f"the register would shrink from {most:,} to {counts.held:,} {kind}{since}, by more "
             f"than {SHRINK_MAX_PERCENT} %; if that is right, repeat it with --allow-shrink"
+        )
+
+
+def require_few_removed(kind: Kind, counts: Counts) -> None:
+    """Raise OperatorError if a merge removes many of the rows that were held."""
+    is_much = counts.removed > counts.held_before * SHRINK_MAX_PERCENT / 100
+    if is_much and counts.removed >= _REMOVED_MIN:
+        raise OperatorError(
+            f"the load would remove {counts.removed:,} of the {counts.held_before:,} {kind} held, "
+            f"more than {SHRINK_MAX_PERCENT} %; if that is right, repeat it with --allow-shrink"
         )
 
 

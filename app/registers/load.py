@@ -84,7 +84,6 @@ def _tried(engine: Engine, history: History, intake: Intake) -> LoadResult:
             pass
     if intake.request.mode == REPLACE:
         counts.end_replace()
-        intake.require_no_shrink(counts)
     _judge(engine, history, intake, counts)
     return intake.result(None, history.register, counts)
 
@@ -213,7 +212,6 @@ def _replace(
         fill = partial(_fill, engine, held, intake)
         fill_in_halves(made, intake, fill, counts)
         counts.end_replace()
-        intake.require_no_shrink(counts)
         _judge(engine, history, intake, counts)
     require_alone()
     columns = intake.columns_of_done(counts)
@@ -222,7 +220,8 @@ def _replace(
 
 
 def _judge(engine: Engine, history: History, intake: Intake, counts: Counts) -> None:
-    """Refuse a load that loses what was known; note what was exchanged or is uniform (D67)."""
+    """Refuse a load that loses rows, or what was known; note what looks wrong (D67)."""
+    intake.require_no_shrink(counts)
     require_no_loss(engine, history.register, intake.request, counts)
     intake.rejects.notes += exchange_notes(intake.request, counts)
     intake.rejects.notes += uniform_notes(intake.request, counts)

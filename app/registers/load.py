@@ -24,7 +24,14 @@ from app.registers.applying.parallel_build import fill_in_halves
 from app.registers.applying.table import Applied, Table, note_applied
 from app.registers.attempts import Attempt, noted, reason_of
 from app.registers.baseline import find_baseline, prune
-from app.registers.current import is_applied, opened_current, opened_table, opened_unchanged, settle
+from app.registers.current import (
+    count_known,
+    is_applied,
+    opened_current,
+    opened_table,
+    opened_unchanged,
+    settle,
+)
 from app.registers.history import MERGE, REPLACE, History
 from app.registers.lock import alone, still_alone
 from app.registers.models import insert_line
@@ -222,6 +229,8 @@ def _replace(
 def _judge(engine: Engine, history: History, intake: Intake, counts: Counts) -> None:
     """Refuse a load that loses rows, or what was known; note what looks wrong (D67)."""
     intake.require_no_shrink(counts)
+    if intake.request.mode == REPLACE:
+        count_known(engine, history, counts)
     require_no_loss(engine, history.register, intake.request, counts)
     intake.rejects.notes += exchange_notes(intake.request, counts)
     intake.rejects.notes += uniform_notes(intake.request, counts)

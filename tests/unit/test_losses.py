@@ -134,6 +134,37 @@ class TestReplace:
         load(cars(91))
         assert load(cars(85)).held == 100
 
+    @pytest.mark.parametrize("again", [0, 30])
+    def test_all_rows_held_are_compared_if_few_come_again(self, world, load, again):
+        """Other plates must not hide a loss; no earlier replace tells what was known."""
+        load(cars(300, 300), mode="merge")
+        others = "registration,make\n" + "".join(f"XY{n:04},FORD\n" for n in range(300 - again))
+        others += "".join(f"AB{n:04},FORD\n" for n in range(again))
+        for dry_run in (True, False):
+            with pytest.raises(OperatorError, match=r"insured by 100\.0 %.*; taxDue by 100\.0 %"):
+                load(others, dry_run=dry_run)
+        assert load(cars(300, 300).replace("AB", "XY")).held == 300
+
+    def test_policies_of_another_year_lose_nothing(self, load):
+        """All keys change with the period, and nothing needs to be allowed for that."""
+        header = "registration,number,insurer,validFrom,validTo,cancelledOn\n"
+        line = "AB{0:04},P-{0},X,{1}-01-01,{1}-12-31,{2}\n"
+        year = [line.format(n, 2026, "2026-06-01" if n < 9 else "") for n in range(100)]
+        load(header + "".join(year), mode="merge")
+        assert load(header + "".join(line.format(n, 2027, "") for n in range(100))).held == 100
+
+    @pytest.mark.parametrize("settled", ["2026-06-01", ""])
+    def test_fines_of_other_references_are_compared(self, load, settled):
+        """Whether a fine is settled is not counted by what is held as false."""
+        header = "registration,reference,amount,settledOn\n"
+        load(header + "".join(f"AB{n:04},F-1,65,{settled}\n" for n in range(20)), mode="merge")
+        others = header + "".join(f"AB{n:04},F-2,65,\n" for n in range(20))
+        if settled:
+            with pytest.raises(OperatorError, match="settledOn by 100"):
+                load(others)
+        else:
+            assert load(others).held == 20
+
     def test_the_history_keeps_what_was_known_and_allowed(self, world, load):
         """Of each load that succeeds; a merge counts the rows that it touched."""
         load(cars(100), allow_loss=["insured"], allow_missing=["x"], allow_shrink=True)

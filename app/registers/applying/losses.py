@@ -38,17 +38,20 @@ class Share(NamedTuple):
 def require_no_loss(engine: Engine, register: str, request: LoadRequest, counts: Counts) -> None:
     """Raise OperatorError if far fewer rows know a member than did, unless that is right.
 
-    All rows of a replace are compared with those held that come again, and with the best of the
-    last replaces. Of a merge, rows that are held are compared with what they are after it. Where a
-    loss was accepted before, no more is expected than the best of the loads since then knew.
+    All rows of a replace are compared with those held that come again (with all rows held, too, if
+    less than half of them do), and with the best of the last replaces. Of a merge, rows that are
+    held are compared with what they are after it. Where a loss was accepted before, no more is
+    expected than the best of the loads since then knew.
     """
     if not counts.held_before:
         return
     loads = last_loads(engine, register, counts.kind)
     former = _of_replaces(loads) if request.mode == REPLACE else {}
     accepted = _since_accepted(loads)
+    all_held = _held_shares(counts)
     fallen = {}
     for name, before, after in _shares(*_compared(request, counts)):
+        before = max([before, *all_held.get(name, [])], key=_percent)
         expected = min([before, *accepted.get(name, [])], key=_percent)
         best = max([expected, *former.get(name, [])], key=_percent)
         is_watched = best.percent >= SHARE_MIN_PERCENT and name not in request.allow_loss
@@ -113,6 +116,15 @@ def _shares(before: Tally, after: Tally) -> Iterator[tuple[str, Share, Share]]:
             Share(before.known[at], before.rows),
             Share(after.known[at], after.rows),
         )
+
+
+def _held_shares(counts: Counts) -> dict[str, list[Share]]:
+    """Return, by member, its share in all rows held, if that was counted."""
+    held = counts.known_held
+    if held is None:
+        return {}
+    members = zip(held.members, held.known, strict=True)
+    return {member.name: [Share(known, held.rows)] for member, known in members}
 
 
 def _of_replaces(loads: Sequence[Any]) -> dict[str, list[Share]]:

@@ -262,6 +262,29 @@ class TestUniform:
         assert load(cars(100, make="#N/A")).notes == [expected]
         assert load(cars(100)).notes == []
 
+    @pytest.mark.parametrize("mode", ["merge", "replace"])
+    def test_a_member_that_was_unknown_can_become_uniform(self, load, mode):
+        """A flag of which nothing was known is now the same everywhere."""
+        load(cars(0))
+        expected = "insured is true in all 100 rows that know it, and was not before"
+        assert load(cars(100, flag="true"), mode=mode).notes == [expected]
+
+    @pytest.mark.parametrize("mode", ["merge", "replace"])
+    @pytest.mark.parametrize(("rows", "is_noted"), [(999, False), (1_000, True)])
+    def test_a_first_load_can_be_uniform(self, load, mode, rows, is_noted):
+        """A small fleet is often alike; a thousand rows seldom are."""
+        result = load(cars(rows, rows, flag="true"), mode=mode)
+        assert result.notes == is_noted * [
+            "make is the same in all 1,000 rows that know it",
+            "insured is true in all 1,000 rows that know it",
+        ]
+
+    def test_new_rows_of_a_merge_may_be_alike(self, load):
+        """All that a day registers first was first registered on that day."""
+        load(cars(100))
+        new = cars(1_000, 1_000, flag="true", due="2027-01-01").replace("AB", "XY")
+        assert load(new, mode="merge").notes == []
+
     def test_few_rows_are_no_sign(self, load):
         """Fewer than a hundred can well be alike."""
         load(cars(99, 99))

@@ -20,7 +20,9 @@ SHARE_MIN_PERCENT = 5
 ROWS_MIN = 10
 """So many rows must lose a member: fewer may have been corrected by hand."""
 UNIFORM_ROWS_MIN = 100
-"""So many rows with the same value are worth a note."""
+"""So many rows with the same value are worth a note, where other values were held before."""
+UNIFORM_FIRST_ROWS_MIN = 1_000
+"""So many, where no rows were held to compare them with: a small fleet is often alike."""
 
 
 class Share(NamedTuple):
@@ -77,15 +79,19 @@ def uniform_notes(request: LoadRequest, counts: Counts) -> list[str]:
     """Return a sentence for each member that all rows have in common now, and had not before."""
     notes = []
     before, after = _compared(request, counts)
+    if not counts.held_before:
+        after = counts.known
+    rows_min = UNIFORM_ROWS_MIN if before.rows else UNIFORM_FIRST_ROWS_MIN
+    since = ", and was not before" if before.rows else ""
     for at, member in enumerate(after.members):
-        was_uniform = len(before.values[at]) < 2
-        is_uniform = len(after.values[at]) == 1 and after.known[at] >= UNIFORM_ROWS_MIN
+        was_uniform = len(before.values[at]) == 1
+        is_uniform = len(after.values[at]) == 1 and after.known[at] >= rows_min
         if is_uniform and not was_uniform:
             value = after.values[at][0]
             shown = "the same" if member.is_text else value
             shown = str(bool(value)).lower() if member.is_flag else shown
             rows = f"all {after.known[at]:,} rows that know it"
-            notes.append(f"{member.name} is {shown} in {rows}, and was not before")
+            notes.append(f"{member.name} is {shown} in {rows}{since}")
     return notes
 
 

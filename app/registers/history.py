@@ -41,18 +41,6 @@ class History:
             insert.execute(self._engine)
         return load_id
 
-    def begin(self, *, kind: Kind, mode: str, format_name: str, files: Sequence[str]) -> int:
-        """Note that a load runs; returns its number."""
-        return insert_line(
-            self._engine,
-            register=self.register,
-            kind=kind,
-            mode=mode,
-            format=format_name,
-            files="\n".join(files),
-            status="running",
-        )
-
     def announce(self, kind: Kind) -> None:
         """Let readers look for rows of this kind, before there are any.
 

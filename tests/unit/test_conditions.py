@@ -11,13 +11,12 @@ from app.errors import OperatorError
 from app.operations.conditions.certificate import certificate_conditions, expires_at
 from app.operations.conditions.gathered import conditions, gathered
 from app.operations.conditions.jobs import JobRun, Run, last_runs, record, running
-from app.registers.formats import Kind
-from app.registers.history import MERGE, History
 from app.registers.models import RegisterLoad
 from app.registers.reading.rejects import RejectLimit
 from app.registers.undo import drop_register
 from app.storage.registers import Register
 from tests.conftest import ON_SQLITE
+from tests.unit.held import begun
 
 CAR = {"registration": "AB12CDE", "make": "FORD"}
 DAY = 86_400
@@ -85,8 +84,7 @@ class TestLoads:
 
     def test_a_killed_load_is_a_failed_one(self, world):
         """For commands, which look for it; it has no end."""
-        history = History(world.engine, "rdw")
-        history.begin(kind=Kind.VEHICLES, mode=MERGE, format_name="rdw-csv", files=["a.csv"])
+        begun(world.engine, "rdw")
         assert found(world) == {}
         (condition,) = gathered(world.engine, world.config).conditions
         assert condition.key == "load:rdw"

@@ -35,6 +35,7 @@ from tests.conftest import ON_POSTGRES, ON_SQLITE
 from tests.postgres import connect
 from tests.stores import end_connections
 from tests.system.processes import until
+from tests.unit.held import begun
 
 FIRST, SECOND = 1_900_000_000, 1_900_086_400
 CAR: dict[str, Any] = {"registration": "AB12CDE", "make": "FORD", "year": 2012}
@@ -460,7 +461,7 @@ class TestAllOrNothing:
     def test_a_dry_run_after_a_killed_first_load_writes_nothing(self, world, mode):
         """Neither what that load did not come to make, nor what would clean up behind it."""
         history = History(world.engine, "native")
-        killed = history.begin(kind=Kind.VEHICLES, mode="merge", format_name="", files=[])
+        killed = begun(world.engine, "native")
         history.ensure_register(killed)
         paths = files(world, a="registration,make\nAB12CDE,SEAT\n")
         before = stored(world)

@@ -10,7 +10,7 @@ from app.registers.generations import Generations
 from app.registers.history import History, list_loads
 from app.registers.undo import drop_register, purge_register, roll_back, undrop_register
 from app.storage.registers import REGISTERS_MAX, DroppedRegister, KeptRegister, Register
-from tests.unit.held import HEADER, generations, loaded, makes, vehicles
+from tests.unit.held import HEADER, begun, generations, loaded, makes, vehicles
 
 PATH = "/v1/vehicle/AB12CDE/insurance"
 DELETION = '[{"registration": "ZZ99ZZZ", "motTests": [], "modification": "DELETED"}]'
@@ -117,7 +117,7 @@ def test_a_killed_merge_that_changed_nothing_does_not(dropped, replace, alice, m
 def test_a_load_that_was_killed_does_not(dropped, alice, is_tidied):
     """It had made an entry of that name, which was perhaps dropped; no row was committed."""
     history = History(dropped.engine, "native")
-    load_id = history.begin(kind=Kind.POLICIES, mode="merge", format_name="", files=[])
+    load_id = begun(dropped.engine, "native", Kind.POLICIES)
     history.ensure_register(load_id)
     history.announce(Kind.POLICIES)
     if is_tidied:
@@ -173,7 +173,7 @@ def test_a_purge_removes_all_of_it(dropped, is_dropped_before):
 def test_a_register_of_no_rows_is_gone_at_once(world):
     """A killed first load made it: there is nothing to bring back."""
     history = History(world.engine, "native")
-    history.ensure_register(history.begin(kind=Kind.FINES, mode="merge", format_name="", files=[]))
+    history.ensure_register(begun(world.engine, "native", Kind.FINES))
     drop_register(world.engine, "native")
     with pytest.raises(OperatorError, match="there is none"):
         undrop_register(world.engine, "native")

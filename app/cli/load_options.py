@@ -44,7 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-shrink",
         action="store_true",
-        help=f"let replace remove more than {SHRINK_MAX_PERCENT} %% of the rows",
+        help=f"let a load remove more than {SHRINK_MAX_PERCENT} %% of the rows",
     )
     parser.add_argument(
         "--allow-missing",

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from app.registers.applying.comparison import Counts, Outcome, compare
 from app.registers.applying.table import Table
-from app.registers.baseline import require_no_shrink
+from app.registers.baseline import require_few_removed, require_no_shrink
 from app.registers.formats import FileFault
 from app.registers.history import REPLACE
 from app.registers.reading.intake import NO_SNAPSHOT, Intake
@@ -45,10 +45,14 @@ def outcomes(
             intake.show(Progress(None, done, intake.loaded, done))
 
 
-def require_replaceable(intake: Intake, counts: Counts) -> None:
-    """Raise OperatorError if a replace leaves far fewer rows than there were, unless allowed."""
-    if intake.baseline is not None and not intake.request.allow_shrink:
+def require_few_lost(intake: Intake, counts: Counts) -> None:
+    """Raise OperatorError if a load leaves far fewer rows than there were, unless allowed."""
+    if intake.baseline is None or intake.request.allow_shrink:
+        return
+    if intake.request.mode == REPLACE:
         require_no_shrink(intake.kind, counts, intake.baseline)
+    else:
+        require_few_removed(intake.kind, counts)
 
 
 def _require_rows(intake: Intake, changes: list[Columns]) -> None:

@@ -215,7 +215,7 @@ def test_register_must_be_named(cli) -> None:
     """A mapped file belongs to no agency: mapping or command names its register."""
     path = cli.file("mapping.toml", VEHICLES)
     data = cli.file("cars.csv", "Plate", "A1")
-    assert "register: missing; name it there or by --register" in cli.refusal(
+    assert "register: missing; name it there or with --register" in cli.refusal(
         "import", data, "--map", path
     )
     assert cli.json("import", data, "--map", path, "--register", "fleet")["register"] == "fleet"

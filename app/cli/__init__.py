@@ -31,6 +31,7 @@ from app.cli.output import print_failure
 from app.cli.parser import Commands
 from app.errors import OperatorError
 from app.logs import opened_log
+from app.version import line as version_line
 
 _FAILED = 1
 _STOPPED = 128
@@ -111,6 +112,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="verifyd", description="Domains and vehicle verification over HTTP."
     )
+    parser.add_argument("--version", action="version", version=version_line())
     commands: Commands = parser.add_subparsers(required=True, metavar="COMMAND", title="commands")
     groups = (
         service,

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from app.cli import build_parser
-from tests.contract.pages import PAGES, ROOT, Block, anchors, blocks, links, quoted
+from tests.contract.pages import PAGES, ROOT, Block, anchors, blocks, links, quoted, without_blocks
 from tests.contract.test_pages import commands, usage
 
 BLOCKS = [block for page in PAGES for block in blocks(page)]
@@ -130,3 +130,10 @@ def test_calls_in_sentences_are_understood(page, call):
 def test_files_in_blocks_are_well_formed(block):
     """JSON, TOML and YAML that a page shows can be read."""
     UNDERSTOOD[block.language](block.text)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_rows_of_a_table_have_as_many_cells_as_its_header(page):
+    """A bar in a cell would cut it in two, in backticks too."""
+    for found in re.findall(r"(?m)(?:^\|.*\n)+", without_blocks(PAGES[page])):
+        assert len({row.count("|") for row in found.splitlines()}) == 1, found[:200]

@@ -107,7 +107,7 @@ def test_the_first_file_of_the_readme_is_loaded(tmp_path):
     run = subprocess.run(
         ["sh", "-e", "-c", script],
         cwd=tmp_path,
-        env=environment(),
+        env=environment() | {"COLUMNS": "120"},
         capture_output=True,
         text=True,
         check=True,

@@ -23,7 +23,7 @@ from app.limits.store import start as start_limits
 from app.logs import LOGGING, StderrLines, log_unexpected
 from app.main import create_app
 from app.operations import listening, metrics_files, serving
-from app.operations.conditions.gathered import conditions
+from app.operations.conditions.gathered import look
 from app.parent import end_with_parent
 from app.storage import reserve
 from app.storage.engine import close_quietly, message_of, open_engine, recover
@@ -220,7 +220,7 @@ def prepare_state(config: Config) -> None:
     try:
         start_limits(config.state_dir / FILE_NAME, database_id(engine))
         reserve.fill(engine)
-        for each in conditions(engine, config):
+        for each in look(engine, config).conditions:
             _log.warning("%s", each.warning)
     finally:
         # NOTE: a connection must not cross the fork.

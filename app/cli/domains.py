@@ -2,12 +2,13 @@
 
 import argparse
 
+from app import clock
 from app.accounts.administration import require_account
-from app.cli.output import print_item, print_items
+from app.cli.output import Item, print_item, print_items
 from app.cli.parser import Commands, add_command, add_group
 from app.cli.session import opened_database
 from app.domains.names import canonical_domain_name
-from app.domains.repository import Domains
+from app.domains.repository import Domains, HeldDomain
 from app.errors import OperatorError
 
 _COLUMNS = ("name", "status", "id", "created_at")
@@ -28,7 +29,8 @@ def add_commands(commands: Commands) -> None:
 def _list(args: argparse.Namespace) -> None:
     with opened_database() as engine:
         account = require_account(engine, args.account)
-        print_items(args, Domains(engine).list_domains(account.id), _COLUMNS)
+        domains = Domains(engine).list_domains(account.id)
+    print_items(args, list(map(_members, domains)), _COLUMNS)
 
 
 def _set_status(args: argparse.Namespace) -> None:
@@ -37,4 +39,14 @@ def _set_status(args: argparse.Namespace) -> None:
         raise OperatorError(f"{args.name} is not a domain name")
     with opened_database() as engine:
         account = require_account(engine, args.account)
-        print_item(args, Domains(engine).set_status(account.id, name, args.status))
+        domain = Domains(engine).set_status(account.id, name, args.status)
+    if domain is None:
+        raise OperatorError(
+            f"account {args.account} has no domain {name}; "
+            f"see `verifyd domains list {args.account}`"
+        )
+    print_item(args, _members(domain))
+
+
+def _members(domain: HeldDomain) -> Item:
+    return domain._asdict() | {"created_at": clock.iso_utc(domain.created_at)}

@@ -44,8 +44,16 @@ def test_the_name_is_taken_in_any_spelling(acme):
     ("account", "name", "told"),
     [
         ("nobody", "example.com", "there is no account named nobody"),
-        ("other", "example.com", "the account has no domain example.com"),
-        ("acme", "example.org", "the account has no domain example.org"),
+        (
+            "other",
+            "example.com",
+            "account other has no domain example.com; see `verifyd domains list other`",
+        ),
+        (
+            "acme",
+            "example.org",
+            "account acme has no domain example.org; see `verifyd domains list acme`",
+        ),
         ("acme", "not a name", "not a name is not a domain name"),
     ],
 )

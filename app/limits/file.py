@@ -6,7 +6,6 @@ of a service a file of another boot, database or layout is replaced by an empty 
 """
 
 import errno
-import fcntl
 import os
 import secrets
 import stat
@@ -16,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from app import file_lock
 from app.directories import make_directory
 from app.errors import OperatorError
 
@@ -111,7 +111,7 @@ def _is_made(path: Path, identity: Identity) -> bool:
             return True
         _require_ours(path, descriptor)
         # NOTE: whoever waited here for another to replace the file finds it replaced.
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        file_lock.wait_for(descriptor)
         if os.path.samestat(os.fstat(descriptor), os.stat(path)):
             _write_new(path, identity, os.replace)
         return False

@@ -4,7 +4,6 @@ Each worker writes files of its own, which it maps into memory. Those of workers
 are folded into one, so that there are never more than workers that live.
 """
 
-import fcntl
 import logging
 import os
 import shutil
@@ -14,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from app.directories import make_directory
+from app.file_lock import locked, tried
 
 ENVIRONMENT = "PROMETHEUS_MULTIPROC_DIR"
 _KINDS = {"counter": 64 * 1024, "histogram": 256 * 1024}
@@ -87,11 +87,11 @@ def fold(living: Collection[int]) -> None:
     if own is None:
         return
     try:
-        with _locked(own, fcntl.LOCK_EX | fcntl.LOCK_NB):
-            for kind in _KINDS:
-                _fold_kind(own, kind, living)
-    except BlockingIOError:
-        pass  # Somebody is reading; until the next worker ends there are two files more.
+        with tried(own / _LOCK, create=False) as is_locked:
+            # Otherwise a worker is reading. The two files stay until the next worker ends.
+            if is_locked:
+                for kind in _KINDS:
+                    _fold_kind(own, kind, living)
     except Exception as error:
         _log.warning("metrics of an ended worker: %s: %s", type(error).__name__, error)
 
@@ -103,7 +103,7 @@ def reading() -> Iterator[None]:
     if own is None:
         yield
         return
-    with _locked(own, fcntl.LOCK_SH):
+    with locked(own / _LOCK, shared=True, create=False):
         yield
 
 
@@ -144,16 +144,6 @@ def _packed(values: dict[str, float]) -> bytes:
         padded = encoded + b" " * (8 - (len(encoded) + 4) % 8)
         entries += struct.pack(f"i{len(padded)}sdd", len(encoded), padded, value, 0.0)
     return struct.pack("ii", 8 + len(entries), 0) + entries
-
-
-@contextmanager
-def _locked(own: Path, how: int) -> Iterator[None]:
-    descriptor = os.open(own / _LOCK, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, how)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _pid(path: Path) -> int:

@@ -26,7 +26,7 @@ from app.operations import listening, metrics_files, serving
 from app.operations.conditions.gathered import conditions
 from app.parent import end_with_parent
 from app.storage import reserve
-from app.storage.engine import close_quietly, open_engine, recover
+from app.storage.engine import close_quietly, message_of, open_engine, recover
 from app.storage.registers import find_unreadable
 from app.storage.schema import database_id, migrate, versions
 from app.storage.sqlite import SqliteEngine
@@ -89,7 +89,7 @@ def on_starting(_server: object) -> None:
         listening.require_free(_config)
         prepare_state(_config)
     except (OperatorError, peewee.PeeweeException) as error:
-        _end(str(error))
+        _end(message_of(error))
 
 
 def when_ready(server: Any) -> None:

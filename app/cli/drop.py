@@ -128,7 +128,7 @@ class _Drop:
             refused: dict[str, Any] = {"files": files, "status": "failed", "reason": str(error)}
             self._tell(refused | dict(error.details))
             return
-        request = request._replace(require_whole=batch.require_whole)
+        request = request._replace(are_trusted=False, require_whole=batch.require_whole)
         ended = self._ended(request)
         while ended.needed and self._has_made_room(*ended.needed):
             ended = self._ended(request)

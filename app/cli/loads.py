@@ -27,6 +27,7 @@ from app.registers.load import load
 from app.registers.reading.reader import Progress, Show
 from app.registers.reading.rejects import RejectLimit
 from app.registers.request import DEFAULT_MAX_REJECTS, LoadRequest, LoadResult
+from app.storage.engine import message_of
 from app.storage.registers import KINDS
 
 NICENESS = 10
@@ -175,7 +176,8 @@ def run(request: LoadRequest) -> LoadResult:
             )
             return load(engine, config.data_dir, limited, progress, attempt)
     except (peewee.DatabaseError, peewee.InterfaceError) as error:
-        raise Hindered(f"the database cannot be used: {error}", attempt.details()) from error
+        reason = f"the database cannot be used: {message_of(error)}"
+        raise Hindered(reason, attempt.details()) from error
     except OSError as error:
         raise Hindered(str(error), attempt.details()) from error
     except OperatorError as error:

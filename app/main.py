@@ -19,7 +19,7 @@ from app.http.methods import Methods
 from app.http.metrics import Measures, Metrics
 from app.limits.file import FILE_NAME
 from app.limits.store import LimitStore, started
-from app.logs import LineWriter
+from app.line_writer import LineWriter
 from app.operations import metrics_files
 from app.operations.documentation import DocumentationAsset, DocumentationPage, OpenApiDocument
 from app.operations.health import Health, Readiness

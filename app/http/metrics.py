@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import falcon
 
-from app import logs
+from app import line_writer
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -135,6 +135,6 @@ class Metrics:
             measures.authentication_failures.inc()
         if context.has_database_error:
             measures.database_errors.inc()
-        dropped = logs.take_dropped()
+        dropped = line_writer.take_dropped()
         if dropped:
             measures.dropped_log_lines.inc(dropped)

@@ -1,7 +1,6 @@
 """Wiring: the only place that knows every part."""
 
 import logging
-from typing import Any
 
 import falcon
 
@@ -31,7 +30,7 @@ from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Records
 from app.vehicles.resources import BulkInsurance, Compliance, Insurance
 
-Application = falcon.App[Any, Any]
+Application = falcon.App[Request, falcon.Response]
 
 
 def create_app(config: Config | None = None, engine: Engine | None = None) -> Application:

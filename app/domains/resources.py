@@ -9,7 +9,7 @@ from app.domains.names import canonical_domain_name
 from app.domains.repository import DomainExists, DomainQuotaReached, Domains, HeldDomain
 from app.errors import Problem
 from app.http.bodies import answer, read_json
-from app.http.context import caller_of
+from app.http.context import Request, caller_of
 from app.http.parameters import (
     choice_parameter,
     integer_parameter,
@@ -55,7 +55,7 @@ class DomainCollection:
     def __init__(self, domains: Domains) -> None:
         self._domains = domains
 
-    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+    def on_get(self, req: Request, resp: falcon.Response) -> None:
         """GET /api/domains. All of them by name, or a page of `limit` and `next` (D17)."""
         account_id = caller_of(req).account_id
         status = choice_parameter(req, "status", STATUSES)
@@ -75,7 +75,7 @@ class DomainCollection:
 
     on_head = on_get
 
-    def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
+    def on_post(self, req: Request, resp: falcon.Response) -> None:
         """POST /api/domains. 201 with the whole Domain and its `Location` (D15)."""
         caller = caller_of(req)
         sent = read_json(req, NewDomain)
@@ -104,7 +104,7 @@ class DomainItem:
     def __init__(self, domains: Domains) -> None:
         self._domains = domains
 
-    def on_get(self, req: falcon.Request, resp: falcon.Response, domain: str) -> None:
+    def on_get(self, req: Request, resp: falcon.Response, domain: str) -> None:
         """GET /api/domains/{domain}. The name in any case or IDN form (D18)."""
         name = canonical_domain_name(domain)
         found = name and self._domains.find_domain(caller_of(req).account_id, name)
@@ -119,7 +119,7 @@ def _body(domain: HeldDomain) -> DomainBody:
     return DomainBody(domain.id, domain.name, domain.status, clock.iso_utc(domain.created_at))
 
 
-def _name_parameter(req: falcon.Request, name: str) -> str | None:
+def _name_parameter(req: Request, name: str) -> str | None:
     text = text_parameter(req, name)
     if text is None:
         return None

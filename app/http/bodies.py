@@ -3,12 +3,14 @@
 import re
 import sys
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import TypeVar
+from wsgiref.types import InputStream
 
 import falcon
 import msgspec
 
 from app.errors import Problem
+from app.http.context import Request
 
 BODY_BYTES_MAX = 1024 * 1024
 DRAINED_BYTES_MAX = 4 * 1024 * 1024
@@ -26,12 +28,12 @@ class BodyIntake:
     the order of checks.
     """
 
-    def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
+    def process_request(self, req: Request, resp: falcon.Response) -> None:
         """Take the body in, up to 1 MiB; read and throw away the rest, up to 4 MiB."""
         req.context.body = _take_in(req)
 
 
-def _take_in(req: falcon.Request) -> bytes | Problem:
+def _take_in(req: Request) -> bytes | Problem:
     stream = req.env["wsgi.input"]
     if "HTTP_TRANSFER_ENCODING" in req.env:
         _drain(stream, DRAINED_BYTES_MAX)
@@ -52,7 +54,7 @@ def _take_in(req: falcon.Request) -> bytes | Problem:
     return body
 
 
-def _drain(stream: Any, bytes_max: int) -> None:
+def _drain(stream: InputStream, bytes_max: int) -> None:
     # NOTE: what a server raises on a malformed chunk is its own; the answer is the same.
     with suppress(Exception):
         while bytes_max > 0:
@@ -62,12 +64,12 @@ def _drain(stream: Any, bytes_max: int) -> None:
             bytes_max -= len(chunk)
 
 
-def refuse_broken_body(req: falcon.Request) -> None:
+def refuse_broken_body(req: Request) -> None:
     """Refuse a chunked or cut-off body where no body is asked for; a whole one is ignored (D5).
 
     Raises Problem invalid_request.
     """
-    body: bytes | Problem = req.context.body
+    body = req.context.body
     if isinstance(body, Problem) and body.code == "invalid_request":
         raise body
 

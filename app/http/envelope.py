@@ -10,6 +10,7 @@ import msgspec
 from app import clock
 from app.config import Network
 from app.http.address import comes_from_proxy
+from app.http.context import Request
 from app.http.deadline import require_time
 
 _CONTEXT = "verifyd.context"
@@ -31,7 +32,7 @@ class Envelope:
         self._log = log
         self._trusted_proxies = trusted_proxies
 
-    def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
+    def process_request(self, req: Request, resp: falcon.Response) -> None:
         """Take a proxy's request id if it is well-formed; otherwise the one made before stays.
 
         Raises TookTooLong if the request was given up; it then is what it had become by then.
@@ -45,7 +46,7 @@ class Envelope:
             req.context.request_id = given
 
     def process_response(
-        self, req: falcon.Request, resp: falcon.Response, resource: object, req_succeeded: bool
+        self, req: Request, resp: falcon.Response, resource: object, req_succeeded: bool
     ) -> None:
         """Set the headers that every answer has, and log it."""
         resp.set_header("X-Request-ID", req.context.request_id)
@@ -54,7 +55,7 @@ class Envelope:
             self._log(_access_line(req, resp))
 
 
-def _access_line(req: falcon.Request, resp: falcon.Response) -> bytes:
+def _access_line(req: Request, resp: falcon.Response) -> bytes:
     # SEC: the route's template, never the path: paths hold registrations.
     context = req.context
     line = {

@@ -2,7 +2,6 @@
 
 import logging
 from contextlib import suppress
-from typing import NamedTuple
 
 import falcon
 import peewee
@@ -11,21 +10,14 @@ from app import clock
 from app.config import Config
 from app.errors import RETRY_AFTER_SECONDS, Problem
 from app.http.address import client_address
-from app.limits.bucket import SECOND_NS, Outcome, Rate, rate
+from app.http.context import Request, Share
+from app.limits.bucket import SECOND_NS, rate
 from app.limits.file import StoreError
 from app.limits.store import LimitStore, account_slot
 
 _ANONYMOUS_WINDOW_SECONDS = 60
 _REMINDER_SECONDS = 60
 _log = logging.getLogger("verifyd.limits")
-
-
-class Share(NamedTuple):
-    """What a request was told of its bucket, for the headers and the metrics."""
-
-    rate: Rate
-    outcome: Outcome
-    was_charged: bool
 
 
 class Limits:
@@ -41,7 +33,7 @@ class Limits:
         self._anonymous = rate(config.anonymous_limit, _ANONYMOUS_WINDOW_SECONDS)
         self._failures = FailureLog()
 
-    def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
+    def process_request(self, req: Request, resp: falcon.Response) -> None:
         """Take a token; let pass whose key is valid, and who needs none.
 
         Raises Problem: rate_limit_exceeded, the refusal of the key, or service_unavailable if
@@ -64,10 +56,10 @@ class Limits:
             raise context.refusal
 
     def process_response(
-        self, req: falcon.Request, resp: falcon.Response, resource: object, req_succeeded: bool
+        self, req: Request, resp: falcon.Response, resource: object, req_succeeded: bool
     ) -> None:
         """Set the three headers; where no bucket could be read, as far as is known (D7)."""
-        share: Share | None = req.context.share
+        share = req.context.share
         if share is not None:
             limit, remaining = share.rate.limit, share.outcome.remaining
             full_in_ns = share.outcome.full_in_ns
@@ -82,7 +74,7 @@ class Limits:
         reset_at_epoch_seconds = -(-(clock.now_ns() + full_in_ns) // SECOND_NS)
         resp.set_header("X-RateLimit-Reset", str(reset_at_epoch_seconds))
 
-    def _share(self, req: falcon.Request, *, is_charged: bool) -> Share:
+    def _share(self, req: Request, *, is_charged: bool) -> Share:
         caller = req.context.caller
         try:
             if caller is not None:

@@ -4,13 +4,14 @@ import falcon
 
 from app.errors import Problem
 from app.http.bodies import refuse_broken_body
+from app.http.context import Request
 
 
 class Methods:
     """Tells which methods a path takes."""
 
     def process_resource(
-        self, req: falcon.Request, resp: falcon.Response, resource: object, params: object
+        self, req: Request, resp: falcon.Response, resource: object, params: object
     ) -> None:
         """Answer OPTIONS with 204 and `Allow`; let other methods pass that the path takes.
 

@@ -8,11 +8,12 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import falcon
 
 from app import line_writer
+from app.http.context import Request, RequestContext
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -110,14 +111,14 @@ class Metrics:
         self._looked_at_ns = 0
 
     def process_response(
-        self, req: falcon.Request, resp: falcon.Response, resource: object, req_succeeded: bool
+        self, req: Request, resp: falcon.Response, resource: object, req_succeeded: bool
     ) -> None:
         """Count the request; one that cannot be counted is answered all the same."""
         # NOTE: OSError is what a full disk or a removed directory makes of it.
         with suppress(OSError):
             self._count(req.context, req.uri_template, falcon.http_status_to_code(resp.status))
 
-    def _count(self, context: Any, route: str | None, status: int) -> None:
+    def _count(self, context: RequestContext, route: str | None, status: int) -> None:
         measures = self._measures
         now_ns = time.perf_counter_ns()
         if now_ns - self._looked_at_ns > _LOOK_EVERY_NS:

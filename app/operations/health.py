@@ -10,6 +10,7 @@ from app.errors import Problem
 from app.http.address import is_local
 from app.http.authentication import find_caller
 from app.http.bodies import answer
+from app.http.context import Request
 from app.limits.file import StoreError
 from app.limits.store import LimitStore
 from app.operations.conditions.gathered import conditions
@@ -23,7 +24,7 @@ from app.storage.schema import Versions, versions
 class Health:
     """The process lives."""
 
-    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+    def on_get(self, req: Request, resp: falcon.Response) -> None:
         """GET /healthz. 200 as long as the process answers at all; asks nothing else."""
         answer(resp, {"status": "ok"})
 
@@ -45,7 +46,7 @@ class Readiness:
         self._trusted_proxies = config.trusted_proxies
         self._config = config
 
-    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+    def on_get(self, req: Request, resp: falcon.Response) -> None:
         """GET /readyz. 200, or 503 `not_ready`; details for local callers and key holders (D2)."""
         try:
             found = versions(self._engine)

@@ -7,6 +7,7 @@ import falcon
 
 from app.config import Config
 from app.errors import Problem
+from app.http.context import Request
 from app.http.metrics import Measures
 from app.operations import metrics_files
 from app.operations.metrics_state import State
@@ -27,7 +28,7 @@ class MetricsPage:
         self._accounts = config.metrics_accounts
         self._measures = measures
 
-    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+    def on_get(self, req: Request, resp: falcon.Response) -> None:
         """GET /metrics. 200; local peers need no key; 403 `forbidden` for most accounts (D80)."""
         caller = req.context.caller
         if caller is not None and caller.account not in self._accounts:

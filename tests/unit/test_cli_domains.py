@@ -43,7 +43,7 @@ def test_the_name_is_taken_in_any_spelling(acme):
 @pytest.mark.parametrize(
     ("account", "name", "told"),
     [
-        ("nobody", "example.com", "there is no account named nobody"),
+        ("nobody", "example.com", "there is no account named nobody; see `verifyd accounts list`"),
         (
             "other",
             "example.com",
@@ -54,7 +54,7 @@ def test_the_name_is_taken_in_any_spelling(acme):
             "example.org",
             "account acme has no domain example.org; see `verifyd domains list acme`",
         ),
-        ("acme", "not a name", "not a name is not a domain name"),
+        ("acme", "not a name", "not a name is not a domain name such as example.com"),
     ],
 )
 def test_what_is_not_there_is_refused(acme, account, name, told):

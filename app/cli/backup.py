@@ -25,8 +25,8 @@ def add_commands(commands: Commands) -> None:
             "backup /var/backups/verifyd",
             "backup /var/backups/verifyd --merged-registers --keep 14",
         ],
+        is_job=True,
     )
-    command.set_defaults(is_job=True)
     command.add_argument("directory", metavar="DEST", type=Path, help="directory of all backups")
     which = command.add_mutually_exclusive_group()
     which.add_argument(

@@ -1,6 +1,7 @@
 """What `verifyd check` finds: faults, with which the service cannot run well, and warnings."""
 
 import os
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from app.config import SETTINGS, Config, sqlite_path
 from app.errors import OperatorError
 from app.operations import listening
 from app.operations.conditions.gathered import gathered
+from app.operations.notices.senders import obstacle
 from app.storage import reserve
 from app.storage.engine import Engine, message_of
 from app.storage.postgres import PostgresEngine
@@ -31,10 +33,8 @@ def find_faults(config: Config, warnings: list[str]) -> list[str]:
     work all the same are added to `warnings` (D76).
     """
     faults = _database_faults(config, warnings) + _directory_faults(config)
-    if any(each.kind == "https" for each in config.notify) and config.notify_secret is None:
-        warnings.append(
-            "VERIFYD_NOTIFY names an https URL, and there is no VERIFYD_NOTIFY_SECRET to sign with."
-        )
+    obstacles = (obstacle(each, config.notify_secret) for each in config.notify)
+    warnings += [f"{SETTINGS['notify'].variable} {each}." for each in obstacles if each]
     group_fault = listening.group_fault(config)
     return [*faults, group_fault] if group_fault else faults
 
@@ -106,7 +106,15 @@ def _directory_faults(config: Config) -> list[str]:
     faults += _unwritable("state_dir", _nearest_existing(config.state_dir))
     if config.bind.startswith("unix:"):
         faults += _unwritable("bind", Path(config.bind.removeprefix("unix:")).parent)
+    for directory in _written_directories(config):
+        faults += [each for each in _unwritable("data_dir", directory) if each not in faults]
     return faults
+
+
+def _written_directories(config: Config) -> Iterator[Path]:
+    """Yield where rejects files and alerts are written, or the directories they are made in."""
+    for parts in ((), ("rejects",), ("notices",), ("notices", "queue")):
+        yield _nearest_existing(config.data_dir.joinpath(*parts))
 
 
 def _unwritable(name: str, directory: Path) -> list[str]:

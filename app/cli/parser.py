@@ -20,7 +20,7 @@ def add_group(commands: Commands, name: str, summary: str) -> Commands:
     return group.add_subparsers(required=True, metavar="COMMAND", title="commands")
 
 
-def add_command(
+def add_command(  # noqa: PLR0913 - all that declares a command
     commands: Commands,
     name: str,
     run: Run,
@@ -28,6 +28,7 @@ def add_command(
     *,
     examples: Sequence[str] = (),
     prints_data: bool = True,
+    is_job: bool = False,
 ) -> argparse.ArgumentParser:
     """Add a command and return its parser, for its arguments.
 
@@ -35,8 +36,7 @@ def add_command(
         summary: what it does, as a short imperative in lower case without a full stop.
         examples: command lines for its `--help`, without the leading `verifyd`.
         prints_data: give it `--json`, for one JSON document on stdout (DESIGN 4).
-
-    After `set_defaults(is_job=True)` the reason of a failure goes to the log (D75).
+        is_job: write the reason of a failure to the log, because nobody watches it (D75).
     """
     command = commands.add_parser(
         name,
@@ -46,7 +46,7 @@ def add_command(
         # The epilog keeps its lines.
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    command.set_defaults(run=run, is_job=False)
+    command.set_defaults(run=run, is_job=is_job)
     if prints_data:
         command.add_argument("--json", action="store_true", help="print one JSON document")
     return command

@@ -15,15 +15,15 @@ from app.storage.schema import migrate, pending_migrations, versions
 
 def add_commands(commands: Commands) -> None:
     """Add the three commands."""
-    serve = add_command(
+    add_command(
         commands,
         "serve",
         _serve,
         "serve until TERM or Ctrl-C comes",
         examples=["serve"],
         prints_data=False,
+        is_job=True,
     )
-    serve.set_defaults(is_job=True)
     check = add_command(
         commands,
         "check",

@@ -1,4 +1,4 @@
-"""Every path needs a key, but for the open ones (D2)."""
+"""Every path needs a key, except the open paths (D2)."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ def is_open(path: str) -> bool:
 
 
 class Authentication:
-    """Finds the account behind the presented key, before the path is looked at."""
+    """Finds the account of the presented key, before the path is looked at."""
 
     def __init__(self, authenticator: Authenticator, trusted_proxies: Sequence[Network]) -> None:
         self._authenticator = authenticator
@@ -31,8 +31,8 @@ class Authentication:
     def process_request(self, req: Request, resp: falcon.Response) -> None:
         """Set `req.context.caller`, or on paths that are not open `req.context.refusal`.
 
-        The limiter, next in the row, tells the refusal: Problem unauthorized. An absent key is
-        told so; a malformed, unknown, expired or revoked one gives the same answer each (D2).
+        Limits, the next middleware, raises the refusal: Problem unauthorized. Its detail says if
+        the key is missing. Malformed, unknown, expired and revoked keys are not distinguished (D2).
         """
         if is_open(req.path):
             return
@@ -51,7 +51,7 @@ def _refusal(req: Request) -> Problem:
 
 
 def find_caller(authenticator: Authenticator, req: Request) -> Caller | None:
-    """Return the account behind the request's key, or None if there is no single valid key."""
+    """Return the account of the request's key; None unless there is exactly one valid key."""
     presented = presented_keys(req)
     return authenticator.find_caller(presented.pop()) if len(presented) == 1 else None
 

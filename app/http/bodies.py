@@ -1,9 +1,8 @@
 """JSON in and out: bodies taken in whole, decoded strictly, encoded once (D5, D6)."""
 
-import re
 import sys
 from contextlib import suppress
-from typing import TypeVar
+from typing import Any, TypeVar, get_args, get_origin
 from wsgiref.types import InputStream
 
 import falcon
@@ -22,14 +21,14 @@ _T = TypeVar("_T")
 
 
 class BodyIntake:
-    """Reads every body before anything else happens, so that each refusal gets through (D5).
+    """Reads every body before anything else happens (D5).
 
-    An unread body makes nginx answer 502. What is wrong with the body is kept for its turn in
-    the order of checks.
+    NOTE: if a request is refused with its body unread, nginx answers 502 in place of the refusal.
+    A fault of the body is kept in the context until it is its turn in the order of checks.
     """
 
     def process_request(self, req: Request, resp: falcon.Response) -> None:
-        """Take the body in, up to 1 MiB; read and throw away the rest, up to 4 MiB."""
+        """Read the body, up to 1 MiB; read and discard a longer one, up to 4 MiB."""
         req.context.body = _take_in(req)
 
 
@@ -55,7 +54,7 @@ def _take_in(req: Request) -> bytes | Problem:
 
 
 def _drain(stream: InputStream, bytes_max: int) -> None:
-    # NOTE: what a server raises on a malformed chunk is its own; the answer is the same.
+    # NOTE: servers raise errors of their own for a malformed chunk; the answer is the same.
     with suppress(Exception):
         while bytes_max > 0:
             chunk = stream.read(min(_CHUNK_BYTES, bytes_max))
@@ -65,7 +64,7 @@ def _drain(stream: InputStream, bytes_max: int) -> None:
 
 
 def refuse_broken_body(req: Request) -> None:
-    """Refuse a chunked or cut-off body where no body is asked for; a whole one is ignored (D5).
+    """Refuse a chunked or incomplete body where none is needed; ignore a complete one (D5).
 
     Raises Problem invalid_request.
     """
@@ -75,7 +74,7 @@ def refuse_broken_body(req: Request) -> None:
 
 
 def read_json(req: falcon.Request, shape: type[_T]) -> _T:
-    """Return the request's JSON body in the shape asked for; unknown members are ignored (D6).
+    """Return the request's JSON body as an object of a type; ignore unknown members (D6).
 
     Raises Problem: body_too_large, unsupported_media_type, invalid_request, invalid_json, or
     invalid_body with a pointer to the member at fault.
@@ -88,10 +87,18 @@ def read_json(req: falcon.Request, shape: type[_T]) -> _T:
         raise body
     _require_clean_text(body)
     try:
-        return msgspec.json.decode(body, type=shape)
-    except msgspec.ValidationError as error:
-        pointer, detail = _told(error)
+        return _decoded(body, shape)
+    except msgspec.ValidationError:
+        pointer, detail = _find_fault(body, shape)
         raise Problem.at(pointer, "invalid_body", detail) from None
+
+
+def _decoded(body: bytes, shape: type[_T]) -> _T:
+    """Decode a body. Raises Problem invalid_json, or msgspec.ValidationError if it does not fit."""
+    try:
+        return msgspec.json.decode(body, type=shape)
+    except msgspec.ValidationError:
+        raise
     except RecursionError:
         raise Problem("invalid_json", "The body is nested too deeply.") from None
     except (msgspec.DecodeError, UnicodeError):
@@ -106,7 +113,7 @@ def _require_json_content_type(req: falcon.Request) -> None:
 
 
 def _require_clean_text(body: bytes) -> None:
-    """Refuse what msgspec lets pass: NUL characters, and bad UTF-8 in unknown members."""
+    """Refuse what msgspec accepts: NUL characters, and bad UTF-8 in unknown members."""
     try:
         body.decode()
     except UnicodeDecodeError:
@@ -116,15 +123,44 @@ def _require_clean_text(body: bytes) -> None:
         raise Problem("invalid_json", "The body holds a NUL character.")
 
 
-def _told(error: msgspec.ValidationError) -> tuple[str, str]:
-    """Return msgspec's message as a JSON pointer (`$.a[3]` is `/a/3`) and a sentence."""
-    message, _, path = str(error).partition(" - at `")
-    pointer = path.rstrip("`").removeprefix("$").replace("[", "/").replace("]", "")
-    pointer = pointer.replace(".", "/")
-    missing = re.fullmatch(r"Object missing required field `(\w+)`", message)
-    if missing:
-        return f"{pointer}/{missing[1]}", f"The member {missing[1]} is missing."
-    return pointer, f"{message}."
+def _find_fault(body: bytes, shape: type) -> tuple[str, str]:
+    """Return the first member of a body that does not fit a Struct: a JSON pointer and a sentence.
+
+    Raises Problem invalid_json if what follows a wrong member is not JSON.
+    """
+    try:
+        members = _decoded(body, object)
+    except msgspec.ValidationError:
+        return "", "A number is out of range."
+    if not isinstance(members, dict):
+        return "", "The body must be a JSON object."
+    for field in msgspec.structs.fields(shape):
+        name = field.encode_name
+        if name not in members:
+            if field.required:
+                return f"/{name}", f"The member {name} is missing."
+            continue
+        fault = _fault(members[name], field.type)
+        if fault is not None:
+            pointer, detail = fault
+            return f"/{name}{pointer}", detail
+    # Of members with the same name only the last one is left.
+    return "", "A member is given more than once."
+
+
+def _fault(value: object, expected: Any) -> tuple[str, str] | None:
+    """Return what of a value does not fit a type: a JSON pointer and a sentence, or None."""
+    try:
+        msgspec.convert(value, expected)
+    except msgspec.ValidationError as error:
+        detail = f"{error}."
+    else:
+        return None
+    if not isinstance(value, list) or get_origin(expected) is not list:
+        return "", detail
+    (item_type,) = get_args(expected)
+    faults = ((n, _fault(item, item_type)) for n, item in enumerate(value))
+    return next((f"/{n}{fault[0]}", fault[1]) for n, fault in faults if fault is not None)
 
 
 def answer(resp: falcon.Response, members: object) -> None:

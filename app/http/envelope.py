@@ -14,7 +14,7 @@ from app.http.context import Request
 from app.http.deadline import require_time
 
 _CONTEXT = "verifyd.context"
-# SEC: the id is logged. A proxy that passes its client's on must not bring a plate, name or key.
+# SEC: the id is logged. It must not contain a plate, name or key that a client put into it.
 _REQUEST_ID = re.compile(r"[0-9A-Fa-f]{16,64}|[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 
 
@@ -33,9 +33,10 @@ class Envelope:
         self._trusted_proxies = trusted_proxies
 
     def process_request(self, req: Request, resp: falcon.Response) -> None:
-        """Take a proxy's request id if it is well-formed; otherwise the one made before stays.
+        """Take over a well-formed request id of a proxy; otherwise keep the generated one.
 
-        Raises TookTooLong if the request was given up; it then is what it had become by then.
+        A request that was given up comes a second time, with the context it had; for it this raises
+        TookTooLong.
         """
         former = req.env.setdefault(_CONTEXT, req.context)
         if former is not req.context:

@@ -1,4 +1,4 @@
-"""Every request takes a token before its path is looked at, and every answer says so (D5, D7)."""
+"""Every request takes a token before its path is looked at; headers tell what is left (D5, D7)."""
 
 import logging
 from contextlib import suppress
@@ -21,9 +21,9 @@ _log = logging.getLogger("verifyd.limits")
 
 
 class Limits:
-    """Charges the account, or the address of who has no valid key (D8, D10).
+    """Charges the account of the key; without a valid key, the client's address (D8, D10).
 
-    Comes after Authentication, which leaves a caller, or a refusal to be told, or neither where
+    Comes after Authentication, which leaves a caller or a refusal in the context, or neither where
     no key is needed.
     """
 
@@ -34,7 +34,7 @@ class Limits:
         self._failures = FailureLog()
 
     def process_request(self, req: Request, resp: falcon.Response) -> None:
-        """Take a token; let pass whose key is valid, and who needs none.
+        """Take a token; admit requests with a valid key and requests that need none.
 
         Raises Problem: rate_limit_exceeded, the refusal of the key, or service_unavailable if
         the buckets cannot be used.
@@ -58,7 +58,7 @@ class Limits:
     def process_response(
         self, req: Request, resp: falcon.Response, resource: object, req_succeeded: bool
     ) -> None:
-        """Set the three headers; where no bucket could be read, as far as is known (D7)."""
+        """Set the three headers; estimate them where no bucket could be read (D7)."""
         share = req.context.share
         if share is not None:
             limit, remaining = share.rate.limit, share.outcome.remaining
@@ -103,22 +103,22 @@ def _exceeded(share: Share) -> Problem:
 
 
 class FailureLog:
-    """Says why the store fails: at once, then once a minute, and when it works again."""
+    """Logs why the store fails: at once, then once a minute, and when it works again."""
 
     def __init__(self) -> None:
         self._reason = ""
-        self._told_at_ns = 0
+        self._logged_at_ns = 0
 
     def failed(self, reason: str, request_id: str) -> None:
         """Log a failure, unless the same one was logged less than a minute ago."""
         now_ns = clock.monotonic_ns()
-        if reason == self._reason and now_ns - self._told_at_ns < _REMINDER_SECONDS * SECOND_NS:
+        if reason == self._reason and now_ns - self._logged_at_ns < _REMINDER_SECONDS * SECOND_NS:
             return
-        self._reason, self._told_at_ns = reason, now_ns
+        self._reason, self._logged_at_ns = reason, now_ns
         _log.error("rate limits: %s", reason, extra={"request_id": request_id})
 
     def worked(self) -> None:
-        """Log that the store works, if the last time it did not."""
+        """Log that the store works again, if it failed the last time."""
         if self._reason:
             self._reason = ""
             _log.info("rate limits: they can be kept again")

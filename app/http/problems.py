@@ -1,4 +1,4 @@
-"""Every failure ends here and leaves as one body (D5)."""
+"""Turns every exception into the one error body (D5)."""
 
 import logging
 
@@ -31,9 +31,9 @@ def install(app: falcon.App[Request, falcon.Response], engine: Engine) -> None:
     ) -> None:
         recover(engine, error)
         req.context.has_database_error = True
-        # SEC: not all that the error says, which can quote a value that was asked for.
-        said = message_of(error)
-        _log.error("database error: %s: %s", type(error).__name__, said, extra=_extra(req))
+        # SEC: the whole message could quote a value of the request.
+        message = message_of(error)
+        _log.error("database error: %s: %s", type(error).__name__, message, extra=_extra(req))
         _write(req, resp, Problem("database_unavailable", "The database cannot be reached."))
 
     def programming_failed(
@@ -67,7 +67,7 @@ def _framework_error(
 
 
 def _unexpected(req: Request, resp: falcon.Response, error: Exception, params: object) -> None:
-    # SEC: the stack without the message: a message can quote what was sent.
+    # SEC: the stack without the message, which can quote the request.
     _log.error("unexpected %s", type(error).__name__, exc_info=error, extra=_extra(req))
     _write(req, resp, Problem("internal_error", "The service failed; the request may be retried."))
 
@@ -75,7 +75,7 @@ def _unexpected(req: Request, resp: falcon.Response, error: Exception, params: o
 def _write(req: Request, resp: falcon.Response, problem: Problem) -> None:
     resp.status = problem.kind.status
     resp.content_type = PROBLEM_JSON
-    # NOTE: whatever a responder had begun to answer is gone: Falcon takes it back.
+    # NOTE: Falcon has discarded what the responder had begun to answer.
     resp.data = msgspec.json.encode(problem.body(req.context.request_id))
     for name, value in problem.headers.items():
         resp.set_header(name, value)

@@ -26,6 +26,7 @@ class Shape(msgspec.Struct):
 
     name: str
     names: list[str] = []
+    day: str | None = None
 
 
 def taken_in(stream, **environ):
@@ -149,6 +150,11 @@ class TestJson:
             (b'{"name": 1}', "/name", "Expected `str`, got `int`."),
             (b'{"name": "a", "names": "x"}', "/names", "Expected `array`, got `str`."),
             (b'{"name": "a", "names": ["x", null]}', "/names/1", "Expected `str`, got `null`."),
+            (b'{"name": "a", "day": []}', "/day", "Expected `str | null`, got `array`."),
+            (b'{"names": 1}', "/name", "The member name is missing."),
+            (b"[1]", "", "The body must be a JSON object."),
+            (b'{"name": 1, "name": "a"}', "", "A member is given more than once."),
+            (b'{"name": 1e999}', "", "A number is out of range."),
         ],
     )
     def test_the_member_at_fault_is_pointed_at(self, body, pointer, detail):
@@ -156,6 +162,11 @@ class TestJson:
         problem = refusal(body)
         assert problem.code == "invalid_body"
         assert problem.errors == ({"pointer": pointer, "detail": detail},)
+
+    def test_what_follows_a_wrong_member_is_json_too(self):
+        """A body that is cut off or nested too deeply is no JSON, whatever its members are."""
+        assert refusal(b'{"name": 1').code == "invalid_json"
+        assert refusal(b'{"name": ' + b"[" * 100_000).code == "invalid_json"
 
     @pytest.mark.parametrize(
         "text",

@@ -1,4 +1,4 @@
-"""The only reader of the clock: everything that needs the time asks here."""
+"""The only module that reads the clock."""
 
 import time
 from datetime import date, datetime, timedelta, tzinfo
@@ -30,4 +30,4 @@ def iso_utc(epoch_seconds: int) -> str:
     return f"{(_EPOCH + timedelta(seconds=epoch_seconds)).isoformat()}Z"
 
 
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - UTC; an aware one would tell its offset
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - UTC; an aware time would print its offset

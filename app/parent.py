@@ -1,4 +1,4 @@
-"""How a process learns that its parent has ended, however that ended."""
+"""Lets a process notice that its parent has ended, however that ended."""
 
 import ctypes
 import os

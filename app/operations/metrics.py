@@ -1,4 +1,4 @@
-"""GET /metrics: what Prometheus reads (D2, D80)."""
+"""GET /metrics, for Prometheus (D2, D80)."""
 
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -38,7 +38,7 @@ class MetricsPage:
 
         fresh = CollectorRegistry()
         fresh.register(self._state)
-        with suppress(OSError):  # This worker finds no room for its own: others have counted, too.
+        with suppress(OSError):  # Without room for this worker's counts, those of others are told.
             self._measures.renew_if_lost()
         try:
             with metrics_files.reading():

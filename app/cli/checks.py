@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import peewee
@@ -33,6 +34,8 @@ def find_faults(config: Config, warnings: list[str]) -> list[str]:
     work all the same are added to `warnings` (D76).
     """
     faults = _database_faults(config, warnings) + _directory_faults(config)
+    # Look-ups can do without it: no reason not to serve (D58).
+    warnings += _data_warnings(config)
     obstacles = (obstacle(each, config.notify_secret) for each in config.notify)
     warnings += [f"{SETTINGS['notify'].variable} {each}." for each in obstacles if each]
     group_fault = listening.group_fault(config)
@@ -106,9 +109,15 @@ def _directory_faults(config: Config) -> list[str]:
     faults += _unwritable("state_dir", _nearest_existing(config.state_dir))
     if config.bind.startswith("unix:"):
         faults += _unwritable("bind", Path(config.bind.removeprefix("unix:")).parent)
-    for directory in _written_directories(config):
-        faults += [each for each in _unwritable("data_dir", directory) if each not in faults]
     return faults
+
+
+def _data_warnings(config: Config) -> list[str]:
+    """Return a warning for each directory where rejects files and alerts cannot be written."""
+    unwritable = chain.from_iterable(
+        _unwritable("data_dir", directory) for directory in _written_directories(config)
+    )
+    return [f"{each}, so rejects and alerts are lost." for each in dict.fromkeys(unwritable)]
 
 
 def _written_directories(config: Config) -> Iterator[Path]:

@@ -17,8 +17,7 @@ from app.operations.conditions.certificate import certificate_conditions, expire
 from app.operations.conditions.gathered import gathered, look
 from app.operations.conditions.jobs import JobRun, Run, last_runs, record, running
 from app.registers.dropped import kept
-from app.registers.formats import Kind
-from app.registers.history import MERGE, REPLACE, History, note_refused
+from app.registers.history import MERGE, REPLACE, note_refused
 from app.registers.lock import alone
 from app.registers.models import RegisterLoad
 from app.registers.reading.rejects import RejectLimit
@@ -26,6 +25,7 @@ from app.registers.undo import drop_register, roll_back, undrop_register
 from app.storage.engine import close_quietly, open_engine
 from app.storage.registers import Register
 from tests.conftest import ON_POSTGRES, ON_SQLITE
+from tests.unit.held import begun
 
 CAR = {"registration": "AB12CDE", "make": "FORD"}
 DAY = 86_400
@@ -149,9 +149,8 @@ class TestLoads:
 
     def test_a_killed_load_is_a_failed_one(self, world):
         """It has no end, and nobody holds its lock."""
-        history = History(world.engine, "rdw")
         with alone(world.engine, "rdw"):
-            history.begin(kind=Kind.VEHICLES, mode=MERGE, format_name="rdw-csv", files=["a.csv"])
+            begun(world.engine, "rdw")
             assert _seen_by_another(world) == []
         assert sorted(found(world)) == ["load:rdw"]
 

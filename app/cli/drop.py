@@ -1,7 +1,6 @@
 """`verifyd import --drop`: load what lies in a directory, then keep it for a while (D60, D74)."""
 
 import argparse
-import fcntl
 import logging
 import os
 import signal
@@ -23,6 +22,7 @@ from app.cli.session import opened_database
 from app.config import Config
 from app.directories import make_directory
 from app.errors import Hindered, OperatorError
+from app.file_lock import tried
 from app.logs import logged_to_stderr
 from app.operations.conditions.loads import numbers_of_failed
 from app.registers.attempts import Attempt
@@ -236,16 +236,10 @@ def _loaded(request: LoadRequest) -> Ended:
 def _alone(state_dir: Path) -> Iterator[None]:
     """Let no other process do the same meanwhile. Raises OperatorError if one does."""
     make_directory(state_dir)
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(state_dir / _LOCK, flags, 0o600)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise OperatorError("another `verifyd import --drop` is running") from None
+    with tried(state_dir / _LOCK) as is_held:
+        if not is_held:
+            raise OperatorError("another `verifyd import --drop` is running")
         yield
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

@@ -126,41 +126,41 @@ def _require_clean_text(body: bytes) -> None:
 def _find_fault(body: bytes, shape: type) -> tuple[str, str]:
     """Return the first member of a body that does not fit a Struct: a JSON pointer and a sentence.
 
-    Raises Problem invalid_json if what follows a wrong member is not JSON.
+    Raises Problem invalid_json if the body as a whole is not JSON, or nested too deeply.
     """
     try:
-        members = _decoded(body, object)
+        members = _decoded(body, dict[str, msgspec.Raw])
     except msgspec.ValidationError:
-        return "", "A number is out of range."
-    if not isinstance(members, dict):
         return "", "The body must be a JSON object."
     for field in msgspec.structs.fields(shape):
         name = field.encode_name
-        if name not in members:
-            if field.required:
-                return f"/{name}", f"The member {name} is missing."
-            continue
-        fault = _fault(members[name], field.type)
-        if fault is not None:
-            pointer, detail = fault
-            return f"/{name}{pointer}", detail
+        if name in members:
+            fault = _fault(members[name], field.type)
+            if fault is not None:
+                pointer, detail = fault
+                return f"/{name}{pointer}", detail
+        elif field.required:
+            return f"/{name}", f"The member {name} is missing."
     # Of members with the same name only the last one is left.
     return "", "A member is given more than once."
 
 
-def _fault(value: object, expected: Any) -> tuple[str, str] | None:
+def _fault(value: msgspec.Raw, expected: Any) -> tuple[str, str] | None:
     """Return what of a value does not fit a type: a JSON pointer and a sentence, or None."""
     try:
-        msgspec.convert(value, expected)
+        msgspec.json.decode(value, type=expected)
     except msgspec.ValidationError as error:
         detail = f"{error}."
     else:
         return None
-    if not isinstance(value, list) or get_origin(expected) is not list:
-        return "", detail
-    (item_type,) = get_args(expected)
-    faults = ((n, _fault(item, item_type)) for n, item in enumerate(value))
-    return next((f"/{n}{fault[0]}", fault[1]) for n, fault in faults if fault is not None)
+    if get_origin(expected) is list:
+        (item_type,) = get_args(expected)
+        with suppress(msgspec.ValidationError):  # It is no array.
+            for number, item in enumerate(msgspec.json.decode(value, type=list[msgspec.Raw])):
+                fault = _fault(item, item_type)
+                if fault is not None:
+                    return f"/{number}{fault[0]}", fault[1]
+    return "", detail
 
 
 def answer(resp: falcon.Response, members: object) -> None:

@@ -43,7 +43,7 @@ class Setting(NamedTuple):
     parse: Callable[[str], Any]
     """Returns the value, or raises ValueError with what it must be."""
     meaning: str
-    """What the reference says of it."""
+    """What the table of settings says of it."""
 
 
 def setting(

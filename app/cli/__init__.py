@@ -20,6 +20,7 @@ from app.cli.parser import Commands
 from app.errors import OperatorError
 from app.logs import opened_log
 from app.storage.engine import message_of
+from app.version import line as version_line
 
 COMMANDS: Mapping[str, Sequence[str]] = {
     "service": ("serve", "check", "migrate"),
@@ -123,6 +124,7 @@ def build_parser(argv: Sequence[str] = ()) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="verifyd", description="Domains and vehicle verification over HTTP."
     )
+    parser.add_argument("--version", action="version", version=version_line())
     commands: Commands = parser.add_subparsers(required=True, metavar="COMMAND", title="commands")
     needed = [name for name, names in COMMANDS.items() if argv and argv[0] in names]
     for name in needed or COMMANDS:

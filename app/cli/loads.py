@@ -19,7 +19,7 @@ from app.errors import Hindered, OperatorError
 from app.registers.applying.knowledge import NAMES
 from app.registers.attempts import Attempt, files_line, note_attempt, reason_of
 from app.registers.baseline import SHRINK_MAX_PERCENT
-from app.registers.formats import DEFAULT_STATE, FORMATS, Format, Kind, formats_of
+from app.registers.formats import DEFAULT_STATE, FORMATS, Format, formats_of
 from app.registers.formats.mapped import MappedCsv
 from app.registers.formats.mapping import read_mapping
 from app.registers.history import MERGE, REPLACE
@@ -27,7 +27,7 @@ from app.registers.load import load
 from app.registers.reading.reader import Progress, Show
 from app.registers.reading.rejects import RejectLimit
 from app.registers.request import DEFAULT_MAX_REJECTS, LoadRequest, LoadResult
-from app.storage.registers import KINDS
+from app.storage.tables import Kind
 
 NICENESS = 10
 """Of a load, so that the service goes first."""
@@ -51,7 +51,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="NY",
         help=f"whose plates are read from fines of NYC; default {DEFAULT_STATE}",
     )
-    parser.add_argument("--kind", choices=KINDS, help="default: found by looking")
+    parser.add_argument("--kind", choices=list(Kind), help="default: found by looking")
     parser.add_argument(
         "--mode",
         choices=[MERGE, REPLACE],

@@ -7,7 +7,6 @@ from app.cli.output import print_item
 from app.cli.parser import Commands, add_command, register_name
 from app.cli.session import opened_database
 from app.logs import logged_to_stderr
-from app.registers.formats import Kind
 from app.registers.generations import Generations
 from app.registers.history import History
 from app.registers.undo import (
@@ -18,14 +17,15 @@ from app.registers.undo import (
     undrop_register,
 )
 from app.storage.engine import Engine
-from app.storage.registers import KINDS, Register
+from app.storage.registers import Register
+from app.storage.tables import Kind
 
 
 def add_commands(imports: Commands) -> None:
     """Add the commands to the group `imports`."""
     rolled_back = add_command(imports, "rollback", _roll_back, "take the last replace back")
     rolled_back.add_argument("--register", type=register_name, metavar="NAME")
-    rolled_back.add_argument("--kind", choices=KINDS, help="the only kind that may change")
+    rolled_back.add_argument("--kind", choices=list(Kind), help="the only kind that may change")
     rolled_back.add_argument(
         "--to",
         type=int,
@@ -77,8 +77,8 @@ def _question(engine: Engine, name: str, *, purge: bool) -> str:
 def _undrop(args: argparse.Namespace) -> None:
     with opened_database() as engine, logged_to_stderr():
         entry = undrop_register(engine, args.register)
-    print_item(args, {"undropped": entry.name} | {kind: getattr(entry, kind) for kind in KINDS})
+    print_item(args, {"undropped": entry.name} | {kind: getattr(entry, kind) for kind in Kind})
 
 
 def _rows(entry: Register) -> str:
-    return ", ".join(f"{getattr(entry, kind):,} {kind}" for kind in KINDS)
+    return ", ".join(f"{getattr(entry, kind):,} {kind}" for kind in Kind)

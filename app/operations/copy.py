@@ -15,9 +15,10 @@ from app.errors import OperatorError
 from app.registers.lock import alone
 from app.storage.engine import Row
 from app.storage.postgres import PostgresEngine
-from app.storage.registers import Register, RegisterRef, attach
+from app.storage.registers import Register, attach
 from app.storage.schema import migrate, migrate_register, versions
 from app.storage.sqlite import SqliteEngine, driver_errors_translated
+from app.storage.tables import RegisterRef
 
 MAIN_TABLES = ("plan", "account", "api_key", "domain", "register", "register_load", "job_run")
 """In the order of their foreign keys; `installation` stays the target's own."""

@@ -15,7 +15,7 @@ from app.operations.conditions.loads import LoadFacts, ended_at, load_facts
 from app.operations.freshness import Freshness, freshness
 from app.operations.writing import write_fault
 from app.storage.engine import Engine, recover
-from app.storage.registers import KINDS
+from app.storage.tables import Kind
 from app.version import VERSION, revision
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _registers(ages: list[Freshness]) -> Iterator["Metric"]:
         loaded.add_metric([name], each.loaded_at)
         if each.limit_seconds is not None:
             stale.add_metric([name], int(each.is_stale))
-        for kind in KINDS:
+        for kind in Kind:
             rows.add_metric([name, kind], getattr(each.register, kind))
     yield from (loaded, stale, rows)
 

@@ -7,12 +7,12 @@ from peewee import fn
 from app import clock
 from app.errors import OperatorError
 from app.registers.applying.comparison import Counts
-from app.registers.formats import Kind
 from app.registers.history import DROP, PURGE, REPLACE
 from app.registers.models import RegisterLoad, list_of
 from app.registers.request import SHRINK
 from app.storage.engine import Engine
 from app.storage.registers import Register
+from app.storage.tables import Kind
 
 SHRINK_MAX_PERCENT = 10
 _REPLACES_COMPARED = 7

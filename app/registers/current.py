@@ -9,11 +9,11 @@ import peewee
 from app.errors import OperatorError
 from app.registers.applying.comparison import Counts
 from app.registers.applying.table import Applied, Table, find_applied
-from app.registers.formats import Kind
 from app.registers.history import History
 from app.storage import reserve
 from app.storage.engine import Engine
 from app.storage.schema import migrate_register, opened_register
+from app.storage.tables import Kind
 
 
 @contextmanager

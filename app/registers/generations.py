@@ -10,9 +10,7 @@ from typing import Any
 
 from app.errors import Hindered
 from app.registers import files, schemas
-from app.registers.applying.table import TABLES
 from app.registers.files import part_of, remove
-from app.registers.formats import Kind
 from app.registers.next_generation import NextGeneration, written_file, written_schema
 from app.registers.schemas import current_schema, kept_schema, next_schema
 from app.storage.engine import Engine
@@ -27,6 +25,7 @@ from app.storage.registers import (
 )
 from app.storage.schema import migrate_register, opened_register
 from app.storage.sqlite import SqliteEngine
+from app.storage.tables import TABLES, Kind, with_kind
 
 
 class Generations:
@@ -96,7 +95,7 @@ class Generations:
         current = self.find_current()
         if current is None:
             return
-        kinds = [kind for kind in TABLES if kind != replaced and kind[0] in current.kinds]
+        kinds = [kind for kind in TABLES if kind != replaced and kind.letter in current.kinds]
         if isinstance(self._engine, SqliteEngine):
             file = register_file(self._engine.path, self.name, current.generation)
             made.copy_from_file(file, kinds)
@@ -117,7 +116,7 @@ class Generations:
             KeptRegister.insert(**entry).execute(self._engine)
         self._take_away(current)
         entry |= {"name": self.name, "generation": load_id, "loaded_at": loaded_at}
-        entry |= {kind.value: held, "kinds": "".join(sorted({*str(entry["kinds"]), kind[0]}))}
+        entry |= {kind.value: held, "kinds": with_kind(str(entry["kinds"]), kind)}
         self._give(entry, next_schema(self.name))
 
     def roll_back(self, kept: Any) -> None:

@@ -5,12 +5,12 @@ from typing import Any
 
 from app import clock
 from app.registers.applying.table import Applied
-from app.registers.formats import Kind
 from app.registers.generations import Generations
 from app.registers.lock import is_being_loaded
 from app.registers.models import RegisterLoad, insert_line
 from app.storage.engine import Engine
 from app.storage.registers import Register
+from app.storage.tables import Kind, with_kind
 
 FindApplied = Callable[[int], Applied | None]
 MERGE, REPLACE, ROLLBACK = "merge", "replace", "rollback"
@@ -61,9 +61,8 @@ class History:
         """
         is_it = Register.name == self.register
         kinds = Register.select(Register.kinds).where(is_it).scalar(self._engine)
-        if kind[0] not in kinds:
-            kinds = "".join(sorted(kinds + kind[0]))
-            Register.update(kinds=kinds).where(is_it).execute(self._engine)
+        if kind.letter not in kinds:
+            Register.update(kinds=with_kind(kinds, kind)).where(is_it).execute(self._engine)
 
     def finish(
         self,

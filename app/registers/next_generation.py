@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from app.registers import files, schemas
-from app.registers.applying.table import TABLES, qualified
 from app.registers.files import part_of, remove
-from app.registers.formats import Kind
 from app.storage.engine import Engine, close_quietly, sync
 from app.storage.postgres import PostgresEngine
 from app.storage.sqlite import SqliteEngine
+from app.storage.tables import TABLES, Kind, qualified
 
 
 class NextGeneration(NamedTuple):

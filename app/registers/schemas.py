@@ -10,12 +10,10 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from app.registers.applying.table import TABLES, qualified
-from app.registers.formats import Kind
 from app.storage.engine import close_quietly
 from app.storage.postgres import PostgresEngine
-from app.storage.registers import RegisterRef
 from app.storage.schema import migrate_register
+from app.storage.tables import TABLES, Kind, RegisterRef, qualified
 
 
 def current_schema(name: str) -> str:

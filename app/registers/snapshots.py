@@ -5,12 +5,11 @@ from typing import Any, NamedTuple
 
 from app import clock
 from app.errors import OperatorError
-from app.registers.formats import Kind
 from app.registers.generations import Generations
 from app.registers.history import MERGE, REPLACE, ROLLBACK
 from app.registers.models import RegisterLoad
 from app.storage.engine import Engine
-from app.storage.registers import KINDS
+from app.storage.tables import Kind
 
 
 class Snapshot(NamedTuple):
@@ -25,7 +24,7 @@ class Snapshot(NamedTuple):
 
     def told(self) -> str:
         """Return what an operator chooses by."""
-        rows = ", ".join(f"{getattr(self.kept, kind):,} {kind}" for kind in KINDS)
+        rows = ", ".join(f"{getattr(self.kept, kind):,} {kind}" for kind in Kind)
         return f"load {self.load_id} of {clock.iso_utc(self.kept.loaded_at)} ({rows})"
 
 

@@ -6,13 +6,13 @@ from typing import Any
 
 from app.errors import Hindered
 from app.registers.forked_worker import CORES
-from app.registers.formats import Kind
 from app.registers.history import REPLACE
 from app.registers.reading.reader import Progress
 from app.registers.reading.sorted_runs import Columns, Runs
 from app.storage.engine import Engine
-from app.storage.registers import KINDS, register_file
+from app.storage.registers import register_file
 from app.storage.sqlite import SqliteEngine
+from app.storage.tables import Kind
 
 _FIXED_BYTES = 128 * 1024
 """A register without rows, its log, and the index of that."""
@@ -124,13 +124,13 @@ def size_text(size_bytes: int) -> str:
 
 def _carried_bytes(engine: SqliteEngine, entry: Any, replaced: Kind) -> int:
     """Return what the other kinds take of a register's file: a replace copies them."""
-    rows = {kind: getattr(entry, kind) for kind in KINDS}
+    rows = {kind: getattr(entry, kind) for kind in Kind}
     try:
         file_bytes = register_file(engine.path, entry.name, entry.generation).stat().st_size
     except FileNotFoundError:
         return 0
     total = sum(rows.values())
-    return file_bytes * (total - rows[replaced.value]) // total if total else 0
+    return file_bytes * (total - rows[replaced]) // total if total else 0
 
 
 def _row_bytes(runs: Runs) -> float:

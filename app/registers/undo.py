@@ -10,7 +10,6 @@ import peewee
 
 from app.errors import OperatorError
 from app.registers.current import settle
-from app.registers.formats import Kind
 from app.registers.generations import Generations
 from app.registers.history import DROP, MERGE, PURGE, REPLACE, ROLLBACK, UNDROP, History
 from app.registers.lock import alone
@@ -18,6 +17,7 @@ from app.registers.snapshots import Snapshot, require_not_dropped, require_snaps
 from app.storage import reserve
 from app.storage.engine import Engine
 from app.storage.registers import DroppedRegister, KeptRegister, Register
+from app.storage.tables import Kind
 
 _log = logging.getLogger(__name__)
 

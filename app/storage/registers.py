@@ -8,18 +8,18 @@ attached registers come from another text attaches anew.
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import peewee
 from peewee import fn
 
 from app.storage.engine import Engine, may_be_gone, recover
 from app.storage.sqlite import SqliteEngine
+from app.storage.tables import RegisterRef
 
 REGISTERS_MAX = 8
 """SQLite attaches ten files at most; a register of each agency and two to spare (D25)."""
 
-KINDS = ("vehicles", "policies", "fines")
 REPEATS_MAX = 2
 """How often a look-up is repeated whose register was taken away under it."""
 
@@ -57,23 +57,6 @@ class DroppedRegister(Register):
 
     class Meta:
         table_name = "register_dropped"
-
-
-class RegisterRef(NamedTuple):
-    """One register as a reader sees it."""
-
-    name: str
-    generation: int
-    kinds: str
-
-    @property
-    def schema(self) -> str:
-        """The name its tables are qualified with: `register_NAME` (D25)."""
-        return f"register_{self.name}"
-
-    def holds(self, kind: str) -> bool:
-        """Tell whether rows of this kind (`vehicles`, ...) were ever loaded."""
-        return kind[0] in self.kinds
 
 
 def state_expression() -> "peewee.ModelSelect[Register]":

@@ -16,8 +16,9 @@ from playhouse.migrations import Migration, Runner
 from app.errors import OperatorError
 from app.storage.engine import Engine, close_quietly
 from app.storage.postgres import PostgresEngine
-from app.storage.registers import Register, RegisterRef, is_stored, register_file
+from app.storage.registers import Register, is_stored, register_file
 from app.storage.sqlite import SqliteEngine
+from app.storage.tables import RegisterRef
 
 _SCRIPTS = Path(__file__).parent / "migrations"
 _MIGRATION_LOCK = 0x766664  # any number of our own; Postgres locks by number

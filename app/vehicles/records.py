@@ -14,9 +14,9 @@ import peewee
 from peewee import JOIN, Case, Tuple, fn
 
 from app.storage.engine import Engine, Prepared, Row, greatest, parameter
-from app.storage.registers import RegisterRef, attach, followed, in_precedence
+from app.storage.registers import attach, followed, in_precedence
 from app.storage.sqlite import SqliteEngine
-from app.storage.tables import Fine, Policy, Vehicle, in_schema
+from app.storage.tables import Fine, Policy, RegisterRef, Vehicle, in_schema
 
 
 class PolicyFacts(NamedTuple):

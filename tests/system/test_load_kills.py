@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from app.registers.applying.table import TABLES
 from app.registers.history import list_loads
 from app.registers.lock import is_being_loaded
 from app.registers.models import RegisterLoad
 from app.storage.registers import Register
 from app.storage.schema import opened_register
 from app.storage.sqlite import SqliteEngine
+from app.storage.tables import TABLES
 from tests.conftest import World
 from tests.system.processes import environment, until
 

@@ -5,15 +5,9 @@ import pytest
 from app.accounts.authentication import Authenticator
 from app.registers.undo import drop_register, purge_register, roll_back, undrop_register
 from app.storage import registers as catalogue
-from app.storage.registers import (
-    REGISTERS_MAX,
-    Register,
-    RegisterRef,
-    in_precedence,
-    register_file,
-)
+from app.storage.registers import REGISTERS_MAX, Register, in_precedence, register_file
 from app.storage.schema import migrate_register, opened_register
-from app.storage.tables import Vehicle
+from app.storage.tables import RegisterRef, Vehicle
 from tests.conftest import ON_POSTGRES, ON_SQLITE
 
 PLATE = "AB12CDE"

@@ -6,10 +6,10 @@ from hashlib import sha256
 import pytest
 
 from app.registers.applying.knowledge import MEMBERS
-from app.registers.formats import Kind
 from app.registers.history import History
 from app.registers.lock import alone
 from app.storage.engine import close_quietly, open_engine
+from app.storage.tables import Kind
 
 HEADER = "registration,make"
 KNOWN = [member.name for member in MEMBERS[Kind.VEHICLES]]

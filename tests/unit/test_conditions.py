@@ -11,12 +11,12 @@ from app.errors import OperatorError
 from app.operations.conditions.certificate import certificate_conditions, expires_at
 from app.operations.conditions.gathered import conditions, gathered
 from app.operations.conditions.jobs import JobRun, Run, last_runs, record, running
-from app.registers.formats import Kind
 from app.registers.history import MERGE, History
 from app.registers.models import RegisterLoad
 from app.registers.reading.rejects import RejectLimit
 from app.registers.undo import drop_register
 from app.storage.registers import Register
+from app.storage.tables import Kind
 from tests.conftest import ON_SQLITE
 
 CAR = {"registration": "AB12CDE", "make": "FORD"}

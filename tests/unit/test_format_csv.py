@@ -12,10 +12,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from app.registers.formats import FORMATS, FileFault, Kind, delimited
+from app.registers.formats import FORMATS, FileFault, delimited
 from app.registers.formats.changes import Change, VehicleRow
 from app.registers.formats.columns import Layout
 from app.registers.formats.native import vehicle_layout
+from app.storage.tables import Kind
 
 MIB = 1024 * 1024
 

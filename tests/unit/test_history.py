@@ -6,10 +6,10 @@ import pytest
 
 from app import clock
 from app.registers.applying.table import Applied
-from app.registers.formats import Kind
 from app.registers.history import History, list_loads
 from app.registers.undo import drop_register
 from app.storage.registers import Register
+from app.storage.tables import Kind
 
 ROW = {"registration": "AB12CDE", "make": "FORD"}
 COUNTS = {"rows": 3, "loaded": 2, "changed": 1, "rejected": 1, "skipped": 0}

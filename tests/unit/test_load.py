@@ -16,7 +16,6 @@ from app.operations.backup.take import take
 from app.registers import current
 from app.registers import load as load_module
 from app.registers.applying.table import Table
-from app.registers.formats import Kind
 from app.registers.generations import Generations
 from app.registers.history import History, list_loads
 from app.registers.lock import alone
@@ -30,7 +29,7 @@ from app.storage.engine import close_quietly, open_engine
 from app.storage.postgres import PostgresEngine
 from app.storage.registers import REGISTERS_MAX, Register
 from app.storage.schema import migrate, opened_register
-from app.storage.tables import Fine, Policy, Vehicle, in_schema
+from app.storage.tables import Fine, Kind, Policy, Vehicle, in_schema
 from tests.conftest import ON_POSTGRES, ON_SQLITE
 from tests.postgres import connect
 from tests.stores import end_connections

@@ -3,10 +3,10 @@
 import pytest
 
 from app.operations.backup.merged import list_merged
-from app.registers.formats import Kind
 from app.registers.history import MERGE, REPLACE, History
 from app.registers.reading.rejects import RejectLimit
 from app.registers.undo import roll_back
+from app.storage.tables import Kind
 
 CARS = ("registration,make", "AB12CDE,FORD")
 OTHER = ("registration,make", "AB12CDE,SEAT")

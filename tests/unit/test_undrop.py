@@ -5,10 +5,10 @@ from functools import partial
 import pytest
 
 from app.errors import OperatorError
-from app.registers.formats import Kind
 from app.registers.history import History, list_loads
 from app.registers.undo import drop_register, purge_register, roll_back, undrop_register
 from app.storage.registers import REGISTERS_MAX, DroppedRegister, KeptRegister, Register
+from app.storage.tables import Kind
 from tests.unit.held import HEADER, generations, loaded, makes, vehicles
 
 PATH = "/v1/vehicle/AB12CDE/insurance"

@@ -12,8 +12,9 @@ from app.operations.conditions.loads import LoadFacts
 from app.registers.history import REPLACE
 from app.registers.space import free_bytes_of, size_text
 from app.storage.engine import Engine
-from app.storage.registers import KINDS, Register, register_file
+from app.storage.registers import Register, register_file
 from app.storage.sqlite import SqliteEngine
+from app.storage.tables import Kind
 
 _SQLITE_FACTOR = 2.5
 """Disk that a replace takes at most, in sizes of the register.
@@ -67,7 +68,7 @@ def free_bytes_by_directory(engine: Engine, config: Config) -> dict[str, int]:
 
 
 def _needed_bytes(engine: Engine, register: Register, last: object) -> int:
-    held = sum(getattr(register, kind) for kind in KINDS)
+    held = sum(getattr(register, kind) for kind in Kind)
     if getattr(last, "mode", REPLACE) == REPLACE:
         share = 1.0
     else:

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from app.registers.applying.changes import applied
 from app.registers.applying.knowledge import Tally
-from app.registers.formats.format import Kind
 from app.registers.reading.sorted_runs import Columns, Order
+from app.storage.tables import Kind
 
 _TIME = itemgetter(-1)
 

@@ -6,10 +6,10 @@ from typing import BinaryIO, Protocol
 
 from app.registers.applying.comparison import Counts
 from app.registers.forked_worker import CORES, Child
-from app.registers.formats import Kind
 from app.registers.next_generation import NextGeneration
 from app.registers.reading.dumping import dump, undump
 from app.registers.reading.intake import Intake
+from app.storage.tables import Kind
 
 
 class Fill(Protocol):

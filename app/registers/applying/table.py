@@ -7,19 +7,12 @@ from typing import Any, NamedTuple
 
 import peewee
 
-from app.registers.formats import Kind
-from app.registers.models import AppliedLoad
 from app.registers.reading.sorted_runs import Columns, Order
 from app.storage.engine import Engine
 from app.storage.postgres import PostgresEngine
 from app.storage.sqlite import SqliteEngine, driver_errors_translated
-from app.storage.tables import Fine, Policy, Vehicle, in_schema
+from app.storage.tables import TABLES, AppliedLoad, Kind, in_schema, qualified
 
-TABLES: dict[Kind, type[Any]] = {
-    Kind.VEHICLES: Vehicle,
-    Kind.POLICIES: Policy,
-    Kind.FINES: Fine,
-}
 _GROUPS_ASKED_FOR = 1_000
 _NULL = str(None)
 # PERF: without these, binding a null or a flag costs 2 us: the driver looks for a way to adapt it.
@@ -174,11 +167,6 @@ class Table:
     def _run_many(self, sql: str, rows: Iterable[Columns]) -> None:
         with driver_errors_translated():
             self.register.cursor().executemany(sql, rows)
-
-
-def qualified(schema: str | None, name: str) -> str:
-    """Return a table's name as it stands in SQL; both parts are ours, and need no more quoting."""
-    return f'"{schema}"."{name}"' if schema else f'"{name}"'
 
 
 def _in(schema: str | None, model: Any) -> Any:

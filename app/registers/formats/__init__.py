@@ -4,19 +4,13 @@ from collections.abc import Mapping
 
 from app.registers.formats.dvla import Dvla
 from app.registers.formats.dvsa import Dvsa
-from app.registers.formats.format import (
-    HEAD_BYTES,
-    FileFault,
-    Format,
-    Kind,
-    Report,
-    RowFault,
-)
+from app.registers.formats.format import HEAD_BYTES, FileFault, Format, Report, RowFault
 from app.registers.formats.json_stream import is_array, is_empty_array
 from app.registers.formats.mid import Mid
 from app.registers.formats.native import NativeCsv, NativeJson, NativeNdjson
 from app.registers.formats.nyc import DEFAULT_STATE, NycCsv, NycJson
 from app.registers.formats.rdw import RdwCsv, RdwJson
+from app.storage.tables import Kind
 
 __all__ = [
     "DEFAULT_STATE",
@@ -24,7 +18,6 @@ __all__ = [
     "HEAD_BYTES",
     "FileFault",
     "Format",
-    "Kind",
     "Report",
     "RowFault",
     "advice",

@@ -9,9 +9,10 @@ from typing import Any, BinaryIO
 from app.registers.formats import json_rows
 from app.registers.formats.changes import Row, VehicleRow
 from app.registers.formats.columns import Column, Declared, Layout, Presence, normalised
-from app.registers.formats.format import Kind, Report, require_kind
+from app.registers.formats.format import Report, require_kind
 from app.registers.formats.json_stream import member_names
 from app.registers.formats.values import day, known_word, registration, text, year
+from app.storage.tables import Kind
 
 _KEY = "registrationNumber"
 _ERROR_BODY = frozenset({"errors", "message"})

@@ -9,7 +9,7 @@ from app.registers.formats.bounded_cache import remembering
 from app.registers.formats.changes import Change, VehicleDeletion, VehicleRow
 from app.registers.formats.columns import Declared, Presence, normalised
 from app.registers.formats.dvsa_columns import COLUMNS, MODIFICATION, OTHER_COLUMNS
-from app.registers.formats.format import Kind, Report, RowFault, require_kind
+from app.registers.formats.format import Report, RowFault, require_kind
 from app.registers.formats.json_rows import text_of
 from app.registers.formats.json_stream import Number, Objects, member_names
 from app.registers.formats.values import (
@@ -22,6 +22,7 @@ from app.registers.formats.values import (
     text,
     year_of,
 )
+from app.storage.tables import Kind
 
 _PLACEHOLDERS = MISSING | {"not stated"}
 _CHANGED = frozenset({"", "null", "created", "updated"})

@@ -1,25 +1,17 @@
 """What every register file format offers to the import."""
 
 from collections.abc import Iterable, Iterator
-from enum import StrEnum
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from app.errors import OperatorError
 from app.registers.formats.changes import Change
+from app.storage.tables import Kind
 
 if TYPE_CHECKING:
     from app.registers.formats.columns import Declared
 
 HEAD_BYTES = 64 * 1024
 """How much of a file, decompressed, a format is recognised by."""
-
-
-class Kind(StrEnum):
-    """What the rows of a file are."""
-
-    VEHICLES = "vehicles"
-    POLICIES = "policies"
-    FINES = "fines"
 
 
 class FileFault(OperatorError):

@@ -11,9 +11,10 @@ from app.registers.formats.bounded_cache import remembering
 from app.registers.formats.changes import Change, PolicyCancellation, PolicyDeletion, PolicyRow
 from app.registers.formats.columns import Declared
 from app.registers.formats.dates import compact_date
-from app.registers.formats.format import FileFault, Kind, Report, RowFault, require_kind
+from app.registers.formats.format import FileFault, Report, RowFault, require_kind
 from app.registers.formats.line_blocks import LINE_BYTES_MAX, Overlong, blocks, windows_1252
 from app.registers.formats.values import stored_text
+from app.storage.tables import Kind
 from app.vehicles.registration import canonical_registration
 
 _POLICY_CHARACTERS = 1_196

@@ -8,8 +8,9 @@ from typing import Any, BinaryIO
 from app.registers.formats import delimited, json_rows, values
 from app.registers.formats.changes import FineRow, PolicyRow, Row, VehicleRow
 from app.registers.formats.columns import Column, Declared, Layout, Presence, normalised
-from app.registers.formats.format import Kind, Report, RowFault
+from app.registers.formats.format import Report, RowFault
 from app.registers.formats.json_stream import is_ndjson, line_member_names, member_names
+from app.storage.tables import Kind
 
 _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _TAX_STATUSES = {word: word for word in ("taxed", "exempt", "sorn", "untaxed")}

@@ -16,7 +16,7 @@ from app.registers.formats.columns import (
     normalised,
 )
 from app.registers.formats.dates import american_date, iso_time_date
-from app.registers.formats.format import Kind, Report, RowFault, RowSkip, require_kind
+from app.registers.formats.format import Report, RowFault, RowSkip, require_kind
 from app.registers.formats.json_stream import member_names
 from app.registers.formats.values import (
     MISSING,
@@ -28,6 +28,7 @@ from app.registers.formats.values import (
     shown,
     stored_text,
 )
+from app.storage.tables import Kind
 
 DEFAULT_STATE = "NY"
 _KEYS = frozenset({"plate", "state", "summons_number"})

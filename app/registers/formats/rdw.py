@@ -16,7 +16,7 @@ from app.registers.formats.columns import (
     normalised,
 )
 from app.registers.formats.dates import american_date, compact_date, iso_time_date
-from app.registers.formats.format import Kind, Report, require_kind
+from app.registers.formats.format import Report, require_kind
 from app.registers.formats.json_stream import member_names
 from app.registers.formats.rdw_columns import OTHER_COLUMNS
 from app.registers.formats.values import (
@@ -29,6 +29,7 @@ from app.registers.formats.values import (
     text,
     year_of,
 )
+from app.storage.tables import Kind
 
 _KEY = "Kenteken"
 _EXPIRY = "Vervaldatum APK"

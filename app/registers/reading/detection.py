@@ -4,10 +4,11 @@ import os
 from collections.abc import Generator, Sequence
 from typing import NamedTuple
 
-from app.registers.formats import FileFault, Format, Kind, advice, recognise
+from app.registers.formats import FileFault, Format, advice, recognise
 from app.registers.reading.sources import Member, in_order_of_dates, members
 from app.registers.reading.streams import Heard
 from app.registers.request import LoadRequest
+from app.storage.tables import Kind
 
 
 class Layout(NamedTuple):

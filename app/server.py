@@ -26,10 +26,10 @@ from app.operations import listening, metrics_files, serving
 from app.operations.conditions.gathered import conditions
 from app.parent import end_with_parent
 from app.storage import reserve
-from app.storage.engine import close_quietly, open_engine, recover
+from app.storage.engine import close_quietly, open_engine
 from app.storage.registers import find_unreadable
-from app.storage.schema import database_id, migrate, versions
-from app.storage.sqlite import SqliteEngine
+from app.storage.schema import migrate
+from app.storage.versions import database_id, versions
 
 _config = Config.from_env()
 _log = logging.getLogger("verifyd.server")
@@ -132,7 +132,7 @@ class Server(BaseApplication):
             # Before a disk can be full: what a connection needs on it, it then has (D56).
             find_unreadable(engine)
         except (peewee.DatabaseError, peewee.InterfaceError) as error:
-            recover(engine, error)  # Requests are answered 503, until the database is back.
+            engine.recover(error)  # Requests are answered 503, until the database is back.
         return app
 
 
@@ -191,8 +191,8 @@ def prepare_database(config: Config) -> None:
     peewee.PeeweeException if it cannot be read.
     """
     engine = open_engine(config.database_url)
-    if isinstance(engine, SqliteEngine) and not engine.path.exists():
-        raise OperatorError(f"there is no database {engine.path.absolute()}: run `verifyd migrate`")
+    if engine.file is not None and not engine.file.exists():
+        raise OperatorError(f"there is no database {engine.file.absolute()}: run `verifyd migrate`")
     try:
         # The disk may have become full since the last stop removed what a connection needs on it.
         found = reserve.written(engine, partial(versions, engine))

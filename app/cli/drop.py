@@ -28,7 +28,7 @@ from app.operations.conditions.loads import files_of_failed, find_last_id
 from app.registers.dropped import kept
 from app.registers.dropped.batch import Batch, keep, put_aside, remove
 from app.registers.dropped.directory import batches
-from app.registers.forked_worker import Child
+from app.registers.forked_worker import ForkedWorker
 from app.registers.request import LoadRequest, LoadResult
 from app.registers.space import TooLittleSpace
 
@@ -98,7 +98,7 @@ class _Drop:
         self._config = config
         self._directory = directory
         self._options = options
-        self._child: Child | None = None
+        self._child: ForkedWorker | None = None
         self._told: list[dict[str, Any]] = []
         self._warnings: dict[str, None] = {}
         self._job = job
@@ -188,7 +188,7 @@ class _Drop:
         source, target = os.pipe()
         with open(source, "rb") as reading:
             with open(target, "wb") as writing:
-                self._child = Child(lambda: _work(request, writing), [writing])
+                self._child = ForkedWorker(lambda: _work(request, writing), [writing])
                 if self.is_stopped:  # The signal came before there was a child.
                     self._child.stop()
             told = reading.read()

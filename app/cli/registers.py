@@ -17,7 +17,6 @@ from app.registers.undo import (
     undrop_register,
 )
 from app.storage.engine import Engine
-from app.storage.registers import Register
 from app.storage.tables import Kind
 
 
@@ -68,7 +67,7 @@ def _question(engine: Engine, name: str, *, purge: bool) -> str:
     is_there = dropped is not None or generations.find_current() is not None
     if purge and not is_there and not History(engine, name).is_settled():
         return f"There is no register {name}. End the warning about its failed loads?"
-    rows = _rows(dropped or require_register(engine, name))
+    rows = (dropped or require_register(generations)).described()
     if purge:
         return f"Remove the register {name} ({rows}) for good?"
     return f"Drop the register {name} ({rows})?"
@@ -77,8 +76,4 @@ def _question(engine: Engine, name: str, *, purge: bool) -> str:
 def _undrop(args: argparse.Namespace) -> None:
     with opened_database() as engine, logged_to_stderr():
         entry = undrop_register(engine, args.register)
-    print_item(args, {"undropped": entry.name} | {kind: getattr(entry, kind) for kind in Kind})
-
-
-def _rows(entry: Register) -> str:
-    return ", ".join(f"{getattr(entry, kind):,} {kind}" for kind in Kind)
+    print_item(args, {"undropped": entry.name} | {kind: entry.rows(kind) for kind in Kind})

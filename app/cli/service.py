@@ -20,7 +20,8 @@ from app.storage import reserve
 from app.storage.engine import Engine
 from app.storage.postgres import PostgresEngine
 from app.storage.registers import find_unreadable
-from app.storage.schema import migrate, pending_migrations, versions
+from app.storage.schema import migrate, pending_migrations
+from app.storage.versions import versions
 
 
 def add_commands(commands: Commands) -> None:

@@ -15,9 +15,9 @@ from app.limits.store import LimitStore
 from app.operations.conditions.gathered import conditions
 from app.operations.freshness import freshness
 from app.operations.writing import write_fault
-from app.storage.engine import Engine, recover
+from app.storage.engine import Engine
 from app.storage.registers import find_unreadable
-from app.storage.schema import Versions, versions
+from app.storage.versions import Versions, versions
 
 
 class Health:
@@ -60,7 +60,7 @@ class Readiness:
             self._require_registers(may_see_details)
             details = self._details(found) if may_see_details else {}
         except (peewee.DatabaseError, peewee.InterfaceError) as error:
-            recover(self._engine, error)
+            self._engine.recover(error)
             req.context.has_database_error = True
             raise Problem("not_ready", "The database cannot be reached.") from None
         try:

@@ -14,7 +14,7 @@ from app.operations.conditions.jobs import LastRuns, last_runs
 from app.operations.conditions.loads import LoadFacts, ended_at, load_facts
 from app.operations.freshness import Freshness, freshness
 from app.operations.writing import write_fault
-from app.storage.engine import Engine, recover
+from app.storage.engine import Engine
 from app.storage.tables import Kind
 from app.version import VERSION, revision
 
@@ -38,7 +38,7 @@ class State:
             is_writable = write_fault(self._engine) is None
             is_up = True
         except (peewee.DatabaseError, peewee.InterfaceError) as error:
-            recover(self._engine, error)
+            self._engine.recover(error)
             is_up = is_writable = False
         yield _gauge("verifyd_database_up", "Whether the database answers.", is_up)
         yield _gauge(

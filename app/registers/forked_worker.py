@@ -1,4 +1,4 @@
-"""Child processes of a load: each does a piece of it on another core.
+"""ForkedWorker processes of a load: each does a piece of it on another core.
 
 What a child cannot do, its parent does by itself, and then says what is in the way.
 """
@@ -16,7 +16,7 @@ CORES = len(os.sched_getaffinity(0))
 _STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
-class Child:
+class ForkedWorker:
     """A process that does one piece of work; it ends with its parent, however that ends.
 
     Args:

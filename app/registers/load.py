@@ -7,12 +7,10 @@ generation, which nobody reads until one commit in the main database points to i
 """
 
 import logging
-import tempfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import peewee
 
@@ -20,15 +18,22 @@ from app import clock
 from app.errors import OperatorError
 from app.registers.applying.comparison import Counts
 from app.registers.applying.losses import exchange_notes, require_no_loss, uniform_notes
-from app.registers.applying.parallel_build import fill_in_halves
+from app.registers.applying.parallel_build import build
 from app.registers.applying.table import Applied, Table, note_applied
 from app.registers.attempts import Attempt, noted, reason_of
 from app.registers.baseline import find_baseline, prune
-from app.registers.current import is_applied, opened_current, opened_table, opened_unchanged, settle
+from app.registers.current import (
+    count_held,
+    finish_merge,
+    is_applied,
+    opened_current,
+    opened_unchanged,
+    settle,
+)
+from app.registers.generations import Generations
 from app.registers.history import MERGE, REPLACE, History
 from app.registers.lock import alone, still_alone
 from app.registers.models import insert_line
-from app.registers.next_generation import NextGeneration
 from app.registers.reading.intake import Intake, opened_intake
 from app.registers.reading.reader import Show
 from app.registers.reading.rejects import keep_newest, rejects_path
@@ -36,7 +41,9 @@ from app.registers.request import LoadRequest, LoadResult
 from app.registers.space import Space
 from app.storage import reserve
 from app.storage.engine import Engine
-from app.storage.sqlite import SqliteEngine
+from app.storage.register_store import OpenRegister
+from app.storage.registers import Entry
+from app.storage.tables import Kind
 
 _log = logging.getLogger(__name__)
 
@@ -59,209 +66,255 @@ def load(
     attempt = attempt or Attempt(request)
     with (
         noted(engine, attempt, dry_run=request.dry_run),
-        opened_intake(request, _scratch_directory(engine), show) as intake,
+        opened_intake(request, engine.scratch_directory, show) as intake,
     ):
-        history = History(engine, request.register or intake.layout.format.register)
-        attempt.recognised(history.register, intake)
-        if request.dry_run:
-            return _tried(engine, history, intake)
-        return _loaded(engine, history, intake, data_dir, attempt)
+        steps = _Load(engine, request.register or intake.layout.format.register, intake)
+        attempt.recognised(steps.register, intake)
+        return steps.try_out() if request.dry_run else steps.run(data_dir, attempt)
 
 
-def _tried(engine: Engine, history: History, intake: Intake) -> LoadResult:
-    """Find out how a load would end; nothing is written but the rejects, if told where to."""
-    counts = Counts(intake.kind)
-    history.generations.require_room()
-    history.generations.require_there()
-    intake.rejects.path = intake.request.rejects
-    _read(engine, history, intake)
-    with opened_unchanged(engine, history, intake.kind, counts) as current:
-        for _ in intake.outcomes(current, counts):
-            pass
-    if intake.request.mode == REPLACE:
-        counts.end_replace()
-        intake.require_no_shrink(counts)
-    _judge(engine, history, intake, counts)
-    return intake.result(None, history.register, counts)
+class _Load:
+    """The steps of one load, in their order, and what they hand on to the next ones."""
 
+    def __init__(self, engine: Engine, register: str, intake: Intake) -> None:
+        self._engine = engine
+        self.register = register
+        self._intake = intake
+        self._request = intake.request
+        self._generations = Generations(engine, register)
+        self._history = History(engine, register)
+        self._load_id = 0
+        self._entry: Entry | None = None
+        """What the register index says; nobody else changes it while the lock is held."""
+        self._counts = Counts(intake.kind, 0)
 
-def _loaded(
-    engine: Engine, history: History, intake: Intake, data_dir: Path, attempt: Attempt
-) -> LoadResult:
-    """Do a load, and keep the history of it."""
-    with alone(engine, history.register) as require_alone:
-        started_ns = clock.monotonic_ns()
-        begin = partial(insert_line, engine, status="running", **attempt.line)
-        load_id = attempt.load_id = reserve.written(engine, begin)
-        what = f"load {load_id}, {intake.request.mode} of {history.register} {intake.kind}"
-        intake.rejects.is_named = intake.request.rejects is not None
-        intake.rejects.path = intake.request.rejects or rejects_path(
-            data_dir, history.register, load_id
+    def try_out(self) -> LoadResult:
+        """Find out how the load would end; nothing is written but the rejects, if told where to."""
+        self._intake.rejects.path = self._request.rejects
+        self._find_entry()
+        self._generations.require_there(self._entry)
+        self._read()
+        self._compare()
+        self._judge()
+        return self._intake.result(None, self.register, self._counts)
+
+    def run(self, data_dir: Path, attempt: Attempt) -> LoadResult:
+        """Do the load, and keep the history of it."""
+        with alone(self._engine, self.register) as require_alone:
+            started_ns = clock.monotonic_ns()
+            self._begin(data_dir, attempt)
+            with self._failure_noted(data_dir):
+                self._find_entry()
+                self._settle()
+                self._read()
+                if self._request.mode == REPLACE:
+                    self._build()
+                    require_alone()
+                    self._publish()
+                else:
+                    self._merge(require_alone)
+            if self._request.mode == MERGE:
+                # NOTE: not above: the rows are in, whatever hinders this; the next load settles it.
+                self._finish_merge()
+            self._tidy(data_dir)
+        result = self._intake.result(self._load_id, self.register, self._counts)
+        _log.info(
+            "%s: done in %.1f s, rows %d, loaded %d, changed %d, rejected %d, skipped %d, held %d",
+            self._title,
+            (clock.monotonic_ns() - started_ns) / 1e9,
+            *(result.rows, result.loaded, result.changed, result.rejected, result.skipped),
+            result.held,
         )
-        forget_surplus = partial(history.generations.forget_kept, intake.request.keep_snapshots)
+        return result
+
+    @property
+    def _title(self) -> str:
+        return f"load {self._load_id}, {self._request.mode} of {self.register} {self._intake.kind}"
+
+    def _begin(self, data_dir: Path, attempt: Attempt) -> None:
+        """Write the line of the history; from here on rejects are kept under its number."""
+        insert = partial(insert_line, self._engine, status="running", **attempt.line)
+        self._load_id = attempt.load_id = reserve.written(self._engine, insert)
+        rejects = self._intake.rejects
+        rejects.is_named = self._request.rejects is not None
+        rejects.path = self._request.rejects or rejects_path(data_dir, self.register, self._load_id)
+
+    @contextmanager
+    def _failure_noted(self, data_dir: Path) -> Iterator[None]:
+        """Remove what a load that fails wrote, and note why it failed."""
         try:
-            history.generations.require_room()
-            # Here as well: what is removed now makes room for this load.
-            reserve.written(engine, forget_surplus)
-            reserve.written(engine, partial(settle, engine, history, load_id))
-            _read(engine, history, intake)
-            do = _replace if intake.request.mode == REPLACE else _merge
-            counts = do(engine, history, load_id, intake, require_alone)
+            yield
         except BaseException as error:
-            _note_failure(engine, history, load_id, intake, reason_of(error))
-            _forget_old(engine, data_dir)
+            self._note_failure(reason_of(error))
+            self._forget_old(data_dir)
             # SEC: the reason, which can quote a record, is for the operator only.
-            _log.warning("%s: failed, %s", what, type(error).__name__)
+            _log.warning("%s: failed, %s", self._title, type(error).__name__)
             raise
-        if intake.request.mode == MERGE:
-            # NOTE: not above: the rows are in, whatever hinders this; the next load settles it.
-            columns = intake.columns_of_done(counts)
-            finish = partial(history.finish, load_id, intake.kind, counts.held, columns)
-            reserve.written(engine, partial(finish, is_fresh=intake.is_fresh))
+
+    def _find_entry(self) -> None:
+        """Read what the register index says; refuse a register too many."""
+        self._entry = self._generations.find_current()
+        self._generations.require_room(self._entry)
+
+    def _settle(self) -> None:
+        """Find out what became of killed loads, and remove what nobody needs."""
+        # Here as well as in the end: what is removed now makes room for this load.
+        reserve.written(self._engine, self._forget_surplus)
+        settled = partial(settle, self._engine, self._generations, self._entry, self._load_id)
+        self._entry = reserve.written(self._engine, settled)
+
+    def _read(self) -> None:
+        """Read all files, held against what earlier loads say."""
+        kind, mode = self._intake.kind, self._request.mode
+        baseline = find_baseline(
+            self._engine, self._entry, self.register, kind, self._intake.layout.format.name
+        )
+        space = Space(self._engine, kind=kind, mode=mode, entry=self._entry)
+        with self._intake.rejects:
+            self._intake.read(space, baseline)
+
+    def _compare(self) -> None:
+        """Count what the load would change."""
+        kind = self._intake.kind
+        with opened_unchanged(self._generations, self._entry) as opened:
+            self._counts = Counts(kind, count_held(opened, self._entry, kind))
+            table = Table(*opened, kind) if opened else None
+            for _ in self._intake.outcomes(table, self._counts):
+                pass
+
+    def _merge(self, require_alone: Callable[[], None]) -> None:
+        """Change the rows of the register in its own transaction."""
+        kind = self._intake.kind
+        if self._entry is None and self._intake.loaded:
+            self._entry = self._generations.add(self._load_id)
+        self._generations.require_there(self._entry)
+        with opened_current(self._generations, self._entry) as opened:
+            if opened is None or self._entry is None:
+                return  # Nothing was read, and there is no register.
+            self._counts = Counts(kind, count_held(opened, self._entry, kind))
+            self._entry = self._generations.announce(self._entry, kind)
+            with opened.engine.atomic():
+                table = Table(*opened, kind)
+                self._write_merged(table)
+                self._judge()
+                table.analyse()
+                self._note_applied(opened)
+                require_alone()
+
+    def _write_merged(self, table: Table) -> None:
+        outcomes = self._intake.outcomes(table, self._counts)
+        if self._counts.held_before:
+            for outcome in outcomes:
+                table.put(outcome.changed)
+                table.remove(outcome.removed)
+        else:
+            table.fill(outcome.rows for outcome in outcomes)
+
+    def _note_applied(self, opened: OpenRegister) -> None:
+        """Let the register itself know of the load, for the next one if this one is killed."""
+        counts = self._counts
+        loaded = self._intake.loaded - counts.skipped
+        note_applied(*opened, self._load_id, Applied(loaded, counts.changed, counts.held))
+
+    def _build(self) -> None:
+        """Write the register's next generation."""
+        kind, entry = self._intake.kind, self._entry
+        self._generations.require_there(entry)
+        with opened_current(self._generations, entry) as opened:
+            self._counts = Counts(kind, count_held(opened, entry, kind))
+        with self._generations.store.opened_next(self._load_id) as made:
+            if entry is not None:
+                others = [each for each in Kind if each != kind and entry.holds(each)]
+                made.copy_current(entry.generation, others)
+            build(made, self._intake, self._fill, self._counts)
+            self._judge()
+
+    def _fill(self, opened: OpenRegister, counts: Counts, **span: str | None) -> None:
+        """Write what was read, compared with what is held, into a generation that is being made."""
+        kind = self._intake.kind
+        with opened_current(self._generations, self._entry) as held, opened.engine.atomic():
+            current = Table(*held, kind) if held else None
+            outcomes = self._intake.outcomes(current, counts, **span)
+            Table(*opened, kind).fill(each.rows for each in outcomes)
+
+    def _judge(self) -> None:
+        """Refuse a load that loses what was known; note what was exchanged or is uniform (D67)."""
+        request, counts = self._request, self._counts
+        if request.mode == REPLACE:
+            counts.end_replace()
+            self._intake.require_no_shrink(counts)
+        require_no_loss(self._engine, self.register, request, counts)
+        self._intake.rejects.notes += exchange_notes(request, counts)
+        self._intake.rejects.notes += uniform_notes(request, counts)
+
+    def _publish(self) -> None:
+        """Let readers have the next generation, and note that the load is done: one commit."""
+        now = clock.now()
+        former = self._entry or Entry(self.register, self._load_id, "")
+        published = former.with_rows(self._intake.kind, self._counts.held)._replace(
+            generation=self._load_id,
+            loaded_at=now if self._intake.is_fresh else former.loaded_at,
+        )
+        columns = self._intake.columns_of_done(self._counts)
+        with self._engine.atomic():
+            self._generations.publish(self._entry, published)
+            self._history.done(self._load_id, now, columns)
+        self._entry = published
+
+    def _finish_merge(self) -> None:
+        """Tell the main database that the rows are in the register."""
+        finish = partial(
+            finish_merge,
+            self._engine,
+            self._generations,
+            self._load_id,
+            self._intake.kind,
+            self._intake.columns_of_done(self._counts),
+            is_fresh=self._intake.is_fresh,
+        )
+        reserve.written(self._engine, finish)
+
+    def _tidy(self, data_dir: Path) -> None:
+        """Remove what nobody needs any more."""
         with suppress(OSError, peewee.PeeweeException):  # The next load does so as well.
-            forget_surplus()
-            history.generations.remove_unused()
-            history.generations.truncate_log()
-        _forget_old(engine, data_dir)
-        reserve.fill(engine)
-    result = intake.result(load_id, history.register, counts)
-    _log.info(
-        "%s: done in %.1f s, rows %d, loaded %d, changed %d, rejected %d, skipped %d, held %d",
-        what,
-        (clock.monotonic_ns() - started_ns) / 1e9,
-        *(result.rows, result.loaded, result.changed, result.rejected, result.skipped),
-        result.held,
-    )
-    return result
+            self._forget_surplus()
+            self._generations.remove_unused()
+            self._truncate_log(self._entry)
+        self._forget_old(data_dir)
+        reserve.fill(self._engine)
 
+    def _note_failure(self, reason: str) -> None:
+        """Remove what a failed load wrote, unless another has begun; then note that it failed.
 
-def _note_failure(
-    engine: Engine, history: History, load_id: int, intake: Intake, reason: str
-) -> None:
-    """Remove what a failed load wrote, unless another has begun by now; then note that it failed.
+        In this order: where the disk is full, the note finds room only afterwards. What the
+        index says is read again: Ctrl-C can come just behind a commit.
+        """
+        ignored = (OSError, peewee.PeeweeException, OperatorError)
+        self._intake.runs.close()
+        with suppress(*ignored), still_alone(self._engine, self.register):
+            self._generations.remove_unused()
+            self._truncate_log(self._generations.find_current())
+        with suppress(*ignored):
+            # What was committed is done; the next load settles it.
+            if is_applied(self._engine, self._generations, self._load_id):
+                return
+            fail = partial(self._history.fail, self._load_id, reason, self._intake.read_so_far())
+            reserve.written(self._engine, fail)
+            with still_alone(self._engine, self.register):
+                remove_made = partial(self._generations.remove_made, self._load_id)
+                reserve.written(self._engine, remove_made)
+        reserve.fill(self._engine)
 
-    In this order: where the disk is full, the note finds room only afterwards.
-    """
-    ignored = (OSError, peewee.PeeweeException, OperatorError)
-    generations = history.generations
-    intake.runs.close()
-    with suppress(*ignored), still_alone(engine, history.register):
-        generations.remove_unused()
-        generations.truncate_log()
-    with suppress(*ignored):
-        # NOTE: Ctrl-C can come just behind the commit; then the next load settles it.
-        if is_applied(engine, history, load_id):
-            return
-        fail = partial(history.fail, load_id, reason, intake.read_so_far())
-        reserve.written(engine, fail)
-        with still_alone(engine, history.register):
-            reserve.written(engine, partial(generations.remove_made, load_id))
-    reserve.fill(engine)
+    def _truncate_log(self, entry: Entry | None) -> None:
+        if entry is not None:
+            self._generations.store.truncate_log(entry.generation)
 
+    def _forget_surplus(self) -> None:
+        self._generations.forget_kept(self._request.keep_snapshots)
 
-def _merge(
-    engine: Engine,
-    history: History,
-    load_id: int,
-    intake: Intake,
-    require_alone: Callable[[], None],
-) -> Counts:
-    """Change the rows of the register in its own transaction; the main database is told later."""
-    counts = Counts(intake.kind)
-    if intake.loaded:
-        history.ensure_register(load_id)
-    with opened_current(engine, history, intake.kind, counts) as table:
-        if table is None:
-            return counts
-        history.announce(intake.kind)
-        with table.register.atomic():
-            outcomes = intake.outcomes(table, counts)
-            if counts.held_before:
-                for outcome in outcomes:
-                    table.put(outcome.changed)
-                    table.remove(outcome.removed)
-            else:
-                table.fill(outcome.rows for outcome in outcomes)
-            _judge(engine, history, intake, counts)
-            table.analyse()
-            applied = Applied(intake.loaded - counts.skipped, counts.changed, counts.held)
-            note_applied(table.register, table.schema, load_id, applied)
-            require_alone()
-    return counts
-
-
-def _replace(
-    engine: Engine,
-    history: History,
-    load_id: int,
-    intake: Intake,
-    require_alone: Callable[[], None],
-) -> Counts:
-    """Write the next generation, then let readers have it."""
-    generations = history.generations
-    generations.require_there()
-    held = generations.find_current()
-    counts = Counts(intake.kind)
-    with generations.opened_next(load_id) as made:
-        generations.carry_over(made, intake.kind)
-        fill = partial(_fill, engine, held, intake)
-        fill_in_halves(made, intake, fill, counts)
-        counts.end_replace()
-        intake.require_no_shrink(counts)
-        _judge(engine, history, intake, counts)
-    require_alone()
-    columns = intake.columns_of_done(counts)
-    history.switch(load_id, intake.kind, counts.held, columns, is_fresh=intake.is_fresh)
-    return counts
-
-
-def _judge(engine: Engine, history: History, intake: Intake, counts: Counts) -> None:
-    """Refuse a load that loses what was known; note what was exchanged or is uniform (D67)."""
-    require_no_loss(engine, history.register, intake.request, counts)
-    intake.rejects.notes += exchange_notes(intake.request, counts)
-    intake.rejects.notes += uniform_notes(intake.request, counts)
-
-
-def _fill(
-    engine: Engine,
-    held: Any,
-    intake: Intake,
-    made: NextGeneration,
-    counts: Counts,
-    **span: str | None,
-) -> None:
-    """Write what was read, compared with what is held, into a generation that is being made."""
-    with opened_table(engine, held, intake.kind, counts) as current, made.engine.atomic():
-        outcomes = intake.outcomes(current, counts, **span)
-        Table(made.engine, made.schema, intake.kind).fill(each.rows for each in outcomes)
-
-
-def _read(engine: Engine, history: History, intake: Intake) -> None:
-    """Read all files, held against what earlier loads say."""
-    format_name = intake.layout.format.name
-    baseline = find_baseline(engine, history.register, intake.kind, format_name)
-    with intake.rejects:
-        intake.read(_space(engine, history, intake), baseline)
-
-
-def _forget_old(engine: Engine, data_dir: Path) -> None:
-    """Remove old lines of the history, and the rejects of all but the last loads."""
-    with suppress(OSError, peewee.PeeweeException):
-        prune(engine)
-    with suppress(OSError):
-        keep_newest(data_dir)
-
-
-def _space(engine: Engine, history: History, intake: Intake) -> Space:
-    return Space(
-        engine,
-        _scratch_directory(engine),
-        kind=intake.kind,
-        mode=intake.request.mode,
-        entry=history.generations.find_current(),
-    )
-
-
-def _scratch_directory(engine: Engine) -> Path:
-    """Return where runs may wait: beside the data, since the state may be kept in memory."""
-    return engine.path.parent if isinstance(engine, SqliteEngine) else Path(tempfile.gettempdir())
+    def _forget_old(self, data_dir: Path) -> None:
+        """Remove old lines of the history, and the rejects of all but the last loads."""
+        with suppress(OSError, peewee.PeeweeException):
+            prune(self._engine)
+        with suppress(OSError):
+            keep_newest(data_dir)

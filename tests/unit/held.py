@@ -3,8 +3,8 @@
 from typing import Any
 
 from app.storage.registers import Register
-from app.storage.schema import opened_register
 from app.storage.sqlite import SqliteEngine
+from app.storage.stores import store_of
 from app.storage.tables import Vehicle
 from tests.conftest import World
 
@@ -26,7 +26,7 @@ def loaded(world: World, content: str, **options: Any) -> Any:
 def held(world: World, model: Any = Vehicle, register: str = "native") -> list[tuple[Any, ...]]:
     """All rows that readers see of a register, in the order of their keys."""
     found = Register.select().where(Register.name == register).get(world.engine)
-    with opened_register(world.engine, register, found.generation) as (engine, schema):
+    with store_of(world.engine, register).opened(found.generation) as (engine, schema):
         name = f'"{schema}"."{model._meta.table_name}"' if schema else model._meta.table_name
         return list(engine.execute_sql(f"SELECT * FROM {name} ORDER BY 1, 2").fetchall())
 

@@ -5,8 +5,10 @@ import pytest
 from app.accounts.authentication import Authenticator
 from app.registers.undo import drop_register, purge_register, roll_back, undrop_register
 from app.storage import registers as catalogue
-from app.storage.registers import REGISTERS_MAX, Register, in_precedence, register_file
-from app.storage.schema import migrate_register, opened_register
+from app.storage.files import register_file
+from app.storage.registers import REGISTERS_MAX, Register, in_precedence
+from app.storage.scripts import migrate_register
+from app.storage.stores import store_of
 from app.storage.tables import RegisterRef, Vehicle
 from tests.conftest import ON_POSTGRES, ON_SQLITE
 
@@ -26,7 +28,7 @@ def describe(world, make, register="native"):
 
 def build_generation(world, generation, make, register="native"):
     """Put the next generation of a register beside the one in use."""
-    with opened_register(world.engine, register, generation) as (engine, schema):
+    with store_of(world.engine, register).opened(generation) as (engine, schema):
         migrate_register(engine, schema)
         Vehicle.insert(registration=PLATE, make=make, updated=0).execute(engine)
 

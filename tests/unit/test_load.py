@@ -24,11 +24,12 @@ from app.registers.reading import sorted_runs as sorting
 from app.registers.reading.intake import Intake
 from app.registers.request import LoadRequest
 from app.registers.undo import purge_register
-from app.storage import schema as schema_module
+from app.storage import register_store
 from app.storage.engine import close_quietly, open_engine
 from app.storage.postgres import PostgresEngine
 from app.storage.registers import REGISTERS_MAX, Register
-from app.storage.schema import migrate, opened_register
+from app.storage.schema import migrate
+from app.storage.stores import store_of
 from app.storage.tables import Fine, Kind, Policy, Vehicle, in_schema
 from tests.conftest import ON_POSTGRES, ON_SQLITE
 from tests.postgres import connect
@@ -50,7 +51,7 @@ FINE = {"registration": "AB12CDE", "reference": "F-1", "amount": "65.00"}
 def held(world, model: Any = Vehicle, register: str = "native") -> list[tuple[Any, ...]]:
     """All rows of a register, in the order of their keys."""
     found = Register.select().where(Register.name == register).get(world.engine)
-    with opened_register(world.engine, register, found.generation) as (engine, schema):
+    with store_of(world.engine, register).opened(found.generation) as (engine, schema):
         model = in_schema(model, schema) if schema else model
         key = model._meta.get_primary_keys()
         return list(model.select().order_by(*key).tuples().execute(engine))
@@ -422,7 +423,7 @@ class TestAllOrNothing:
     def test_a_load_killed_between_its_commits_is_settled_by_the_next(self, world, monkeypatch):
         """The register has the rows; the main database is told by the next load."""
         with monkeypatch.context() as until_then:
-            until_then.setattr(History, "finish", _interrupted)
+            until_then.setattr(load_module, "finish_merge", _interrupted)
             with pytest.raises(KeyboardInterrupt):
                 world.load([CAR])
         assert [line.status for line in list_loads(world.engine)] == ["running"]
@@ -435,7 +436,7 @@ class TestAllOrNothing:
     def test_an_interruption_behind_the_commit_is_settled_by_the_next(self, world, monkeypatch):
         """Ctrl-C then is as a kill: the rows are in, and the line must not say otherwise."""
         with monkeypatch.context() as until_then:
-            until_then.setattr(schema_module, "close_quietly", _interrupted)
+            until_then.setattr(register_store, "close_quietly", _interrupted)
             with pytest.raises(KeyboardInterrupt):
                 world.load([CAR])
         world.load([OTHER])
@@ -445,7 +446,7 @@ class TestAllOrNothing:
     def test_what_a_killed_load_committed_outlives_a_failing_one(self, world, monkeypatch):
         """A load that fails early removes no register but one that it made itself."""
         with monkeypatch.context() as until_then:
-            until_then.setattr(History, "finish", _interrupted)
+            until_then.setattr(load_module, "finish_merge", _interrupted)
             with pytest.raises(KeyboardInterrupt):
                 world.load([CAR])
         with monkeypatch.context() as until_then:
@@ -460,7 +461,7 @@ class TestAllOrNothing:
         """Neither what that load did not come to make, nor what would clean up behind it."""
         history = History(world.engine, "native")
         killed = history.begin(kind=Kind.VEHICLES, mode="merge", format_name="", files=[])
-        history.ensure_register(killed)
+        Generations(world.engine, "native").add(killed)
         paths = files(world, a="registration,make\nAB12CDE,SEAT\n")
         before = stored(world)
         result = world.load_files(*paths, mode=mode, dry_run=True)

@@ -7,12 +7,13 @@ import pytest
 
 from app import clock
 from app.errors import OperatorError
-from app.registers.applying import parallel_build as halves
+from app.registers.applying import parallel_build
 from app.registers.applying.table import Table
 from app.registers.generations import Generations
 from app.registers.history import list_loads
 from app.registers.reading import pieces
 from app.storage.registers import Register
+from app.storage.stores import store_of
 from app.storage.tables import Fine, Policy
 from tests.unit.held import HEADER, generations, held, loaded, makes, vehicles
 
@@ -151,7 +152,7 @@ class TestHalves:
     def test_what_the_other_process_cannot_do_is_done(self, world, replace, monkeypatch):
         """Then all is done by one, and nothing is left of the half that failed."""
         replace(many("FORD", range(100)))
-        monkeypatch.setattr(halves, "dump", _failing)
+        monkeypatch.setattr(parallel_build, "dump", _failing)
         result = replace(many("SEAT", range(100)))
         assert (result.held, result.changed) == (100, 100)
         assert makes(world) == ["SEAT"] * 100
@@ -228,7 +229,7 @@ class TestGenerations:
     def test_what_a_killed_load_left_is_removed_by_the_next(self, world, replace):
         """A half-written generation is of no use to anybody."""
         replace(vehicles("FORD"))
-        left = Generations(world.engine, "native").opened_next(99)
+        left = store_of(world.engine, "native").opened_next(99)
         left.__enter__()
         replace(vehicles("SEAT"), mode="merge")
         assert len(generations(world)) == 1
@@ -243,7 +244,7 @@ class TestGenerations:
             raise OSError("the disk is full")
 
         with monkeypatch.context() as patched:
-            patched.setattr(Generations, "switch", fail)
+            patched.setattr(Generations, "publish", fail)
             with pytest.raises(OSError, match="the disk is full"):
                 replace(vehicles("SEAT"))
         assert generations(world) == before

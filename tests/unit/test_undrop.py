@@ -5,6 +5,7 @@ from functools import partial
 import pytest
 
 from app.errors import OperatorError
+from app.registers.generations import Generations
 from app.registers.history import History, list_loads
 from app.registers.undo import drop_register, purge_register, roll_back, undrop_register
 from app.storage.registers import REGISTERS_MAX, DroppedRegister, KeptRegister, Register
@@ -86,8 +87,8 @@ def test_a_load_that_was_killed_does_not(dropped, alice, is_tidied):
     """It had made an entry of that name, which was perhaps dropped; no row was committed."""
     history = History(dropped.engine, "native")
     load_id = history.begin(kind=Kind.POLICIES, mode="merge", format_name="", files=[])
-    history.ensure_register(load_id)
-    history.announce(Kind.POLICIES)
+    made = Generations(dropped.engine, "native")
+    made.announce(made.add(load_id), Kind.POLICIES)
     if is_tidied:
         drop_register(dropped.engine, "native")
     undrop_register(dropped.engine, "native")
@@ -141,7 +142,8 @@ def test_a_purge_removes_all_of_it(dropped, is_dropped_before):
 def test_a_register_of_no_rows_is_gone_at_once(world):
     """A killed first load made it: there is nothing to bring back."""
     history = History(world.engine, "native")
-    history.ensure_register(history.begin(kind=Kind.FINES, mode="merge", format_name="", files=[]))
+    killed = history.begin(kind=Kind.FINES, mode="merge", format_name="", files=[])
+    Generations(world.engine, "native").add(killed)
     drop_register(world.engine, "native")
     with pytest.raises(OperatorError, match="there is none"):
         undrop_register(world.engine, "native")

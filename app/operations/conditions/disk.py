@@ -1,9 +1,7 @@
 """Whether the disk has room for the next load of each register (D57, D76)."""
 
 import os
-import tempfile
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 from app import clock
 from app.config import Config
@@ -12,8 +10,8 @@ from app.operations.conditions.loads import LoadFacts
 from app.registers.history import REPLACE
 from app.registers.space import free_bytes_of, size_text
 from app.storage.engine import Engine
-from app.storage.registers import Register, register_file
-from app.storage.sqlite import SqliteEngine
+from app.storage.registers import Register
+from app.storage.stores import store_of
 from app.storage.tables import Kind
 
 _SQLITE_FACTOR = 2.5
@@ -33,7 +31,7 @@ def disk_conditions(
     A replace takes a multiple of what the register takes now. A merge takes the same multiple of
     the share of the rows that its files had.
     """
-    directory = _scratch_directory(engine)
+    directory = engine.scratch_directory
     free_bytes = free_bytes_of(os.statvfs(directory))
     modes = {each.register: each.last_done for each in facts}
     needs = {
@@ -58,7 +56,7 @@ def disk_conditions(
 
 def free_bytes_by_directory(engine: Engine, config: Config) -> dict[str, int]:
     """Return the free bytes of each directory that data is kept in."""
-    directories = [_scratch_directory(engine), config.data_dir, config.state_dir]
+    directories = [engine.scratch_directory, config.data_dir, config.state_dir]
     free = {}
     for directory in directories:
         path = directory.absolute()
@@ -73,20 +71,6 @@ def _needed_bytes(engine: Engine, register: Register, last: object) -> int:
         share = 1.0
     else:
         share = min(1.0, int(getattr(last, "rows", held)) / max(held, 1))
-    if isinstance(engine, SqliteEngine):
-        file = register_file(engine.path, str(register.name), int(str(register.generation)))
-        file_bytes = file.stat().st_size if file.exists() else 0
-        return int(_SQLITE_FACTOR * share * file_bytes)
-    tables = (
-        "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0) FROM pg_class c "
-        "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relkind = 'r'"
-    )
-    (size_bytes,) = engine.execute_sql(tables, (f"register_{register.name}",)).fetchone()
-    return int(_POSTGRES_FACTOR * share * int(size_bytes))
-
-
-def _scratch_directory(engine: Engine) -> Path:
-    """Return where a load keeps rows that wait, and on SQLite the register itself."""
-    if isinstance(engine, SqliteEngine):
-        return engine.path.absolute().parent
-    return Path(tempfile.gettempdir())
+    store = store_of(engine, str(register.name))
+    factor = _POSTGRES_FACTOR if engine.file is None else _SQLITE_FACTOR
+    return int(factor * share * store.size_bytes(int(str(register.generation))))

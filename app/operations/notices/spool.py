@@ -19,7 +19,7 @@ import msgspec
 from app.directories import make_directory
 from app.operations.notices.message import Alerted, Message
 from app.storage import reserve
-from app.storage.engine import sync
+from app.storage.files import sync
 
 MESSAGES_MAX = 100
 _LAST = "last.json"

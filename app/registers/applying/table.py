@@ -2,19 +2,19 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from operator import itemgetter, methodcaller
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import peewee
 
 from app.registers.reading.sorted_runs import Columns, Order
 from app.storage.engine import Engine
-from app.storage.postgres import PostgresEngine
-from app.storage.sqlite import SqliteEngine, driver_errors_translated
+from app.storage.errors import driver_errors_translated
+from app.storage.postgres import PostgresEngine, copy_text
+from app.storage.sqlite import SqliteEngine
 from app.storage.tables import TABLES, AppliedLoad, Kind, in_schema, qualified
 
 _GROUPS_ASKED_FOR = 1_000
-_NULL = str(None)
 # PERF: without these, binding a null or a flag costs 2 us: the driver looks for a way to adapt it.
 # A row of twelve columns goes in in 7 us instead of 12 us.
 _sqlite3: Any = vars(peewee)["sqlite3"]
@@ -134,10 +134,10 @@ class Table:
             return
         with driver_errors_translated():
             cursor = self.register.cursor()
-            line = "\t".join(["%s"] * len(self._columns)) + "\n"
-            with cursor.copy(f"COPY {self.name} FROM STDIN (NULL '{_NULL}')") as copy:
+            # Control characters, which would take longer, never get so far (formats 0.6).
+            with cursor.copy(f"COPY {self.name} FROM STDIN") as copy:
                 for batch in batches:
-                    copy.write(_copy_text(batch, line))
+                    copy.write(copy_text(batch))
 
     def analyse(self) -> None:
         """Tell Postgres' planner what the table holds now; on SQLite every look-up is by key."""
@@ -171,25 +171,3 @@ class Table:
 
 def _in(schema: str | None, model: Any) -> Any:
     return in_schema(model, schema) if schema else model
-
-
-def _copy_text(rows: Sequence[Columns], line: str) -> str:
-    """Return rows in the text format of COPY, with `None` for null.
-
-    Args:
-        line: what a row is put into by `%`.
-    """
-    # PERF: 3 us a row; value by value it takes 8 us, as much as all the rest of a load.
-    text = "".join(map(line.__mod__, rows))
-    nulls = sum(map(methodcaller("count", None), rows))
-    # Control characters, which would need more, never get so far (formats 0.6).
-    if "\\" in text or text.count(_NULL) != nulls:
-        text = "".join([line % tuple(map(_escaped, row)) for row in rows])
-    return text
-
-
-def _escaped(value: object) -> object:
-    """Return a value that stays what it is in COPY's text format."""
-    if not isinstance(value, str):
-        return value
-    return value.replace("\\", r"\\") if value != _NULL else f"\\{_NULL}"

@@ -214,7 +214,8 @@ class Intake:
 
     def columns_of_done(self, counts: Counts) -> dict[str, Any]:
         """Return the columns of the history's line of a load that succeeds."""
-        return self.columns(counts) | {"known": text_of(counts.known.document())}
+        known = text_of(counts.known.document())
+        return self.columns(counts) | {"held": counts.held, "known": known}
 
     def result(self, load_id: int | None, register: str, counts: Counts) -> LoadResult:
         """Return how the load ended."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import BinaryIO, NamedTuple, cast
 
-from app.registers.forked_worker import Child
+from app.registers.forked_worker import ForkedWorker
 from app.registers.formats import Format
 from app.registers.reading.columns_seen import ColumnsSeen
 from app.registers.reading.dumping import dump
@@ -86,7 +86,7 @@ class Piece:
         self.lines = lines
         self.file = runs.new_file()
         read = partial(self._read, format_, kind, columns, header, runs.order)
-        self._child = Child(read, [self.file])
+        self._child = ForkedWorker(read, [self.file])
 
     def wait(self) -> bool:
         """Wait until it has been read; return whether it could be."""

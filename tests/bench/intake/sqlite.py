@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 from app.cli.loads import NICENESS
 from app.storage.engine import close_quietly
-from app.storage.schema import migrate_register
+from app.storage.scripts import migrate_register
 from app.storage.sqlite import SqliteEngine
 from app.storage.tables import TABLES, Kind
 from tests.bench.intake.files import write_file

@@ -18,7 +18,6 @@ from app.operations import listening
 from app.operations.conditions.gathered import gathered
 from app.storage import reserve
 from app.storage.engine import Engine
-from app.storage.postgres import PostgresEngine
 from app.storage.registers import find_unreadable
 from app.storage.schema import migrate, pending_migrations
 from app.storage.versions import versions
@@ -91,8 +90,8 @@ def _faults(config: Config, warnings: list[str]) -> list[str]:
             found = reserve.written(engine, partial(versions, engine))
             refusal = found.refusal()
             missing = None if refusal else find_unreadable(engine)
-            if isinstance(engine, PostgresEngine):
-                faults += _missing_rights(engine)
+            variable = SETTINGS["database_url"].variable
+            faults += [f"{variable}: {right}" for right in engine.missing_rights()]
             if not refusal and not missing:
                 warnings += [each.warning for each in gathered(engine, config).conditions]
                 warnings += _unknown_accounts(engine, config)
@@ -121,26 +120,6 @@ def _faults(config: Config, warnings: list[str]) -> list[str]:
         )
     group_fault = listening.group_fault(config)
     return [*faults, group_fault] if group_fault else faults
-
-
-def _missing_rights(engine: PostgresEngine) -> list[str]:
-    query = (
-        "SELECT current_setting('transaction_read_only') = 'on', "
-        "has_database_privilege(current_database(), 'CREATE'), current_user"
-    )
-    is_read_only, may_create, role = engine.execute_sql(query).fetchone()
-    faults = []
-    if is_read_only:
-        faults.append(
-            "the server may only be read: name the primary, or all servers with "
-            "target_session_attrs=read-write"
-        )
-    if not may_create:
-        faults.append(
-            f"no register can be loaded: {role} may not create schemas in the database, "
-            "GRANT CREATE ON DATABASE lets it"
-        )
-    return [f"{SETTINGS['database_url'].variable}: {fault}" for fault in faults]
 
 
 def _unwritable(name: str, folder: Path) -> list[str]:

@@ -14,7 +14,8 @@ from typing import NamedTuple
 from app.errors import OperatorError
 from app.registers.lock import alone
 from app.storage.errors import driver_errors_translated
-from app.storage.postgres import PostgresEngine, copy_text
+from app.storage.postgres import PostgresEngine
+from app.storage.postgres_dialect import copy_text
 from app.storage.register_schemas import RegisterSchemas
 from app.storage.registers import Register
 from app.storage.schema import migrate

@@ -58,14 +58,13 @@ def count_held(opened: OpenRegister | None, entry: Entry | None, kind: Kind) -> 
     return entry.rows(kind) or Table(*opened, kind).count()
 
 
-def settle(
-    engine: Engine, generations: Generations, entry: Entry | None, load_id: int = 0
-) -> Entry | None:
+def settle(engine: Engine, generations: Generations, load_id: int = 0) -> Entry | None:
     """Find out what became of killed loads before this one, and remove what they left.
 
-    Needs the lock. Returns the entry as it is afterwards. Raises Hindered if the data of the
-    register is missing.
+    Needs the lock. Returns the register's entry, which nobody else changes from then on. Raises
+    Hindered if the data of the register is missing.
     """
+    entry = generations.find_current()
     generations.require_there(entry)
     with opened_current(generations, entry) as opened:
         find: FindApplied = partial(find_applied, *opened) if opened else lambda _: None

@@ -43,14 +43,13 @@ class History:
         """
         self._end(load_id, status="done", finished_at=finished_at, **columns)
 
-    def fail(self, load_id: int, reason: str, counts: Mapping[str, object]) -> None:
+    def fail(self, load_id: int, columns: Mapping[str, object]) -> None:
         """Note that a load failed.
 
         Args:
-            counts: further columns of the history's line.
+            columns: of the history's line, `reason` among them.
         """
-        now = clock.now()
-        self._end(load_id, status="failed", reason=reason, finished_at=now, **counts)
+        self._end(load_id, status="failed", finished_at=clock.now(), **columns)
 
     def list_running(self) -> list[Any]:
         """Return the loads that run, or were killed."""

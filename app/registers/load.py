@@ -15,28 +15,27 @@ from pathlib import Path
 import peewee
 
 from app import clock
-from app.errors import OperatorError
 from app.registers.applying.comparison import Counts
 from app.registers.applying.losses import exchange_notes, require_no_loss, uniform_notes
 from app.registers.applying.parallel_build import build
 from app.registers.applying.table import Applied, Table, note_applied
 from app.registers.attempts import Attempt, noted, reason_of
-from app.registers.baseline import find_baseline, prune
+from app.registers.baseline import find_baseline
+from app.registers.cleanup import forget_old, note_failure, remove_unused
 from app.registers.current import (
     count_held,
     finish_merge,
-    is_applied,
     opened_current,
     opened_unchanged,
     settle,
 )
 from app.registers.generations import Generations
 from app.registers.history import MERGE, REPLACE, History
-from app.registers.lock import alone, still_alone
+from app.registers.lock import alone
 from app.registers.models import insert_line
 from app.registers.reading.intake import Intake, opened_intake
 from app.registers.reading.reader import Show
-from app.registers.reading.rejects import keep_newest, rejects_path
+from app.registers.reading.rejects import rejects_path
 from app.registers.request import LoadRequest, LoadResult
 from app.registers.space import Space
 from app.storage import reserve
@@ -91,7 +90,8 @@ class _Load:
     def try_out(self) -> LoadResult:
         """Find out how the load would end; nothing is written but the rejects, if told where to."""
         self._intake.rejects.path = self._request.rejects
-        self._find_entry()
+        self._entry = self._generations.find_current()
+        self._generations.require_room(self._entry)
         self._generations.require_there(self._entry)
         self._read()
         self._compare()
@@ -104,7 +104,6 @@ class _Load:
             started_ns = clock.monotonic_ns()
             self._begin(data_dir, attempt)
             with self._failure_noted(data_dir):
-                self._find_entry()
                 self._settle()
                 self._read()
                 if self._request.mode == REPLACE:
@@ -145,23 +144,21 @@ class _Load:
         try:
             yield
         except BaseException as error:
-            self._note_failure(reason_of(error))
-            self._forget_old(data_dir)
+            self._intake.runs.close()
+            columns = {"reason": reason_of(error)} | self._intake.read_so_far()
+            note_failure(self._engine, self._generations, self._load_id, columns)
+            forget_old(self._engine, data_dir)
             # SEC: the reason, which can quote a record, is for the operator only.
             _log.warning("%s: failed, %s", self._title, type(error).__name__)
             raise
 
-    def _find_entry(self) -> None:
-        """Read what the register index says; refuse a register too many."""
-        self._entry = self._generations.find_current()
-        self._generations.require_room(self._entry)
-
     def _settle(self) -> None:
-        """Find out what became of killed loads, and remove what nobody needs."""
+        """Find out what became of killed loads, and remove what nobody needs; read the entry."""
         # Here as well as in the end: what is removed now makes room for this load.
         reserve.written(self._engine, self._forget_surplus)
-        settled = partial(settle, self._engine, self._generations, self._entry, self._load_id)
+        settled = partial(settle, self._engine, self._generations, self._load_id)
         self._entry = reserve.written(self._engine, settled)
+        self._generations.require_room(self._entry)
 
     def _read(self) -> None:
         """Read all files, held against what earlier loads say."""
@@ -278,43 +275,9 @@ class _Load:
         """Remove what nobody needs any more."""
         with suppress(OSError, peewee.PeeweeException):  # The next load does so as well.
             self._forget_surplus()
-            self._generations.remove_unused()
-            self._truncate_log(self._entry)
-        self._forget_old(data_dir)
+            remove_unused(self._generations, self._entry)
+        forget_old(self._engine, data_dir)
         reserve.fill(self._engine)
-
-    def _note_failure(self, reason: str) -> None:
-        """Remove what a failed load wrote, unless another has begun; then note that it failed.
-
-        In this order: where the disk is full, the note finds room only afterwards. What the
-        index says is read again: Ctrl-C can come just behind a commit.
-        """
-        ignored = (OSError, peewee.PeeweeException, OperatorError)
-        self._intake.runs.close()
-        with suppress(*ignored), still_alone(self._engine, self.register):
-            self._generations.remove_unused()
-            self._truncate_log(self._generations.find_current())
-        with suppress(*ignored):
-            # What was committed is done; the next load settles it.
-            if is_applied(self._engine, self._generations, self._load_id):
-                return
-            fail = partial(self._history.fail, self._load_id, reason, self._intake.read_so_far())
-            reserve.written(self._engine, fail)
-            with still_alone(self._engine, self.register):
-                remove_made = partial(self._generations.remove_made, self._load_id)
-                reserve.written(self._engine, remove_made)
-        reserve.fill(self._engine)
-
-    def _truncate_log(self, entry: Entry | None) -> None:
-        if entry is not None:
-            self._generations.store.truncate_log(entry.generation)
 
     def _forget_surplus(self) -> None:
         self._generations.forget_kept(self._request.keep_snapshots)
-
-    def _forget_old(self, data_dir: Path) -> None:
-        """Remove old lines of the history, and the rejects of all but the last loads."""
-        with suppress(OSError, peewee.PeeweeException):
-            prune(self._engine)
-        with suppress(OSError):
-            keep_newest(data_dir)

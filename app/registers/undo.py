@@ -40,7 +40,7 @@ def roll_back(
     require_not_dropped(generations)
 
     def rolled_back() -> tuple[int, Snapshot, Kind | None]:
-        settle(engine, generations, generations.find_current())
+        settle(engine, generations)
         current = require_not_dropped(generations)
         found = require_snapshot(engine, generations, current, to, kind)
         generations.migrate_waiting(found.kept)
@@ -76,7 +76,7 @@ def drop_register(engine: Engine, name: str) -> None:
     def dropped() -> int:
         # What a damaged register knows of a killed load does not matter.
         with suppress(OSError, peewee.PeeweeException, OperatorError):
-            settle(engine, generations, generations.find_current())
+            settle(engine, generations)
         current = require_register(generations)
         with engine.atomic():
             load_id = history.note(DROP)
@@ -100,7 +100,7 @@ def undrop_register(engine: Engine, name: str) -> Entry:
     _require_dropped(engine, generations)
 
     def undropped() -> tuple[int, Entry]:
-        settle(engine, generations, generations.find_current())
+        settle(engine, generations)
         current, dropped = _require_dropped(engine, generations)
         if not generations.store.has_waiting(dropped.generation):
             raise OperatorError(f"what the register {name} held is not there: load it again")

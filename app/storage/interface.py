@@ -1,13 +1,14 @@
 """What every engine offers beside Peewee's own methods, so that nobody asks which one it is."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import peewee
 
+from app.storage.errors import driver_errors_translated
 from app.storage.tables import RegisterRef
 
 Row = tuple[Any, ...]
@@ -47,6 +48,13 @@ class Engine(peewee.Database, ABC):
     @abstractmethod
     def write_refusal(self) -> str | None:
         """Return why the database takes no writes, None if it takes them.
+
+        Raises peewee.PeeweeException if the database cannot be read.
+        """
+
+    @abstractmethod
+    def missing_rights(self) -> list[str]:
+        """Return what this user of the database may not do, a sentence for the operator each.
 
         Raises peewee.PeeweeException if the database cannot be read.
         """
@@ -109,3 +117,37 @@ class Engine(peewee.Database, ABC):
     @abstractmethod
     def has_lateral(self) -> bool:
         """Whether a joined subquery can refer to the tables before it."""
+
+    @abstractmethod
+    def select_by_key(
+        self, select: str, columns: Sequence[str], keys: Iterable[Row]
+    ) -> Iterator[Row]:
+        """Yield the rows whose first columns are one of these keys, in any order; in a transaction.
+
+        Args:
+            select: the query up to its condition.
+            columns: the names of the key's columns, quoted.
+            keys: as many values each as there are `columns`; no key twice.
+        """
+
+    @abstractmethod
+    def fill(self, table: str, columns: int, batches: Iterable[Sequence[Row]]) -> None:
+        """Write rows into an empty table, in the order of their keys, each key once.
+
+        Args:
+            table: its name as it stands in SQL.
+            columns: how many it has; rows have all of them.
+        """
+
+    def run_many(self, sql: str, rows: Iterable[Row]) -> None:
+        """Run a statement for each row; within a transaction."""
+        with driver_errors_translated():
+            self.cursor().executemany(sql, rows)
+
+    @abstractmethod
+    def analyse(self, table: str) -> None:
+        """Tell the planner what a table holds now, if the planner's choice depends on it.
+
+        Args:
+            table: its name as it stands in SQL.
+        """

@@ -6,18 +6,15 @@ timeouts) is libpq's, and passed through; what it does not say has defaults of o
 
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from operator import methodcaller
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import peewee
-from peewee import fn
 
 from app.errors import OperatorError
 from app.storage.errors import sqlstate
-from app.storage.interface import Engine, Row
+from app.storage.postgres_dialect import PostgresDialect
 from app.storage.tables import RegisterRef
 
 SERVING_OPTIONS = (
@@ -45,21 +42,15 @@ _DEFAULTS = {
     "keepalives_count": "2",
 }
 _READS = ("SELECT", "WITH")
-_NULL = str(None)
-_CONTROLS = ("\b", "\f", "\r", "\v")
-_ESCAPES = str.maketrans(
-    {"\\": r"\\", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\v": r"\v"}
-)
 # What a new connection mends: it was lost or ended (08, 57P), a pooler or a change of the schema
 # took away what had been prepared on it (26, 42P05, 0A).
 _MENDED_BY_CONNECTING = ("08", "57P", "26", "42P05", "0A")
 # The table or the schema is not there: a register that was dropped or replaced a moment ago.
 _GONE = ("42P01", "3F000")
 _DEADLOCK = "40P01"
-_MIGRATION_LOCK = 0x766664  # any number of our own; Postgres locks by number
 
 
-class PostgresEngine(Engine, peewee.PostgresqlDatabase):
+class PostgresEngine(PostgresDialect, peewee.PostgresqlDatabase):
     """A Postgres database; dates come and go as ISO texts, as on SQLite.
 
     A lost connection is noticed by the statement that meets it. A statement that only reads,
@@ -72,9 +63,6 @@ class PostgresEngine(Engine, peewee.PostgresqlDatabase):
     Raises OperatorError if the URL is none that libpq understands, and on connecting if the
     database does not take every character.
     """
-
-    dialect = "postgres"
-    has_lateral = True
 
     def __init__(self, database_url: str, options: str = COMMAND_OPTIONS) -> None:
         try:
@@ -194,36 +182,25 @@ class PostgresEngine(Engine, peewee.PostgresqlDatabase):
         (is_read_only,) = self.execute_sql(query).fetchone()
         return "the server may only be read" if is_read_only else None
 
-    def consistent_read(self) -> Any:
-        """Return a transaction that sees the data of one moment."""
-        return self.atomic("REPEATABLE READ")
-
-    @contextmanager
-    def migration(self) -> Iterator[None]:
-        """Begin a transaction in which nobody else migrates."""
-        with self.atomic():
-            self.take_turn(_MIGRATION_LOCK)
-            yield
-
-    def take_turn(self, *numbers: int) -> None:
-        """Wait until no other transaction holds the lock of these numbers; hold it to the end."""
-        places = ", ".join(["%s"] * len(numbers))
-        self.execute_sql(f"SELECT pg_advisory_xact_lock({places})", numbers)
-
-    def lock_rows(self, query: Any) -> None:
-        """Let nobody change or refer to the selected rows until the transaction ends."""
-        list(query.for_update().execute(self))
-
-    def _greatest(self, columns: Sequence[peewee.Node], null: str) -> Any:
-        return fn.GREATEST(*columns)
-
-    def each_of(self, texts: peewee.Value, column: str) -> peewee.Select:
-        """Return a query with one row for each text of a list."""
-        return peewee.Select(columns=(fn.unnest(texts.cast("text[]")).alias(column),))
-
-    def listed(self, texts: Sequence[str]) -> object:
-        """Return a list of texts as it is: the driver makes an array of it."""
-        return texts
+    def missing_rights(self) -> list[str]:
+        """Return what this role may not do here, a sentence each."""
+        query = (
+            "SELECT current_setting('transaction_read_only') = 'on', "
+            "has_database_privilege(current_database(), 'CREATE'), current_user"
+        )
+        is_read_only, may_create, role = self.execute_sql(query).fetchone()
+        missing = []
+        if is_read_only:
+            missing.append(
+                "the server may only be read: name the primary, or all servers with "
+                "target_session_attrs=read-write"
+            )
+        if not may_create:
+            missing.append(
+                f"no register can be loaded: {role} may not create schemas in the database, "
+                "GRANT CREATE ON DATABASE lets it"
+            )
+        return missing
 
     def attach_registers(self, registers: tuple[RegisterRef, ...]) -> None:
         """Do nothing: every connection reads all schemas."""
@@ -231,35 +208,3 @@ class PostgresEngine(Engine, peewee.PostgresqlDatabase):
     def can_attach(self, registers: tuple[RegisterRef, ...]) -> bool:
         """Tell that every connection reads all schemas."""
         return True
-
-
-def copy_text(rows: Sequence[Row]) -> str:
-    """Return rows of one table in COPY's text format, as Postgres itself writes it.
-
-    Args:
-        rows: of texts, whole numbers, flags and None.
-    """
-    if not rows:
-        return ""
-    columns = len(rows[0])
-    line = "\t".join(["%s"] * columns) + "\n"
-    # PERF: 3 us a row; value by value it takes 8 us, as much as all the rest of a load.
-    text = "".join(map(line.__mod__, rows))
-    nulls = sum(map(methodcaller("count", None), rows))
-    is_plain = (
-        text.count(_NULL) == nulls
-        and "\\" not in text
-        and text.count("\n") == len(rows)
-        and text.count("\t") == len(rows) * (columns - 1)
-        and not any(control in text for control in _CONTROLS)
-    )
-    if is_plain:
-        return text.replace(_NULL, r"\N")
-    return "".join([line % tuple(map(_escaped, row)) for row in rows])
-
-
-def _escaped(value: object) -> object:
-    """Return a value as it stands in COPY's text format."""
-    if isinstance(value, str):
-        return value.translate(_ESCAPES)
-    return r"\N" if value is None else value

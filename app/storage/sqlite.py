@@ -14,9 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import peewee
-from peewee import fn
 
 from app import clock
 from app.storage.errors import (
@@ -30,7 +28,7 @@ from app.storage.errors import (
     result_code,
 )
 from app.storage.files import Stamp, file_uri, is_at_rest, register_file, stamp_of
-from app.storage.interface import Engine
+from app.storage.sqlite_dialect import SqliteDialect
 from app.storage.tables import RegisterRef
 
 BUSY_TIMEOUT_SECONDS = 5
@@ -39,16 +37,14 @@ _STATEMENTS_CACHED_MAX = 256
 _PAUSE_SECONDS = 0.01
 
 
-class SqliteEngine(Engine, peewee.SqliteDatabase):
+class SqliteEngine(SqliteDialect, peewee.SqliteDatabase):
     """A SQLite file, and registers attached to it for reading (D25).
 
     Every transaction begins IMMEDIATE: one that reads first and writes later would fail at
     once when another has written in between, whatever the timeout (D27).
     """
 
-    dialect = "sqlite"
     file: Path
-    has_lateral = False
 
     def __init__(self, path: Path, *, create: bool = False) -> None:
         self.file = path
@@ -172,39 +168,9 @@ class SqliteEngine(Engine, peewee.SqliteDatabase):
         finally:
             self.execute_sql(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_SECONDS * 1000}")
 
-    def consistent_read(self) -> Any:
-        """Return a transaction that only reads, and sees the data of one moment."""
-        # NOTE: another kind would take the lock that domains are written under (D27).
-        return self.atomic("DEFERRED")
-
-    @contextmanager
-    def migration(self) -> Iterator[None]:
-        """Begin a transaction in which nobody else migrates: write transactions run one by one."""
-        self.pragma("foreign_keys", 0)  # A rebuilt table must not cascade into others.
-        with self.atomic():
-            yield
-
-    def take_turn(self, *numbers: int) -> None:
-        """Do nothing: write transactions run one by one (D27)."""
-
-    def lock_rows(self, query: Any) -> None:
-        """Do nothing: write transactions run one by one (D27)."""
-
-    def _greatest(self, columns: Sequence[peewee.Node], null: str) -> Any:
-        # Unlike GREATEST, SQLite's MAX is null if any of its arguments is.
-        lowest = peewee.SQL(null)
-        filled = [fn.COALESCE(column, lowest) for column in columns]
-        return fn.NULLIF(fn.MAX(*filled), lowest)
-
-    def each_of(self, texts: peewee.Value, column: str) -> peewee.Select:
-        """Return a query with one row for each text of a list."""
-        each: Any = fn.json_each(texts).alias("listed")
-        return peewee.Select((each,), (each.c.value.alias(column),))
-
-    def listed(self, texts: Sequence[str]) -> object:
-        """Return a list of texts as JSON."""
-        # NOTE: as text; SQLite might take a blob for JSON in its own binary form.
-        return msgspec.json.encode(texts).decode()
+    def missing_rights(self) -> list[str]:
+        """Return nothing: the owner of the file may do everything."""
+        return []
 
     def attach_registers(self, registers: tuple[RegisterRef, ...]) -> None:
         """Let this thread's connection read exactly these registers, under their schema names."""

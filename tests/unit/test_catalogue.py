@@ -4,7 +4,7 @@ import pytest
 
 from app.accounts.authentication import Authenticator
 from app.registers.undo import drop_register, purge_register, roll_back, undrop_register
-from app.storage import registers as catalogue
+from app.storage import registers
 from app.storage.files import register_file
 from app.storage.registers import REGISTERS_MAX, Register, in_precedence
 from app.storage.scripts import migrate_register
@@ -217,11 +217,11 @@ class TestTakenAway:
 
     def test_readiness_follows(self, world, changes, monkeypatch):
         """A register that is dropped while it is tried is no missing one."""
-        states = iter([catalogue.read_state(world.engine)])
+        states = iter([registers.read_state(world.engine)])
         changes["purge"][0]()
-        read = catalogue.read_state
-        monkeypatch.setattr(catalogue, "read_state", lambda engine: next(states, read(engine)))
-        assert catalogue.find_unreadable(world.engine) is None
+        read = registers.read_state
+        monkeypatch.setattr(registers, "read_state", lambda engine: next(states, read(engine)))
+        assert registers.find_unreadable(world.engine) is None
 
     def test_a_look_up_without_trouble_asks_once(self, world, alice, statements, changes):
         """What is done for the others costs it no statement."""

@@ -94,7 +94,7 @@ def test_a_failed_load_leaves_a_register_that_has_rows(world, history, generatio
     """Only a register that was made for the load itself goes."""
     world.load([ROW])
     load_id = begun(history)
-    history.fail(load_id, "the disk is full", {})
+    history.fail(load_id, {"reason": "the disk is full"})
     generations.remove_made(load_id)
     assert statuses(world) == [("done", None), ("failed", "the disk is full")]
     assert register(world) is not None

@@ -18,6 +18,7 @@ from app.operations import listening
 from app.operations.conditions.gathered import gathered
 from app.storage import reserve
 from app.storage.engine import Engine
+from app.storage.errors import message_of
 from app.storage.registers import find_unreadable
 from app.storage.schema import migrate, pending_migrations
 from app.storage.versions import versions
@@ -104,7 +105,7 @@ def _faults(config: Config, warnings: list[str]) -> list[str]:
                 "restore it, or drop it and load it again"
             )
     except (OperatorError, peewee.PeeweeException, OSError) as error:
-        faults.append(f"{SETTINGS['database_url'].variable}: {error}")
+        faults.append(f"{SETTINGS['database_url'].variable}: {message_of(error)}")
     database = sqlite_path(config.database_url)
     # Below a directory that is closed to us Path.exists() would raise.
     if database and os.path.exists(database):

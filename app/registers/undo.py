@@ -71,13 +71,13 @@ def drop_register(engine: Engine, name: str) -> None:
     load of it is running.
     """
     generations, history = Generations(engine, name), History(engine, name)
-    require_register(generations)
+    require_register(engine, generations)
 
     def dropped() -> int:
         # What a damaged register knows of a killed load does not matter.
         with suppress(OSError, peewee.PeeweeException, OperatorError):
             settle(engine, generations)
-        current = require_register(generations)
+        current = require_register(engine, generations)
         with engine.atomic():
             load_id = history.note(DROP)
             generations.drop(current)
@@ -147,7 +147,7 @@ def purge_register(engine: Engine, name: str) -> None:
     _log.info("load %d, purge of %s: done", load_id, name)
 
 
-def require_register(generations: Generations) -> Entry:
+def require_register(engine: Engine, generations: Generations) -> Entry:
     """Return the entry of a register; OperatorError if there is none of this name."""
     name = generations.name
     current = generations.find_current()
@@ -157,7 +157,12 @@ def require_register(generations: Generations) -> Entry:
         raise OperatorError(
             f"the register {name} was dropped already; add --purge to free its disk space"
         )
-    raise OperatorError(f"there is no register {name}")
+    failed = ""
+    if not History(engine, name).is_settled():
+        failed = (
+            f"; end the warning about its failed loads with `verifyd imports drop {name} --purge`"
+        )
+    raise OperatorError(f"there is no register {name}{failed}")
 
 
 def _remove_unused(generations: Generations) -> None:

@@ -2,11 +2,13 @@
 
 import random
 from functools import partial
+from unittest.mock import Mock
 
 import pytest
 
 from app import clock
 from app.errors import OperatorError
+from app.registers import load as load_module
 from app.registers.applying import parallel_build
 from app.registers.applying.table import Table
 from app.registers.generations import Generations
@@ -234,6 +236,31 @@ class TestGenerations:
         replace(vehicles("SEAT"), mode="merge")
         assert len(generations(world)) == 1
         assert makes(world) == ["SEAT"]
+
+    def test_an_interruption_behind_the_commit_takes_nothing(self, world, replace, monkeypatch):
+        """What is removed then is what the register index does not name, whatever the load knew."""
+        replace(vehicles("FORD"))
+        publish = load_module._Load._publish
+
+        def interrupted(steps: load_module._Load) -> None:
+            publish(steps)
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as until_then:
+            until_then.setattr(load_module._Load, "_publish", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                replace(vehicles("SEAT"))
+        assert makes(world) == ["SEAT"]
+        assert [line.status for line in list_loads(world.engine)] == ["done", "done"]
+        assert len(generations(world)) == 2
+
+    def test_the_entry_is_read_once(self, world, replace, monkeypatch):
+        """The lock keeps it as it is; a load hands it from step to step."""
+        replace(vehicles("FORD"))
+        find_current = Mock(side_effect=Generations(world.engine, "native").find_current)
+        monkeypatch.setattr(Generations, "find_current", find_current)
+        replace(vehicles("SEAT"))
+        find_current.assert_called_once()
 
     def test_a_load_that_fails_late_leaves_nothing(self, world, replace, monkeypatch):
         """The disk has its room back, and the register its rows."""

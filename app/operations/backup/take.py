@@ -26,6 +26,7 @@ from app.operations.backup.retention import (
     remove_partial,
 )
 from app.storage.engine import Engine
+from app.storage.errors import message_of
 from app.storage.files import register_file, sync
 from app.storage.registers import Register
 from app.storage.versions import database_id, versions
@@ -73,7 +74,8 @@ def take(
             taken = _written(engine, partial, registers, Room(partial, older[:-1]))
             partial.rename(final)
         except (peewee.PeeweeException, OSError, OperatorError) as error:
-            raise OperatorError(f"no backup was made in {destination}: {error}") from error
+            reason = message_of(error)
+            raise OperatorError(f"no backup was made in {destination}: {reason}") from error
         finally:
             shutil.rmtree(partial, ignore_errors=True)
         sync(destination)

@@ -23,7 +23,7 @@ PATH = "/v1/vehicle/AB12CDE/insurance"
 KILLED_AT = """
 import os, signal, sys
 from app.cli import main
-from app.registers import history, load
+from app.registers import load
 from app.registers.reading import sorted_runs as sorting
 
 def killed(*_args, **_options):
@@ -80,7 +80,7 @@ def make_of(service) -> str:
     [
         ("sorting.Runs.batches", "FORD", "failed", "interrupted"),
         ("load.note_applied", "FORD", "failed", "interrupted"),
-        ("history.History.finish", "SKODA", "done", None),
+        ("load.finish_merge", "SKODA", "done", None),
     ],
     ids=["while reading", "before its commit", "between its commits"],
 )

@@ -2,7 +2,9 @@
 
 import argparse
 import os
+from collections.abc import Iterator
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import peewee
@@ -16,6 +18,7 @@ from app.config import SETTINGS, Config, sqlite_path
 from app.errors import OperatorError
 from app.operations import listening
 from app.operations.conditions.gathered import gathered
+from app.operations.notices.senders import obstacle
 from app.storage import reserve
 from app.storage.engine import Engine
 from app.storage.errors import message_of
@@ -115,10 +118,13 @@ def _faults(config: Config, warnings: list[str]) -> list[str]:
     faults += _unwritable("state_dir", _nearest_existing(config.state_dir))
     if config.bind.startswith("unix:"):
         faults += _unwritable("bind", Path(config.bind.removeprefix("unix:")).parent)
-    if any(each.kind == "https" for each in config.notify) and config.notify_secret is None:
-        warnings.append(
-            "VERIFYD_NOTIFY names an https URL, and there is no VERIFYD_NOTIFY_SECRET to sign with."
-        )
+    # Look-ups can do without it: no reason not to serve (D58).
+    unwritable = chain.from_iterable(
+        _unwritable("data_dir", directory) for directory in _written_directories(config)
+    )
+    warnings += [f"{each}, so rejects and alerts are lost." for each in dict.fromkeys(unwritable)]
+    obstacles = (obstacle(each, config.notify_secret) for each in config.notify)
+    warnings += [f"{SETTINGS['notify'].variable} {each}." for each in obstacles if each]
     group_fault = listening.group_fault(config)
     return [*faults, group_fault] if group_fault else faults
 
@@ -127,6 +133,12 @@ def _unwritable(name: str, folder: Path) -> list[str]:
     if folder.is_dir() and os.access(folder, os.W_OK | os.X_OK):
         return []
     return [f"{SETTINGS[name].variable}: {folder} cannot be written to"]
+
+
+def _written_directories(config: Config) -> Iterator[Path]:
+    """Yield where rejects files and alerts are written, or the directories they are made in."""
+    for parts in ((), ("rejects",), ("notices",), ("notices", "queue")):
+        yield _nearest_existing(config.data_dir.joinpath(*parts))
 
 
 def _nearest_existing(path: Path) -> Path:

@@ -9,6 +9,7 @@ import peewee
 
 from app import clock
 from app.errors import OperatorError
+from app.registers.applying.comparison import Counts
 from app.registers.applying.table import Applied, Table, find_applied
 from app.registers.generations import Generations
 from app.registers.history import History
@@ -56,6 +57,13 @@ def count_held(opened: OpenRegister | None, entry: Entry | None, kind: Kind) -> 
     if opened is None or entry is None:
         return 0
     return entry.rows(kind) or Table(*opened, kind).count()
+
+
+def count_known(generations: Generations, entry: Entry | None, counts: Counts) -> None:
+    """Count what all rows held know, if less than half of them come again in a replace (D67)."""
+    if counts.repeated * 2 < counts.held_before:
+        with opened_unchanged(generations, entry) as opened:
+            counts.known_held = Table(*opened, counts.kind).tally() if opened else None
 
 
 def settle(engine: Engine, generations: Generations, load_id: int = 0) -> Entry | None:
@@ -108,11 +116,14 @@ def finish_merge(
     """Tell the main database that a merge's rows are in the register.
 
     Args:
-        columns: of the history's line; `held` is how many rows of the kind the register holds now.
+        columns: of the history's line; `held` is how many rows of the kind the register holds now,
+            `changed` how many the merge changed.
         is_fresh: whether the register is as young as this load (D51).
     """
     now = clock.now()
     with engine.atomic():
+        if columns["changed"]:
+            generations.forget_ways_back()
         generations.count_merged(kind, columns["held"], now if is_fresh else None)
         History(engine, generations.name).done(load_id, now, columns)
 

@@ -88,14 +88,12 @@ class Generations:
         return announced
 
     def count_merged(self, kind: Kind, held: int, loaded_at: int | None) -> None:
-        """Note what the register holds after a merge: there is no way back from it (D28).
+        """Note what the register holds after a merge.
 
         Args:
             held: how many rows of this kind.
             loaded_at: when it was loaded; None if it is as old as before (D51).
         """
-        self.forget_kept()
-        self.forget_dropped()
         values: dict[str, object] = {kind.value: held}
         if loaded_at is not None:
             values["loaded_at"] = loaded_at
@@ -124,10 +122,10 @@ class Generations:
     def drop(self, current: Entry) -> None:
         """Take the register from readers; it waits, with its ways back. Within a transaction.
 
-        One that nothing was ever loaded into is gone at once; what was dropped before it stays.
+        One that nothing was ever loaded into is gone at once. So is one that was made after an
+        earlier drop which can still be undone: it holds nothing, and what was dropped stays.
         """
-        if current.loaded_at is not None:
-            self._delete(DroppedRegister)
+        if current.loaded_at is not None and self.find_dropped() is None:
             self._insert(DroppedRegister, current)
         self._take_away(current)
 
@@ -146,6 +144,11 @@ class Generations:
         forgotten = [each.generation for each in self.list_kept()[leave:]]
         if forgotten:
             self._delete(KeptRegister, KeptRegister.generation.in_(forgotten))
+
+    def forget_ways_back(self) -> None:
+        """Make it impossible to undo what was done before: a merge has changed rows (D71)."""
+        self.forget_kept()
+        self.forget_dropped()
 
     def forget_dropped(self) -> None:
         """Make it impossible to bring the dropped register back; within the commit of a load."""

@@ -7,7 +7,6 @@ from app import clock
 from app.registers.lock import is_being_loaded
 from app.registers.models import RegisterLoad, insert_line
 from app.storage.engine import Engine
-from app.storage.tables import Kind
 
 MERGE, REPLACE, ROLLBACK = "merge", "replace", "rollback"
 DROP, UNDROP, PURGE = "drop", "undrop", "purge"
@@ -21,18 +20,6 @@ class History:
     def __init__(self, engine: Engine, register: str) -> None:
         self._engine = engine
         self.register = register
-
-    def begin(self, *, kind: Kind, mode: str, format_name: str, files: Sequence[str]) -> int:
-        """Note that a load runs; returns its number."""
-        return insert_line(
-            self._engine,
-            register=self.register,
-            kind=kind,
-            mode=mode,
-            format=format_name,
-            files="\n".join(files),
-            status="running",
-        )
 
     def done(self, load_id: int, finished_at: int, columns: Mapping[str, object]) -> None:
         """Note that a load succeeded.
@@ -72,7 +59,7 @@ class History:
         last = status.where(RegisterLoad.register == self.register).order_by(RegisterLoad.id.desc())
         return last.limit(1).scalar(self._engine) in (None, "done")
 
-    def take_back(self, by: int, modes: Sequence[str], after: int = 0) -> None:
+    def take_back(self, by: int, modes: Sequence[str], after: int) -> None:
         """Let what was done count no more, since line `by` took it back (D69).
 
         Args:

@@ -12,6 +12,7 @@ from app.registers.history import History, list_loads
 from app.registers.undo import drop_register
 from app.storage.registers import Register
 from app.storage.tables import Kind
+from tests.unit.held import begun
 
 ROW = {"registration": "AB12CDE", "make": "FORD"}
 COUNTS = {"rows": 3, "loaded": 2, "changed": 1, "rejected": 1, "skipped": 0}
@@ -29,13 +30,6 @@ def generations(world):
     return Generations(world.engine, "native")
 
 
-def begun(history: History) -> int:
-    """The number of a load that runs."""
-    return history.begin(
-        kind=Kind.VEHICLES, mode="merge", format_name="native-csv", files=["a.csv", "b.csv"]
-    )
-
-
 def statuses(world) -> list[tuple[str, str | None]]:
     """How the loads ended, the first one first."""
     return [(each.status, each.reason) for each in reversed(list_loads(world.engine))]
@@ -48,14 +42,14 @@ def register(world) -> Any:
 
 def test_a_load_runs_until_it_is_told_otherwise(world, history):
     """A line is there from the beginning, so that a killed load leaves a trace."""
-    begun(history)
+    begun(world.engine, "native")
     (line,) = list_loads(world.engine)
-    assert (line.status, line.files, line.finished_at) == ("running", "a.csv\nb.csv", None)
+    assert (line.status, line.files, line.finished_at) == ("running", "a.csv", None)
 
 
 def test_a_register_is_named_after_the_load_that_made_it(world, history, generations):
     """Its generation is that load's number."""
-    load_id = begun(history)
+    load_id = begun(world.engine, "native")
     entry = generations.add(load_id)
     assert (entry, entry.generation) == (generations.find_current(), load_id)
 
@@ -73,7 +67,7 @@ def test_no_generation_comes_twice(world):
 def test_finish_tells_all_counts(world, history, generations, monkeypatch):
     """The line gets what was read and changed, the register what it holds and since when."""
     monkeypatch.setattr(clock, "now", lambda: 1_900_000_000)
-    load_id = begun(history)
+    load_id = begun(world.engine, "native")
     generations.add(load_id)
     finish_merge(world.engine, generations, load_id, Kind.VEHICLES, COUNTS | {"held": 7})
     (line,) = list_loads(world.engine)
@@ -93,7 +87,7 @@ def test_a_kind_is_announced_once(world, generations):
 def test_a_failed_load_leaves_a_register_that_has_rows(world, history, generations):
     """Only a register that was made for the load itself goes."""
     world.load([ROW])
-    load_id = begun(history)
+    load_id = begun(world.engine, "native")
     history.fail(load_id, {"reason": "the disk is full"})
     generations.remove_made(load_id)
     assert statuses(world) == [("done", None), ("failed", "the disk is full")]
@@ -103,8 +97,8 @@ def test_a_failed_load_leaves_a_register_that_has_rows(world, history, generatio
 def test_a_load_that_never_committed_was_interrupted(world, history, generations):
     """The register knows nothing of it: it changed nothing."""
     world.load([ROW])
-    begun(history)
-    settle_interrupted(world.engine, generations, begun(history), lambda _: None)
+    begun(world.engine, "native")
+    settle_interrupted(world.engine, generations, begun(world.engine, "native"), lambda _: None)
     assert [status for status, _ in statuses(world)] == ["done", "failed", "running"]
     assert statuses(world)[1][1] == "interrupted"
 
@@ -112,9 +106,9 @@ def test_a_load_that_never_committed_was_interrupted(world, history, generations
 def test_a_load_that_committed_was_done(world, history, generations):
     """Its counts are those that the register kept; the register's own are brought up to date."""
     world.load([ROW])
-    begun(history)
+    begun(world.engine, "native")
     applied = Applied(loaded=5, changed=4, held=9)
-    settle_interrupted(world.engine, generations, begun(history), lambda _: applied)
+    settle_interrupted(world.engine, generations, begun(world.engine, "native"), lambda _: applied)
     line = list_loads(world.engine)[1]
     assert (line.status, line.loaded, line.changed) == ("done", 5, 4)
     assert register(world).vehicles == 9
@@ -122,14 +116,14 @@ def test_a_load_that_committed_was_done(world, history, generations):
 
 def test_loads_of_other_registers_are_left_alone(world, history):
     """One of theirs may be running this very moment."""
-    begun(history)
-    other = begun(History(world.engine, "other"))
+    begun(world.engine, "native")
+    other = begun(world.engine, "other")
     settle_interrupted(world.engine, Generations(world.engine, "other"), other, lambda _: None)
     assert statuses(world) == [("running", None), ("running", None)]
 
 
 def test_loads_are_listed_by_register(world, history):
     """The latest first, of one register or of all."""
-    first, second = begun(history), begun(History(world.engine, "other"))
+    first, second = begun(world.engine, "native"), begun(world.engine, "other")
     assert [line.id for line in list_loads(world.engine)] == [second, first]
     assert [line.id for line in list_loads(world.engine, "other")] == [second]

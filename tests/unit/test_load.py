@@ -13,11 +13,11 @@ from app import clock
 from app.domains.repository import Domains
 from app.errors import OperatorError
 from app.operations.backup.take import take
-from app.registers import current
+from app.registers import current, merge
 from app.registers import load as load_module
 from app.registers.applying.table import Table
 from app.registers.generations import Generations
-from app.registers.history import History, list_loads
+from app.registers.history import list_loads
 from app.registers.lock import alone
 from app.registers.reading import reader as reading_module
 from app.registers.reading import sorted_runs as sorting
@@ -35,6 +35,7 @@ from tests.conftest import ON_POSTGRES, ON_SQLITE
 from tests.postgres import connect
 from tests.stores import end_connections
 from tests.system.processes import until
+from tests.unit.held import begun
 
 FIRST, SECOND = 1_900_000_000, 1_900_086_400
 CAR: dict[str, Any] = {"registration": "AB12CDE", "make": "FORD", "year": 2012}
@@ -423,7 +424,7 @@ class TestAllOrNothing:
     def test_a_load_killed_between_its_commits_is_settled_by_the_next(self, world, monkeypatch):
         """The register has the rows; the main database is told by the next load."""
         with monkeypatch.context() as until_then:
-            until_then.setattr(load_module, "finish_merge", _interrupted)
+            until_then.setattr(merge, "finish_merge", _interrupted)
             with pytest.raises(KeyboardInterrupt):
                 world.load([CAR])
         assert [line.status for line in list_loads(world.engine)] == ["running"]
@@ -446,7 +447,7 @@ class TestAllOrNothing:
     def test_what_a_killed_load_committed_outlives_a_failing_one(self, world, monkeypatch):
         """A load that fails early removes no register but one that it made itself."""
         with monkeypatch.context() as until_then:
-            until_then.setattr(load_module, "finish_merge", _interrupted)
+            until_then.setattr(merge, "finish_merge", _interrupted)
             with pytest.raises(KeyboardInterrupt):
                 world.load([CAR])
         with monkeypatch.context() as until_then:
@@ -459,14 +460,39 @@ class TestAllOrNothing:
     @pytest.mark.parametrize("mode", ["merge", "replace"])
     def test_a_dry_run_after_a_killed_first_load_writes_nothing(self, world, mode):
         """Neither what that load did not come to make, nor what would clean up behind it."""
-        history = History(world.engine, "native")
-        killed = history.begin(kind=Kind.VEHICLES, mode="merge", format_name="", files=[])
-        Generations(world.engine, "native").add(killed)
+        Generations(world.engine, "native").add(begun(world.engine, "native"))
         paths = files(world, a="registration,make\nAB12CDE,SEAT\n")
         before = stored(world)
         result = world.load_files(*paths, mode=mode, dry_run=True)
         assert (result.held_before, result.held) == (0, 1)
         assert stored(world) == before
+
+    def test_a_dry_run_fails_where_rejects_cannot_be_written(self, world):
+        """The load fails as well: the operator named the file."""
+        (world.directory / "file").write_text("")
+        options = {"rejects": world.directory / "file" / "rejects.csv"}
+        paths = files(world, a="registration,make\nAB12CDE,SEAT\n,KIA\n")
+        for dry_run in (True, False):
+            with pytest.raises(OSError, match="File exists"):
+                world.load_files(*paths, dry_run=dry_run, **options)
+
+    @pytest.mark.parametrize("kind", ["vehicles", "fines"])
+    def test_a_dry_run_counts_what_a_killed_merge_left(self, world, monkeypatch, kind):
+        """Rows that were committed, but not noted, are held; the load finds that out first."""
+        header = "registration,make" if kind == "vehicles" else "registration,reference,amount"
+
+        def rows(start, count):
+            lines = (f"AB{n:05},{'FORD' if kind == 'vehicles' else 'F1,5'}\n" for n in range(count))
+            return files(world, a=f"{header}\n" + "".join(list(lines)[start:]))
+
+        world.load_files(*rows(0, 100), mode="replace")
+        with monkeypatch.context() as until_then:
+            until_then.setattr(merge, "finish_merge", _interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                world.load_files(*rows(100, 150))
+        for dry_run in (True, False):
+            with pytest.raises(OperatorError, match=f"shrink from 150 to 130 {kind}"):
+                world.load_files(*rows(0, 130), mode="replace", dry_run=dry_run)
 
     @pytest.mark.parametrize("mode", ["merge", "replace"])
     def test_a_dry_run_writes_nothing(self, world, mode):

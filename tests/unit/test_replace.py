@@ -9,11 +9,13 @@ import pytest
 from app import clock
 from app.errors import OperatorError
 from app.registers import load as load_module
+from app.registers import replace as replacing
 from app.registers.applying import parallel_build
 from app.registers.applying.table import Table
 from app.registers.generations import Generations
 from app.registers.history import list_loads
 from app.registers.reading import pieces
+from app.registers.work import Work
 from app.storage.registers import Register
 from app.storage.stores import store_of
 from app.storage.tables import Fine, Policy
@@ -240,14 +242,13 @@ class TestGenerations:
     def test_an_interruption_behind_the_commit_takes_nothing(self, world, replace, monkeypatch):
         """What is removed then is what the register index does not name, whatever the load knew."""
         replace(vehicles("FORD"))
-        publish = load_module._Load._publish
 
-        def interrupted(steps: load_module._Load) -> None:
-            publish(steps)
+        def interrupted(work: Work) -> None:
+            replacing.publish(work)
             raise KeyboardInterrupt
 
         with monkeypatch.context() as until_then:
-            until_then.setattr(load_module._Load, "_publish", interrupted)
+            until_then.setattr(load_module, "publish", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 replace(vehicles("SEAT"))
         assert makes(world) == ["SEAT"]

@@ -53,6 +53,8 @@ class Counts:
         self.removed = 0
         self.skipped = 0
         """Deletions and cancellations of what was not there."""
+        self.known_held: Tally | None = None
+        """What is known of all rows held before, where too few of them come again to tell."""
         # PERF: each row is counted once, and what was held in its place only if it differs.
         self._fresh, self._same = Tally(kind), Tally(kind)
         self._renewed, self._former = Tally(kind), Tally(kind)

@@ -1,16 +1,17 @@
 """What a load would make unknown, and what it would make all the same (D67)."""
 
 import json
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from app.errors import OperatorError
 from app.registers.applying.comparison import Counts
 from app.registers.applying.knowledge import Tally
-from app.registers.baseline import SHRINK_MAX_PERCENT, last_replaces
+from app.registers.baseline import SHRINK_MAX_PERCENT, last_loads
 from app.registers.history import REPLACE
 from app.registers.models import list_of
-from app.registers.request import SHRINK, LoadRequest
+from app.registers.request import LOSS, SHRINK, LoadRequest
 from app.storage.engine import Engine
 from app.storage.tables import Kind
 
@@ -19,7 +20,9 @@ SHARE_MIN_PERCENT = 5
 ROWS_MIN = 10
 """So many rows must lose a member: fewer may have been corrected by hand."""
 UNIFORM_ROWS_MIN = 100
-"""So many rows with the same value are worth a note."""
+"""So many rows with the same value are worth a note, where other values were held before."""
+UNIFORM_FIRST_ROWS_MIN = 1_000
+"""So many, where no rows were held to compare them with: a small fleet is often alike."""
 
 
 class Share(NamedTuple):
@@ -37,16 +40,22 @@ class Share(NamedTuple):
 def require_no_loss(engine: Engine, register: str, request: LoadRequest, counts: Counts) -> None:
     """Raise OperatorError if far fewer rows know a member than did, unless that is right.
 
-    All rows of a replace are compared with those held that come again, and with the best of the
-    last replaces. Of a merge, rows that are held are compared with what they are after it.
+    All rows of a replace are compared with those held that come again (with all rows held, too, if
+    less than half of them do), and with the best of the last replaces. Of a merge, rows that are
+    held are compared with what they are after it. Where a loss was accepted before, no more is
+    expected than the best of the loads since then knew.
     """
     if not counts.held_before:
         return
-    is_replace = request.mode == REPLACE
-    former = _of_replaces(engine, register, counts.kind) if is_replace else {}
+    loads = last_loads(engine, register, counts.kind)
+    former = _of_replaces(loads) if request.mode == REPLACE else {}
+    accepted = _since_accepted(loads)
+    all_held = _held_shares(counts)
     fallen = {}
     for name, before, after in _shares(*_compared(request, counts)):
-        best = max([before, *former.get(name, [])], key=lambda share: share.percent)
+        before = max([before, *all_held.get(name, [])], key=_percent)
+        expected = min([before, *accepted.get(name, [])], key=_percent)
+        best = max([expected, *former.get(name, [])], key=_percent)
         is_watched = best.percent >= SHARE_MIN_PERCENT and name not in request.allow_loss
         # NOTE: rounded, for a fall by 10 must not be one by 10.000000000000004.
         fall = round(best.percent - after.percent, 6) if after.rows else 0
@@ -63,19 +72,26 @@ def require_no_loss(engine: Engine, register: str, request: LoadRequest, counts:
         )
 
 
+_percent = attrgetter("percent")
+
+
 def uniform_notes(request: LoadRequest, counts: Counts) -> list[str]:
     """Return a sentence for each member that all rows have in common now, and had not before."""
     notes = []
     before, after = _compared(request, counts)
+    if not counts.held_before:
+        after = counts.known
+    rows_min = UNIFORM_ROWS_MIN if before.rows else UNIFORM_FIRST_ROWS_MIN
+    since = ", and was not before" if before.rows else ""
     for at, member in enumerate(after.members):
-        was_uniform = len(before.values[at]) < 2
-        is_uniform = len(after.values[at]) == 1 and after.known[at] >= UNIFORM_ROWS_MIN
+        was_uniform = len(before.values[at]) == 1
+        is_uniform = len(after.values[at]) == 1 and after.known[at] >= rows_min
         if is_uniform and not was_uniform:
             value = after.values[at][0]
             shown = "the same" if member.is_text else value
             shown = str(bool(value)).lower() if member.is_flag else shown
             rows = f"all {after.known[at]:,} rows that know it"
-            notes.append(f"{member.name} is {shown} in {rows}, and was not before")
+            notes.append(f"{member.name} is {shown} in {rows}{since}")
     return notes
 
 
@@ -108,20 +124,59 @@ def _shares(before: Tally, after: Tally) -> Iterator[tuple[str, Share, Share]]:
         )
 
 
-def _of_replaces(engine: Engine, register: str, kind: Kind) -> dict[str, list[Share]]:
-    """Return, by member, its shares in the last replaces.
+def _held_shares(counts: Counts) -> dict[str, list[Share]]:
+    """Return, by member, its share in all rows held, if that was counted."""
+    held = counts.known_held
+    if held is None:
+        return {}
+    members = zip(held.members, held.known, strict=True)
+    return {member.name: [Share(known, held.rows)] for member, known in members}
 
-    Those before a loss of the member, or of rows, was allowed do not count.
+
+def _of_replaces(loads: Sequence[Any]) -> dict[str, list[Share]]:
+    """Return, by member, its shares in the replaces among some loads, the latest first.
+
+    Those before a load that was allowed to lose the member, or rows, do not count.
     """
     shares: dict[str, list[Share]] = {}
     settled: set[str] = set()
-    for load in last_replaces(engine, register, kind):
-        known: dict[str, int] = json.loads(load.known or '{"rows": 0}')
-        rows = known.pop("rows")
-        for name in known.keys() - settled:
-            shares.setdefault(name, []).append(Share(known[name], rows))
-        accepted = list_of(load.accepted, str)
-        settled |= {each.removeprefix("loss:") for each in accepted}
-        if SHRINK in accepted:
+    for load in loads:
+        if load.mode == REPLACE:
+            of_load = _shares_of(load)
+            for name in of_load.keys() - settled:
+                shares.setdefault(name, []).append(of_load[name])
+        settled |= _losses_accepted(load)
+        if SHRINK in list_of(load.accepted, str):
             break
     return shares
+
+
+def _since_accepted(loads: Sequence[Any]) -> dict[str, list[Share]]:
+    """Return, by member, its best share since a loss of it was accepted last, in a list of one.
+
+    Loads of a few rows since then say nothing.
+    """
+    best: dict[str, Share] = {}
+    accepted: dict[str, list[Share]] = {}
+    for load in loads:
+        of_load = _shares_of(load)
+        for name in _losses_accepted(load) - accepted.keys():
+            shares = [of_load.get(name, Share(0, 0)), best.get(name, Share(0, 0))]
+            accepted[name] = [max(shares, key=_percent)]
+        for name, share in of_load.items():
+            if share.rows >= ROWS_MIN:
+                best[name] = max(share, best.get(name, share), key=_percent)
+    return accepted
+
+
+def _losses_accepted(load: Any) -> set[str]:
+    """Return the members that a load was allowed to lose."""
+    accepted = list_of(load.accepted, str)
+    return {each.removeprefix(LOSS) for each in accepted if each.startswith(LOSS)}
+
+
+def _shares_of(load: Any) -> dict[str, Share]:
+    """Return, by member, what the history keeps of a load; nothing if it does not tell."""
+    known: dict[str, int] = json.loads(load.known or '{"rows": 0}')
+    rows = known.pop("rows")
+    return {name: Share(of_rows, rows) for name, of_rows in known.items()}

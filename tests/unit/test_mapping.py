@@ -1,4 +1,4 @@
-"""`--map`: any other CSV by a mapping file; mistakes in it; the README's example."""
+"""`--map`: any other CSV by a mapping file; mistakes in it; the page's example."""
 
 import re
 from pathlib import Path
@@ -10,9 +10,10 @@ from app.registers.formats.changes import Change, FineRow, PolicyRow, VehicleRow
 from app.registers.formats.mapped import MappedCsv
 from app.registers.formats.mapping import MappingFault, read_mapping
 from app.storage.tables import Kind
+from tests.contract.pages import section
 from tests.unit.register_files import Read, outcome, read
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+CHAPTER = section("deploy/LOADING.md", "Load any other CSV")
 VEHICLES = 'kind = "vehicles"\n[columns]\nregistration = "Plate"\n'
 
 
@@ -29,16 +30,15 @@ def mapped(tmp_path: Path):
 
 
 def example(language: str) -> str:
-    """The README's example in a language, of the chapter on mappings."""
-    chapter = README.partition("#### Any other CSV")[2]
-    match = re.search(rf"(?ms)^```{language}\n(.*?)^```", chapter)
+    """Return the page's example in a language, of the chapter on mappings."""
+    match = re.search(rf"(?ms)^```{language}\n(.*?)^```", CHAPTER)
     assert match
     return match[1]
 
 
-def test_readme_example(cli) -> None:
-    """What the README shows can be done as it stands."""
-    (command,) = re.findall("`verifyd (import [^`]*--map [^`]*)`", README)
+def test_page_example(cli) -> None:
+    """What the page shows can be done as it stands."""
+    (command,) = re.findall("`verifyd (import [^`]*--map [^`]*)`", CHAPTER)
     words = command.split()
     files = [cli.directory / word if "." in word else word for word in words]
     (cli.directory / "leases.toml").write_text(example("toml"), encoding="utf-8")
@@ -54,7 +54,7 @@ def test_readme_example(cli) -> None:
     }
 
 
-def test_readme_example_rows(mapped) -> None:
+def test_page_example_rows(mapped) -> None:
     """Each of its columns, its constant and its words come to what they say."""
     insurer = "Beispiel Leasing"
     assert read(example("csv"), mapped(example("toml"))).changes == [

@@ -18,6 +18,7 @@ from app.registers.applying.table import Table
 from app.registers.attempts import Attempt, noted, reason_of
 from app.registers.baseline import find_baseline
 from app.registers.cleanup import forget_old, note_failure, remove_unused
+from app.registers.comparing import outcomes
 from app.registers.current import count_held, opened_unchanged, settle
 from app.registers.history import REPLACE
 from app.registers.lock import alone
@@ -28,6 +29,7 @@ from app.registers.reading.reader import Show
 from app.registers.reading.rejects import rejects_path
 from app.registers.replace import build, publish
 from app.registers.request import LoadRequest, LoadResult
+from app.registers.results import columns_of_failure, result_of
 from app.registers.space import Space
 from app.registers.work import Work
 from app.storage import reserve
@@ -56,7 +58,7 @@ def load(
         noted(engine, attempt, dry_run=request.dry_run),
         opened_intake(request, engine.scratch_directory, show) as intake,
     ):
-        work = Work(engine, request.register or intake.layout.format.register, intake)
+        work = Work(engine, request.register or intake.format.register, intake)
         attempt.recognised(work.register, intake)
         return _tried(work) if request.dry_run else _loaded(work, data_dir, attempt)
 
@@ -67,7 +69,7 @@ def _tried(work: Work) -> LoadResult:
     _read(work)
     _compare(work)
     work.judge()
-    return work.intake.result(None, work.register, work.counts)
+    return result_of(work.intake, None, work.register, work.counts)
 
 
 def _loaded(work: Work, data_dir: Path, attempt: Attempt) -> LoadResult:
@@ -88,7 +90,7 @@ def _loaded(work: Work, data_dir: Path, attempt: Attempt) -> LoadResult:
             # NOTE: not above: the rows are in, whatever hinders this; the next load settles it.
             finish(work)
         _tidy(work, data_dir)
-    result = work.intake.result(work.load_id, work.register, work.counts)
+    result = result_of(work.intake, work.load_id, work.register, work.counts)
     _log.info(
         "%s: done in %.1f s, rows %d, loaded %d, changed %d, rejected %d, skipped %d, held %d",
         work,
@@ -115,7 +117,7 @@ def _failure_noted(work: Work, data_dir: Path) -> Iterator[None]:
         yield
     except BaseException as error:
         work.intake.runs.close()
-        columns = {"reason": reason_of(error)} | work.intake.read_so_far()
+        columns = {"reason": reason_of(error)} | columns_of_failure(work.intake)
         note_failure(work.engine, work.generations, work.load_id, columns)
         forget_old(work.engine, data_dir)
         # SEC: the reason, which can quote a record, is for the operator only.
@@ -143,7 +145,7 @@ def _settle(work: Work) -> None:
 
 def _read(work: Work) -> None:
     """Read all files, held against what earlier loads say."""
-    format_name = work.intake.layout.format.name
+    format_name = work.intake.format.name
     baseline = find_baseline(work.engine, work.entry, work.register, work.kind, format_name)
     space = Space(work.engine, kind=work.kind, mode=work.request.mode, entry=work.entry)
     with work.intake.rejects:
@@ -159,7 +161,7 @@ def _compare(work: Work) -> None:
             # The load settles a killed merge first, and then knows what that one committed.
             held = table.count()
         work.counts = Counts(work.kind, held)
-        for _ in work.intake.outcomes(table, work.counts):
+        for _ in outcomes(work.intake, table, work.counts):
             pass
 
 

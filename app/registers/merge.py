@@ -9,7 +9,9 @@ from functools import partial
 
 from app.registers.applying.comparison import Counts
 from app.registers.applying.table import Applied, Table, note_applied
+from app.registers.comparing import outcomes
 from app.registers.current import count_held, finish_merge, opened_current
+from app.registers.results import columns_of_success
 from app.registers.work import Work
 from app.storage import reserve
 
@@ -35,13 +37,13 @@ def merge(work: Work, require_alone: Callable[[], None]) -> None:
 
 
 def _write(work: Work, table: Table) -> None:
-    outcomes = work.intake.outcomes(table, work.counts)
+    compared = outcomes(work.intake, table, work.counts)
     if work.counts.held_before:
-        for outcome in outcomes:
+        for outcome in compared:
             table.put(outcome.changed)
             table.remove(outcome.removed)
     else:
-        table.fill(outcome.rows for outcome in outcomes)
+        table.fill(outcome.rows for outcome in compared)
 
 
 def finish(work: Work) -> None:
@@ -54,7 +56,7 @@ def finish(work: Work) -> None:
         work.generations,
         work.load_id,
         work.kind,
-        work.intake.columns_of_done(work.counts),
+        columns_of_success(work.intake, work.counts),
         is_fresh=work.intake.is_fresh,
     )
     reserve.written(work.engine, finished)

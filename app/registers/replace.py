@@ -6,7 +6,9 @@ from app import clock
 from app.registers.applying import parallel_build
 from app.registers.applying.comparison import Counts
 from app.registers.applying.table import Table
+from app.registers.comparing import outcomes
 from app.registers.current import count_held, opened_current
+from app.registers.results import columns_of_success
 from app.registers.work import Work
 from app.storage.register_store import OpenRegister
 from app.storage.registers import Entry
@@ -31,8 +33,8 @@ def _fill(work: Work, opened: OpenRegister, counts: Counts, **span: str | None) 
     """Write what was read, compared with what is held, into a generation that is being made."""
     with opened_current(work.generations, work.entry) as held, opened.engine.atomic():
         current = Table(*held, work.kind) if held else None
-        outcomes = work.intake.outcomes(current, counts, **span)
-        Table(*opened, work.kind).fill(each.rows for each in outcomes)
+        compared = outcomes(work.intake, current, counts, **span)
+        Table(*opened, work.kind).fill(each.rows for each in compared)
 
 
 def publish(work: Work) -> None:
@@ -43,7 +45,7 @@ def publish(work: Work) -> None:
         generation=work.load_id,
         loaded_at=now if work.intake.is_fresh else former.loaded_at,
     )
-    columns = work.intake.columns_of_done(work.counts)
+    columns = columns_of_success(work.intake, work.counts)
     with work.engine.atomic():
         work.generations.publish(work.entry, published)
         work.history.done(work.load_id, now, columns)

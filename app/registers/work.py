@@ -2,6 +2,7 @@
 
 from app.registers.applying.comparison import Counts
 from app.registers.applying.losses import exchange_notes, require_no_loss, uniform_notes
+from app.registers.comparing import require_few_lost
 from app.registers.current import count_known
 from app.registers.generations import Generations
 from app.registers.history import REPLACE, History
@@ -34,7 +35,7 @@ class Work:
         """Refuse a load that loses rows, or what was known; note what looks wrong (D67)."""
         if self.request.mode == REPLACE:
             self.counts.end_replace()
-        self.intake.require_no_shrink(self.counts)
+        require_few_lost(self.intake, self.counts)
         if self.request.mode == REPLACE:
             count_known(self.generations, self.entry, self.counts)
         require_no_loss(self.engine, self.register, self.request, self.counts)

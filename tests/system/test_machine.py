@@ -144,7 +144,7 @@ def test_whoever_writes_to_a_file_of_ours_is_seen(installed):
     installed.do(f"printf 'registration\nAB12CDE\n' >{path}; chown verifyd {path}")
     installed.do(f"systemd-run --unit=upload sh -c 'exec sleep infinity >>{path}'")
     installed.do(f"touch -d '-5 min' {path}; systemctl start verifyd-import")
-    assert "somebody has it open for writing" in installed.do("journalctl -u verifyd-import")
+    assert "a process has it open for writing" in installed.do("journalctl -u verifyd-import")
     assert json.loads(installed.do("verifyd imports list --json")) == []
     installed.do("systemctl stop upload; systemctl start verifyd-import")
     assert installed.do("cd /var/lib/verifyd/drop; find * -type f") == "loaded/a.csv\n"

@@ -15,13 +15,13 @@ from app.errors import OperatorError
 from app.operations.backup.take import take
 from app.registers import current, merge
 from app.registers import load as load_module
+from app.registers import work as work_module
 from app.registers.applying.table import Table
 from app.registers.generations import Generations
 from app.registers.history import list_loads
 from app.registers.lock import alone
 from app.registers.reading import reader as reading_module
 from app.registers.reading import sorted_runs as sorting
-from app.registers.reading.intake import Intake
 from app.registers.request import LoadRequest
 from app.registers.undo import purge_register
 from app.storage import register_store
@@ -203,7 +203,7 @@ class TestKinds:
     def test_utf_16_is_told_of_a_named_format(self, world):
         """Who names the format is told, too, why the file does not look like it."""
         paths = files(world, a="Kenteken\nA1\n".encode("utf-16"))
-        with pytest.raises(OperatorError, match=r"no rdw-csv: looked for .* UTF-16"):
+        with pytest.raises(OperatorError, match=r"not rdw-csv: looked for .* UTF-16"):
             world.load_files(*paths, format="rdw-csv")
 
     @pytest.mark.parametrize("nothing", ["[]", " [\r\n]\n", "\ufeff[ ]"])
@@ -352,7 +352,7 @@ class TestAllOrNothing:
             Generations(other, "native").remove_unused()
             other.execute_sql(next_schema)
 
-        monkeypatch.setattr(Intake, "require_no_shrink", losing)
+        monkeypatch.setattr(work_module, "require_few_lost", losing)
         paths = files(world, a="registration,make\nAB12CDE,SEAT\n")
         with ExitStack() as another:
             with pytest.raises(peewee.PeeweeException):

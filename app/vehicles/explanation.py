@@ -6,12 +6,10 @@ the two against each other.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from app.storage.engine import Engine
-from app.storage.registers import attach, in_precedence
-from app.storage.sqlite import SqliteEngine
+from app.storage.registers import in_precedence
 from app.vehicles.choice import Choice, choose_policy
 from app.vehicles.compliance import judge
 from app.vehicles.holdings import Holding, holdings_of
@@ -67,8 +65,8 @@ def explain(
 
     def read(state: str) -> Explained:
         registers = in_precedence(state, order)
-        attach(engine, registers)
-        with _one_moment(engine):
+        engine.attach_registers(registers)
+        with engine.consistent_read():
             found = reader.look_up(state, asked, day)
             known = [each.registration for each in found if each.registration and each.record]
             held = holdings_of(engine, registers, known)
@@ -76,14 +74,6 @@ def explain(
         return Explained(tuple(ref.name for ref in registers), plates)
 
     return with_current_registers(engine, read)
-
-
-def _one_moment(engine: Engine) -> AbstractContextManager[object]:
-    """Return a transaction that only reads, and sees what is stored at one moment."""
-    # NOTE: on SQLite another kind would take the lock that domains are written under (D27).
-    how = "DEFERRED" if isinstance(engine, SqliteEngine) else "REPEATABLE READ"
-    transaction: AbstractContextManager[object] = engine.atomic(how)
-    return transaction
 
 
 def _explanation(

@@ -6,8 +6,7 @@ from typing import Any, NamedTuple, TypeVar
 import peewee
 
 from app.storage.engine import Engine, Prepared
-from app.storage.registers import RegisterRef
-from app.storage.tables import Fine, Policy, Vehicle, in_schema
+from app.storage.tables import Fine, Policy, RegisterRef, Vehicle, in_schema
 from app.vehicles.records import PolicyFacts, listed, many_plates
 
 _F = TypeVar("_F", bound=tuple[Any, ...])

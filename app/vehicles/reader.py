@@ -7,7 +7,7 @@ import peewee
 
 from app import clock
 from app.config import Config
-from app.storage.engine import Engine, may_be_gone, recover
+from app.storage.engine import Engine
 from app.storage.registers import REPEATS_MAX, read_state
 from app.vehicles.insurance import Members
 from app.vehicles.records import Record, Records
@@ -87,11 +87,11 @@ def with_current_registers(engine: Engine, read: Callable[[str], _T]) -> _T:
         try:
             result = read(state)
         except (peewee.DatabaseError, peewee.InterfaceError) as error:
-            recover(engine, error)
+            engine.recover(error)
             if read_state(engine) == state:
                 # It is the same, too, if a register was dropped and is back already.
                 failures += 1
-                if failures > REPEATS_MAX or not may_be_gone(engine, error):
+                if failures > REPEATS_MAX or not engine.may_be_gone(error):
                     raise
         else:
             if read_state(engine) == state:

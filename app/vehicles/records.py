@@ -9,14 +9,12 @@ from functools import reduce
 from operator import or_
 from typing import Any, NamedTuple
 
-import msgspec
 import peewee
 from peewee import JOIN, Case, Tuple, fn
 
-from app.storage.engine import Engine, Prepared, Row, greatest, parameter
-from app.storage.registers import RegisterRef, attach, followed, in_precedence
-from app.storage.sqlite import SqliteEngine
-from app.storage.tables import Fine, Policy, Vehicle, in_schema
+from app.storage.engine import Engine, Prepared, Row, parameter
+from app.storage.registers import followed, in_precedence
+from app.storage.tables import Fine, Policy, RegisterRef, Vehicle, in_schema
 
 
 class PolicyFacts(NamedTuple):
@@ -108,7 +106,7 @@ class Records:
     def _prepared(self, state: str) -> tuple[Prepared, Prepared]:
         """Return the queries for this set of registers, and attach exactly these."""
         registers = in_precedence(state, self._order)
-        attach(self._engine, registers)
+        self._engine.attach_registers(registers)
         compiled = self._compiled
         if compiled is None or compiled[0] != state:
             engine = self._engine
@@ -124,20 +122,13 @@ def _one_plate() -> peewee.Select:
 
 def many_plates(engine: Engine) -> peewee.Select:
     """Return a query for the registrations that `listed` makes its parameter `plates` of."""
-    if isinstance(engine, SqliteEngine):
-        each: Any = fn.json_each(parameter("plates")).alias("listed")
-        return peewee.Select((each,), (each.c.value.alias("registration"),))
-    return peewee.Select(
-        columns=(fn.unnest(parameter("plates").cast("text[]")).alias("registration"),)
-    )
+    return engine.each_of(parameter("plates"), "registration")
 
 
 def listed(engine: Engine, registrations: Sequence[str]) -> object:
     """Return registrations as the parameter `plates` of `many_plates`, each of them once."""
     # PERF: sorted plates walk each tree from left to right and find its pages still at hand.
-    plates = sorted(set(registrations))
-    # NOTE: as text; SQLite might take a blob for JSON in its own binary form.
-    return msgspec.json.encode(plates).decode() if isinstance(engine, SqliteEngine) else plates
+    return engine.listed(sorted(set(registrations)))
 
 
 def _query(engine: Engine, registers: Sequence[RegisterRef], plates: peewee.Select) -> peewee.Query:
@@ -155,12 +146,12 @@ def _query(engine: Engine, registers: Sequence[RegisterRef], plates: peewee.Sele
         source, policy = _join_deciding_policy(engine, source, table, plate)
         decisive.append(policy)
 
-    described = greatest(engine, [v.updated for v in vehicles], "-1")
-    fined = greatest(engine, [_newest_change(f, plate) for f in fines], "-1")
+    described = engine.greatest([v.updated for v in vehicles], "-1")
+    fined = engine.greatest([_newest_change(f, plate) for f in fines], "-1")
     columns = [
         plate.c.registration,
         *(_first_known(vehicles, name) for name in ("make", "model", "year", "color", "insured")),
-        greatest(engine, [v.mot_expiry for v in vehicles], "'0001-01-01'"),
+        engine.greatest([v.mot_expiry for v in vehicles], "'0001-01-01'"),
         _any_true([v.mot_exempt for v in vehicles]),
         _first_known(vehicles, "first_registered"),
         _first_known(vehicles, "tax_status"),
@@ -235,13 +226,14 @@ def _join_deciding_policy(
             held.insurer,
         ).limit(1)
 
-    if isinstance(engine, SqliteEngine):  # It has no LATERAL, and finds a row by a selected key.
-        key = Tuple(table.insurer, table.number, table.valid_from)
-        is_deciding = key == deciding("insurer", "number", "valid_from")
-        on = (table.registration == plate.c.registration) & is_deciding
-        return _left_join(source, table, on), table
-    found = deciding(*PolicyFacts._fields)
-    return peewee.Join(source, found, JOIN.LEFT_LATERAL, peewee.SQL("TRUE")), found.c
+    if engine.has_lateral:
+        found = deciding(*PolicyFacts._fields)
+        return peewee.Join(source, found, JOIN.LEFT_LATERAL, peewee.SQL("TRUE")), found.c
+    # PERF: SQLite finds a row by a selected key.
+    key = Tuple(table.insurer, table.number, table.valid_from)
+    is_deciding = key == deciding("insurer", "number", "valid_from")
+    on = (table.registration == plate.c.registration) & is_deciding
+    return _left_join(source, table, on), table
 
 
 def _newest_change(table: type[Fine], plate: peewee.CTE) -> Any:

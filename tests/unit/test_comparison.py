@@ -2,7 +2,6 @@
 
 from app.registers.applying.comparison import Outcome, compare
 from app.registers.applying.table import order_of
-from app.registers.formats import Kind
 from app.registers.formats.changes import (
     PolicyCancellation,
     PolicyDeletion,
@@ -10,6 +9,7 @@ from app.registers.formats.changes import (
     VehicleDeletion,
     VehicleRow,
 )
+from app.storage.tables import Kind
 
 NOW, BEFORE = 1_900_000_000, 1_800_000_000
 CAR = VehicleRow("AB12CDE", "FORD")

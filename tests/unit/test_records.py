@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from app.registers.formats.changes import FineRow, PolicyRow, VehicleRow
 from app.storage.engine import Engine, close_quietly, open_engine
-from app.storage.schema import migrate_register, opened_register
+from app.storage.scripts import migrate_register
 from app.storage.sqlite import SqliteEngine
+from app.storage.stores import store_of
 from app.vehicles.records import PolicyFacts, Record, Records
 from tests.stores import Template
 
@@ -71,7 +72,7 @@ class Shelf:
 
     def _file(self, name: str) -> tuple[Any, str]:
         if name not in self._files:
-            context = opened_register(self.engine, name, 1)
+            context = store_of(self.engine, name).opened(1)
             self._contexts.append(context)
             file, schema = context.__enter__()
             migrate_register(file, schema)

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from app.registers.applying.changes import applied
 from app.registers.applying.knowledge import Tally
-from app.registers.formats.format import Kind
 from app.registers.reading.sorted_runs import Columns, Order
+from app.storage.tables import Kind
 
 _TIME = itemgetter(-1)
 
@@ -35,11 +35,15 @@ class Outcome(NamedTuple):
 
 
 class Counts:
-    """What a load does to the rows of one kind."""
+    """What a load does to the rows of one kind.
 
-    def __init__(self, kind: Kind) -> None:
+    Args:
+        held_before: how many of them the register holds before the load.
+    """
+
+    def __init__(self, kind: Kind, held_before: int) -> None:
         self.kind = kind
-        self.held_before = 0
+        self.held_before = held_before
         self.added = 0
         """Rows of keys that were not held."""
         self.repeated = 0

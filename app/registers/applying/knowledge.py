@@ -6,8 +6,8 @@ from operator import add, is_not, itemgetter
 from typing import Any, NamedTuple
 
 from app.registers.formats.changes import FineRow, PolicyRow, VehicleRow
-from app.registers.formats.format import Kind
 from app.registers.reading.sorted_runs import Columns
+from app.storage.tables import Kind
 
 _DIFFERENT = 2
 """So many different values are enough to know that a member is not uniform."""

@@ -9,11 +9,11 @@ from app.errors import OperatorError
 from app.registers.applying.comparison import Counts
 from app.registers.applying.knowledge import Tally
 from app.registers.baseline import SHRINK_MAX_PERCENT, last_loads
-from app.registers.formats import Kind
 from app.registers.history import REPLACE
 from app.registers.models import list_of
 from app.registers.request import LOSS, SHRINK, LoadRequest
 from app.storage.engine import Engine
+from app.storage.tables import Kind
 
 SHARE_MIN_PERCENT = 5
 """A member that fewer of the rows knew is not watched."""

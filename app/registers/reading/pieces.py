@@ -5,12 +5,13 @@ from collections.abc import Iterable
 from functools import partial
 from typing import BinaryIO, NamedTuple, cast
 
-from app.registers.forked_worker import Child
-from app.registers.formats import Format, Kind
+from app.registers.forked_worker import ForkedWorker
+from app.registers.formats import Format
 from app.registers.reading.columns_seen import ColumnsSeen
 from app.registers.reading.dumping import dump, undump
 from app.registers.reading.rejects import RECORD_CHARACTERS_MAX
 from app.registers.reading.sorted_runs import Columns, Order, Runs, write_run
+from app.storage.tables import Kind
 
 PIECE_BYTES = 8 * 1024 * 1024
 PIECE_LINES_MAX = 150_000
@@ -95,7 +96,7 @@ class Piece:
         self.lines = lines
         self.file = runs.new_file()
         read = partial(self._read, format_, kind, columns, header, runs.order)
-        self._child = Child(read, [self.file])
+        self._child = ForkedWorker(read, [self.file])
 
     def wait(self) -> bool:
         """Wait for the worker; return whether it could read the piece."""

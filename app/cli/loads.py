@@ -16,7 +16,7 @@ from app.cli.session import opened_database
 from app.cli.stopping import ended_like_ctrl_c
 from app.config import Config
 from app.errors import Hindered, OperatorError
-from app.registers.applying.knowledge import NAMES
+from app.registers.applying.tally import NAMES
 from app.registers.attempts import Attempt, files_line, note_attempt, reason_of
 from app.registers.baseline import SHRINK_MAX_PERCENT
 from app.registers.formats import DEFAULT_STATE, FORMATS, Format, Kind, formats_of

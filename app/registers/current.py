@@ -7,7 +7,7 @@ from typing import Any
 import peewee
 
 from app.errors import OperatorError
-from app.registers.applying.comparison import Counts
+from app.registers.applying.counts import Counts
 from app.registers.applying.table import Applied, Table, find_applied
 from app.registers.formats import Kind
 from app.registers.history import History

@@ -18,7 +18,7 @@ import peewee
 
 from app import clock
 from app.errors import OperatorError
-from app.registers.applying.comparison import Counts
+from app.registers.applying.counts import Counts
 from app.registers.applying.losses import exchange_notes, require_no_loss, uniform_notes
 from app.registers.applying.parallel_build import fill_in_halves
 from app.registers.applying.table import Applied, Table, note_applied

@@ -7,9 +7,10 @@ from typing import Any
 from app.errors import Hindered
 from app.registers.forked_worker import CORES
 from app.registers.formats import Kind
+from app.registers.formats.changes import Columns
 from app.registers.history import REPLACE
 from app.registers.reading.reader import Progress
-from app.registers.reading.sorted_runs import Columns, Runs
+from app.registers.reading.sorted_runs import Runs
 from app.storage.engine import Engine
 from app.storage.registers import KINDS, register_file
 from app.storage.sqlite import SqliteEngine

@@ -3,6 +3,7 @@
 No personal data of holders, keepers or drivers has a column here, ever.
 """
 
+from collections.abc import Collection
 from functools import lru_cache
 from typing import Any
 
@@ -70,3 +71,35 @@ def in_schema(model: type[Any], schema: str) -> type[Any]:
     """Return a register's model as it stands in a schema, such as `register_rdw`."""
     meta = type("Meta", (), {"schema": schema, "table_name": model._meta.table_name})
     return type(model.__name__, (model,), {"Meta": meta, "__doc__": model.__doc__})
+
+
+TIME_COLUMN = "updated"
+"""The last column of every table."""
+
+
+def column_names(model: type[Any]) -> tuple[str, ...]:
+    """Return the names of a table's columns in their order: the key first, the time last."""
+    return tuple(field.column_name for field in model._meta.sorted_fields)
+
+
+def require_columns(
+    shape: type[Any],
+    model: type[Any],
+    *,
+    without: Collection[str] = (),
+    then: Collection[str] = (),
+) -> None:
+    """Check that a NamedTuple has the columns of a table, in the table's order.
+
+    Call it beside the definition of the NamedTuple: a column that one of them lacks then stops
+    every test and every command at the import.
+
+    Args:
+        without: columns that the NamedTuple leaves out.
+        then: fields that follow the columns.
+
+    Raises TypeError with the fields that should be there.
+    """
+    expected = (*(name for name in column_names(model) if name not in without), *then)
+    if shape._fields != expected:
+        raise TypeError(f"{shape.__name__} must have the fields {', '.join(expected)}")

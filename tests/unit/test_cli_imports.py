@@ -5,7 +5,7 @@ from hashlib import sha256
 
 import pytest
 
-from app.registers.applying.knowledge import MEMBERS
+from app.registers.applying.tally import MEMBERS
 from app.registers.formats import Kind
 from app.registers.history import History
 from app.registers.lock import alone

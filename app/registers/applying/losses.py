@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from app.errors import OperatorError
-from app.registers.applying.comparison import Counts
-from app.registers.applying.knowledge import Tally
+from app.registers.applying.counts import Counts
+from app.registers.applying.tally import Tally
 from app.registers.baseline import SHRINK_MAX_PERCENT, last_replaces
 from app.registers.formats import Kind
 from app.registers.history import REPLACE

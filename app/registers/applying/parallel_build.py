@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import BinaryIO, Protocol
 
-from app.registers.applying.comparison import Counts
+from app.registers.applying.counts import Counts
 from app.registers.forked_worker import CORES, Child
 from app.registers.formats import Kind
 from app.registers.next_generation import NextGeneration
@@ -37,7 +37,7 @@ def fill_in_halves(made: NextGeneration, intake: Intake, fill: Fill, counts: Cou
         is_done = child.wait()
         if is_done:
             made.add_part(intake.kind)
-            counts.add_part(undump(result)[0])
+            counts.add_tuple(undump(result)[0])
     finally:
         child.end()
         result.close()
@@ -56,5 +56,5 @@ def _fill_part(
     with made.opened_part() as part:
         fill(part, counts)
         # Before the end of the part: once that is there, nothing is left that could fail.
-        dump(counts.told(), result)
+        dump(counts.to_tuple(), result)
         result.flush()

@@ -1,6 +1,7 @@
 """Reads and writes one kind of rows in one register (D25)."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from itertools import chain
 from operator import itemgetter, methodcaller
 from typing import Any, NamedTuple
@@ -8,12 +9,13 @@ from typing import Any, NamedTuple
 import peewee
 
 from app.registers.formats import Kind
+from app.registers.formats.changes import Columns
 from app.registers.models import AppliedLoad
-from app.registers.reading.sorted_runs import Columns, Order
+from app.registers.reading.sorted_runs import Order
 from app.storage.engine import Engine
 from app.storage.postgres import PostgresEngine
 from app.storage.sqlite import SqliteEngine, driver_errors_translated
-from app.storage.tables import Fine, Policy, Vehicle, in_schema
+from app.storage.tables import Fine, Policy, Vehicle, column_names, in_schema
 
 TABLES: dict[Kind, type[Any]] = {
     Kind.VEHICLES: Vehicle,
@@ -29,15 +31,14 @@ _sqlite3.register_adapter(type(None), {}.get)
 _sqlite3.register_adapter(bool, int)
 
 
+@cache
 def order_of(kind: Kind) -> Order:
-    """Return how rows and changes of a kind are sorted; a group is what one change can meet."""
-    meta = TABLES[kind]._meta
-    keys = len(meta.get_primary_keys())
-    if kind == Kind.POLICIES:
-        # A change means all periods of a policy: of its key all but the last column. A row whose
-        # file does not tell the insurer can mean any policy of the vehicle.
-        return Order(1, keys, len(meta.fields), met_columns=keys - 1)
-    return Order(keys, keys, len(meta.fields))
+    """Return how rows and changes of a kind are sorted; a group is what one change can affect."""
+    key_columns = len(TABLES[kind]._meta.get_primary_keys())
+    # A deletion affects all periods of a policy. A row whose file does not give the insurer can
+    # mean any policy of the vehicle.
+    group_columns = 1 if kind == Kind.POLICIES else key_columns
+    return Order(group_columns, key_columns)
 
 
 class Applied(NamedTuple):
@@ -74,7 +75,7 @@ class Table:
         self.schema = schema
         self._model = _in(schema, TABLES[kind])
         self.name = qualified(schema, TABLES[kind]._meta.table_name)
-        self._columns = [field.column_name for field in self._model._meta.sorted_fields]
+        self._columns = column_names(self._model)
 
     def exists(self) -> bool:
         """Tell whether the register has this table."""
@@ -152,7 +153,7 @@ class Table:
             self.register.execute_sql(f"ANALYZE {self.name}")
 
     @property
-    def _key(self) -> list[str]:
+    def _key(self) -> tuple[str, ...]:
         return self._columns[: self.order.key_columns]
 
     def _select(self) -> str:

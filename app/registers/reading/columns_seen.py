@@ -7,9 +7,9 @@ from typing import Protocol
 
 from app.errors import OperatorError
 from app.registers.formats import FileFault
+from app.registers.formats.changes import Columns, NarrowRow
 from app.registers.formats.columns import Column, Declared
 from app.registers.formats.values import shown
-from app.registers.reading.sorted_runs import Columns
 
 _NAMED_MAX = 10
 # SEC: neither many names nor long ones may fill the memory.
@@ -87,7 +87,7 @@ class ColumnsSeen:
         if not self._keeps_absent or self._declared.has_header == (header is None):
             return rows
         absent = self._declared.absent(self._known if header is None else header)
-        return [(*row, absent) for row in rows] if absent else rows
+        return [NarrowRow((*row, absent)) for row in rows] if absent else rows
 
     def _listed(self, missing: Sequence[Column], unknown: Iterable[str]) -> str:
         """Return the rest of a sentence: what is missing, how it may be called now, what to do."""

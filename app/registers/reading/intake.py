@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from app import clock
-from app.registers.applying.comparison import Counts, Outcome, compare
+from app.registers.applying.apply_changes import Outcome, apply_changes
+from app.registers.applying.counts import Counts
 from app.registers.applying.table import Table, order_of
 from app.registers.baseline import Baseline, require_no_shrink
 from app.registers.formats import FileFault, has_line_ends, is_empty_array
+from app.registers.formats.changes import Columns, are_complete
 from app.registers.history import REPLACE
 from app.registers.models import text_of
 from app.registers.reading.columns_seen import ColumnsSeen
@@ -19,7 +21,7 @@ from app.registers.reading.detection import layout_of, opened_files
 from app.registers.reading.reader import Progress, Reader, Show
 from app.registers.reading.rejects import RejectsFile
 from app.registers.reading.remaining import Remaining
-from app.registers.reading.sorted_runs import Columns, Runs
+from app.registers.reading.sorted_runs import Runs
 from app.registers.reading.sources import Member
 from app.registers.request import LoadRequest, LoadResult
 from app.registers.space import Space
@@ -164,7 +166,7 @@ class Intake:
                 find = table.find_between if is_replace else table.find_of
                 held = find(batch)
             changes = self._columns.narrowed(batch)
-            outcome = compare(changes, held, self.runs.order, self._read_at)
+            outcome = apply_changes(self.kind, changes, held, self._read_at)
             counts.add(outcome)
             yield outcome
             if after is None:  # Else this is not the process that shows it.
@@ -179,7 +181,7 @@ class Intake:
 
     def _require_rows(self, changes: list[Columns]) -> None:
         """Raise FileFault if there are deletions or cancellations: what they are of is not told."""
-        if set(map(len, changes)) != {self.runs.order.row_columns}:
+        if not are_complete(changes):
             raise FileFault(_NO_SNAPSHOT)
 
     def read_so_far(self) -> dict[str, object]:

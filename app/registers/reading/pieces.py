@@ -7,10 +7,11 @@ from typing import BinaryIO, NamedTuple, cast
 
 from app.registers.forked_worker import Child
 from app.registers.formats import Format, Kind
+from app.registers.formats.changes import Columns
 from app.registers.reading.columns_seen import ColumnsSeen
 from app.registers.reading.dumping import dump
 from app.registers.reading.rejects import RECORD_CHARACTERS_MAX
-from app.registers.reading.sorted_runs import Columns, Order, Runs, write_run
+from app.registers.reading.sorted_runs import Order, Runs, write_run
 
 PIECE_BYTES = 8 * 1024 * 1024
 PIECE_LINES_MAX = 150_000

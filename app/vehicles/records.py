@@ -1,10 +1,10 @@
-"""What all registers together say of a plate, merged at the moment of asking (D26).
+"""Looks plates up in all registers with one statement, which merges what they say (D26).
 
-One statement over every register, built and compiled once per set of registers. Each
-register's tables are reached by key, so its cost does not depend on how much they hold.
+The statement is built and compiled once per set of registers. It reaches the tables of each
+register by key, so its cost does not depend on how many rows they have.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from operator import or_
 from typing import Any, NamedTuple
@@ -16,46 +16,8 @@ from peewee import JOIN, Case, Tuple, fn
 from app.storage.engine import Engine, Prepared, Row, greatest, parameter
 from app.storage.registers import RegisterRef, attach, followed, in_precedence
 from app.storage.sqlite import SqliteEngine
-from app.storage.tables import Fine, Policy, Vehicle, in_schema
-
-
-class PolicyFacts(NamedTuple):
-    """One policy; dates are ISO texts, an unknown insurer is the empty text."""
-
-    number: str
-    insurer: str
-    valid_from: str
-    valid_to: str
-    type: str | None
-    cancelled_on: str | None
-    updated: int
-
-    def is_in_force(self, day: str) -> bool:
-        """Tell whether the policy covers the day, both ends included (D20)."""
-        in_dates = self.valid_from <= day <= self.valid_to
-        return in_dates and (self.cancelled_on is None or day < self.cancelled_on)
-
-
-class Record(NamedTuple):
-    """A known plate. None is unknown; dates are ISO texts."""
-
-    registration: str
-    make: str | None
-    model: str | None
-    year: int | None
-    color: str | None
-    insured_flag: bool | None
-    """What a register says that knows only yes or no; counts when no policy is known (D20)."""
-    mot_expiry: str | None
-    mot_exempt: bool | None
-    first_registered: str | None
-    tax_status: str | None
-    tax_due: str | None
-    updated: int
-    """Unix seconds: the newest change among the rows that were used (D21)."""
-    has_outstanding_fines: bool
-    policy: PolicyFacts | None
-    """In force and ending last on the day asked for, else the one with the last end (D20)."""
+from app.storage.tables import Fine, Policy, Vehicle, column_names, in_schema
+from app.vehicles.facts import PolicyFacts, Record, VehicleFacts
 
 
 class Records:
@@ -141,7 +103,11 @@ def listed(engine: Engine, registrations: Sequence[str]) -> object:
 
 
 def _query(engine: Engine, registers: Sequence[RegisterRef], plates: peewee.Select) -> peewee.Query:
-    """Return the statement: a row for every plate, with the columns that `_record` expects."""
+    """Return the statement: one row for each plate, which `_record` decodes.
+
+    Its columns are those of the vehicle table, merged; those of `_FineColumns`; and for each
+    register with policies those of `PolicyFacts`.
+    """
     plate = plates.cte("plate", columns=("registration",))
     vehicles = [in_schema(Vehicle, r.schema) for r in registers if r.holds("vehicles")]
     policies = [in_schema(Policy, r.schema) for r in registers if r.holds("policies")]
@@ -155,54 +121,56 @@ def _query(engine: Engine, registers: Sequence[RegisterRef], plates: peewee.Sele
         source, policy = _join_deciding_policy(engine, source, table, plate)
         decisive.append(policy)
 
-    described = greatest(engine, [v.updated for v in vehicles], "-1")
+    merged = {name: _MERGED[name](engine, vehicles, name) for name in VehicleFacts._fields}
     fined = greatest(engine, [_newest_change(f, plate) for f in fines], "-1")
-    columns = [
-        plate.c.registration,
-        *(_first_known(vehicles, name) for name in ("make", "model", "year", "color", "insured")),
-        greatest(engine, [v.mot_expiry for v in vehicles], "'0001-01-01'"),
-        _any_true([v.mot_exempt for v in vehicles]),
-        _first_known(vehicles, "first_registered"),
-        _first_known(vehicles, "tax_status"),
-        _tax_due(vehicles),
-        described,
-        # PERF: nobody needs to know when a vehicle was fined that is known otherwise.
-        Case(None, [(described.is_null(), fined)]),
-        _any_true([_has_outstanding(f, plate) for f in fines]),
-    ]
+    of_fines = _FineColumns(
+        # PERF: the time of a fine is needed only if no vehicle row is known.
+        updated=Case(None, [(merged["updated"].is_null(), fined)]),
+        are_outstanding=_any_true([_has_outstanding(f, plate) for f in fines]),
+    )
+    columns = [plate.c.registration, *merged.values(), *of_fines]
     for policy in decisive:
         columns += [getattr(policy, name) for name in PolicyFacts._fields]
     return peewee.Select((source,), columns).with_cte(plate)
 
 
+class _FineColumns(NamedTuple):
+    """The columns of a result row that say something about fines."""
+
+    updated: Any
+    """The newest change of a fine, in Unix seconds."""
+    are_outstanding: Any
+
+
+_VEHICLE = slice(0, len(column_names(Vehicle)))
+_FINES = slice(_VEHICLE.stop, _VEHICLE.stop + len(_FineColumns._fields))
 _POLICY_COLUMNS = len(PolicyFacts._fields)
-_FIRST_POLICY_COLUMN = 14
 
 
 def _record(row: Row, day: str) -> Record | None:
-    """Make a Record of a result row: merged columns, then those of each register's policy."""
+    """Return the Record that a result row of `_query` holds; None for an unknown plate (D24)."""
+    *described, updated = row[_VEHICLE]
+    fines = _FineColumns._make(row[_FINES])
     policies = [
         PolicyFacts._make(row[at : at + _POLICY_COLUMNS])
-        for at in range(_FIRST_POLICY_COLUMN, len(row), _POLICY_COLUMNS)
+        for at in range(_FINES.stop, len(row), _POLICY_COLUMNS)
         if row[at] is not None
     ]
     policy = _deciding(policies, day) if policies else None
-    *merged, described, fined, has_outstanding_fines = row[:_FIRST_POLICY_COLUMN]
-    updated = described
-    if policy is not None and (described is None or policy.updated > described):
+    if policy is not None and (updated is None or policy.updated > updated):
         updated = policy.updated
     if updated is None:
-        updated = fined
-    if updated is None:  # Every stored row has its time: no register mentions the plate (D24).
+        updated = fines.updated
+    if updated is None:  # Every stored row has its time: no register mentions the plate.
         return None
-    return Record._make((*merged, updated, bool(has_outstanding_fines), policy))
+    return Record._make((*described, updated, bool(fines.are_outstanding), policy))
 
 
 def _deciding(policies: Sequence[PolicyFacts], day: str) -> PolicyFacts:
-    """Return the policy that D20 answers with; of equals the first."""
+    """Return the policy to answer with (D20); among equals the first."""
     if len(policies) == 1:
         return policies[0]
-    return max(policies, key=lambda p: (p.is_in_force(day), p.valid_to, p.valid_from, p.number))
+    return max(policies, key=lambda policy: policy.rank(day))
 
 
 def _left_join(source: peewee.Source, table: type[peewee.Model], on: Any) -> peewee.Source:
@@ -256,7 +224,11 @@ def _has_outstanding(table: type[Fine], plate: peewee.CTE) -> Any:
     return fn.COALESCE(is_owed.limit(1), peewee.SQL("FALSE"))
 
 
-def _first_known(tables: Sequence[type[Vehicle]], column: str) -> Any:
+def _any_true(conditions: Sequence[peewee.Node]) -> peewee.Node:
+    return reduce(or_, conditions) if conditions else peewee.SQL("NULL")
+
+
+def _first_known(engine: Engine, tables: Sequence[Any], column: str) -> Any:
     """Return the column from the first register, in order of precedence, that knows it."""
     known = [getattr(table, column) for table in tables]
     if len(known) == 1:
@@ -264,12 +236,40 @@ def _first_known(tables: Sequence[type[Vehicle]], column: str) -> Any:
     return fn.COALESCE(*known) if known else peewee.SQL("NULL")
 
 
-def _tax_due(tables: Sequence[type[Vehicle]]) -> peewee.Node:
-    """Return the due date of the register whose tax status is answered (D26)."""
+def _latest_day(engine: Engine, tables: Sequence[Any], column: str) -> Any:
+    return greatest(engine, [getattr(table, column) for table in tables], "'0001-01-01'")
+
+
+def _newest_time(engine: Engine, tables: Sequence[Any], column: str) -> Any:
+    return greatest(engine, [getattr(table, column) for table in tables], "-1")
+
+
+def _true_in_any(engine: Engine, tables: Sequence[Any], column: str) -> Any:
+    return _any_true([getattr(table, column) for table in tables])
+
+
+def _with_tax_status(engine: Engine, tables: Sequence[Any], column: str) -> Any:
+    """Return the column from the register whose tax status is answered (D26)."""
     if not tables:
         return peewee.SQL("NULL")
-    return Case(None, [(table.tax_status.is_null(False), table.tax_due) for table in tables])
+    known = [(table.tax_status.is_null(False), getattr(table, column)) for table in tables]
+    return Case(None, known)
 
 
-def _any_true(conditions: Sequence[peewee.Node]) -> peewee.Node:
-    return reduce(or_, conditions) if conditions else peewee.SQL("NULL")
+_Merge = Callable[[Engine, Sequence[Any], str], Any]
+_MERGED: Mapping[str, _Merge] = {
+    "make": _first_known,
+    "model": _first_known,
+    "year": _first_known,
+    "color": _first_known,
+    "insured": _first_known,
+    "mot_expiry": _latest_day,
+    "mot_exempt": _true_in_any,
+    "first_registered": _first_known,
+    "tax_status": _first_known,
+    "tax_due": _with_tax_status,
+    "updated": _newest_time,
+}
+"""How each column of the vehicle tables of all registers becomes one value of the record (D26)."""
+if _MERGED.keys() != set(VehicleFacts._fields):
+    raise TypeError(f"_MERGED must have the keys {', '.join(VehicleFacts._fields)}")

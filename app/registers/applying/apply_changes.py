@@ -5,7 +5,7 @@ deletions and cancellations are applied one by one, in the order of the file (fo
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from app.registers.applying.table import order_of
 from app.registers.formats import Kind
@@ -22,6 +22,7 @@ from app.registers.formats.changes import (
     with_time,
     without_time,
 )
+from app.registers.reading.sorted_runs import Order
 
 Keyed = dict[str, Columns]
 """Rows by their keys."""
@@ -123,6 +124,7 @@ def _applied_one_by_one(
     """
     order = order_of(kind)
     group_of, key_of = order.group_of(), order.key_of()
+    complete = _completed_fine if kind == Kind.FINES else _completed
     groups: dict[str, Keyed] = {}
     for key, row in before.items():
         groups.setdefault(group_of(row), {})[key] = row
@@ -132,7 +134,9 @@ def _applied_one_by_one(
         group = groups.setdefault(group_of(change), {})
         match change:
             case NarrowRow():
-                keys = _apply_narrow(change, group, kind)
+                keys = _keys_meant(change, group, order)
+                for key in keys:
+                    group[key] = complete(change, group.get(key))
             case VehicleDeletion() | PolicyDeletion():
                 keys = _keys_that_begin(change, group)
                 for key in keys:
@@ -157,23 +161,12 @@ def _keys_that_begin(start: Columns, group: Keyed) -> list[str]:
     return [key for key, row in group.items() if row[: len(start)] == start]
 
 
-def _apply_narrow(narrow: NarrowRow, group: Keyed, kind: Kind) -> list[str]:
-    """Apply a narrow row; return the keys of the rows it affected, at least its own."""
-    keys = _keys_meant(narrow, group, kind)
-    complete = _completed_fine if kind == Kind.FINES else _completed
-    for key in keys:
-        was = group.get(key)
-        group[key] = narrow.values if was is None else complete(narrow, was)
-    return keys
-
-
-def _keys_meant(narrow: NarrowRow, group: Keyed, kind: Kind) -> list[str]:
+def _keys_meant(narrow: NarrowRow, group: Keyed, order: Order) -> list[str]:
     """Return the keys of the rows that a narrow row means; its own if it means a new one.
 
     A file without a column for the insurer means the policy with that number and first day,
     whoever the insurer is.
     """
-    order = order_of(kind)
     own_key = order.key_of()(narrow)
     given = set(range(order.key_columns)).difference(narrow.absent)
     if len(given) == order.key_columns:
@@ -182,26 +175,30 @@ def _keys_meant(narrow: NarrowRow, group: Keyed, kind: Kind) -> list[str]:
     return meant or [own_key]
 
 
-def _completed(narrow: NarrowRow, was: Columns) -> Columns:
-    """Return a narrow row with the absent values of the row held (D66).
+def _completed(narrow: NarrowRow, was: Columns | None) -> Columns:
+    """Return a narrow row with the absent values of the row held, if there is one (D66).
 
     The time is never taken from the row held: it is the time of the change (D21).
     """
-    values: list[Any] = list(narrow.values)
-    for place in narrow.absent:
+    *values, absent = narrow
+    if was is None:
+        return tuple(values)
+    time = time_of(values)
+    for place in absent:
         values[place] = was[place]
-    return with_time(tuple(values), time_of(narrow.values))
+    return with_time(values, time)
 
 
-def _completed_fine(narrow: NarrowRow, was: Columns) -> Columns:
+def _completed_fine(narrow: NarrowRow, was: Columns | None) -> Columns:
     """Complete a fine: without a day of settlement in the file, it is settled by its amount.
 
     A fine held as settled although an amount was owed had such a day, and stays settled.
     """
-    fine, fine_before = FineRow._make(_completed(narrow, was)), FineRow._make(was)
-    if FineRow._fields.index("settled") not in narrow.absent:
+    fine = FineRow._make(_completed(narrow, was))
+    if was is None or FineRow._fields.index("settled") not in narrow.absent:
         return tuple(fine)
-    had_day = bool(fine_before.settled and fine_before.amount_cents > 0)
+    before = FineRow._make(was)
+    had_day = bool(before.settled and before.amount_cents > 0)
     return tuple(fine._replace(settled=fine.amount_cents <= 0 or had_day))
 
 

@@ -5,7 +5,7 @@ Formats may give plain tuples for complete rows; every other change keeps its ty
 applied, also on disk.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -81,11 +81,6 @@ class NarrowRow(Columns):
     __slots__ = ()
 
     @property
-    def values(self) -> Columns:
-        """The values in the order of the table's columns."""
-        return self[:-1]
-
-    @property
     def absent(self) -> tuple[int, ...]:
         """The places of the columns that the file does not have."""
         places: tuple[int, ...] = self[-1]
@@ -118,15 +113,16 @@ class PolicyCancellation(NamedTuple):
 Change = Row | VehicleDeletion | PolicyDeletion | PolicyCancellation
 """What a format reads: a row to hold from now on, or a change of rows that are held."""
 
-INCOMPLETE = (NarrowRow, VehicleDeletion, PolicyDeletion, PolicyCancellation)
+INCOMPLETE: frozenset[type[Columns]] = frozenset(
+    {NarrowRow, VehicleDeletion, PolicyDeletion, PolicyCancellation}
+)
 """The types of all changes that are not complete rows."""
-_INCOMPLETE = frozenset(INCOMPLETE)
 
 
 def are_complete(changes: Iterable[Columns]) -> bool:
     """Tell whether all changes are complete rows, which only need to be written."""
     # PERF: 20 ns a row; a load of a million rows takes 10 s.
-    return _INCOMPLETE.isdisjoint(map(type, changes))
+    return INCOMPLETE.isdisjoint(map(type, changes))
 
 
 _TIME = column_names(Vehicle).index(TIME_COLUMN) - len(column_names(Vehicle))
@@ -141,6 +137,6 @@ def without_time(row: Columns) -> Columns:
     return row[:_TIME]
 
 
-def with_time(row: Columns, time: int | None) -> Columns:
+def with_time(row: Sequence[Any], time: int | None) -> Columns:
     """Return a row with another time."""
     return (*row[:_TIME], time)

@@ -2,14 +2,15 @@
 
 import marshal
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable
+from functools import partial
+from itertools import groupby
 from typing import Any, BinaryIO
 
-from app.registers.formats.changes import INCOMPLETE, Columns, are_complete
+from app.registers.formats.changes import INCOMPLETE, Columns
 
 _LENGTH_BYTES = 8
-_TYPES: tuple[type[Columns], ...] = (tuple, *INCOMPLETE)
-_CODES = {type_: code for code, type_ in enumerate(_TYPES)}
+_TYPES = {type_.__name__: type_ for type_ in INCOMPLETE}
 
 
 def dump(value: Any, file: BinaryIO) -> None:
@@ -31,19 +32,21 @@ def undump(file: BinaryIO, at: int = 0) -> tuple[Any, int]:
     return value, at + _LENGTH_BYTES + length
 
 
-def dump_changes(changes: Sequence[Columns], file: BinaryIO) -> None:
+def dump_changes(changes: Iterable[Columns], file: BinaryIO) -> None:
     """Write changes for `undump_changes`."""
-    # NOTE: marshal knows no subclass of tuple, so the types are written beside the values. All
-    # complete rows come back as plain tuples.
-    types = b"" if are_complete(changes) else bytes(_CODES.get(type(c), 0) for c in changes)
-    dump((types, list(map(tuple, changes))), file)
+    # NOTE: marshal knows no subclass of tuple, so the name of the type stands beside the values.
+    parts = [(type_.__name__, list(map(tuple, some))) for type_, some in groupby(changes, type)]
+    dump(parts, file)
 
 
 def undump_changes(file: BinaryIO, at: int) -> tuple[list[Columns], int]:
-    """Return the changes at a place in a file, none at its end, and where the next ones begin."""
-    found, end = undump(file, at)
-    types, changes = found or (b"", [])
-    if types:
-        typed = zip(types, changes, strict=True)
-        changes = [tuple.__new__(_TYPES[code], values) for code, values in typed]
+    """Return the changes at a place in a file, none at its end, and where the next ones begin.
+
+    Complete rows come back as plain tuples, all other changes as what they were.
+    """
+    parts, end = undump(file, at)
+    changes: list[Columns] = []
+    for name, values in parts or ():
+        type_ = _TYPES.get(name)
+        changes += map(partial(tuple.__new__, type_), values) if type_ else values
     return changes, end

@@ -9,7 +9,7 @@ from app.storage.engine import Engine, Prepared
 from app.storage.registers import RegisterRef
 from app.storage.tables import Fine, Policy, Vehicle, in_schema
 from app.vehicles.facts import FineFacts, PolicyFacts, VehicleFacts
-from app.vehicles.records import listed, many_plates
+from app.vehicles.look_up_query import listed, many_plates
 
 _F = TypeVar("_F", bound=tuple[Any, ...])
 

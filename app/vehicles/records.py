@@ -1,30 +1,22 @@
-"""Looks plates up in all registers with one statement, which merges what they say (D26).
+"""Looks plates up in all registers at once (D26).
 
-The statement is built and compiled once per set of registers. It reaches the tables of each
-register by key, so its cost does not depend on how many rows they have.
+The statements are built and compiled once per set of registers. They reach the tables of each
+register by key, so their cost does not depend on how many rows a register has.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
-from operator import or_
-from typing import Any, NamedTuple
+from collections.abc import Sequence
 
-import msgspec
-import peewee
-from peewee import JOIN, Case, Tuple, fn
-
-from app.storage.engine import Engine, Prepared, Row, greatest, parameter
-from app.storage.registers import RegisterRef, attach, followed, in_precedence
-from app.storage.sqlite import SqliteEngine
-from app.storage.tables import Fine, Policy, Vehicle, column_names, in_schema
-from app.vehicles.facts import PolicyFacts, Record, VehicleFacts
+from app.storage.engine import Engine, Prepared, Row
+from app.storage.registers import attach, followed, in_precedence
+from app.vehicles.facts import Record
+from app.vehicles.look_up_query import listed, look_up_query, many_plates, one_plate, record_of
 
 
 class Records:
     """Reads plates from the registers.
 
     Args:
-        order: names of registers, the one that is believed first in front (D26).
+        order: names of registers in the order of precedence (D26).
     """
 
     def __init__(self, engine: Engine, order: tuple[str, ...]) -> None:
@@ -33,9 +25,10 @@ class Records:
         self._compiled: tuple[str, Prepared, Prepared] | None = None
 
     def find_record(self, registers: str, registration: str, day: str) -> Record | None:
-        """Return what is known of one plate, None if no register mentions it. One statement.
+        """Return what is known about one plate, None if no register mentions it.
 
-        It is repeated if a register was dropped, replaced or rolled back under it (D72).
+        This takes one statement. It runs again if a register was dropped, replaced or rolled back
+        meanwhile (D72).
 
         Args:
             registers: state of the registers, read with the key (D26).
@@ -50,12 +43,12 @@ class Records:
             return one.row(registration=registration, day=day)
 
         row = followed(self._engine, registers, find)
-        return _record(row, day) if row else None
+        return record_of(row, day) if row else None
 
     def find_records(
         self, registers: str, registrations: Sequence[str], day: str
     ) -> dict[str, Record]:
-        """Return the known ones among many plates, by registration. One statement for all."""
+        """Return the known ones among many plates, by registration; with one statement."""
         plates = listed(self._engine, registrations)
 
         def find(state: str) -> list[Row]:
@@ -64,212 +57,17 @@ class Records:
             _, many = self._prepared(state)
             return many.rows(plates=plates, day=day)
 
-        found = (_record(row, day) for row in followed(self._engine, registers, find))
+        found = (record_of(row, day) for row in followed(self._engine, registers, find))
         return {record.registration: record for record in found if record}
 
     def _prepared(self, state: str) -> tuple[Prepared, Prepared]:
-        """Return the queries for this set of registers, and attach exactly these."""
+        """Return the statements for this set of registers, and attach exactly these."""
         registers = in_precedence(state, self._order)
         attach(self._engine, registers)
         compiled = self._compiled
         if compiled is None or compiled[0] != state:
             engine = self._engine
-            one = Prepared(engine, lambda: _query(engine, registers, _one_plate()))
-            many = Prepared(engine, lambda: _query(engine, registers, many_plates(engine)))
+            one = Prepared(engine, lambda: look_up_query(engine, registers, one_plate()))
+            many = Prepared(engine, lambda: look_up_query(engine, registers, many_plates(engine)))
             self._compiled = compiled = (state, one, many)
         return compiled[1], compiled[2]
-
-
-def _one_plate() -> peewee.Select:
-    return peewee.Select(columns=(parameter("registration").alias("registration"),))
-
-
-def many_plates(engine: Engine) -> peewee.Select:
-    """Return a query for the registrations that `listed` makes its parameter `plates` of."""
-    if isinstance(engine, SqliteEngine):
-        each: Any = fn.json_each(parameter("plates")).alias("listed")
-        return peewee.Select((each,), (each.c.value.alias("registration"),))
-    return peewee.Select(
-        columns=(fn.unnest(parameter("plates").cast("text[]")).alias("registration"),)
-    )
-
-
-def listed(engine: Engine, registrations: Sequence[str]) -> object:
-    """Return registrations as the parameter `plates` of `many_plates`, each of them once."""
-    # PERF: sorted plates walk each tree from left to right and find its pages still at hand.
-    plates = sorted(set(registrations))
-    # NOTE: as text; SQLite might take a blob for JSON in its own binary form.
-    return msgspec.json.encode(plates).decode() if isinstance(engine, SqliteEngine) else plates
-
-
-def _query(engine: Engine, registers: Sequence[RegisterRef], plates: peewee.Select) -> peewee.Query:
-    """Return the statement: one row for each plate, which `_record` decodes.
-
-    Its columns are those of the vehicle table, merged; those of `_FineColumns`; and for each
-    register with policies those of `PolicyFacts`.
-    """
-    plate = plates.cte("plate", columns=("registration",))
-    vehicles = [in_schema(Vehicle, r.schema) for r in registers if r.holds("vehicles")]
-    policies = [in_schema(Policy, r.schema) for r in registers if r.holds("policies")]
-    fines = [in_schema(Fine, r.schema) for r in registers if r.holds("fines")]
-
-    source: peewee.Source = plate
-    for table in vehicles:
-        source = _left_join(source, table, table.registration == plate.c.registration)
-    decisive = []
-    for table in policies:
-        source, policy = _join_deciding_policy(engine, source, table, plate)
-        decisive.append(policy)
-
-    merged = {name: _MERGED[name](engine, vehicles, name) for name in VehicleFacts._fields}
-    fined = greatest(engine, [_newest_change(f, plate) for f in fines], "-1")
-    of_fines = _FineColumns(
-        # PERF: the time of a fine is needed only if no vehicle row is known.
-        updated=Case(None, [(merged["updated"].is_null(), fined)]),
-        are_outstanding=_any_true([_has_outstanding(f, plate) for f in fines]),
-    )
-    columns = [plate.c.registration, *merged.values(), *of_fines]
-    for policy in decisive:
-        columns += [getattr(policy, name) for name in PolicyFacts._fields]
-    return peewee.Select((source,), columns).with_cte(plate)
-
-
-class _FineColumns(NamedTuple):
-    """The columns of a result row that say something about fines."""
-
-    updated: Any
-    """The newest change of a fine, in Unix seconds."""
-    are_outstanding: Any
-
-
-_VEHICLE = slice(0, len(column_names(Vehicle)))
-_FINES = slice(_VEHICLE.stop, _VEHICLE.stop + len(_FineColumns._fields))
-_POLICY_COLUMNS = len(PolicyFacts._fields)
-
-
-def _record(row: Row, day: str) -> Record | None:
-    """Return the Record that a result row of `_query` holds; None for an unknown plate (D24)."""
-    *described, updated = row[_VEHICLE]
-    fines = _FineColumns._make(row[_FINES])
-    policies = [
-        PolicyFacts._make(row[at : at + _POLICY_COLUMNS])
-        for at in range(_FINES.stop, len(row), _POLICY_COLUMNS)
-        if row[at] is not None
-    ]
-    policy = _deciding(policies, day) if policies else None
-    if policy is not None and (updated is None or policy.updated > updated):
-        updated = policy.updated
-    if updated is None:
-        updated = fines.updated
-    if updated is None:  # Every stored row has its time: no register mentions the plate.
-        return None
-    return Record._make((*described, updated, bool(fines.are_outstanding), policy))
-
-
-def _deciding(policies: Sequence[PolicyFacts], day: str) -> PolicyFacts:
-    """Return the policy to answer with (D20); among equals the first."""
-    if len(policies) == 1:
-        return policies[0]
-    return max(policies, key=lambda policy: policy.rank(day))
-
-
-def _left_join(source: peewee.Source, table: type[peewee.Model], on: Any) -> peewee.Source:
-    return peewee.Join(source, table, JOIN.LEFT_OUTER, on)
-
-
-def _join_deciding_policy(
-    engine: Engine, source: peewee.Source, table: type[Policy], plate: peewee.CTE
-) -> tuple[peewee.Source, Any]:
-    """Join the register's one policy that D20 would answer with, if the register were alone.
-
-    Returns the source and what has the columns of the policy.
-    """
-    held = table.alias()
-    day = parameter("day")
-    in_force = (
-        (held.valid_from <= day)
-        & (held.valid_to >= day)
-        & (held.cancelled_on.is_null() | (held.cancelled_on > day))
-    )
-
-    def deciding(*columns: str) -> peewee.Select:
-        selected = held.select(*(getattr(held, name) for name in columns))
-        of_plate = selected.where(held.registration == plate.c.registration)
-        return of_plate.order_by(
-            in_force.desc(),
-            held.valid_to.desc(),
-            held.valid_from.desc(),
-            held.number.desc(),
-            held.insurer,
-        ).limit(1)
-
-    if isinstance(engine, SqliteEngine):  # It has no LATERAL, and finds a row by a selected key.
-        key = Tuple(table.insurer, table.number, table.valid_from)
-        is_deciding = key == deciding("insurer", "number", "valid_from")
-        on = (table.registration == plate.c.registration) & is_deciding
-        return _left_join(source, table, on), table
-    found = deciding(*PolicyFacts._fields)
-    return peewee.Join(source, found, JOIN.LEFT_LATERAL, peewee.SQL("TRUE")), found.c
-
-
-def _newest_change(table: type[Fine], plate: peewee.CTE) -> Any:
-    return table.select(fn.MAX(table.updated)).where(table.registration == plate.c.registration)
-
-
-def _has_outstanding(table: type[Fine], plate: peewee.CTE) -> Any:
-    # PERF: not EXISTS, for which Postgres reads the whole table if it is asked for many plates.
-    is_owed = table.select(~table.settled).where(
-        (table.registration == plate.c.registration) & ~table.settled
-    )
-    return fn.COALESCE(is_owed.limit(1), peewee.SQL("FALSE"))
-
-
-def _any_true(conditions: Sequence[peewee.Node]) -> peewee.Node:
-    return reduce(or_, conditions) if conditions else peewee.SQL("NULL")
-
-
-def _first_known(engine: Engine, tables: Sequence[Any], column: str) -> Any:
-    """Return the column from the first register, in order of precedence, that knows it."""
-    known = [getattr(table, column) for table in tables]
-    if len(known) == 1:
-        return known[0]
-    return fn.COALESCE(*known) if known else peewee.SQL("NULL")
-
-
-def _latest_day(engine: Engine, tables: Sequence[Any], column: str) -> Any:
-    return greatest(engine, [getattr(table, column) for table in tables], "'0001-01-01'")
-
-
-def _newest_time(engine: Engine, tables: Sequence[Any], column: str) -> Any:
-    return greatest(engine, [getattr(table, column) for table in tables], "-1")
-
-
-def _true_in_any(engine: Engine, tables: Sequence[Any], column: str) -> Any:
-    return _any_true([getattr(table, column) for table in tables])
-
-
-def _with_tax_status(engine: Engine, tables: Sequence[Any], column: str) -> Any:
-    """Return the column from the register whose tax status is answered (D26)."""
-    if not tables:
-        return peewee.SQL("NULL")
-    known = [(table.tax_status.is_null(False), getattr(table, column)) for table in tables]
-    return Case(None, known)
-
-
-_Merge = Callable[[Engine, Sequence[Any], str], Any]
-_MERGED: Mapping[str, _Merge] = {
-    "make": _first_known,
-    "model": _first_known,
-    "year": _first_known,
-    "color": _first_known,
-    "insured": _first_known,
-    "mot_expiry": _latest_day,
-    "mot_exempt": _true_in_any,
-    "first_registered": _first_known,
-    "tax_status": _first_known,
-    "tax_due": _with_tax_status,
-    "updated": _newest_time,
-}
-"""How each column of the vehicle tables of all registers becomes one value of the record (D26)."""
-if _MERGED.keys() != set(VehicleFacts._fields):
-    raise TypeError(f"_MERGED must have the keys {', '.join(VehicleFacts._fields)}")

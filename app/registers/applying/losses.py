@@ -1,4 +1,4 @@
-"""What a load would make unknown, and what it would make all the same (D67)."""
+"""Refuses a load that loses what a register knows, and notes suspicious changes (D67)."""
 
 import json
 from collections.abc import Iterator
@@ -15,11 +15,11 @@ from app.registers.request import SHRINK, LoadRequest
 from app.storage.engine import Engine
 
 SHARE_MIN_PERCENT = 5
-"""A member that fewer of the rows knew is not watched."""
+"""A member that a smaller share of the rows knew may be lost."""
 ROWS_MIN = 10
-"""So many rows must lose a member: fewer may have been corrected by hand."""
+"""A member may be lost in fewer rows: they may have been corrected by hand."""
 UNIFORM_ROWS_MIN = 100
-"""So many rows with the same value are worth a note."""
+"""The least number of rows with the same value that is worth a note."""
 
 
 class Share(NamedTuple):
@@ -30,41 +30,48 @@ class Share(NamedTuple):
 
     @property
     def percent(self) -> float:
-        """The share in percent; 0 of no rows."""
+        """The share in percent; 0 if there are no rows."""
         return 100 * self.known / self.rows if self.rows else 0.0
 
 
 def require_no_loss(engine: Engine, register: str, request: LoadRequest, counts: Counts) -> None:
-    """Raise OperatorError if far fewer rows know a member than did, unless that is right.
+    """Refuse a load after which far fewer rows know a member, unless the request allows it.
 
-    All rows of a replace are compared with those held that come again, and with the best of the
-    last replaces. Of a merge, rows that are held are compared with what they are after it.
+    After a replace, all rows are compared with those that the register held under the same keys,
+    and with the best of the last replaces. After a merge, the rows that were held are compared
+    with what they are now.
+
+    Raises OperatorError with all these members, and the options that allow their loss.
     """
     if not counts.held_before:
         return
     is_replace = request.mode == REPLACE
-    former = _of_replaces(engine, register, counts.kind) if is_replace else {}
-    fallen = {}
+    former = _shares_of_replaces(engine, register, counts.kind) if is_replace else {}
+    lost = {}
     for name, before, after in _shares(*_compared(request, counts)):
         best = max([before, *former.get(name, [])], key=lambda share: share.percent)
-        is_watched = best.percent >= SHARE_MIN_PERCENT and name not in request.allow_loss
-        # NOTE: rounded, for a fall by 10 must not be one by 10.000000000000004.
-        fall = round(best.percent - after.percent, 6) if after.rows else 0
-        is_many = round(fall * after.rows / 100, 6) >= ROWS_MIN
-        if is_watched and is_many and fall > request.loss_max:
-            fallen[name] = (
-                f"{name} by {best.percent:.1f} % of the rows, now by {after.percent:.1f} %"
-            )
-    if fallen:
-        options = " ".join(f"--allow-loss {name}" for name in fallen)
+        if name not in request.allow_loss and _is_lost(best, after, request.loss_max):
+            lost[name] = f"{name} by {best.percent:.1f} % of the rows, now by {after.percent:.1f} %"
+    if lost:
+        options = " ".join(f"--allow-loss {name}" for name in lost)
         raise OperatorError(
-            f"the register {register} would lose what it knows: {'; '.join(fallen.values())}; "
+            f"the register {register} would lose what it knows: {'; '.join(lost.values())}; "
             f"if that is right, repeat it with {options}"
         )
 
 
+def _is_lost(before: Share, after: Share, loss_max: float) -> bool:
+    """Tell whether a share fell by more than `loss_max` percentage points, in enough rows."""
+    if before.percent < SHARE_MIN_PERCENT or not after.rows:
+        return False
+    # NOTE: rounded, because a fall by 10 must not count as one by 10.000000000000004.
+    fall = round(before.percent - after.percent, 6)
+    rows = round(fall * after.rows / 100, 6)
+    return fall > loss_max and rows >= ROWS_MIN
+
+
 def uniform_notes(request: LoadRequest, counts: Counts) -> list[str]:
-    """Return a sentence for each member that all rows have in common now, and had not before."""
+    """Return a sentence for each member that now has the same value in all rows, and had not."""
     notes = []
     before, after = _compared(request, counts)
     for at, member in enumerate(after.members):
@@ -80,9 +87,10 @@ def uniform_notes(request: LoadRequest, counts: Counts) -> list[str]:
 
 
 def exchange_notes(request: LoadRequest, counts: Counts) -> list[str]:
-    """Return a sentence if a replace takes many vehicles away, and brings as many others.
+    """Return a sentence if a replace removes many vehicles and adds about as many others.
 
-    The register does not shrink by that; but plates that are written otherwise look like it.
+    The register does not shrink by that. Plates that the source suddenly writes otherwise look
+    the same.
     """
     is_much = counts.removed > counts.held_before * SHRINK_MAX_PERCENT / 100
     if counts.kind != Kind.VEHICLES or request.allow_shrink or not is_much:
@@ -93,7 +101,7 @@ def exchange_notes(request: LoadRequest, counts: Counts) -> list[str]:
 
 
 def _compared(request: LoadRequest, counts: Counts) -> tuple[Tally, Tally]:
-    """Return what was known of the rows that a load meets, and what is known afterwards."""
+    """Return the tallies of the rows that a load affects: before it and after it."""
     after = counts.known if request.mode == REPLACE else counts.known_after
     return counts.known_before, after
 
@@ -108,10 +116,10 @@ def _shares(before: Tally, after: Tally) -> Iterator[tuple[str, Share, Share]]:
         )
 
 
-def _of_replaces(engine: Engine, register: str, kind: Kind) -> dict[str, list[Share]]:
-    """Return, by member, its shares in the last replaces.
+def _shares_of_replaces(engine: Engine, register: str, kind: Kind) -> dict[str, list[Share]]:
+    """Return the shares of each member in the last replaces.
 
-    Those before a loss of the member, or of rows, was allowed do not count.
+    Replaces do not count if a later one was allowed to lose the member, or to lose rows.
     """
     shares: dict[str, list[Share]] = {}
     settled: set[str] = set()

@@ -50,14 +50,14 @@ class Applied(NamedTuple):
 
 
 def find_applied(register: Engine, schema: str | None, load_id: int) -> Applied | None:
-    """Return what a register knows of a load, or None if that never committed."""
+    """Return what a register knows about a load, or None if the load never committed."""
     model = _in(schema, AppliedLoad)
     found = model.select().where(model.load_id == load_id).first(register)
     return Applied(found.loaded, found.changed, found.held) if found else None
 
 
 def note_applied(register: Engine, schema: str | None, load_id: int, applied: Applied) -> None:
-    """Note in the register itself that this load is in it; within the load's own transaction."""
+    """Note in the register that it contains this load; within the load's own transaction."""
     model = _in(schema, AppliedLoad)
     model.insert(load_id=load_id, **applied._asdict()).execute(register)
 
@@ -86,19 +86,19 @@ class Table:
         return int(self._model.select().count(self.register))
 
     def find_of(self, changes: Iterable[Columns]) -> Iterator[Columns]:
-        """Yield all rows of the groups that changes mean; each once, in any order."""
+        """Yield all rows of the groups of these changes; each once, in any order."""
         size = self.order.group_columns
         groups = dict.fromkeys(change[:size] for change in changes)
         if isinstance(self.register, PostgresEngine):
-            # PERF: what this transaction wrote is not in the planner's statistics. In a register
-            # that was small it would read the whole table again and again.
+            # PERF: the planner's statistics lack what this transaction wrote. In a register that
+            # was small it would read the whole table again and again.
             self.register.execute_sql("SET LOCAL enable_seqscan = off")
             sql = f"{self._select()} {self._names(1)} = ANY(%s)"
             plates = list(dict.fromkeys(map(itemgetter(0), groups)))
             yield from (row for row in self._rows(sql, [plates]) if row[:size] in groups)
             return
         asked = list(groups)
-        # All questions are of one length, so that the statement is compiled once.
+        # All queries have the same number of values, so that the statement is compiled once.
         asked += asked[-1:] * (-len(asked) % _GROUPS_ASKED_FOR)
         sql = f"{self._select()} ({self._names(size)}) IN (VALUES {self._places(size)})"
         for start in range(0, len(asked), _GROUPS_ASKED_FOR):
@@ -148,7 +148,7 @@ class Table:
                     copy.write(_copy_text(batch, line))
 
     def analyse(self) -> None:
-        """Tell Postgres' planner what the table holds now; on SQLite every look-up is by key."""
+        """Update the statistics of Postgres' planner; SQLite needs none, it looks up by key."""
         if isinstance(self.register, PostgresEngine):
             self.register.execute_sql(f"ANALYZE {self.name}")
 

@@ -375,7 +375,7 @@ class Config:
     keep_loaded: int = 7 * 86_400
     """Seconds; 0 keeps nothing."""
     keep_failed: int = 30 * 86_400
-    """Seconds; 0 keeps everything."""
+    """Seconds; 0 keeps nothing."""
     drop_limit: int = 10 << 30
     """Bytes of `loaded/`, and of `failed/`."""
     backup_limit: int = 20 << 30

@@ -23,10 +23,10 @@ from app.limits.store import start as start_limits
 from app.logs import LOGGING, StderrLines, log_unexpected
 from app.main import create_app
 from app.operations import listening, metrics_files, serving
-from app.operations.conditions.gathered import conditions
+from app.operations.conditions.gathered import look
 from app.parent import end_with_parent
 from app.storage import reserve
-from app.storage.engine import close_quietly, open_engine, recover
+from app.storage.engine import close_quietly, message_of, open_engine, recover
 from app.storage.registers import find_unreadable
 from app.storage.schema import database_id, migrate, versions
 from app.storage.sqlite import SqliteEngine
@@ -89,7 +89,7 @@ def on_starting(_server: object) -> None:
         listening.require_free(_config)
         prepare_state(_config)
     except (OperatorError, peewee.PeeweeException) as error:
-        _end(str(error))
+        _end(message_of(error))
 
 
 def when_ready(server: Any) -> None:
@@ -220,7 +220,7 @@ def prepare_state(config: Config) -> None:
     try:
         start_limits(config.state_dir / FILE_NAME, database_id(engine))
         reserve.fill(engine)
-        for each in conditions(engine, config):
+        for each in look(engine, config).conditions:
             _log.warning("%s", each.warning)
     finally:
         # NOTE: a connection must not cross the fork.

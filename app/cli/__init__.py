@@ -31,6 +31,7 @@ from app.cli.output import print_failure
 from app.cli.parser import Commands
 from app.errors import OperatorError
 from app.logs import opened_log
+from app.storage.engine import message_of
 
 _FAILED = 1
 _STOPPED = 128
@@ -87,7 +88,9 @@ def _told(error: Exception) -> tuple[str, Mapping[str, object]]:
     """Return the message of a failure, and its members for `--json`."""
     if isinstance(error, OperatorError):
         return str(error), {"reason": error.sentence} | dict(error.details)
-    message = str(error) if isinstance(error, OSError) else f"the database cannot be used: {error}"
+    message = message_of(error)
+    if not isinstance(error, OSError):
+        message = f"the database cannot be used: {message}"
     return message, {"reason": message}
 
 

@@ -16,7 +16,7 @@ import msgspec
 import peewee
 
 from app.cli import loads
-from app.cli.nightly import Job, nightly
+from app.cli.nightly import Job, NotAllLoaded, nightly
 from app.cli.option_files import options_of
 from app.cli.output import print_item, print_items
 from app.cli.session import opened_database
@@ -24,7 +24,8 @@ from app.config import Config
 from app.directories import make_directory
 from app.errors import Hindered, OperatorError
 from app.logs import logged_to_stderr
-from app.operations.conditions.loads import files_of_failed, find_last_id
+from app.operations.conditions.loads import numbers_of_failed
+from app.registers.attempts import Attempt
 from app.registers.dropped import kept
 from app.registers.dropped.batch import Batch, keep, put_aside, remove
 from app.registers.dropped.directory import batches
@@ -62,14 +63,16 @@ def load_drop(args: argparse.Namespace, directory: Path, options: Path | None) -
 
 def _load_drop(args: argparse.Namespace, directory: Path, options: Path | None, job: Job) -> None:
     config = Config.from_env()
-    with opened_database(config) as engine:  # Files are not to blame for wrong settings.
-        last_load = find_last_id(engine)
+    with opened_database(config):
+        pass  # Files are not to blame for wrong settings.
     if not directory.is_dir():
         raise OperatorError(f"{directory} does not exist, or is not a directory")
     if options is not None and not os.access(options, os.R_OK | os.X_OK):
         raise OperatorError(f"{options} does not exist, or cannot be read")
     drop = _Drop(args, config, directory, options, job)
     with _alone(config.state_dir), logged_to_stderr(), _stoppable(drop):
+        if args.scheduled:
+            kept.remember(config.data_dir, directory)
         drop.prune()
         for batch in batches(directory, config.drop_wait, drop.skip):
             drop.load(batch)
@@ -77,7 +80,7 @@ def _load_drop(args: argparse.Namespace, directory: Path, options: Path | None, 
                 break
         drop.prune()
     with suppress(OperatorError, peewee.PeeweeException), opened_database(config) as engine:
-        job.told = files_of_failed(engine, last_load)
+        job.told = numbers_of_failed(engine)
     drop.close()
 
 
@@ -122,13 +125,14 @@ class _Drop:
             options = options_of(batch.register, self._options)
             request = loads.request_of(options, files, batch.register)
         except OperatorError as error:
-            loads.note_refused(files, batch.register, error)
+            load_id = loads.note_refused(files, batch.register, error)
             self.warn(f"{error}\n{batch}: skipped")
-            self._job.failed.append((names, "skipped, there is a mistake in its options"))
+            outcome = "skipped, there is a mistake in its options"
+            self._job.failed.append((names, outcome, load_id))
             refused: dict[str, Any] = {"files": files, "status": "failed", "reason": str(error)}
             self._tell(refused | dict(error.details))
             return
-        request = request._replace(require_whole=batch.require_whole)
+        request = request._replace(are_trusted=False, require_whole=batch.require_whole)
         ended = self._ended(request)
         while ended.needed and self._has_made_room(*ended.needed):
             ended = self._ended(request)
@@ -146,7 +150,8 @@ class _Drop:
             return
         aside = put_aside(batch, self.warn) if ended.status == "failed" else None
         where = f"moved to {aside}" if aside else "left for the next run"
-        self._job.failed.append(([file.path.name for file in batch.files], f"not loaded; {where}"))
+        names = [file.path.name for file in batch.files]
+        self._job.failed.append((names, f"not loaded; {where}", ended.details.get("load")))
         self.warn(f"{ended.message or ended.reason}\n{batch}: not loaded; {where}")
 
     def _has_made_room(self, directory: str, needed_bytes: int) -> bool:
@@ -173,7 +178,7 @@ class _Drop:
         if self.is_stopped:
             raise KeyboardInterrupt(self._stopped_by)
         if self._warnings:
-            raise OperatorError(
+            raise NotAllLoaded(
                 f"not everything in {self._directory} was loaded; the reasons are above"
             )
 
@@ -208,10 +213,11 @@ def _work(request: LoadRequest, writing: BinaryIO) -> None:
 
 
 def _loaded(request: LoadRequest) -> Ended:
+    attempt = Attempt(request)
     try:
-        return Ended("loaded", result=loads.run(request))
+        return Ended("loaded", result=loads.run(request, attempt))
     except KeyboardInterrupt:
-        return Ended("hindered", "interrupted")
+        return Ended("hindered", "interrupted", details=attempt.details())
     except OperatorError as error:
         status: Literal["failed", "hindered"]
         status = "hindered" if isinstance(error, Hindered) else "failed"
@@ -222,7 +228,8 @@ def _loaded(request: LoadRequest) -> Ended:
     except Exception as error:
         # SEC: the stack without the message: a message can quote a record.
         _log.exception("unexpected %s", type(error).__name__)
-        return Ended("failed", f"the load failed: {type(error).__name__}")
+        reason = f"the load failed: {type(error).__name__}"
+        return Ended("failed", reason, details=attempt.details())
 
 
 @contextmanager

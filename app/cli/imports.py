@@ -114,9 +114,10 @@ def _import(command: argparse.ArgumentParser, args: argparse.Namespace) -> None:
         try:
             request = loads.request_of(args, args.files, args.register)
         except OperatorError as error:
-            error.details = {"load": None, "reasons": []}
-            if not args.dry_run:
-                loads.note_refused(args.files, args.register, error)
+            if args.dry_run:
+                error.details = {"load": None, "reasons": []}
+            else:
+                loads.note_refused(args.files, args.register, error, args.mode)
             raise
         result = loads.run(request._replace(dry_run=args.dry_run))
     print_item(args, result._asdict())

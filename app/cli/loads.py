@@ -27,6 +27,7 @@ from app.registers.load import load
 from app.registers.reading.reader import Progress, Show
 from app.registers.reading.rejects import RejectLimit
 from app.registers.request import DEFAULT_MAX_REJECTS, LoadRequest, LoadResult
+from app.storage.engine import message_of
 from app.storage.registers import KINDS
 
 NICENESS = 10
@@ -139,11 +140,22 @@ def request_of(
     )
 
 
-def note_refused(files: Sequence[str], register: str | None, error: OperatorError) -> None:
-    """Leave a line in the history of a load that a mistake in its options prevents (D69)."""
-    line = files_line(files) | {"register": register or "", "mode": ""}
+def note_refused(
+    files: Sequence[str], register: str | None, error: OperatorError, mode: str = ""
+) -> int | None:
+    """Leave a line in the history of a load that a mistake in its options prevents (D69).
+
+    Returns its number, None if the database is lost; the details of the error get it, too.
+
+    Args:
+        mode: as far as it is known: the mistake can hide it.
+    """
+    load_id = None
+    line = files_line(files) | {"register": register or "", "mode": mode}
     with suppress(OperatorError), opened_database() as engine:
-        error.details = {"load": note_attempt(engine, reason_of(error), line), "reasons": []}
+        load_id = note_attempt(engine, reason_of(error), line)
+    error.details = {"load": load_id, "reasons": []}
+    return load_id
 
 
 def _require_place(rejects: Path) -> None:
@@ -155,13 +167,18 @@ def _require_place(rejects: Path) -> None:
         raise OperatorError(f"--rejects: {rejects} is a directory; name a file")
 
 
-def run(request: LoadRequest) -> LoadResult:
+def run(request: LoadRequest, attempt: Attempt | None = None) -> LoadResult:
     """Do a load with less priority than the service.
 
-    TERM and Ctrl-C abandon it in good order. Raises OperatorError with the load's number and its
+    TERM and Ctrl-C abandon it in good order.
+
+    Args:
+        attempt: learns the load's number, for whoever reports a failure.
+
+    Raises OperatorError with the load's number and its
     first rejects as details; Hindered if the files are not to blame.
     """
-    attempt = Attempt(request)
+    attempt = attempt or Attempt(request)
     try:
         with (
             _giving_way(),
@@ -175,7 +192,8 @@ def run(request: LoadRequest) -> LoadResult:
             )
             return load(engine, config.data_dir, limited, progress, attempt)
     except (peewee.DatabaseError, peewee.InterfaceError) as error:
-        raise Hindered(f"the database cannot be used: {error}", attempt.details()) from error
+        reason = f"the database cannot be used: {message_of(error)}"
+        raise Hindered(reason, attempt.details()) from error
     except OSError as error:
         raise Hindered(str(error), attempt.details()) from error
     except OperatorError as error:

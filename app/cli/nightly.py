@@ -1,7 +1,7 @@
 """A run of a nightly job: recorded when it ends, and reported if it failed (D76, D77)."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 
 import peewee
@@ -20,29 +20,34 @@ from app.storage.sqlite import is_out_of_space
 _UNUSABLE = (OperatorError, OSError, peewee.PeeweeException)
 
 
+class NotAllLoaded(OperatorError):
+    """Some files were not loaded: the job knows each of them."""
+
+
 class Job:
     """What a run of a nightly job finds out about itself. SEC: alerts send it."""
 
     def __init__(self) -> None:
-        self.failed: list[tuple[list[str], str]] = []
-        """Names of files that were not loaded, and what became of them."""
+        self.failed: list[tuple[list[str], str, int | None]] = []
+        """Names of files that were not loaded, what became of them, and the number of the load."""
         self.left: set[str] = set()
         """What was left alone, each with its own words."""
-        self.told: list[list[str]] = []
-        """Sorted names of files whose failed loads alerts take from the history."""
+        self.told: set[int] = set()
+        """Numbers of the failed loads that alerts take from the history."""
         self.size_bytes: int | None = None
         """Of a backup."""
 
     def faults(self, error: BaseException | None) -> list[str]:
-        """Return a sentence for each failure that is in no register's history."""
+        """Return a sentence for each failure that alerts do not take from the history."""
         faults = [
             f"{shown_files(names)}: {outcome}."
-            for names, outcome in self.failed
-            if sorted(names) not in self.told
+            for names, outcome, load_id in self.failed
+            if load_id not in self.told
         ]
         if self.left:
             faults.append(f"Left alone: {len(self.left)}; the log of the job names them.")
-        if error is not None and not faults and not self.told:
+        is_explained = isinstance(error, NotAllLoaded) and (faults or self.told)
+        if error is not None and not is_explained:
             faults.append(_reason(error))
         return faults
 
@@ -54,7 +59,7 @@ def nightly(name: str, *, is_scheduled: bool) -> Iterator[Job]:
     A failure that somebody watches at a terminal is not sent at once: `verifyd watch` reports
     what is still wrong the next morning. What fails here never hides why the job failed.
     """
-    config, _ = Config.read()  # Wrong settings fail the job; its alert needs only a few of them.
+    config, wrong = Config.read()  # They fail the job; its alert needs only a few of them.
     database = sqlite_path(config.database_url)
     if database:
         require_owner(database)  # Another user's files would lock the service out.
@@ -73,7 +78,7 @@ def nightly(name: str, *, is_scheduled: bool) -> Iterator[Job]:
         run = Run(name, is_scheduled, started_at, faults, job.size_bytes)
         _record(config, run)
         if failure is None or not is_attended():
-            report_all(config, run)
+            report_all(config, wrong, run)
 
 
 @contextmanager
@@ -85,23 +90,27 @@ def reported() -> Iterator[None]:
         is_well = True
     finally:
         if is_well or not is_attended():
-            report_all(Config.read()[0])
+            report_all(*Config.read())
 
 
-def report_all(config: Config, run: Run | None = None) -> None:
-    """Queue an alert about all that is wrong now, if there is anything new."""
+def report_all(config: Config, wrong: Sequence[str], run: Run | None = None) -> None:
+    """Queue an alert about all that is wrong now, if there is anything new.
+
+    Args:
+        wrong: what is wrong with the settings.
+    """
     if config.notify:
-        report(config, gathered_now(config, run))
+        report(config, lambda: gathered_now(config, wrong, run))
 
 
-def gathered_now(config: Config, run: Run | None = None) -> Gathered:
+def gathered_now(config: Config, wrong: Sequence[str] = (), run: Run | None = None) -> Gathered:
     """Return all that is wrong now, whether the database can be opened or not."""
     with (
         suppress(OperatorError, OSError, peewee.PeeweeException),
         opened_database(config) as engine,
     ):
-        return gathered(engine, config, run)
-    return gathered(None, config, run)
+        return gathered(engine, config, run, wrong)
+    return gathered(None, config, run, wrong)
 
 
 def is_attended() -> bool:

@@ -1,6 +1,7 @@
 """`verifyd notify` and `verifyd watch`: alerts, delivered and looked for (D76 to D78)."""
 
 import argparse
+from collections.abc import Mapping, Sequence
 
 from app.cli.nightly import gathered_now
 from app.cli.output import print_item, print_items
@@ -10,7 +11,7 @@ from app.config import SETTINGS, Config, ConfigError, sqlite_path
 from app.errors import OperatorError
 from app.logs import logged_to_stderr
 from app.operations.notices.delivery import deliver, send_to_all
-from app.operations.notices.message import test_message
+from app.operations.notices.message import Message, test_message
 from app.operations.notices.report import report
 from app.operations.notices.spool import new_id
 
@@ -62,18 +63,22 @@ def _test(args: argparse.Namespace, config: Config) -> None:
 
 
 def _watch(args: argparse.Namespace) -> None:
-    config = Config.from_env()
+    config, wrong = Config.read()  # What is wrong is reported as far as the others allow.
     _require_owner(config)
     with logged_to_stderr():
-        found = gathered_now(config)
-        message = report(config, found)
+        found, message = report(config, lambda: gathered_now(config, wrong))
     problems = [
         {"key": each.key, "problem": each.warning, "remedy": each.remedy}
         for each in found.conditions
     ]
     if args.json:
         print_item(args, {"problems": problems, "message": message and message.id})
-        return
+    else:
+        _print(problems, message)
+    _require_deliverable(wrong)
+
+
+def _print(problems: Sequence[Mapping[str, str]], message: Message | None) -> None:
     for each in problems:
         print(f"{each['problem']}\n    {each['remedy']}")
     if not problems:
@@ -84,13 +89,18 @@ def _watch(args: argparse.Namespace) -> None:
 
 def _config() -> Config:
     """Return the settings; what is wrong with others does not stop an alert."""
-    config, faults = Config.read()
-    needed = tuple(f"{SETTINGS[name].variable}:" for name in _NEEDED)
-    faults = [fault for fault in faults if fault.startswith(needed)]
-    if faults:
-        raise ConfigError(faults)
+    config, wrong = Config.read()
+    _require_deliverable(wrong)
     _require_owner(config)
     return config
+
+
+def _require_deliverable(wrong: Sequence[str]) -> None:
+    """Raise ConfigError if a setting is wrong that the delivery of alerts needs."""
+    needed = tuple(f"{SETTINGS[name].variable}:" for name in _NEEDED)
+    faults = [fault for fault in wrong if fault.startswith(needed)]
+    if faults:
+        raise ConfigError(faults)
 
 
 def _require_owner(config: Config) -> None:

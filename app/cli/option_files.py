@@ -1,12 +1,17 @@
 """The option files of `verifyd import --drop`: one for each register's directory (D60)."""
 
 import argparse
+import re
 import shlex
 from pathlib import Path
 from typing import NoReturn
 
 from app.cli import loads
 from app.errors import OperatorError
+
+_COMMENT_OR_WORD = re.compile(
+    r"""#[^\n]*|((?:'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^\s'"\\])+)""", re.DOTALL
+)
 
 
 class _OptionsParser(argparse.ArgumentParser):
@@ -45,7 +50,17 @@ def options_of(register: str | None, options: Path | None) -> argparse.Namespace
     if "\0" in text:
         parser.error("it has a NUL character")
     try:
-        words = shlex.split(text, comments=True)
+        words = words_of(text)
     except ValueError as error:
         parser.error(str(error))
     return parser.parse_args(words)
+
+
+def words_of(text: str) -> list[str]:
+    """Split a text as a shell does, line ends being white space.
+
+    A comment begins with a # at the start of a word, outside of quotes. Raises ValueError if a
+    quote is not closed.
+    """
+    # NOTE: shlex by itself takes a # within a word for a comment, too.
+    return shlex.split(_COMMENT_OR_WORD.sub(lambda found: found[1] or "", text))

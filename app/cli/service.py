@@ -17,7 +17,7 @@ from app.errors import OperatorError
 from app.operations import listening
 from app.operations.conditions.gathered import gathered
 from app.storage import reserve
-from app.storage.engine import Engine
+from app.storage.engine import Engine, message_of
 from app.storage.postgres import PostgresEngine
 from app.storage.registers import find_unreadable
 from app.storage.schema import migrate, pending_migrations, versions
@@ -104,7 +104,7 @@ def _faults(config: Config, warnings: list[str]) -> list[str]:
                 "restore it, or drop it and load it again"
             )
     except (OperatorError, peewee.PeeweeException, OSError) as error:
-        faults.append(f"{SETTINGS['database_url'].variable}: {error}")
+        faults.append(f"{SETTINGS['database_url'].variable}: {message_of(error)}")
     database = sqlite_path(config.database_url)
     # Below a directory that is closed to us Path.exists() would raise.
     if database and os.path.exists(database):

@@ -12,7 +12,7 @@ from app.http.authentication import find_caller
 from app.http.bodies import answer
 from app.limits.file import StoreError
 from app.limits.store import LimitStore
-from app.operations.conditions.gathered import conditions
+from app.operations.conditions.gathered import look
 from app.operations.freshness import freshness
 from app.operations.writing import write_fault
 from app.storage.engine import Engine, recover
@@ -84,7 +84,7 @@ class Readiness:
 
     def _details(self, found: Versions) -> dict[str, object]:
         registers = freshness(self._engine, self._config.stale_after)
-        warned_of = conditions(self._engine, self._config, ages=registers)
+        warned_of = look(self._engine, self._config, ages=registers).conditions
         warnings = [each.warning for each in warned_of]
         fault = write_fault(self._engine)
         schema = f"{found.database}, program {found.program}"

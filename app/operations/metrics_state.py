@@ -11,7 +11,7 @@ from app.errors import OperatorError
 from app.operations.conditions.certificate import expires_at
 from app.operations.conditions.disk import free_bytes_by_directory
 from app.operations.conditions.jobs import LastRuns, last_runs
-from app.operations.conditions.loads import LoadFacts, ended_at, load_facts
+from app.operations.conditions.loads import UNRECOGNISED, LoadFacts, ended_at, load_facts
 from app.operations.freshness import Freshness, freshness
 from app.operations.writing import write_fault
 from app.storage.engine import Engine, recover
@@ -110,14 +110,25 @@ def _loads(facts: list[LoadFacts], ages: list[Freshness]) -> Iterator["Metric"]:
     )
     # The history is kept for a limited time; a register can be older than that.
     succeeded = {each.register.name: each.loaded_at for each in ages}
-    succeeded |= {each.register: ended_at(each.last_done) for each in facts if each.last_done}
+    succeeded |= {each.register: ended_at(each.last_loaded) for each in facts if each.last_loaded}
     for name, at in sorted(succeeded.items()):
         success.add_metric([name], at)
     for each in facts:
-        if each.last_failed is not None:
+        if _is_failure_shown(each):
             failure.add_metric([each.register], ended_at(each.last_failed))
-        rejected.add_metric([each.register], each.last.rejected)
+        if each.last is not None and each.register != UNRECOGNISED:
+            rejected.add_metric([each.register], each.last.rejected)
     yield from (success, failure, rejected)
+
+
+def _is_failure_shown(facts: LoadFacts) -> bool:
+    """Tell whether a failure is shown: not one that a rollback, drop or purge has settled.
+
+    No later success would end the alert about it.
+    """
+    if facts.last_failed is None:
+        return False
+    return bool(facts.failed) or facts.last is not facts.last_failed
 
 
 def _backup(runs: LastRuns) -> Iterator["Metric"]:

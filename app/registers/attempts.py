@@ -18,7 +18,7 @@ from app.registers.reading.sources import file_size
 from app.registers.reading.streams import printable
 from app.registers.request import LoadRequest
 from app.storage import reserve
-from app.storage.engine import Engine
+from app.storage.engine import Engine, message_of
 
 _log = logging.getLogger(__name__)
 
@@ -87,5 +87,6 @@ def reason_of(error: BaseException) -> str:
     """Return why an attempt failed, as one sentence for the history."""
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
-    sentence = error.sentence if isinstance(error, OperatorError) else str(error)
+    # SEC: not all that Postgres says: its details quote the row.
+    sentence = error.sentence if isinstance(error, OperatorError) else message_of(error)
     return printable("; ".join(sentence.splitlines())) or type(error).__name__

@@ -42,9 +42,32 @@ def still_alone(engine: Engine, register: str) -> Iterator[None]:
 
 
 def is_being_loaded(engine: Engine, register: str) -> bool:
-    """Tell whether somebody holds a register's lock, by trying to take it for a moment."""
-    with _tried(engine, register) as is_ours:
-        return not is_ours
+    """Tell whether somebody holds a register's lock. A load that begins meanwhile is not hindered.
+
+    If nobody can tell, it is held.
+    """
+    if not isinstance(engine, SqliteEngine):
+        # The lock has the number of its key's hash, in two halves.
+        held = (
+            "SELECT count(*) FROM pg_locks WHERE granted AND locktype = 'advisory' "
+            "AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) "
+            "AND objsubid = 1 AND (classid::bigint << 32) | objid::bigint = hashtext(%s)"
+        )
+        (count,) = engine.execute_sql(held, (_key(register),)).fetchone()
+        return bool(count)
+    try:
+        descriptor = os.open(_lock_file(engine.path, register), os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 @contextmanager
@@ -61,7 +84,7 @@ def _tried(engine: Engine, register: str) -> Iterator[bool]:
                 path.unlink(missing_ok=True)
             os.close(descriptor)
     else:
-        key = f"verifyd register {register}"
+        key = _key(register)
         query = "SELECT pg_try_advisory_lock(hashtext(%s))"
         (is_ours,) = engine.execute_sql(query, (key,)).fetchone()
         try:
@@ -85,6 +108,11 @@ def _loss_noticed(engine: Engine) -> Callable[[], None]:
     return require_held
 
 
+def _key(register: str) -> str:
+    """Return what the lock on Postgres is named by."""
+    return f"verifyd register {register}"
+
+
 def _lock_file(database: Path, register: str) -> Path:
     return database.with_name(f"{database.stem}.register_{register}.lock")
 
@@ -93,13 +121,25 @@ def _opened(path: Path) -> tuple[int, bool]:
     """Open a lock's file; return its descriptor, and whether the lock is ours now."""
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _locked(descriptor):
             return descriptor, False
         if os.fstat(descriptor).st_nlink:
             return descriptor, True
         os.close(descriptor)  # Whoever held it has removed it just now.
+
+
+def _locked(descriptor: int) -> bool:
+    """Lock a file; tell whether it is ours now. Who only looks at it shares it for a moment."""
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+        else:
+            return True
 
 
 def _is_register(engine: Engine, name: str) -> bool:

@@ -36,6 +36,8 @@ class LoadRequest(NamedTuple):
     allow_unterminated: bool = False
     empty_ok: bool = False
     dry_run: bool = False
+    are_trusted: bool = True
+    """Whether the files may be links and pipes; others can write to the drop directory."""
     require_whole: Callable[[], object] = lambda: None
     """Raises OperatorError if a file is not complete; called before they are read, and after."""
     keep_snapshots: int = 1

@@ -159,7 +159,12 @@ def require_register(engine: Engine, name: str) -> Register:
         raise OperatorError(
             f"the register {name} was dropped already; add --purge to free its disk space"
         )
-    raise OperatorError(f"there is no register {name}")
+    failed = ""
+    if not History(engine, name).is_settled():
+        failed = (
+            f"; end the warning about its failed loads with `verifyd imports drop {name} --purge`"
+        )
+    raise OperatorError(f"there is no register {name}{failed}")
 
 
 def _remove_unused(generations: Generations) -> None:

@@ -54,10 +54,10 @@ def may_be_gone(engine: Engine, error: Exception) -> bool:
     return is_gone(error)
 
 
-def message_of(error: Exception) -> str:
-    """Return what the database says is wrong: it names files and tables, never a value.
+def message_of(error: BaseException) -> str:
+    """Return what an error says is wrong; of the database's it names files and tables, no value.
 
-    What Postgres adds to it, as detail and context, can quote what was asked for.
+    What Postgres adds to it, as detail and context, can quote a row or what was asked for.
     """
     diagnosis = getattr(getattr(error, "orig", None), "diag", None)
     return (diagnosis and diagnosis.message_primary) or str(error)

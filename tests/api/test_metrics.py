@@ -10,7 +10,11 @@ from app.accounts.administration import set_plan
 from app.errors import OperatorError
 from app.http.metrics import ANONYMOUS, NO_ROUTE
 from app.operations.conditions.jobs import Run, record
+from app.registers.history import note_refused
+from app.registers.lock import alone
+from app.registers.models import insert_line
 from app.registers.reading.rejects import RejectLimit
+from app.registers.undo import drop_register, purge_register, roll_back
 from app.routes import ENDPOINTS
 from app.version import VERSION
 from tests.system.nginx import make_certificate
@@ -244,6 +248,45 @@ class TestInstallation:
         assert counted(samples, "register_last_success_timestamp_seconds", register="native") == (
             started_at
         )
+
+    def test_only_loads_are_loads(self, world, alice, monkeypatch):
+        """A rollback, drop or purge is no success; what it settles is no failure any more."""
+        started_at = clock.now()
+        monkeypatch.setattr(clock, "now", lambda: started_at)
+        success, failure = (
+            f"register_last_{each}_timestamp_seconds" for each in ("success", "failure")
+        )
+        rows = world.directory / "rows.csv"
+        rows.write_text("registration\nAB12CDE\n!\n")
+        world.load_files(rows, mode="replace")
+        world.load_files(rows, mode="replace")
+        with pytest.raises(OperatorError):
+            world.load_files(rows, max_rejects=RejectLimit.parse("0"))
+        assert counted(read(alice), failure, register="native") == started_at
+        monkeypatch.setattr(clock, "now", lambda: started_at + 100)
+        roll_back(world.engine, "native", None)
+        for take_away in (drop_register, purge_register):
+            samples = read(alice)
+            assert counted(samples, success, register="native") == started_at
+            assert counted(samples, "register_rejected_rows", register="native") == 1
+            assert ("verifyd_" + failure, ("register", "native")) not in samples
+            take_away(world.engine, "native")
+
+    def test_a_killed_load_is_a_failure(self, world, alice):
+        """As in `/readyz`, `check` and the alerts (D76)."""
+        with alone(world.engine, "rdw"):
+            line = {"register": "rdw", "kind": "vehicles", "mode": "merge", "format": "rdw-csv"}
+            insert_line(world.engine, files="a.csv", status="running", **line)
+        name = "register_last_failure_timestamp_seconds"
+        assert counted(read(alice), name, register="rdw") > 1.7e9
+        (warning,) = alice.get("/readyz").json["warnings"]
+        assert warning.startswith("The last load of the register rdw failed")
+
+    def test_a_failure_of_an_unknown_register_is_told(self, world, alice):
+        """Its label is a name that no register can have."""
+        note_refused(world.engine, "unknown", mode="merge", files="a.csv")
+        name = "register_last_failure_timestamp_seconds"
+        assert counted(read(alice), name, register="?") > 1.7e9
 
     def test_the_last_backup_is_told(self, world, alice):
         """When the last one that succeeded ended, and its size; nothing before there is one."""

@@ -112,9 +112,6 @@ class TestNights:
         for part in ("register native failed", "register fleet failed", "a.csv", "b.csv", "c.csv"):
             assert part in bad["text"]
         assert PLATE not in json.dumps(bad)
-        assert nights.night()[0]["subject"].endswith(
-            "solved: the nightly load did not load everything"
-        )
         assert nights.night() == []
 
         nights.put("a.csv", BAD)
@@ -125,6 +122,9 @@ class TestNights:
         (solved,) = nights.night()
         assert "solved: " in solved["subject"]
         assert len(solved["solved"]) == 2
+        nights.put("c.csv", CAR)
+        (solved,) = nights.night()
+        assert solved["subject"].endswith("solved: a load failed whose register is not known")
         assert nights.night() == []
 
     def test_a_failed_load_is_told_although_another_succeeded(self, nights):
@@ -136,6 +136,50 @@ class TestNights:
         assert f"1.csv: not loaded; moved to {nights.drop}/failed." in bad["text"]
         assert len(nights.night()) == 1
         assert nights.night() == []
+
+    def test_files_of_the_same_name_are_different_failures(self, nights):
+        """Of two registers, and of none: all of them are told in one message."""
+        for name in ("rdw/data.csv", "mid/data.csv", "data.csv"):
+            nights.put(name, SHAPELESS)
+        options = nights.directory / "options"
+        options.mkdir()
+        (options / "mid").write_text("--no-such-option")
+        words = ["import", "--drop", nights.drop, "--options", options, "--scheduled"]
+        assert nights.run(*words).returncode == 1
+        nights.run("notify", "--deliver")
+        (told,) = nights.got.iterdir()
+        keys = [each["key"] for each in json.loads(told.read_text())["data"]["problems"]]
+        assert keys == ["load:mid", "load:rdw", "load:?"]
+        assert nights.run("watch").stdout.count("failed, at ") == 3
+        nights.put("data.csv", CAR)
+        nights.night()
+        assert "not known" not in nights.run("watch").stdout
+
+    @pytest.mark.parametrize(
+        "words", [["some.csv"], ["some.csv", "--register", "rdw", "--map", "missing.toml"]]
+    )
+    def test_a_load_without_a_terminal_is_told(self, nights, words):
+        """From cron: a file that is not recognised, and a mistake in the options."""
+        file = nights.directory / "some.csv"
+        file.write_text(SHAPELESS)
+        assert nights.run("import", file, *words[1:]).returncode == 1
+        nights.run("notify", "--deliver")
+        (told,) = nights.got.iterdir()
+        assert "some.csv; no rows read" in told.read_text()
+
+    def test_a_watch_reports_wrong_settings_and_all_else(self, nights):
+        """What finds what did not happen is the last to fail."""
+        nights.put("rdw/a.csv", SHAPELESS)
+        nights.run("import", "--drop", nights.drop, "--scheduled", notify="")
+        ended = nights.run("watch", workers="none", nonsense=1)
+        assert (ended.returncode, "VERIFYD_NONSENSE, VERIFYD_WORKERS." in ended.stdout) == (0, True)
+        nights.run("notify", "--deliver")
+        (told,) = nights.got.iterdir()
+        keys = [each["key"] for each in json.loads(told.read_text())["data"]["problems"]]
+        assert keys == ["load:rdw", "settings:wrong"]
+        ended = nights.run("watch", notify="nowhere")
+        assert (ended.returncode, "register rdw" in ended.stdout) == (1, True)
+        assert "VERIFYD_NOTIFY: " in ended.stderr
 
     def test_a_failed_backup_is_told(self, nights):
         """With the reason as far as it can be sent, and once it is over."""

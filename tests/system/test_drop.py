@@ -328,3 +328,40 @@ def test_a_load_that_is_killed_stops_no_other(drop, world):
     assert "the process of the load was killed" in told
     assert drop.left() == ["fleet/failed/1.csv", "fleet/failed/2.csv"]
     assert drop.held()["native"] == 1
+
+
+BULK, JUNE, JULY = (
+    "bulk-light-vehicle_30-05-2025.json",
+    "delta-light-vehicle_30-06-2025.json",
+    "delta-light-vehicle_01-07-2025.json",
+)
+
+
+def delta(make: str) -> str:
+    """A file of the DVSA with one vehicle."""
+    return json.dumps({"registration": "AB12CDE", "make": make, "motTests": []}) + "\n"
+
+
+def test_files_with_dates_are_loaded_in_the_order_of_their_dates(drop):
+    """Not of their names: what June says must not be applied after July."""
+    drop.put("a.csv", OTHER)
+    for name in (JULY, BULK, JUNE):
+        drop.put(name, delta(name))
+    ended = drop.run("--json")
+    assert ended.returncode == 0, ended.stderr
+    told = [Path(each["files"][0]).name for each in json.loads(ended.stdout)]
+    assert told == ["a.csv", BULK, JUNE, JULY]
+
+
+def test_no_later_file_is_loaded_before_one_that_is_left(drop):
+    """A delta that waits, for whatever reason, is not overtaken; files without dates go on."""
+    drop.put("z.csv", OTHER)
+    drop.put(JULY, delta("JULY"))
+    drop.put(JUNE, delta("JUNE"), age_seconds=0)
+    ended = drop.run()
+    assert ended.returncode == 0, ended.stderr
+    assert (drop.left(), drop.loaded()) == ([JULY, JUNE], ["loaded/z.csv"])
+    assert f"{JUNE} must be loaded before it" in ended.stderr
+    drop.put(JUNE, delta("JUNE"))
+    assert drop.run().returncode == 0
+    assert drop.left() == []

@@ -11,7 +11,7 @@ from app.operations.freshness import freshness
 from app.registers.lock import alone
 from app.registers.space import Space
 from app.storage.engine import close_quietly, open_engine
-from tests.conftest import ON_SQLITE
+from tests.conftest import ON_POSTGRES, ON_SQLITE
 
 HEADER = "registration,make"
 GOOD = (HEADER, "AB12CDE,FORD")
@@ -327,3 +327,33 @@ class TestEmpty:
         """They say that nothing has changed."""
         assert cli.json("import", cli.file("a.csv", *GOOD))["changed"] == 0
         assert loaded_at() == 1_900_086_400
+
+
+@ON_SQLITE
+def test_an_empty_file_is_loaded_if_the_operator_says_what_it_is(cli):
+    """Some sources write a file without a record on a day without changes."""
+    nothing, array = cli.directory / "a.ndjson", cli.directory / "a.json"
+    nothing.write_bytes(b"")
+    array.write_text("[]")
+    reason = failed(cli, "import", nothing, "--empty-ok")["reason"]
+    assert "--empty-ok needs --format and --kind for such a file" in reason
+    assert "name its --format and --kind" in failed(cli, "import", array, "--empty-ok")["reason"]
+    told = ["--empty-ok", "--kind", "vehicles", "--format"]
+    assert cli.json("import", nothing, *told, "native-ndjson")["loaded"] == 0
+    assert cli.json("import", array, *told, "native-json")["loaded"] == 0
+    refused = failed(cli, "import", nothing, *told[1:], "native-ndjson")
+    assert "The file is empty." in refused["reason"]
+
+
+@ON_POSTGRES
+def test_a_reason_of_the_database_quotes_no_row(cli, world):
+    """Postgres tells which row it refused; neither history nor messages repeat that."""
+    cli.json("import", cli.file("a.csv", *GOOD))
+    check = "ALTER TABLE register_native.vehicle ADD CHECK (make <> 'SECRET')"
+    world.engine.execute_sql(check)
+    path = cli.file("b.csv", HEADER, "AB13CDE,SECRET", "AB14CDE,FORD")
+    ended = cli.run("import", path, "--json")
+    assert (ended.status, "violates check constraint" in ended.stdout) == (1, True)
+    assert not any("SECRET" in text for text in (ended.stdout, ended.stderr))
+    (line,) = cli.json("imports", "list", "--failed")
+    assert "SECRET" not in line["reason"]

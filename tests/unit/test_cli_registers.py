@@ -105,7 +105,9 @@ class TestDrop:
         assert cli.run("import", bad, "--register", "nativ").status == 1
         warning = "The last load of the register nativ failed"
         assert warning in cli.run("check").stdout
-        assert "there is no register nativ" in cli.refusal("imports", "drop", "nativ", "--yes")
+        refusal = cli.refusal("imports", "drop", "nativ", "--yes")
+        assert "there is no register nativ" in refusal
+        assert "verifyd imports drop nativ --purge" in refusal
         answering("y")
         purged = cli.run("imports", "drop", "nativ", "--purge")
         assert "End the warning about its failed loads?" in purged.stderr

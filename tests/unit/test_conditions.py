@@ -1,23 +1,28 @@
 """What an operator has to look at although look-ups work: found once, for all who show it (D76)."""
 
+import errno
 import os
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 
 from app import clock
 from app.errors import OperatorError
 from app.operations.conditions.certificate import certificate_conditions, expires_at
-from app.operations.conditions.gathered import conditions, gathered
+from app.operations.conditions.gathered import gathered, look
 from app.operations.conditions.jobs import JobRun, Run, last_runs, record, running
+from app.registers.dropped import kept
 from app.registers.formats import Kind
-from app.registers.history import MERGE, History
+from app.registers.history import MERGE, REPLACE, History, note_refused
+from app.registers.lock import alone
 from app.registers.models import RegisterLoad
 from app.registers.reading.rejects import RejectLimit
-from app.registers.undo import drop_register
+from app.registers.undo import drop_register, roll_back, undrop_register
+from app.storage.engine import close_quietly, open_engine
 from app.storage.registers import Register
-from tests.conftest import ON_SQLITE
+from tests.conftest import ON_POSTGRES, ON_SQLITE
 
 CAR = {"registration": "AB12CDE", "make": "FORD"}
 DAY = 86_400
@@ -33,7 +38,8 @@ def stopped_clock(monkeypatch):
 
 def found(world, **settings):
     """What is wrong, by key."""
-    return {each.key: each for each in conditions(world.engine, world.configured(**settings))}
+    gathered = look(world.engine, world.configured(**settings))
+    return {each.key: each for each in gathered.conditions}
 
 
 def failed_load(world, register="native"):
@@ -42,6 +48,28 @@ def failed_load(world, register="native"):
     file.write_text("registration,make\nSECRET??,FORD\n")
     with pytest.raises(OperatorError):
         world.load_files(file, register=register, max_rejects=RejectLimit.parse("0"))
+
+
+def refused(world, file, register=""):
+    """Leave a line of an attempt that failed before anything was known of its file."""
+    line = {"register": register, "mode": "" if register else MERGE, "files": file}
+    note_refused(world.engine, "The file fits no format.", **line)
+
+
+def loaded(world, file):
+    """Load a file of this name."""
+    path = world.directory / file
+    path.write_text("registration,make\nAB12CDE,FORD\n")
+    world.load_files(path)
+
+
+def _seen_by_another(world):
+    """What another process finds wrong: on Postgres a lock is no hindrance to who holds it."""
+    engine = open_engine(world.config.database_url)
+    try:
+        return look(engine, world.config).conditions
+    finally:
+        close_quietly(engine)
 
 
 class TestLoads:
@@ -69,7 +97,7 @@ class TestLoads:
         lines = [line for line in condition.details if line.startswith("Load ")]
         assert [line.partition(" (")[0] for line in lines] == ["Load 2", "Load 1"]
         assert "bad.csv" in lines[0]
-        assert condition.remedy == "sudo verifyd imports show 2"
+        assert condition.remedy.startswith("sudo verifyd imports show 2")
 
     def test_no_record_is_in_it(self, world):
         """Reasons of failed loads can quote a record, so they stay in the history."""
@@ -77,19 +105,52 @@ class TestLoads:
         RegisterLoad.update(reason="line 2: SECRET").execute(world.engine)
         assert "SECRET" not in repr(found(world))
 
-    def test_an_attempt_without_a_register_is_the_jobs(self, world):
-        """A file that was not recognised is of no register."""
-        failed_load(world)
-        RegisterLoad.update(register="").execute(world.engine)
+    def test_a_load_of_an_unknown_register_is_wrong_until_its_files_are_loaded(self, world):
+        """A file that was not recognised is of no register: its name must do."""
+        refused(world, "a.csv")
+        refused(world, "b.csv")
+        assert found(world)["load:?"].remedy == "sudo verifyd imports show 2"
+        loaded(world, "b.csv")
+        condition = found(world)["load:?"]
+        assert condition.remedy == "sudo verifyd imports show 1"
+        assert condition.occurrence == "2"  # Nothing new has happened.
+        loaded(world, "other.csv")
+        assert sorted(found(world)) == ["load:?"]
+        loaded(world, "a.csv")
         assert found(world) == {}
 
-    def test_a_killed_load_is_a_failed_one(self, world):
-        """For commands, which look for it; it has no end."""
-        history = History(world.engine, "rdw")
-        history.begin(kind=Kind.VEHICLES, mode=MERGE, format_name="rdw-csv", files=["a.csv"])
+    def test_a_load_of_an_unknown_register_is_over_after_a_week(self, world, monkeypatch):
+        """Nobody may ever load a file of that name."""
+        refused(world, "a.csv")
+        monkeypatch.setattr(clock, "now", lambda: NOW + 7 * DAY - 1)
+        assert sorted(found(world)) == ["load:?"]
+        monkeypatch.setattr(clock, "now", lambda: NOW + 7 * DAY)
         assert found(world) == {}
-        (condition,) = gathered(world.engine, world.config).conditions
-        assert condition.key == "load:rdw"
+
+    def test_a_mistake_in_the_options_is_a_failure_of_the_register(self, world):
+        """Though nobody knows what was to be done; a load that succeeds ends it."""
+        refused(world, "a.csv", register="native")
+        condition = found(world)["load:native"]
+        assert condition.details[0] == "Load 1: a.csv; no rows read"
+        world.load([CAR])
+        assert found(world) == {}
+
+    def test_a_register_that_was_never_loaded_can_be_a_mistake(self, world):
+        """So the remedy ends the warning; not for one that holds something."""
+        failed_load(world, "rwd")
+        world.load([CAR], register="rdw")
+        failed_load(world, "rdw")
+        conditions = found(world)
+        assert "verifyd imports drop rwd --purge" in conditions["load:rwd"].remedy
+        assert "purge" not in conditions["load:rdw"].remedy
+
+    def test_a_killed_load_is_a_failed_one(self, world):
+        """It has no end, and nobody holds its lock."""
+        history = History(world.engine, "rdw")
+        with alone(world.engine, "rdw"):
+            history.begin(kind=Kind.VEHICLES, mode=MERGE, format_name="rdw-csv", files=["a.csv"])
+            assert _seen_by_another(world) == []
+        assert sorted(found(world)) == ["load:rdw"]
 
     def test_a_stale_register_is_told_with_its_limit(self, world):
         """8 days, unless the setting says otherwise (D51)."""
@@ -103,11 +164,27 @@ class TestLoads:
 
 class TestJobs:
     def test_a_failed_run_is_wrong_until_one_succeeds(self, world):
-        """Whoever started them."""
+        """On this host."""
         record(world.engine, Run("backup", True, NOW - 9, ("It failed: No space left on device.",)))
         assert found(world)["job:backup"].details == ("It failed: No space left on device.",)
-        record(world.engine, Run("backup", False, NOW - 5))
+        record(world.engine, Run("backup", True, NOW - 5))
         assert found(world) == {}
+
+    def test_a_run_by_hand_says_nothing_of_the_nightly_one(self, world):
+        """A backup can go elsewhere: neither hides the other."""
+        by_hand = Run("backup", False, NOW - 7, ("It failed.",))
+        record(world.engine, by_hand)
+        assert found(world)["job:backup"].title == "the backup failed"
+        assert gathered(world.engine, world.config, by_hand).conditions[0].key == "job:backup"
+        record(world.engine, Run("backup", True, NOW - 6))
+        assert found(world) == {}
+        record(world.engine, by_hand)
+        assert found(world) == {}
+        assert gathered(world.engine, world.config, by_hand).conditions == []
+        record(world.engine, Run("backup", True, NOW - 5, ("It failed.",)))
+        record(world.engine, Run("backup", False, NOW - 4))
+        assert found(world)["job:backup"].title == "the nightly backup failed"
+        assert look(world.engine, world.config).ran_until == {"backup": NOW}
 
     def test_a_scheduled_run_that_does_not_come_is_missed(self, world):
         """After 26 hours; with `VERIFYD_MISSED_AFTER` later, or never."""
@@ -136,8 +213,10 @@ class TestJobs:
     def test_a_host_that_was_off_catches_up_first(self, world, monkeypatch):
         """Its timers run what they missed within the first hour."""
         record(world.engine, Run("import", True, NOW - 3 * DAY))
+        assert look(world.engine, world.config).unknown == frozenset()
         monkeypatch.setattr(clock, "monotonic_ns", lambda: 3500 * 10**9)
         assert found(world) == {}
+        assert look(world.engine, world.config).unknown == {"missed"}
 
     def test_a_run_under_way_is_not_missed_unless_it_does_not_end(self, world, monkeypatch):
         """The lock of a run ends with its process."""
@@ -176,6 +255,75 @@ class TestDisk:
         assert "and 4 kB are free" in condition.warning
 
     @ON_SQLITE
+    def test_what_was_taken_back_or_dropped_is_no_load(self, world, monkeypatch):
+        """A replace still needs its space after a rollback or a drop that was undone."""
+        rows = world.directory / "rows.csv"
+        rows.write_text("registration\n" + "".join(f"AB{n}\n" for n in range(5_000)))
+        for mode in (MERGE, REPLACE):
+            world.load_files(rows, mode=mode)
+        free = os.statvfs_result((4096, 4096, 1000, 20, 20, 9, 9, 9, 0, 255))
+        monkeypatch.setattr(os, "statvfs", lambda _: free)
+        assert "disk:load" in found(world)
+        drop_register(world.engine, "native")
+        assert found(world) == {}
+        undrop_register(world.engine, "native")
+        assert "disk:load" in found(world)
+        roll_back(world.engine, "native", None)
+        assert "disk:load" in found(world)
+
+    @ON_SQLITE
+    def test_what_gives_way_to_a_load_is_free(self, world, monkeypatch):
+        """The files in `loaded/` of the directory that the nightly job loads from (D74)."""
+        world.load([CAR])
+        drop = world.directory / "drop"
+        (drop / "rdw" / "loaded").mkdir(parents=True)
+        (drop / "rdw" / "loaded" / "a.csv").write_bytes(os.urandom(1 << 20))
+        free = os.statvfs_result((4096, 4096, 1000, 1, 1, 9, 9, 9, 0, 255))
+        monkeypatch.setattr(os, "statvfs", lambda _: free)
+        remedy = found(world)["disk:load"].remedy
+        assert "verifyd imports drop NAME --purge" in remedy
+        assert "VERIFYD_DROP_LIMIT" in remedy
+        kept.remember(world.config.data_dir, drop)
+        assert found(world) == {}
+        shutil.rmtree(drop)
+        assert sorted(found(world)) == ["disk:load"]
+
+    @ON_SQLITE
+    def test_a_shortage_is_over_when_a_tenth_more_is_free(self, world, monkeypatch):
+        """The space comes and goes: until then nobody can tell."""
+        world.load([CAR])
+        (file,) = world.directory.glob("*.register_native*.db")
+        needed = int(2.5 * file.stat().st_size)
+
+        def with_free(free_bytes):
+            free = os.statvfs_result((1, 1, 10**9, free_bytes, free_bytes, 9, 9, 9, 0, 255))
+            monkeypatch.setattr(os, "statvfs", lambda _: free)
+            looked = look(world.engine, world.config)
+            return [each.key for each in looked.conditions], "disk" in looked.unknown
+
+        assert with_free(needed - 1) == (["disk:load"], True)
+        assert with_free(needed) == ([], True)
+        assert with_free(int(needed * 1.1) - 1) == ([], True)
+        assert with_free(int(needed * 1.1) + 1) == ([], False)
+
+    @ON_POSTGRES
+    def test_without_a_directory_for_temporary_files_nothing_breaks(self, world, monkeypatch):
+        """All of them can be full: neither a start nor an answer may fail for it."""
+
+        def full():
+            raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']")
+
+        world.load([CAR])
+        monkeypatch.setattr(tempfile, "gettempdir", full)
+        warning = found(world)["disk:temporary"].warning
+        assert warning == "No load can be done: No usable temporary directory found in ['/tmp']."
+        assert look(world.engine, world.config).unknown == {"disk"}
+        client = world.client(world.alice_key)
+        assert client.get("/readyz").json["warnings"] == [warning]
+        metrics = client.get("/metrics", environ={"REMOTE_ADDR": "127.0.0.1"})
+        assert str(world.config.data_dir) in metrics.text
+
+    @ON_SQLITE
     def test_a_small_delta_needs_little(self, world, monkeypatch):
         """A merge needs room for the share of the rows that the last one had."""
         world.load([CAR | {"registration": f"AB{n}"} for n in range(5_000)])
@@ -185,6 +333,31 @@ class TestDisk:
         assert "disk:load" not in found(world)
         RegisterLoad.update(mode="replace").execute(world.engine)
         assert "disk:load" in found(world)
+
+
+class TestSettings:
+    def test_wrong_settings_are_wrong(self, world):
+        """By their names: a value can be a secret."""
+        faults = ["VERIFYD_WORKERS: must be a number, not SECRET", "VERIFYD_X: no such setting"]
+        (condition,) = gathered(world.engine, world.config, faults=faults).conditions
+        assert condition.key == "settings:wrong"
+        assert condition.occurrence == "VERIFYD_WORKERS VERIFYD_X"
+        assert "SECRET" not in repr(condition)
+
+    def test_what_depends_on_a_wrong_setting_is_not_known(self, world):
+        """Its default must neither raise an alarm nor end one."""
+        world.load([CAR])
+        Register.update(loaded_at=NOW - 9 * DAY).execute(world.engine)
+        assert sorted(found(world)) == ["stale:native"]
+        seen = gathered(world.engine, world.config, faults=["VERIFYD_STALE_AFTER: must be an age"])
+        assert [each.key for each in seen.conditions] == ["settings:wrong"]
+        assert "stale" in seen.unknown
+
+    def test_the_run_that_they_failed_is_still_told(self, world):
+        """Whichever setting it is."""
+        run = Run("import", True, NOW, ("Its log has the reason.",))
+        seen = gathered(None, world.config, run, ["VERIFYD_DATABASE_URL: must be a URL"])
+        assert [each.key for each in seen.conditions] == ["job:import", "settings:wrong"]
 
 
 def certificate(directory, *words, days=30):

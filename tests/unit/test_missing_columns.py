@@ -181,6 +181,17 @@ class TestNarrow:
         result = world.load_files(*files(world, a=text))
         assert (result.loaded > 0, result.notes) == (True, [])
 
+    def test_a_column_that_a_mapping_names_is_expected(self, world):
+        """The mapping says which columns the file has: one that is renamed would blank a member."""
+        path = world.directory / "map.toml"
+        path.write_text('kind = "vehicles"\n[columns]\nregistration = "Plate"\nmotExpiry = "MOT"\n')
+        mapped = MappedCsv(read_mapping(path))
+        options = {"formats": {mapped.name: mapped}, "format": mapped.name, "register": "fleet"}
+        file = files(world, a="Plate,MOT date\nAB12CDE,2027-01-01\n")
+        with pytest.raises(OperatorError, match="repeat it with --allow-missing MOT"):
+            world.load_files(*file, **options)
+        assert world.load_files(*file, **options, allow_missing=["MOT"]).loaded == 1
+
     def test_a_missing_key_cannot_be_allowed(self, world):
         """Rows without a key cannot be told apart."""
         path = files(world, a="registration,number,validFrom\nAB12CDE,P-1,2026-01-01\n")

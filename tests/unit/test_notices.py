@@ -2,6 +2,7 @@
 
 import base64
 import errno
+import fcntl
 import os
 from multiprocessing import get_context
 
@@ -42,7 +43,7 @@ class Night:
     def tell(self, *conditions, unknown=(), ran_until=None):
         """Report what was found; return the subject of the message, None if there is none."""
         found = Gathered(list(conditions), frozenset(unknown), ran_until or {})
-        message = report(self.config, found)
+        message = report(self.config, lambda: found).message
         return message and message.subject.partition(": ")[2]
 
     def queued(self):
@@ -153,7 +154,7 @@ class TestReport:
     def test_without_a_destination_nothing_is_kept(self, tmp_path):
         """Neither queue nor state; all is told when there is one."""
         config = Config(database_url=f"sqlite:///{tmp_path}/a.db", data_dir=tmp_path)
-        assert report(config, Gathered([condition()])) is None
+        assert report(config, lambda: Gathered([condition()])).message is None
         assert list(tmp_path.iterdir()) == []
 
     def test_undelivered_alerts_are_no_alert(self, night):
@@ -177,6 +178,17 @@ class TestReport:
         for process in processes:
             process.join()
         assert len(night.queued()) == 1
+
+    def test_what_is_wrong_is_looked_for_while_nobody_else_reports(self, night):
+        """An older view that is reported after a newer one would end what is new."""
+
+        def gather():
+            path = night.config.data_dir / "notices" / "lock"
+            with path.open("wb") as lock, pytest.raises(BlockingIOError):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return Gathered([condition()])
+
+        assert report(night.config, gather).message is not None
 
     def test_a_message_is_bounded(self):
         """A command takes the text in its environment."""

@@ -1,6 +1,7 @@
 """Files as the operator names them: plain, gzip, zip, standard input."""
 
 import contextlib
+import errno
 import gzip
 import io
 import os
@@ -16,9 +17,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from app.errors import Hindered
 from app.registers.formats import HEAD_BYTES, FileFault
-from app.registers.reading import streams
-from app.registers.reading.sources import in_order_of_dates, members
+from app.registers.reading import sources, streams
+from app.registers.reading.sources import in_order_of_dates, members, unpacked_bytes_of
 from app.registers.reading.streams import printable
 
 DATA = b"registration,make\n" + b"".join(b"P%06d,FORD\n" % n for n in range(20_000))
@@ -155,8 +157,40 @@ def test_missing_file_says_so() -> None:
     "data", [b"", gzip.compress(b""), zipped(("a.csv", b""))], ids=["plain", "gzip", "zip"]
 )
 def test_empty_file(data: bytes, saved: Saved) -> None:
-    """A file without a byte in it is a fault, compressed or not."""
-    assert fault(saved(data)) == "The file is empty."
+    """A file without a byte in it is read as such, compressed or not."""
+    assert [content for _, content in read(saved(data))] == [b""]
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "directory"])
+def test_only_regular_files_are_read_where_others_can_write(kind: str, saved: Saved) -> None:
+    """A link is not followed and a pipe is not waited for, even if it came a moment ago."""
+    path = Path(saved(b"registration\nAB12CDE\n"))
+    assert [member.head for member in members(str(path), is_trusted=False)] == [path.read_bytes()]
+    other = path.with_name("other")
+    if kind == "link":
+        other.symlink_to(path)
+    elif kind == "pipe":
+        os.mkfifo(other)
+    else:
+        other.mkdir()
+    with pytest.raises(FileFault, match="The file cannot be read: "):
+        list(members(str(other), is_trusted=False))
+    assert unpacked_bytes_of(str(other), is_trusted=False) is None
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.EMFILE])
+def test_a_disk_that_fails_is_no_fault_of_the_file(
+    number: int, saved: Saved, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file may be read another time, so that the load is hindered and has not failed."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    path = saved(b"registration\nAB12CDE\n")
+    monkeypatch.setattr(sources, "opened", fail)
+    with pytest.raises(Hindered, match=os.strerror(number)):
+        list(members(path))
 
 
 @pytest.mark.parametrize("kept", [1, 5, 12, 1000, -1, -4, -9])
@@ -271,9 +305,9 @@ def test_zip_on_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_empty_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing on standard input is a fault."""
+    """Nothing on standard input is a file without a byte."""
     feed_standard_input(monkeypatch, b"")
-    assert fault("-") == "The file is empty."
+    assert [content for _, content in read("-")] == [b""]
 
 
 @pytest.mark.parametrize("compressed", [False, True])

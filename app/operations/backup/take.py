@@ -25,7 +25,7 @@ from app.operations.backup.retention import (
     prune,
     remove_partial,
 )
-from app.storage.engine import Engine, sync
+from app.storage.engine import Engine, message_of, sync
 from app.storage.postgres import PostgresEngine
 from app.storage.registers import Register, register_file
 from app.storage.schema import database_id, versions
@@ -74,7 +74,8 @@ def take(
             taken = _written(engine, partial, registers, Room(partial, older[:-1]))
             partial.rename(final)
         except (peewee.PeeweeException, OSError, OperatorError) as error:
-            raise OperatorError(f"no backup was made in {destination}: {error}") from error
+            reason = message_of(error)
+            raise OperatorError(f"no backup was made in {destination}: {reason}") from error
         finally:
             shutil.rmtree(partial, ignore_errors=True)
         sync(destination)

@@ -10,6 +10,8 @@ from app.errors import OperatorError
 from app.operations.conditions.condition import Condition
 from app.operations.freshness import told
 
+UNREADABLE = "certificate:unreadable"
+"""The key of a certificate that cannot be read: nobody knows when it expires."""
 WARNED_SECONDS = 14 * 86_400
 _END = "-----END CERTIFICATE-----"
 _BYTES_MAX = 1 << 20
@@ -63,7 +65,7 @@ def certificate_conditions(path: Path | None) -> Iterator[Condition]:
         expiry = expires_at(path)
     except OperatorError as error:
         yield Condition(
-            key="certificate:unreadable",
+            key=UNREADABLE,
             title="the TLS certificate cannot be read",
             warning=f"VERIFYD_CERTIFICATE: {error}, so nobody notices when it expires.",
             since=now,

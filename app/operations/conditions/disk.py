@@ -2,13 +2,16 @@
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from app import clock
 from app.config import Config
 from app.operations.conditions.condition import Condition
 from app.operations.conditions.loads import LoadFacts
+from app.registers.dropped import kept
 from app.registers.history import REPLACE
 from app.registers.space import free_bytes_of, size_text
 from app.storage.engine import Engine
@@ -22,46 +25,81 @@ The next generation, half of it once more, and the rows that wait to be written:
 """
 _POSTGRES_FACTOR = 1
 """Only the rows that wait are on this host."""
+_OVER_FACTOR = 1.1
+"""How much more than the need must be free until a shortage is over: the space comes and goes."""
 
 
-def disk_conditions(
-    engine: Engine, registers: Iterable[Register], facts: Iterable[LoadFacts]
-) -> Iterator[Condition]:
-    """Yield a condition if a load like the last one of some register would find no room.
+class DiskFacts(NamedTuple):
+    """What was found out about the disk."""
+
+    conditions: list[Condition]
+    is_certain: bool
+    """Whether a condition that is not among them is over."""
+
+
+def disk_facts(
+    engine: Engine, registers: Iterable[Register], facts: Iterable[LoadFacts], data_dir: Path
+) -> DiskFacts:
+    """Return a condition if a load like the last one of some register would find no room.
 
     A replace takes a multiple of what the register takes now. A merge takes the same multiple of
-    the share of the rows that its files had.
+    the share of the rows that its files had. What `loaded/` gives up for a load counts as free
+    (D74).
+
+    Raises peewee.PeeweeException if the database cannot be read.
     """
-    directory = _scratch_directory(engine)
-    free_bytes = free_bytes_of(os.statvfs(directory))
-    modes = {each.register: each.last_done for each in facts}
-    needs = {
-        register.name: _needed_bytes(engine, register, modes.get(register.name))
-        for register in registers
-    }
-    short = {name: needed for name, needed in needs.items() if needed > free_bytes}
-    if not short:
-        return
-    name = max(short, key=lambda name: short[name])
-    yield Condition(
+    last = {each.register: each.last_loaded for each in facts}
+    needs = {each.name: _needed_bytes(engine, each, last.get(each.name)) for each in registers}
+    try:
+        directory = _scratch_directory(engine)
+        free_bytes = free_bytes_of(os.statvfs(directory))
+    except OSError as error:  # tempfile raises it where every directory is full.
+        return DiskFacts([_without_scratch(error)], is_certain=False)
+    name = max(needs, key=lambda name: needs[name], default="")
+    needed_bytes = needs.get(name, 0)
+    if needed_bytes * _OVER_FACTOR > free_bytes:
+        free_bytes += kept.yielding_bytes(data_dir, directory)
+    is_certain = needed_bytes * _OVER_FACTOR <= free_bytes
+    if needed_bytes <= free_bytes:
+        return DiskFacts([], is_certain)
+    remedy = f"make room in {directory}"
+    if isinstance(engine, SqliteEngine):
+        remedy += (
+            ": lower VERIFYD_DROP_LIMIT, or remove a register that nobody needs with: "
+            "sudo verifyd imports drop NAME --purge"
+        )
+    condition = Condition(
         key="disk:load",
         title=f"too little disk space for the next load of the register {name}",
         warning=(
-            f"The next load of the register {name} needs about {size_text(short[name])} of disk "
+            f"The next load of the register {name} needs about {size_text(needed_bytes)} of disk "
             f"space in {directory}, and {size_text(free_bytes)} are free."
         ),
         since=clock.now(),
-        remedy=f"make room in {directory}",
+        remedy=remedy,
+    )
+    return DiskFacts([condition], is_certain)
+
+
+def _without_scratch(error: OSError) -> Condition:
+    return Condition(
+        key="disk:temporary",
+        title="no load can be done: there is no place for temporary files",
+        warning=f"No load can be done: {error.strerror or error}.",
+        since=clock.now(),
+        remedy="make room: df -h /tmp /var/tmp",
     )
 
 
 def free_bytes_by_directory(engine: Engine, config: Config) -> dict[str, int]:
-    """Return the free bytes of each directory that data is kept in."""
-    directories = [_scratch_directory(engine), config.data_dir, config.state_dir]
+    """Return the free bytes of each directory that data is kept in, as far as they are known."""
     free = {}
+    directories = [config.data_dir, config.state_dir]
+    with suppress(OSError):
+        directories.insert(0, _scratch_directory(engine))
     for directory in directories:
-        path = directory.absolute()
-        if path.is_dir():
+        with suppress(OSError):  # It may not be there.
+            path = directory.absolute()
             free[str(path)] = free_bytes_of(os.statvfs(path))
     return free
 
@@ -85,7 +123,10 @@ def _needed_bytes(engine: Engine, register: Register, last: object) -> int:
 
 
 def _scratch_directory(engine: Engine) -> Path:
-    """Return where a load keeps rows that wait, and on SQLite the register itself."""
+    """Return where a load keeps rows that wait, and on SQLite the register itself.
+
+    Raises FileNotFoundError if no directory for temporary files can be written to.
+    """
     if isinstance(engine, SqliteEngine):
         return engine.path.absolute().parent
     return Path(tempfile.gettempdir())

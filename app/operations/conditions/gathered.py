@@ -3,25 +3,38 @@
 `verifyd check`, `/readyz`, the log of a start and the alerts show the same conditions.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import peewee
 
 from app import clock
 from app.config import Config
-from app.operations.conditions.certificate import certificate_conditions
+from app.operations.conditions.certificate import UNREADABLE, certificate_conditions
 from app.operations.conditions.condition import Condition
-from app.operations.conditions.disk import disk_conditions
-from app.operations.conditions.jobs import LastRuns, Run, job_conditions, last_runs
+from app.operations.conditions.disk import disk_facts
+from app.operations.conditions.jobs import (
+    LastRuns,
+    Run,
+    is_catching_up,
+    job_conditions,
+    last_runs,
+)
 from app.operations.conditions.loads import load_conditions, load_facts, stale_conditions
 from app.operations.conditions.queue import queue_conditions
 from app.operations.freshness import Freshness, freshness
 from app.operations.writing import write_fault
-from app.registers.history import find_interrupted
 from app.storage.engine import Engine
 
 _IN_DATABASE = frozenset({"load", "stale", "job", "missed", "disk"})
+_BY_SETTING = {
+    "VERIFYD_DATABASE_URL": _IN_DATABASE | {"database"},
+    "VERIFYD_STATE_DIR": frozenset({"missed"}),
+    "VERIFYD_STALE_AFTER": frozenset({"stale"}),
+    "VERIFYD_MISSED_AFTER": frozenset({"missed"}),
+    "VERIFYD_CERTIFICATE": frozenset({"certificate"}),
+}
+"""Kinds of conditions that nobody can look for while a setting is wrong."""
 
 
 class Gathered(NamedTuple):
@@ -29,72 +42,104 @@ class Gathered(NamedTuple):
 
     conditions: list[Condition]
     unknown: frozenset[str] = frozenset()
-    """Kinds of conditions that could not be looked for."""
+    """Kinds of which a condition that was not found is not over: nobody can tell."""
     ran_until: Mapping[str, int] = {}
     """When the last recorded run of each job on this host ended."""
 
 
-def conditions(
+def look(
     engine: Engine,
     config: Config,
     *,
-    killed: Iterable[int] = (),
     ages: list[Freshness] | None = None,
     runs: LastRuns | None = None,
-) -> list[Condition]:
+) -> Gathered:
     """Return everything that is wrong by the database, the disk and the certificate.
 
     PERF: 4 ms of processor time with a history of 3,000 loads; /readyz is asked often.
 
     Args:
-        killed: numbers of loads that were killed, where the caller looked for them.
         ages, runs: what the caller has read already.
 
     Raises peewee.PeeweeException if the database cannot be read.
     """
     ages = freshness(engine, config.stale_after) if ages is None else ages
-    facts = load_facts(engine, killed)
-    registers = [each.register for each in ages]
-    return [
+    runs = last_runs(engine) if runs is None else runs
+    facts = load_facts(engine)
+    disk = disk_facts(engine, [each.register for each in ages], facts, config.data_dir)
+    certificate = list(certificate_conditions(config.certificate))
+    unsure = {
+        "missed": is_catching_up(),
+        "disk": not disk.is_certain,
+        "certificate": any(each.key == UNREADABLE for each in certificate),
+    }
+    found = [
         *load_conditions(facts, ages),
         *stale_conditions(ages),
-        *job_conditions(runs or last_runs(engine), config),
-        *disk_conditions(engine, registers, facts),
-        *certificate_conditions(config.certificate),
+        *job_conditions(runs, config),
+        *disk.conditions,
+        *certificate,
         *queue_conditions(config),
     ]
+    unknown = frozenset(kind for kind, is_unsure in unsure.items() if is_unsure)
+    return Gathered(found, unknown, runs.finished_at)
 
 
-def gathered(engine: Engine | None, config: Config, run: Run | None = None) -> Gathered:
-    """Return everything that is wrong, for a command that may take its time.
+def gathered(
+    engine: Engine | None, config: Config, run: Run | None = None, faults: Sequence[str] = ()
+) -> Gathered:
+    """Return everything that is wrong, also where the database cannot be used.
 
-    Loads that were killed are looked for, too. Without a usable database, that is a condition,
-    and so is the run that has just ended.
+    That is a condition of its own, and so are wrong settings and the run that has just ended.
 
     Args:
         engine: None if the database could not be opened.
         run: how a job has just ended; its record may be missing in a database that fails.
+        faults: what is wrong with the settings, of `Config.read`.
     """
-    ran_until: Mapping[str, int] = {}
-    recorded: dict[str, int] = {}
+    runs: LastRuns | None = None
     try:
         if engine is None:
             raise peewee.OperationalError
         runs = last_runs(engine)
-        ran_until = runs.finished_at
-        recorded = {job: each.started_at for job, each in runs.ended.items()}
-        found = conditions(engine, config, killed=find_interrupted(engine), runs=runs)
+        found, unknown, ran_until = look(engine, config, runs=runs)
         fault = write_fault(engine)
-        found += [_unusable_database(fault)] if fault else []
-        unknown: frozenset[str] = frozenset()
     except (peewee.DatabaseError, peewee.InterfaceError, OSError):
         fault = "The database cannot be used."
-        found = [_unusable_database(fault), *certificate_conditions(config.certificate)]
-        unknown = _IN_DATABASE
-    if run is not None and run.faults and recorded.get(run.job) != run.started_at:
+        found, unknown = list(certificate_conditions(config.certificate)), _IN_DATABASE
+        ran_until = runs.finished_at if runs else {}
+    if fault:
+        found.append(_unusable_database(fault))
+    wrong = sorted({fault.partition(":")[0] for fault in faults})
+    hidden = frozenset[str]().union(*(_BY_SETTING.get(each, ()) for each in wrong))
+    found = [each for each in found if each.kind not in hidden]
+    if run is not None and _is_unrecorded(run, runs):
         found = [each for each in found if each.key != run.condition().key]
         found.append(run.condition())
-    return Gathered(found, unknown, ran_until)
+    if wrong:
+        found.append(_wrong_settings(wrong))
+    return Gathered(found, unknown | hidden, ran_until)
+
+
+def _is_unrecorded(run: Run, runs: LastRuns | None) -> bool:
+    """Tell whether a run failed, and no job's last run says so."""
+    if not run.faults or runs is None:
+        return bool(run.faults)
+    counts = run.is_scheduled or run.job not in runs.scheduled_at
+    recorded = runs.ended.get(run.job)
+    return counts and (recorded is None or recorded.started_at != run.started_at)
+
+
+def _wrong_settings(variables: Sequence[str]) -> Condition:
+    """SEC: without the faults, which can quote a value."""
+    return Condition(
+        key="settings:wrong",
+        title="settings are wrong",
+        warning=f"Settings are wrong, so jobs and the next start fail: {', '.join(variables)}.",
+        since=clock.now(),
+        remedy="sudo verifyd check",
+        occurrence=" ".join(variables),
+    )
 
 
 def _unusable_database(fault: str) -> Condition:

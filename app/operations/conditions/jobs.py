@@ -21,6 +21,7 @@ from app.storage import reserve
 from app.storage.engine import Engine
 
 NAMES = {"import": "nightly load", "backup": "nightly backup"}
+_BY_HAND = {"import": "load of the drop directory", "backup": "backup"}
 _KEPT_SECONDS = 400 * 86_400
 _UPTIME_SECONDS = 3600
 """After a boot timers catch up with what they missed; until then nothing is missed."""
@@ -57,7 +58,7 @@ class Run(NamedTuple):
 
     def condition(self) -> Condition:
         """Return what is wrong after a run that failed."""
-        name = NAMES[self.job]
+        name = (NAMES if self.is_scheduled else _BY_HAND)[self.job]
         failed = {"import": "did not load everything", "backup": "failed"}[self.job]
         return Condition(
             key=f"job:{self.job}",
@@ -74,6 +75,7 @@ class LastRuns(NamedTuple):
     """The last runs of the jobs, by job; those of this host unless a member says otherwise."""
 
     ended: Mapping[str, Run]
+    """Only scheduled ones count once there is one: others can have another destination."""
     finished_at: Mapping[str, int]
     """When these ended."""
     scheduled_at: Mapping[str, int]
@@ -110,10 +112,12 @@ def last_runs(engine: Engine) -> LastRuns:
     )
     host = socket.gethostname()
     ours = [row for row in rows if row.host == host]
+    scheduled = {row.job for row in ours if row.is_scheduled}
+    counted = [row for row in ours if row.is_scheduled or row.job not in scheduled]
     backups = [row for row in rows if row.job == "backup" and row.is_done]
     return LastRuns(
-        ended={row.job: _run(row) for row in ours},
-        finished_at={row.job: row.finished_at for row in ours},
+        ended={row.job: _run(row) for row in counted},
+        finished_at={row.job: row.finished_at for row in counted},
         scheduled_at={row.job: row.started_at for row in ours if row.is_scheduled},
         backup_at=backups[-1].finished_at if backups else None,
         backup_bytes=backups[-1].size_bytes if backups else None,
@@ -139,7 +143,7 @@ def _missed(job: str, last_at: int, limit: int, state_dir: Path) -> Iterator[Con
     began_at = running_since(state_dir, job)
     since = last_at if began_at is None else began_at
     age = clock.now() - since
-    if age <= limit or clock.monotonic_ns() < _UPTIME_SECONDS * 10**9:
+    if age <= limit or is_catching_up():
         return
     name = NAMES[job]
     what = "did not run" if began_at is None else "does not end"
@@ -154,6 +158,11 @@ def _missed(job: str, last_at: int, limit: int, state_dir: Path) -> Iterator[Con
         since=since + limit,
         remedy=f"systemctl status verifyd-{job}.timer verifyd-{job}.service",
     )
+
+
+def is_catching_up() -> bool:
+    """Tell whether the host has booted so recently that nobody knows what it has missed."""
+    return clock.monotonic_ns() < _UPTIME_SECONDS * 10**9
 
 
 @contextmanager

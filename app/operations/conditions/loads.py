@@ -8,10 +8,13 @@ from peewee import Case, fn
 from app import clock
 from app.operations.conditions.condition import Condition
 from app.operations.freshness import Freshness
-from app.registers.history import MERGE, REPLACE
+from app.registers.history import MERGE, REPLACE, find_interrupted
 from app.registers.models import RegisterLoad
 from app.storage.engine import Engine
 
+UNRECOGNISED = "?"
+"""Stands for the register of attempts whose register nobody knows."""
+_UNRECOGNISED_SECONDS = 7 * 86_400
 _REGISTERS_MAX = 50
 """More names than there can be registers: those whose first load failed are among them."""
 _FAILED_SHOWN_MAX = 5
@@ -23,37 +26,42 @@ class LoadFacts(NamedTuple):
     """The last loads of one register."""
 
     register: str
-    last_done: Any
-    """The row of the history; None if no load has succeeded yet."""
+    """Its name, or `UNRECOGNISED`."""
+    last_loaded: Any
+    """The last merge or replace that succeeded, a row of the history; None if there is none."""
     last_failed: Any
     """None if no load has failed."""
     failed: Sequence[Any]
-    """The loads that failed since the last one that succeeded, the latest first."""
+    """The loads that failed and were not made good since, the latest first."""
 
     @property
     def last(self) -> Any:
-        """Return the last load, however it ended."""
-        rows = [row for row in (self.last_done, self.last_failed) if row is not None]
-        return max(rows, key=lambda row: int(row.id))
+        """Return the last load, however it ended; None if there is none."""
+        rows = [row for row in (self.last_loaded, self.last_failed) if row is not None]
+        return max(rows, key=lambda row: int(row.id), default=None)
 
 
-def load_facts(engine: Engine, killed: Iterable[int] = ()) -> list[LoadFacts]:
+def load_facts(engine: Engine) -> list[LoadFacts]:
     """Return the last loads of each register, by its name.
 
-    Args:
-        killed: numbers of loads that were killed, and not settled yet.
+    Loads that were killed count as failed. Attempts without a register come last, as
+    `UNRECOGNISED`, while any of them is less than a week old and no load of files of the same
+    names has succeeded since.
 
-    Attempts whose files were not recognised have no register, and are not among them.
     Raises peewee.PeeweeException if the database cannot be read.
     """
     load = RegisterLoad
-    is_failed = (load.status == "failed") & load.mode.in_([MERGE, REPLACE])
-    is_failed |= load.id.in_(list(killed))
+    is_failed: Any = load.status == "failed"
+    killed = find_interrupted(engine)
+    if killed:
+        is_failed |= load.id.in_(killed)
+    is_done: Any = load.status == "done"
     # What took a load back, or the register away, also settles what failed before.
-    done_id = fn.MAX(Case(None, [(load.status == "done", load.id)]))
+    settled_id = fn.MAX(Case(None, [(is_done, load.id)]))
+    loaded_id = fn.MAX(Case(None, [(is_done & load.mode.in_([MERGE, REPLACE]), load.id)]))
     failed_id = fn.MAX(Case(None, [(is_failed, load.id)]))
-    groups: list[tuple[str, int | None, int | None]] = list(
-        load.select(load.register, done_id, failed_id)
+    groups: list[tuple[str, int | None, int | None, int | None]] = list(
+        load.select(load.register, settled_id, loaded_id, failed_id)
         .where(load.register != "")
         .group_by(load.register)
         .order_by(fn.MAX(load.id).desc())
@@ -61,19 +69,31 @@ def load_facts(engine: Engine, killed: Iterable[int] = ()) -> list[LoadFacts]:
         .tuples()
         .execute(engine)
     )
-    ids = [number for _, *numbers in groups for number in numbers if number is not None]
+    ids = [number for *_, loaded, failed in groups for number in (loaded, failed) if number]
     rows = {row.id: row for row in load.select().where(load.id.in_(ids)).execute(engine)}
     facts = []
-    for register, done, failed in sorted(groups):
-        if done is None and failed is None:
-            continue
+    for register, settled, loaded, failed in sorted(groups):
         failures: list[Any] = []
-        if failed is not None and failed > (done or 0):
+        if failed is not None and failed > (settled or 0):
             since = load.select().where((load.register == register) & is_failed)
-            since = since.where(load.id > (done or 0)).order_by(load.id.desc())
+            since = since.where(load.id > (settled or 0)).order_by(load.id.desc())
             failures = list(since.limit(_FAILED_SHOWN_MAX).execute(engine))
-        facts.append(LoadFacts(register, rows.get(done), rows.get(failed), failures))
-    return facts
+        if loaded is not None or failed is not None:
+            facts.append(LoadFacts(register, rows.get(loaded), rows.get(failed), failures))
+    return [*facts, *_unrecognised(engine)]
+
+
+def _unrecognised(engine: Engine) -> Iterator[LoadFacts]:
+    """Yield the attempts without a register that were not made good, if there are any."""
+    load, later = RegisterLoad, RegisterLoad.alias()
+    is_recent = load.started_at > clock.now() - _UNRECOGNISED_SECONDS
+    recent = load.select().where((load.register == "") & (load.status == "failed") & is_recent)
+    recent = recent.order_by(load.id.desc())
+    is_same = (later.files == load.files) & (later.id > load.id) & (later.status == "done")
+    left = recent.where(~fn.EXISTS(later.select(later.id).where(is_same)))
+    failed = list(left.limit(_FAILED_SHOWN_MAX).execute(engine))
+    if failed:
+        yield LoadFacts(UNRECOGNISED, None, recent.first(engine), failed)
 
 
 def load_conditions(facts: Iterable[LoadFacts], ages: Iterable[Freshness]) -> Iterator[Condition]:
@@ -83,20 +103,29 @@ def load_conditions(facts: Iterable[LoadFacts], ages: Iterable[Freshness]) -> It
         if not each.failed:
             continue
         register, last = each.register, each.failed[0]
-        kept = "There is nothing in it yet."
+        at = clock.iso_utc(ended_at(last))
+        title = f"a load of the register {register} failed"
+        warning = f"The last load of the register {register} failed, at {at} (load {last.id})."
+        remedy = f"sudo verifyd imports show {last.id}"
+        note = "There is nothing in it yet."
         if register in loaded_at:
-            kept = f"It keeps what it held, loaded at {clock.iso_utc(loaded_at[register])}."
+            note = f"It keeps what it held, loaded at {clock.iso_utc(loaded_at[register])}."
+        elif register == UNRECOGNISED:
+            title = "a load failed whose register is not known"
+            warning = f"A load whose register is not known failed, at {at} (load {last.id})."
+            note = "This is over when files of the same names are loaded, or after 7 days."
+        elif each.last_loaded is None:
+            purge = f"sudo verifyd imports drop {register} --purge"
+            remedy += f"; if the name is mistyped, end this warning with: {purge}"
         yield Condition(
             key=f"load:{register}",
-            title=f"a load of the register {register} failed",
-            warning=(
-                f"The last load of the register {register} failed, "
-                f"at {clock.iso_utc(ended_at(last))} (load {last.id})."
-            ),
+            title=title,
+            warning=warning,
             since=ended_at(each.failed[-1]),
-            remedy=f"sudo verifyd imports show {last.id}",
-            occurrence=str(last.id),
-            details=(*map(_line, each.failed), kept),
+            remedy=remedy,
+            # Not of `failed`: what was made good must not make an older failure a new event.
+            occurrence=str(each.last_failed.id),
+            details=(*map(_line, each.failed), note),
         )
 
 
@@ -115,15 +144,9 @@ def stale_conditions(ages: Iterable[Freshness]) -> Iterator[Condition]:
             )
 
 
-def find_last_id(engine: Engine) -> int:
-    """Return the number of the last load in the history, 0 if there is none."""
-    return RegisterLoad.select(fn.MAX(RegisterLoad.id)).scalar(engine) or 0
-
-
-def files_of_failed(engine: Engine, after_id: int) -> list[list[str]]:
-    """Return the sorted names of the files of later loads that `load_conditions` tells of."""
-    failed = [row for each in load_facts(engine) for row in each.failed]
-    return [sorted(row.files.split("\n")) for row in failed if row.id > after_id]
+def numbers_of_failed(engine: Engine) -> set[int]:
+    """Return the numbers of the loads that `load_conditions` tells of."""
+    return {row.id for each in load_facts(engine) for row in each.failed}
 
 
 def ended_at(load: Any) -> int:
@@ -133,9 +156,11 @@ def ended_at(load: Any) -> int:
 
 def _line(load: Any) -> str:
     """Return a failed load in a line. SEC: without its reason, which can quote a record."""
-    kind = f" of {load.kind}" if load.kind else ""
+    # A mistake in the options can hide what was to be done.
+    what = " of ".join(filter(None, (load.mode, load.kind)))
     counts = f"{load.rows:,} rows read, {load.rejected:,} rejected" if load.rows else "no rows read"
-    return f"Load {load.id} ({load.mode}{kind}): {shown_files(load.files.split(chr(10)))}; {counts}"
+    files = shown_files(load.files.split("\n"))
+    return f"Load {load.id}{f' ({what})' if what else ''}: {files}; {counts}"
 
 
 def shown_files(names: Sequence[str]) -> str:

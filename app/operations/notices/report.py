@@ -5,7 +5,8 @@ once when it is over. All that is found at one moment is one message.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from app import clock
 from app.config import Config
@@ -22,25 +23,38 @@ _SAME_NIGHT_SECONDS = 20 * 3600
 _log = logging.getLogger(__name__)
 
 
-def report(config: Config, found: Gathered) -> Message | None:
-    """Queue a message if there is anything to tell; return it.
+class Reported(NamedTuple):
+    """What is wrong, and the message that was queued about it."""
+
+    found: Gathered
+    message: Message | None = None
+
+
+def report(config: Config, gather: Callable[[], Gathered]) -> Reported:
+    """Queue a message if there is anything to tell.
 
     Nothing is queued, or remembered, where `VERIFYD_NOTIFY` names no destination. Two at once
     queue one message. A queue that cannot be written to is logged: it must not hinder a command.
+
+    Args:
+        gather: returns what is wrong. It is called while nobody else reports: what was seen
+            earlier must not be reported later.
     """
     if not config.notify:
-        return None
+        return Reported(gather())
+    found = None
     spool = Spool(config.data_dir)
     spool.prepare()
     try:
         with spool.locked():
+            found = gather()
             message = _due(found, spool.alerted(), running_since(config.state_dir, "import"))
             if message is not None:
                 spool.put(*message)
     except (OSError, OperatorError) as error:
         _log.error("no alert can be queued: %s", error)
-        return None
-    return message[0] if message else None
+        return Reported(found or gather())
+    return Reported(found, message[0] if message else None)
 
 
 def _due(

@@ -9,7 +9,7 @@ import logging
 import os
 import pwd
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from app import clock
@@ -18,6 +18,7 @@ from app.registers.dropped import kept, uploads
 from app.registers.dropped.batch import Batch, File, state_of
 from app.registers.dropped.kept import Warn
 from app.registers.dropped.uploads import upload_of
+from app.registers.reading.sources import in_order_of_dates, is_dated
 
 _PARTIAL = ".part"
 _NOT_OURS = ("lost+found",)  # The root of a file system has it.
@@ -28,6 +29,9 @@ _log = logging.getLogger(__name__)
 def batches(drop: Path, wait: str, warn: Warn) -> Iterator[Batch]:
     """Yield what can be loaded, each looked at when its turn comes.
 
+    Files of the DVSA, whose names have a date, come in the order of their dates. While one of them
+    is left, no later one is loaded: an older delta must not be applied after a newer one.
+
     What is still being uploaded is left in silence for a day. What is hidden or kept by us is left,
     too. Anything else that cannot be loaded is left and reported to `warn`.
 
@@ -36,23 +40,21 @@ def batches(drop: Path, wait: str, warn: Warn) -> Iterator[Batch]:
 
     Raises OSError if `drop` cannot be read.
     """
-    found_there = _Finder(drop, wait, warn)
-    for name in sorted(os.listdir(drop)):
+    finder = _Finder(drop, wait, warn)
+    left = ""
+    for name in _in_order(os.listdir(drop)):
         path = drop / name
-        if _is_left(name) or (found := _found(path)) is None:
+        found = None if _is_left(name) else _found(path)
+        if found is None:
             continue
-        if not stat.S_ISDIR(found.st_mode):
-            batch = found_there.batch(None, [name])
-        elif name.endswith(_PARTIAL):
-            found_there.wait_for(path, found, "its name ends in .part")
+        if left and _is_dated(name):
+            finder.wait_for(path, found, f"{left} must be loaded before it, and is still there")
             continue
-        elif is_register_name(name):
-            batch = found_there.register_batch(name)
-        else:
-            warn(f"{shown(path)}: skipped: its name is not a register name")
-            continue
+        batch = finder.find(name, found)
         if batch is not None:
             yield batch
+        if _is_dated(name) and os.path.lexists(path):
+            left = name
 
 
 def shown(path: Path) -> str:
@@ -68,6 +70,19 @@ class _Finder:
         self._drop = drop
         self._wait = wait
         self._warn = warn
+
+    def find(self, name: str, found: os.stat_result) -> Batch | None:
+        """Return the load of a file or directory in the drop, if there is one."""
+        path = self._drop / name
+        if not stat.S_ISDIR(found.st_mode):
+            return self.batch(None, [name])
+        if name.endswith(_PARTIAL):
+            self.wait_for(path, found, "its name ends in .part")
+        elif is_register_name(name):
+            return self.register_batch(name)
+        else:
+            self._warn(f"{shown(path)}: skipped: its name is not a register name")
+        return None
 
     def register_batch(self, register: str) -> Batch | None:
         """Return the load of the files in a register's directory, if there is one."""
@@ -132,6 +147,18 @@ class _Finder:
         """Report a marker whose file does not come."""
         if not os.path.lexists(marker.with_name(uploads.marked(marker.name))):
             self.wait_for(marker, found, "the file that it is for is not there")
+
+
+def _in_order(names: Iterable[str]) -> list[str]:
+    """Return names in the order of loading: sorted, but those with a date by their dates."""
+    names = sorted(names)
+    dated = iter(in_order_of_dates(list(filter(_is_dated, names)), str))
+    return [next(dated) if _is_dated(name) else name for name in names]
+
+
+def _is_dated(name: str) -> bool:
+    """Tell whether a file must be loaded after those of earlier dates."""
+    return is_dated(name) and not uploads.is_marker(name)
 
 
 def _refusal(name: str, found: os.stat_result) -> str:

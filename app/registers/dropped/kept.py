@@ -16,12 +16,14 @@ from typing import NamedTuple
 
 from app import clock
 from app.config import is_register_name
+from app.directories import make_directory
 from app.registers.dropped.uploads import is_marker, marked
 from app.registers.space import free_bytes_of
 
 LOADED, FAILED = "loaded", "failed"
 OURS = (LOADED, FAILED)
 """Directories beside the files, for those that were loaded and those that could not be."""
+_REMEMBERED = "drop-directory"
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _log = logging.getLogger(__name__)
 
@@ -94,8 +96,7 @@ def make_room(drop: Path, directory: Path, needed_bytes: int, warn: Warn) -> boo
     Returns whether there is now, and was not before. If all of them together are not enough, none
     is removed.
     """
-    device = directory.stat().st_dev
-    kept = [each for each in _kept(drop, LOADED) if each.device == device]
+    kept = _yielding(drop, directory)
     missing_bytes = needed_bytes - _free_bytes(directory)
     if missing_bytes <= 0 or sum(each.size_bytes for each in kept) < missing_bytes:
         return False
@@ -104,6 +105,40 @@ def make_room(drop: Path, directory: Path, needed_bytes: int, warn: Warn) -> boo
             break
         _remove(drop, each, warn)
     return _free_bytes(directory) >= needed_bytes
+
+
+def remember(data_dir: Path, drop: Path) -> None:
+    """Let others know which directory the nightly job loads from: `yielding_bytes` looks there.
+
+    Where that cannot be written down, they do not know it.
+    """
+    path = data_dir / _REMEMBERED
+    with suppress(OSError):
+        if _remembered(data_dir) != drop:
+            make_directory(data_dir)
+            part = path.with_name(f"{_REMEMBERED}.part")
+            part.write_bytes(os.fsencode(drop))
+            part.rename(path)
+
+
+def yielding_bytes(data_dir: Path, directory: Path) -> int:
+    """Return how much space in a directory the loaded files of the nightly job would give up."""
+    with suppress(OSError):
+        drop = _remembered(data_dir)
+        return sum(each.size_bytes for each in _yielding(drop, directory)) if drop else 0
+    return 0
+
+
+def _remembered(data_dir: Path) -> Path | None:
+    with suppress(FileNotFoundError):
+        return Path(os.fsdecode((data_dir / _REMEMBERED).read_bytes()))
+    return None
+
+
+def _yielding(drop: Path, directory: Path) -> list[_Kept]:
+    """Return the files that give way to a load, which needs its space in a directory."""
+    device = directory.stat().st_dev
+    return [each for each in _kept(drop, LOADED) if each.device == device]
 
 
 def _kept(drop: Path, kind: str) -> Iterator[_Kept]:

@@ -5,6 +5,7 @@ is enough by itself. Without markers, a file counts as complete when it has not 
 minute and nobody has it open for writing.
 """
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from app import clock
+from app.registers.reading.sources import opened
 
 QUIET, SHA256, DONE = "quiet", "sha256", "done"
 """What is waited for: the values of `VERIFYD_DROP_WAIT`."""
@@ -135,8 +137,7 @@ def changed_at_ns(found: os.stat_result) -> int:
 
 def _expected(marker: Path, name: str) -> str | None:
     """Return the digest that a marker has for a file, None if it has none (yet)."""
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    with open(os.open(marker, flags), "rb") as file:
+    with opened(marker, is_trusted=False) as file:
         data = file.read(_MARKER_BYTES_MAX)
     # PowerShell writes UTF-16, with a mark at the beginning.
     encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
@@ -154,7 +155,7 @@ def _expected(marker: Path, name: str) -> str | None:
 
 def _digest_of(path: Path) -> str:
     digest = hashlib.sha256()
-    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+    with opened(path, is_trusted=False) as file:
         while chunk := file.read(_CHUNK_BYTES):
             digest.update(chunk)
     return digest.hexdigest()
@@ -166,3 +167,7 @@ def _lstat(path: Path) -> os.stat_result | None:
         return path.lstat()
     except FileNotFoundError:
         return None
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        return None  # A name that leaves no room for the suffix has no marker.

@@ -76,5 +76,6 @@ def has_line_ends(format_: Format, head: bytes) -> bool:
 
 def advice(head: bytes) -> str:
     """Return a sentence on what to do about a file that does not fit, or nothing."""
-    is_utf16 = head.startswith((b"\xff\xfe", b"\xfe\xff"))
-    return " It begins like UTF-16; save it as UTF-8." if is_utf16 else ""
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return " It begins like UTF-16; save it as UTF-8."
+    return " It holds no record: name its --format and --kind." if is_empty_array(head) else ""

@@ -46,7 +46,7 @@ class MappedCsv:
         )
 
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Row]:
-        """Read rows; every column that the mapping names must be there."""
+        """Read rows; the columns of the key must be there."""
         require_kind(self.name, kind, self._mapping.kind)
         ours = LAYOUTS[kind]()
         columns = self._mapping.layout_columns()

@@ -64,7 +64,8 @@ class FileMapping:
             return Column(native.label, frozenset(), native.read)
         name = self.columns[native.label]
         names, read = frozenset([folded_name(name)]), self._reader(native)
-        return Column(name, names, read, Presence.REQUIRED)
+        is_key = native.presence == Presence.REQUIRED
+        return Column(name, names, read, Presence.REQUIRED if is_key else Presence.EXPECTED)
 
     def _reader(self, native: Column) -> Callable[[str], Any]:
         """Put our words and dates in the place of the file's, and read those."""

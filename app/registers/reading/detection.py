@@ -1,7 +1,7 @@
 """What the files of a load are: as the operator says, else as they look."""
 
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from typing import NamedTuple
 
 from app.registers.formats import FileFault, Format, Kind, advice, recognise
@@ -17,14 +17,20 @@ class Layout(NamedTuple):
     kind: Kind
 
 
-def opened_files(files: Sequence[str], heard: Heard) -> Generator[Member]:
+def opened_files(request: LoadRequest, heard: Heard) -> Generator[Member]:
     """Yield what all files hold, those of the DVSA in the order of their dates."""
-    for file in in_order_of_dates(files, str):
-        yield from members(os.fspath(file), heard)
+    for file in in_order_of_dates(request.files, str):
+        yield from members(os.fspath(file), heard, is_trusted=request.are_trusted)
 
 
 def layout_of(member: Member, request: LoadRequest) -> Layout:
-    """Return what a file is: as the operator says, else as it looks. Raises FileFault."""
+    """Return what a file is: as the operator says, else as it looks. Raises FileFault.
+
+    An empty file is none of any format, unless the operator says which it is, and may be empty.
+    """
+    if not member.head and not (request.empty_ok and request.format and request.kind):
+        hint = "; --empty-ok needs --format and --kind for such a file" if request.empty_ok else ""
+        raise FileFault(f"The file is empty{hint}.", member.name)
     seen: Kind | None
     if request.format is None:
         try:

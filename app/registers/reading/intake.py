@@ -72,7 +72,7 @@ class Intake:
             self._tell,
             lambda: heard.bytes,
         )
-        self._remaining = Remaining(request.files)
+        self._remaining = Remaining(request.files, are_trusted=request.are_trusted)
         self._are_terminated: list[bool] = []
         self._show = show
         self._space: Space | None = None
@@ -260,7 +260,7 @@ def opened_intake(request: LoadRequest, runs_directory: Path, show: Show) -> Ite
     """
     request.require_whole()
     heard = Heard()
-    with closing(opened_files(request.files, heard.hear)) as opened:
+    with closing(opened_files(request, heard.hear)) as opened:
         intake = Intake(opened, request, runs_directory, show, heard)
         with closing(intake.runs):
             yield intake

@@ -13,8 +13,8 @@ _RECORD_BYTES_MIN = 2
 class Remaining:
     """Knows how many records are still to come, at most, while the files of a load are read."""
 
-    def __init__(self, files: Sequence[str]) -> None:
-        sizes = [unpacked_bytes_of(file) for file in files]
+    def __init__(self, files: Sequence[str], *, are_trusted: bool = True) -> None:
+        sizes = [unpacked_bytes_of(file, is_trusted=are_trusted) for file in files]
         self._bytes_total = None if None in sizes else sum(size or 0 for size in sizes)
         self._member_ends_at: int | None = 0
         self._record_bytes = _RECORD_BYTES_MIN

@@ -3,6 +3,7 @@
 What a file is, is seen from its first bytes and never from its name.
 """
 
+import errno
 import gzip
 import io
 import os
@@ -13,6 +14,7 @@ import zipfile
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import BinaryIO, TypeVar, cast
 
 from app.registers.formats.format import HEAD_BYTES, FileFault
@@ -67,20 +69,23 @@ class Member:
     """How many bytes the stream gives in all; None if only reading it can tell."""
 
 
-def members(path: str, heard: Heard = lambda _: None) -> Generator[Member]:
+def members(
+    path: str, heard: Heard = lambda _: None, *, is_trusted: bool = True
+) -> Generator[Member]:
     """Yield what a file holds; each is to be read before the next one is asked for.
 
     Args:
         heard: is given all bytes that are read, decompressed, in their order.
+        is_trusted: read links and pipes as well as regular files.
 
-    Raises FileFault, with the file's name, for what is missing, empty, cut off, damaged,
+    Raises FileFault, with the file's name, for what is missing, cut off, damaged,
     encrypted, in a container that we do not read, or changed by somebody meanwhile.
     """
     if path == STANDARD_INPUT:
         yield _piped(cast(BinaryIO, sys.stdin.buffer), "standard input", heard)
         return
     with faults_of(path):
-        file = open(path, "rb")  # noqa: SIM115
+        file = opened(path, is_trusted=is_trusted)
     with file:
         if not file.seekable():
             yield _piped(file, printable(path), heard)
@@ -101,6 +106,22 @@ def members(path: str, heard: Heard = lambda _: None) -> Generator[Member]:
         with faults_of(path):
             if _state(file) != before:
                 raise FileFault("The file was changed while it was read.", printable(path))
+
+
+def opened(path: str | Path, *, is_trusted: bool) -> io.BufferedReader:
+    """Open a file for reading. Raises OSError.
+
+    Args:
+        is_trusted: follow links, and wait for what comes through a pipe.
+    """
+    if is_trusted:
+        return open(path, "rb")
+    # SEC: whoever can write to the directory may have put a link or a pipe in its place by now.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+    return open(descriptor, "rb")
 
 
 def _state(file: BinaryIO) -> tuple[int, int]:
@@ -131,8 +152,6 @@ def _member(
     head = stream.peek(HEAD_BYTES)[:HEAD_BYTES]
     heard(head)
     guarded.heard = heard
-    if not head:
-        raise FileFault("The file is empty.", name)
     if head.startswith(_ZIP):
         raise FileFault(
             "A zip has its directory at the end: it can be read from a file of its own, "
@@ -155,7 +174,7 @@ def _member(
     )
 
 
-def unpacked_bytes_of(path: str) -> int | None:
+def unpacked_bytes_of(path: str, *, is_trusted: bool = True) -> int | None:
     """Return how many bytes `members` will give of a file; None if only reading it can tell.
 
     What is compressed with gzip does not say so in a way that could be relied on.
@@ -164,7 +183,7 @@ def unpacked_bytes_of(path: str) -> int | None:
     if size is None:
         return None
     try:
-        with open(path, "rb") as file:
+        with opened(path, is_trusted=is_trusted) as file:
             if not file.read(len(_ZIP[0])).startswith(_ZIP):
                 file.seek(0)
                 return None if file.read(len(_GZIP)) == _GZIP else size
@@ -220,6 +239,11 @@ def _data_members(infos: list[zipfile.ZipInfo], path: str) -> list[zipfile.ZipIn
             printable(path),
         )
     return in_order_of_dates(data, lambda info: info.filename)
+
+
+def is_dated(name: str) -> bool:
+    """Tell whether a name is one of the DVSA's, which tells the day that the file is of."""
+    return _DATED_NAME.search(name) is not None
 
 
 def in_order_of_dates(files: Sequence[T], name_of: Callable[[T], str]) -> list[T]:

@@ -1,5 +1,6 @@
 """Streams that a register file is read through: they raise FileFault, and know how far they are."""
 
+import errno
 import io
 import lzma
 import struct
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
+from app.errors import Hindered
 from app.registers.formats.format import FileFault
 
 Heard = Callable[[bytes], object]
@@ -28,6 +30,8 @@ CONTAINER_FAULTS = (
     zipfile.BadZipFile,
     zipfile.LargeZipFile,
 )
+# Of the disk, the server of files, or this process; the file may be read another time.
+_PASSING = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 
 
 def printable(text: str) -> str:
@@ -42,10 +46,15 @@ def printable(text: str) -> str:
 
 @contextmanager
 def faults_of(name: str) -> Iterator[None]:
-    """Turn what the operating system and the containers raise into FileFault."""
+    """Turn what the operating system and the containers raise into FileFault.
+
+    Raises Hindered if the file is not to blame.
+    """
     try:
         yield
     except CONTAINER_FAULTS as error:
+        if isinstance(error, OSError) and error.errno in _PASSING:
+            raise Hindered(f"{printable(name)} cannot be read: {error.strerror}") from error
         raise FileFault(_reason(error), printable(name)) from error
 
 

@@ -1,0 +1,30 @@
+"""The words of an option file, as a shell splits them (D60)."""
+
+import pytest
+
+from app.cli.option_files import words_of
+
+TEXTS = {
+    "--rejects /var/r#nat.csv --mode replace": ["--rejects", "/var/r#nat.csv", "--mode", "replace"],
+    "# don't\n--mode replace # it's\n  # \"one more": ["--mode", "replace"],
+    "'a'#b \"c\"#d e#": ["a#b", "c#d", "e#"],
+    '\'# a\' "# b" "c \\" # d"': ["# a", "# b", 'c " # d'],
+    "\\# a \\#b": ["#", "a", "#b"],
+    "'a\n# b' c\n#d\ne": ["a\n# b", "c", "e"],
+    "a ## b\n##c\nd": ["a", "d"],
+    "#": [],
+    "a\t#b": ["a"],
+}
+
+
+@pytest.mark.parametrize(("text", "words"), TEXTS.items())
+def test_a_comment_begins_with_a_word(text, words):
+    """At the start of a line or after white space, outside of quotes, as in a shell."""
+    assert words_of(text) == words
+
+
+@pytest.mark.parametrize("text", ["'a # b", "it's #x", 'a "b \\" # c', "a \\"])
+def test_what_does_not_end_is_refused(text):
+    """A # after an open quote is no comment that could hide it."""
+    with pytest.raises(ValueError, match="No "):
+        words_of(text)

@@ -1,0 +1,44 @@
+"""Whoever looks at the lock of a register does not hinder a load (D28, D76)."""
+
+from multiprocessing import get_context
+
+from app.registers.lock import alone, is_being_loaded
+from app.storage.engine import open_engine
+
+
+def looking(url, is_over, looked):
+    """Look at the lock as often as possible, as /readyz may."""
+    engine = open_engine(url)
+    while not is_over.is_set():
+        is_being_loaded(engine, "rdw")
+        looked.set()
+
+
+def test_a_load_begins_while_others_look(world):
+    """However often, and however many."""
+    context = get_context("spawn")
+    is_over, looked = context.Event(), context.Event()
+    arguments = (world.config.database_url, is_over, looked)
+    world.load([{"registration": "AB12CDE"}], register="rdw")
+    lookers = [context.Process(target=looking, args=arguments) for _ in range(2)]
+    for each in lookers:
+        each.start()
+    try:
+        assert looked.wait(60)
+        for _ in range(500):
+            with alone(world.engine, "rdw"):
+                pass
+    finally:
+        is_over.set()
+        for each in lookers:
+            each.join()
+
+
+def test_a_lock_is_seen_while_it_is_held(world):
+    """By others; before and after it the register is free."""
+    other = world.client(None) and world.app_engine
+    assert not is_being_loaded(other, "rdw")
+    with alone(world.engine, "rdw"):
+        assert is_being_loaded(other, "rdw")
+        assert not is_being_loaded(other, "mid")
+    assert not is_being_loaded(other, "rdw")

@@ -73,6 +73,8 @@ def _is_url(text: str) -> bool:
     try:
         parts = urlsplit(text)
         is_port = parts.port is None or parts.port > 0
+        # An empty label or a long one: connecting would raise an error of its own.
+        (parts.hostname or "").encode("idna")
     except ValueError:
         return False
     return bool(parts.hostname) and is_port and "@" not in parts.netloc and not parts.fragment

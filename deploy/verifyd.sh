@@ -48,6 +48,9 @@ if [ -z "${VERIFYD_NOTIFY_SECRET+set}" ] && [ -r "$secret" ]; then
     VERIFYD_NOTIFY_SECRET=$(cat "$secret")
     export VERIFYD_NOTIFY_SECRET
 fi
+# As in the units (hardening.conf): settings that were edited before a release need not name them.
+export VERIFYD_DATA_DIR="${VERIFYD_DATA_DIR-/var/lib/verifyd}"
+export VERIFYD_CERTIFICATE="${VERIFYD_CERTIFICATE-/etc/verifyd/tls/fullchain.pem}"
 # The program unpacks itself there, and runs what it unpacked.
 export TMPDIR="${TMPDIR:-/var/tmp}"
 

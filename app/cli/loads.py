@@ -62,7 +62,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-shrink",
         action="store_true",
-        help=f"let replace take more than {SHRINK_MAX_PERCENT} %% of the rows away",
+        help=f"let a load remove more than {SHRINK_MAX_PERCENT} %% of the rows",
     )
     parser.add_argument(
         "--allow-missing",

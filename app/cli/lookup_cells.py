@@ -38,7 +38,10 @@ COLUMNS = (
 )
 _NOTHING = [""] * (len(COLUMNS) - 3)
 # What a spreadsheet takes for the beginning of a formula, its full-width forms included.
-_FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
+_SIGN = r"[=+\-@\uff1d\uff0b\uff0d\uff20]"
+_FORMULA = re.compile(rf"\s*{_SIGN}|[\t\r\n]")
+_DIVIDERS = ",;\t|"
+"""What a spreadsheet may part cells by, whatever the file does: it depends on the country."""
 _WORDS = {True: "true", False: "false"}
 
 
@@ -105,8 +108,15 @@ class Cells:
 
 
 def text_cell(delimiter: str) -> Callable[[str | None], str]:
-    """Return what makes a cell of a register's text: quoted if need be, and never a formula."""
-    plain = re.compile(rf'[0-9A-Za-z][^"\r\n{re.escape(delimiter)}]*\Z')
+    """Return what makes a cell of a register's text: quoted if need be, and never a formula.
+
+    That holds also for a spreadsheet that parts cells by another sign than the file.
+    """
+    plain = re.compile(rf'[0-9A-Za-z][^"\r\n{_DIVIDERS}]*\Z')
+    # SEC: for that spreadsheet a cell begins at its own sign, and at a line end: our quotes are
+    # in the midst of a cell then, and mean nothing.
+    others = _DIVIDERS.replace(delimiter, "")
+    inner_formula = re.compile(rf'([{others}\r\n]["\s]*)(?={_SIGN})')
 
     # PERF: makes, models and insurers come again and again.
     @lru_cache(maxsize=65_536)
@@ -115,6 +125,7 @@ def text_cell(delimiter: str) -> Callable[[str | None], str]:
             return text or ""
         # SEC: what begins so is run by a spreadsheet; an apostrophe makes it a text.
         safe = f"'{text}" if _FORMULA.match(text) else text
+        safe = inner_formula.sub(r"\1'", safe)
         if plain.match(safe) or not re.search(rf'["\r\n{re.escape(delimiter)}]', safe):
             return safe
         return '"' + safe.replace('"', '""') + '"'

@@ -37,7 +37,7 @@ def opened_input(path: str) -> Iterator[tuple[BinaryIO, str]]:
         try:
             file = opened.enter_context(open(path, "rb"))
         except OSError as error:
-            raise OperatorError(f"{path} cannot be read: {error.strerror}") from error
+            raise OperatorError(f"{path} cannot be read: {_reason(error, path)}") from error
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             yield _kept(file, opened), path
             return
@@ -45,6 +45,13 @@ def opened_input(path: str) -> Iterator[tuple[BinaryIO, str]]:
         yield file, path
         if _state(file) != before:
             raise OperatorError(f"{path} was changed while it was read")
+
+
+def _reason(error: OSError, path: str) -> str | None:
+    """Return why a file cannot be opened, and the way round for what is only ours to read."""
+    if isinstance(error, PermissionError):
+        return f"{error.strerror}; send it through standard input: lookup --csv - < {path}"
+    return error.strerror
 
 
 def _kept(pipe: BinaryIO, opened: ExitStack) -> BinaryIO:
@@ -122,4 +129,5 @@ def _faults_of(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise OperatorError(f"{path} cannot be written: {error.strerror}") from error
+        hint = "; without --output the answers go to stdout" * isinstance(error, PermissionError)
+        raise OperatorError(f"{path} cannot be written: {error.strerror}{hint}") from error

@@ -13,7 +13,7 @@ from app.logs import logged_to_stderr
 from app.operations.notices.delivery import deliver, send_to_all
 from app.operations.notices.message import Message, test_message
 from app.operations.notices.report import report
-from app.operations.notices.spool import new_id
+from app.operations.notices.spool import Spool, new_id
 
 _NEEDED = ("data_dir", "notify", "notify_secret")
 
@@ -28,12 +28,12 @@ def add_commands(commands: Commands) -> None:
     what.add_argument(
         "--test", action="store_true", help="send a test message to each destination now"
     )
-    add_command(
-        commands, "watch", _watch, "report what is wrong now, and queue an alert about what is new"
-    )
+    summary = "report what is wrong now, and queue an alert about what is new"
+    add_command(commands, "watch", _watch, summary, is_job=True)
 
 
 def _notify(args: argparse.Namespace) -> None:
+    args.is_job = args.deliver
     config = _config()
     if args.test:
         _test(args, config)
@@ -41,7 +41,10 @@ def _notify(args: argparse.Namespace) -> None:
     with logged_to_stderr():
         is_well = deliver(config)
     if not is_well:
-        raise OperatorError("not every alert was delivered; the reasons are above")
+        raise OperatorError(
+            "not every alert is delivered; the log of each attempt says why, and each is tried "
+            "again for 4 days"
+        )
 
 
 def _test(args: argparse.Namespace, config: Config) -> None:
@@ -58,8 +61,23 @@ def _test(args: argparse.Namespace, config: Config) -> None:
     ]
     print_items(args, told, ("destination", "outcome", "reason"))
     failed = sum(each.reason is not None for each in outcomes)
+    faults = _queue_faults(config)
     if failed:
-        raise OperatorError(f"the test message failed at {failed} of {len(outcomes)} destinations")
+        faults.append(f"the test message failed at {failed} of {len(outcomes)} destinations")
+    if faults:
+        raise OperatorError("\n".join(faults))
+
+
+def _queue_faults(config: Config) -> list[str]:
+    """Return why no alert can be queued: the test message is sent without the queue."""
+    try:
+        Spool(config.data_dir).try_out()
+    except OSError as error:
+        return [
+            f"{SETTINGS['data_dir'].variable}: no alert can be queued in {config.data_dir}: "
+            f"{error.strerror}"
+        ]
+    return []
 
 
 def _watch(args: argparse.Namespace) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from app.config import SETTINGS, Config, sqlite_path
 from app.errors import OperatorError
 from app.operations import listening
 from app.operations.conditions.gathered import gathered
+from app.operations.notices.senders import obstacle
 from app.storage import reserve
 from app.storage.engine import Engine, message_of
 from app.storage.postgres import PostgresEngine
@@ -114,10 +116,10 @@ def _faults(config: Config, warnings: list[str]) -> list[str]:
     faults += _unwritable("state_dir", _nearest_existing(config.state_dir))
     if config.bind.startswith("unix:"):
         faults += _unwritable("bind", Path(config.bind.removeprefix("unix:")).parent)
-    if any(each.kind == "https" for each in config.notify) and config.notify_secret is None:
-        warnings.append(
-            "VERIFYD_NOTIFY names an https URL, and there is no VERIFYD_NOTIFY_SECRET to sign with."
-        )
+    for directory in _written_directories(config):
+        faults += [each for each in _unwritable("data_dir", directory) if each not in faults]
+    obstacles = (obstacle(each, config.notify_secret) for each in config.notify)
+    warnings += [f"{SETTINGS['notify'].variable} {each}." for each in obstacles if each]
     group_fault = listening.group_fault(config)
     return [*faults, group_fault] if group_fault else faults
 
@@ -146,6 +148,12 @@ def _unwritable(name: str, folder: Path) -> list[str]:
     if folder.is_dir() and os.access(folder, os.W_OK | os.X_OK):
         return []
     return [f"{SETTINGS[name].variable}: {folder} cannot be written to"]
+
+
+def _written_directories(config: Config) -> Iterator[Path]:
+    """Yield where rejects files and alerts are written, or the directories they are made in."""
+    for parts in ((), ("rejects",), ("notices",), ("notices", "queue")):
+        yield _nearest_existing(config.data_dir.joinpath(*parts))
 
 
 def _nearest_existing(path: Path) -> Path:

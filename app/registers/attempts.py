@@ -10,6 +10,7 @@ from typing import Any
 import peewee
 
 from app.errors import OperatorError
+from app.registers.baseline import prune
 from app.registers.history import INTERRUPTED, note_refused
 from app.registers.models import text_of
 from app.registers.reading.intake import Intake
@@ -70,9 +71,11 @@ def noted(engine: Engine, attempt: Attempt, *, dry_run: bool) -> Iterator[None]:
 
 def note_attempt(engine: Engine, reason: str, line: dict[str, Any]) -> int | None:
     """Note an attempt that never began; returns its number, None if the database is lost."""
+    load_id = None
     with suppress(OSError, peewee.PeeweeException):
-        return reserve.written(engine, partial(note_refused, engine, reason, **line))
-    return None
+        load_id = reserve.written(engine, partial(note_refused, engine, reason, **line))
+        prune(engine)  # A night may have no other loads that do it.
+    return load_id
 
 
 def files_line(files: Sequence[str]) -> dict[str, str]:

@@ -15,6 +15,8 @@ from app.storage.engine import Engine
 from app.storage.registers import Register
 
 SHRINK_MAX_PERCENT = 10
+_REMOVED_MIN = 10
+"""So many rows must be removed by a merge: fewer may have been deleted by hand."""
 _REPLACES_COMPARED = 7
 _KEPT_SECONDS = 400 * 86_400
 # What was rolled back, or dropped and brought back, is done and has a reason.
@@ -41,16 +43,16 @@ def find_baseline(engine: Engine, register: str, kind: Kind, format_name: str) -
         .where((RegisterLoad.format == format_name) & RegisterLoad.is_terminated.is_null(False))
         .first(engine)
     )
-    held, load_id = _largest(last_replaces(engine, register, kind))
+    held, load_id = _largest(last_loads(engine, register, kind))
     return Baseline(previous is not None and bool(previous.is_terminated), held, load_id)
 
 
-def last_replaces(engine: Engine, register: str, kind: Kind) -> list[Any]:
-    """Return the last seven replaces of a kind that count, the latest first."""
-    replaces = _counted(engine, register, kind).where(
-        (RegisterLoad.mode == REPLACE) & RegisterLoad.held.is_null(False)
-    )
-    return list(replaces.limit(_REPLACES_COMPARED).execute(engine))
+def last_loads(engine: Engine, register: str, kind: Kind) -> list[Any]:
+    """Return the loads of a kind that count, back to the seventh last replace; the latest first."""
+    loads = _counted(engine, register, kind).where(RegisterLoad.held.is_null(False))
+    is_replace = RegisterLoad.mode == REPLACE
+    replaces = loads.where(is_replace).offset(_REPLACES_COMPARED - 1).limit(1).first(engine)
+    return list(loads.where(RegisterLoad.id >= (replaces.id if replaces else 0)).execute(engine))
 
 
 def _counted(engine: Engine, register: str, kind: Kind) -> Any:
@@ -64,14 +66,15 @@ def _counted(engine: Engine, register: str, kind: Kind) -> Any:
     return loads.order_by(RegisterLoad.id.desc())
 
 
-def _largest(replaces: list[Any]) -> tuple[int, int]:
-    """Return what the largest of these loads left, and its number; the last one comes first."""
+def _largest(loads: list[Any]) -> tuple[int, int]:
+    """Return what the largest replace of these loads left, and its number; the last comes first."""
     held, load_id = 0, 0
-    for each in replaces:
-        if each.held > held:
+    for each in loads:
+        is_accepted = SHRINK in list_of(each.accepted, str)
+        if each.held > held and (is_accepted or each.mode == REPLACE):
             held, load_id = each.held, each.id
         # Older ones do not matter since the operator said so.
-        if SHRINK in list_of(each.accepted, str):
+        if is_accepted:
             break
     return held, load_id
 
@@ -88,6 +91,16 @@ def require_no_shrink(kind: Kind, counts: Counts, baseline: Baseline) -> None:
         raise OperatorError(
             f"the register would shrink from {most:,} to {counts.held:,} {kind}{since}, by more "
             f"than {SHRINK_MAX_PERCENT} %; if that is right, repeat it with --allow-shrink"
+        )
+
+
+def require_few_removed(kind: Kind, counts: Counts) -> None:
+    """Raise OperatorError if a merge removes many of the rows that were held."""
+    is_much = counts.removed > counts.held_before * SHRINK_MAX_PERCENT / 100
+    if is_much and counts.removed >= _REMOVED_MIN:
+        raise OperatorError(
+            f"the load would remove {counts.removed:,} of the {counts.held_before:,} {kind} held, "
+            f"more than {SHRINK_MAX_PERCENT} %; if that is right, repeat it with --allow-shrink"
         )
 
 

@@ -60,6 +60,13 @@ def _counted(table: Table, entry: Any, kind: Kind, counts: Counts) -> Table:
     return table
 
 
+def count_known(engine: Engine, history: History, counts: Counts) -> None:
+    """Count what all rows held know, if less than half of them come again in a replace (D67)."""
+    if counts.repeated * 2 < counts.held_before:
+        with opened_unchanged(engine, history, counts.kind, Counts(counts.kind)) as current:
+            counts.known_held = current.tally() if current else None
+
+
 def settle(engine: Engine, history: History, load_id: int) -> None:
     """Find out what became of killed loads before this one, and remove what they left."""
     with opened_current(engine, history, Kind.VEHICLES, Counts(Kind.VEHICLES)) as current:

@@ -135,12 +135,11 @@ class Generations:
     def drop(self) -> None:
         """Take the register from readers; it waits, with its ways back. Within a transaction.
 
-        One that nothing was ever loaded into is gone at once; what was dropped before it stays.
+        One that nothing was ever loaded into is gone at once. So is one that was made after an
+        earlier drop which can still be undone: it holds nothing, and what was dropped stays.
         """
         current = self.find_current()
-        if current.loaded_at is not None:
-            is_it = DroppedRegister.name == self.name
-            DroppedRegister.delete().where(is_it).execute(self._engine)
+        if current.loaded_at is not None and self.find_dropped() is None:
             DroppedRegister.insert(**_columns(current)).execute(self._engine)
         self._take_away(current)
 

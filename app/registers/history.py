@@ -41,18 +41,6 @@ class History:
             insert.execute(self._engine)
         return load_id
 
-    def begin(self, *, kind: Kind, mode: str, format_name: str, files: Sequence[str]) -> int:
-        """Note that a load runs; returns its number."""
-        return insert_line(
-            self._engine,
-            register=self.register,
-            kind=kind,
-            mode=mode,
-            format=format_name,
-            files="\n".join(files),
-            status="running",
-        )
-
     def announce(self, kind: Kind) -> None:
         """Let readers look for rows of this kind, before there are any.
 
@@ -74,17 +62,18 @@ class History:
         *,
         is_fresh: bool = True,
     ) -> None:
-        """Note that a merge's rows are in the register; there is no way back from it (D28).
+        """Note that a merge's rows are in the register; if it changed any, no way leads back (D71).
 
         Args:
             held: how many rows of this kind the register holds now.
-            counts: further columns of the history's line.
+            counts: further columns of the history's line, `changed` among them.
             is_fresh: whether the register is as young as this load (D51).
         """
         now = clock.now()
         with self._engine.atomic():
-            self.generations.forget_kept()
-            self.generations.forget_dropped()
+            if counts["changed"]:
+                self.generations.forget_kept()
+                self.generations.forget_dropped()
             values: dict[str, Any] = {kind.value: held} | ({"loaded_at": now} if is_fresh else {})
             update = Register.update(**values).where(Register.name == self.register)
             update.execute(self._engine)
@@ -148,7 +137,12 @@ class History:
         last = status.where(RegisterLoad.register == self.register).order_by(RegisterLoad.id.desc())
         return last.limit(1).scalar(self._engine) in (None, "done")
 
-    def take_back(self, by: int, modes: Sequence[str], after: int = 0) -> None:
+    def has_running(self) -> bool:
+        """Tell whether a load of the register runs, or was killed and is not settled yet."""
+        is_it = (RegisterLoad.register == self.register) & (RegisterLoad.status == "running")
+        return bool(RegisterLoad.select().where(is_it).exists(self._engine))
+
+    def take_back(self, by: int, modes: Sequence[str], after: int) -> None:
         """Let what was done count no more, since line `by` took it back (D69).
 
         Args:

@@ -24,7 +24,14 @@ from app.registers.applying.parallel_build import fill_in_halves
 from app.registers.applying.table import Applied, Table, note_applied
 from app.registers.attempts import Attempt, noted, reason_of
 from app.registers.baseline import find_baseline, prune
-from app.registers.current import is_applied, opened_current, opened_table, opened_unchanged, settle
+from app.registers.current import (
+    count_known,
+    is_applied,
+    opened_current,
+    opened_table,
+    opened_unchanged,
+    settle,
+)
 from app.registers.history import MERGE, REPLACE, History
 from app.registers.lock import alone, still_alone
 from app.registers.models import insert_line
@@ -74,13 +81,16 @@ def _tried(engine: Engine, history: History, intake: Intake) -> LoadResult:
     history.generations.require_room()
     history.generations.require_there()
     intake.rejects.path = intake.request.rejects
+    intake.rejects.is_named = intake.request.rejects is not None
     _read(engine, history, intake)
     with opened_unchanged(engine, history, intake.kind, counts) as current:
+        if current is not None and history.has_running():
+            # The load settles a killed merge first, and then knows what that one committed.
+            counts.held_before = current.count()
         for _ in intake.outcomes(current, counts):
             pass
     if intake.request.mode == REPLACE:
         counts.end_replace()
-        intake.require_no_shrink(counts)
     _judge(engine, history, intake, counts)
     return intake.result(None, history.register, counts)
 
@@ -115,6 +125,8 @@ def _loaded(
             raise
         if intake.request.mode == MERGE:
             # NOTE: not above: the rows are in, whatever hinders this; the next load settles it.
+            if not counts.changed:  # A load that changes nothing makes no register either.
+                reserve.written(engine, partial(history.generations.remove_made, load_id))
             columns = intake.columns_of_done(counts)
             finish = partial(history.finish, load_id, intake.kind, counts.held, columns)
             reserve.written(engine, partial(finish, is_fresh=intake.is_fresh))
@@ -207,7 +219,6 @@ def _replace(
         fill = partial(_fill, engine, held, intake)
         fill_in_halves(made, intake, fill, counts)
         counts.end_replace()
-        intake.require_no_shrink(counts)
         _judge(engine, history, intake, counts)
     require_alone()
     columns = intake.columns_of_done(counts)
@@ -216,7 +227,10 @@ def _replace(
 
 
 def _judge(engine: Engine, history: History, intake: Intake, counts: Counts) -> None:
-    """Refuse a load that loses what was known; note what was exchanged or is uniform (D67)."""
+    """Refuse a load that loses rows, or what was known; note what looks wrong (D67)."""
+    intake.require_no_shrink(counts)
+    if intake.request.mode == REPLACE:
+        count_known(engine, history, counts)
     require_no_loss(engine, history.register, intake.request, counts)
     intake.rejects.notes += exchange_notes(intake.request, counts)
     intake.rejects.notes += uniform_notes(intake.request, counts)

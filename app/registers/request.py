@@ -11,6 +11,8 @@ from app.registers.reading.rejects import Reason, RejectLimit
 DEFAULT_MAX_REJECTS = "1%"
 SHRINK, UNTERMINATED, EMPTY = "shrink", "unterminated", "empty"
 """What an operator can allow (`RegisterLoad.accepted`)."""
+LOSS = "loss:"
+"""What a member that can be lost follows there."""
 
 
 class LoadRequest(NamedTuple):
@@ -53,7 +55,7 @@ class LoadRequest(NamedTuple):
         }
         return [
             *(word for word, is_allowed in allowed.items() if is_allowed),
-            *(f"loss:{member}" for member in self.allow_loss),
+            *(f"{LOSS}{member}" for member in self.allow_loss),
             *(f"missing:{column}" for column in self.allow_missing),
         ]
 

@@ -114,6 +114,7 @@ def _reason(engine: Engine, name: str) -> str:
         (RegisterLoad.register == name)
         & (RegisterLoad.status == "done")
         & RegisterLoad.mode.in_((MERGE, REPLACE, ROLLBACK))
+        & ((RegisterLoad.mode != MERGE) | (RegisterLoad.changed > 0))
     )
     modes = [mode for (mode,) in done.order_by(RegisterLoad.id.desc()).tuples().execute(engine)]
     if modes[:1] == [MERGE]:

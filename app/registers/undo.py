@@ -65,7 +65,7 @@ def roll_back(
 def drop_register(engine: Engine, name: str) -> None:
     """Take a register from readers; answers are without it from the next request (D72).
 
-    What it holds stays, for `undrop_register`, until the next load of this name succeeds or
+    What it holds stays, for `undrop_register`, until a load of this name changes something or
     `purge_register` removes it. Raises OperatorError if there is no register of that name, or a
     load of it is running.
     """
@@ -108,7 +108,8 @@ def undrop_register(engine: Engine, name: str) -> Register:
         generations.migrate_waiting(dropped)
         with engine.atomic():
             load_id = history.note(UNDROP)
-            history.take_back(load_id, [DROP])
+            # Older drops stay: this generation was made after them.
+            history.take_back(load_id, [DROP], after=dropped.generation)
             generations.undrop(dropped)
         return load_id
 
@@ -176,8 +177,8 @@ def _require_dropped(engine: Engine, name: str) -> DroppedRegister:
     generations = Generations(engine, name)
     dropped: DroppedRegister | None = generations.find_dropped()
     current = generations.find_current()
-    # One that a killed load made, and nothing was loaded into, is in nobody's way.
-    if dropped is not None and (current is None or current.loaded_at is None):
+    # What has its name now, if anything, holds nothing: a load that changes a row forgets this.
+    if dropped is not None:
         return dropped
     reason = "it was not dropped, or was loaded since" if current else "there is none"
     query = DroppedRegister.select(DroppedRegister.name).order_by(DroppedRegister.name)

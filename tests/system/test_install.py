@@ -147,6 +147,26 @@ def test_every_setting_is_in_the_example():
             assert value == defaults[name]
 
 
+def test_units_and_wrapper_know_what_earlier_settings_do_not_name():
+    """Settings that an upgrade leaves alone lack what is new: each has the example's value."""
+    example = dict(
+        re.findall(r"(?m)^(VERIFYD_\w+)=(.*)$", (DEPLOY / "verifyd.env.example").read_text())
+    )
+    wrapper = (DEPLOY / "verifyd.sh").read_text()
+    hardening = (DEPLOY / "systemd" / "hardening.conf").read_text()
+    notify = (DEPLOY / "systemd" / f"{OPEN}.service").read_text()
+    for name in ("VERIFYD_DATA_DIR", "VERIFYD_CERTIFICATE"):
+        default = f"{name}={example[name]}"
+        assert re.search(rf"(?m)^Environment=.*{default}\b", hardening)
+        assert f'{name}="${{{name}-{example[name]}}}"' in wrapper
+    data_dir = f"VERIFYD_DATA_DIR={example['VERIFYD_DATA_DIR']}"
+    assert f"Environment={data_dir}\n" in notify
+    (watched,) = re.findall(
+        r"(?m)^PathChanged=(.*)$", (DEPLOY / "systemd" / f"{OPEN}.path").read_text()
+    )
+    assert watched == f"{example['VERIFYD_DATA_DIR']}/notices/queue"
+
+
 def test_an_empty_tree_is_laid_out(tree):
     """Program, settings, units and site have their places; settings are not for everybody."""
     assert "is laid out" in tree.install()

@@ -276,6 +276,46 @@ def test_the_database_url_is_a_credential(installed):
     assert "hidden.db" not in seen
 
 
+def test_settings_of_an_earlier_release_need_not_name_what_is_new(installed):
+    """Without data directory and certificate, and with the URL as a credential, alerts arrive.
+
+    While one waits, the unit that delivers has failed, and runs only when its timer starts it.
+    """
+    settings = installed.path("/etc/verifyd/verifyd.env")
+    script = installed.path("/usr/local/bin/alert")
+    script.write_text(f"#!/bin/sh\n[ ! -e {BROKEN} ] && cat >>/var/lib/verifyd/got\n")
+    installed.do(f"chmod 755 /usr/local/bin/alert; install -o verifyd /dev/null {BROKEN}")
+    settings.write_text(
+        "VERIFYD_STATE_DIR=/run/verifyd\nVERIFYD_NOTIFY=exec:/usr/local/bin/alert\n"
+    )
+    url = "sqlite:////var/lib/verifyd/verifyd.db"
+    installed.do(f"echo {url} | install -m 600 /dev/stdin /etc/credstore/verifyd.database_url")
+    installed.do("install -g verifyd -m 640 /dev/null /etc/verifyd/tls/fullchain.pem")
+    installed.do("verifyd check; systemctl restart verifyd")
+    assert "is not a certificate in PEM" in installed.do("verifyd check")
+    ready = installed.do(f"{ASKED} http://localhost/readyz")
+    assert "is not a certificate in PEM" in ready
+
+    drop, queue = "/var/lib/verifyd/drop", "/var/lib/verifyd/notices/queue"
+    installed.do(f"printf 'registration,insured\nAB12CDE,maybe\n' >{drop}/a.csv")
+    installed.do(f"chown verifyd {drop}/a.csv; touch -d @0 {drop}/a.csv")
+    assert installed.run("systemctl start verifyd-import").returncode == 1
+    assert installed.do("ls /var/lib/verifyd/rejects") != ""
+    installed.do("until systemctl is-failed verifyd-notify; do sleep 0.1; done")
+    started = "systemctl start verifyd-notify"
+    assert installed.run(started).returncode == 1  # Nothing is due: it still has failed.
+    told = installed.do("journalctl -o cat -u verifyd-notify | grep -c 'not delivered to'")
+    assert (installed.do(f"ls {queue}").count("\n"), told) == (1, "1\n")
+    before = "journalctl -o cat -u verifyd-notify | grep -c 'Starting verifyd'"
+    assert int(installed.do(before)) <= 3  # The path's, ours, and perhaps one of the timer's.
+
+    installed.do(f'rm {BROKEN}; sed -i \'s/"tried_at":[0-9]*/"tried_at":0/\' {queue}/*')
+    installed.do(f"{started}; {started}")  # The second is skipped: the queue is empty.
+    assert "verifyd.alert" in installed.do("cat /var/lib/verifyd/got")
+    assert installed.run("systemctl is-failed verifyd-notify").stdout == "inactive\n"
+    assert not {"notices", "rejects"} & set(installed.do("ls /run/verifyd").split())
+
+
 @pytest.fixture
 def behind_nginx(installed) -> Machine:
     """A machine on which nginx stands before the service, with the shipped site."""

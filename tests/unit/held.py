@@ -1,7 +1,12 @@
-"""What a register holds, as its tables tell, and which of its generations are stored."""
+"""What a register holds, as its tables tell; which of its generations are stored; a killed load."""
 
+from collections.abc import Sequence
 from typing import Any
 
+from app.registers.formats import Kind
+from app.registers.history import MERGE
+from app.registers.models import insert_line
+from app.storage.engine import Engine
 from app.storage.registers import Register
 from app.storage.schema import opened_register
 from app.storage.sqlite import SqliteEngine
@@ -21,6 +26,18 @@ def loaded(world: World, content: str, **options: Any) -> Any:
     path = world.directory / "new.csv"
     path.write_text(content)
     return world.load_files(path, mode=options.pop("mode", "replace"), **options)
+
+
+def begun(
+    engine: Engine,
+    register: str,
+    kind: Kind = Kind.VEHICLES,
+    mode: str = MERGE,
+    files: Sequence[str] = ("a.csv",),
+) -> int:
+    """Note that a load runs, as it does when it begins; returns its number."""
+    line = {"register": register, "kind": kind.value, "mode": mode, "format": "native-csv"}
+    return insert_line(engine, **line, files="\n".join(files), status="running")
 
 
 def held(world: World, model: Any = Vehicle, register: str = "native") -> list[tuple[Any, ...]]:

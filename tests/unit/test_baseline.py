@@ -11,6 +11,7 @@ from app.registers.baseline import prune
 from app.registers.history import list_loads
 from app.registers.models import RegisterLoad
 from app.registers.undo import drop_register, roll_back, undrop_register
+from tests.unit import test_format_mid as mid
 
 DAY = 86_400
 NOW = 1_900_000_000
@@ -111,12 +112,72 @@ class TestShrink:
         undrop_register(world.engine, "native")
         refused(replace, 89, 100, None)
 
+    def test_only_the_last_drop_is_taken_back(self, world, replace):
+        """What a register held before an older drop, which was never undone, stays forgotten."""
+        replace(1_000)
+        drop_register(world.engine, "native")
+        replace(100)
+        drop_register(world.engine, "native")
+        undrop_register(world.engine, "native")
+        assert replace(100).held == 100
+        reasons = [each.reason for each in list_loads(world.engine) if each.mode == "drop"]
+        assert reasons == ["taken back by load 5", None]
+
     def test_lines_of_an_older_program_do_not_matter(self, world, replace):
         """They do not tell what was held."""
         replace(100)
         RegisterLoad.update(held=None, is_terminated=None, accepted=None).execute(world.engine)
         replace(91)
         assert replace(85).held == 85
+
+
+class TestDeletions:
+    @pytest.fixture
+    def delete(self, world):
+        """`delete(ROWS)` merges deletions of so many vehicles into the register native."""
+
+        def run(rows: int, **options: Any):
+            path = world.directory / "delta.json"
+            record = '{{"registration": "AB{:05}", "motTests": [], "modification": "DELETED"}}'
+            path.write_text(f"[{', '.join(map(record.format, range(rows)))}]")
+            return world.load_files(path, register="native", **options)
+
+        return run
+
+    @pytest.mark.parametrize(("held", "rows"), [(500, 500), (500, 51), (90, 10)])
+    def test_a_merge_that_removes_much_is_refused(self, world, replace, delete, held, rows):
+        """More than a tenth of the rows, and at least ten; nothing of it is removed."""
+        replace(held)
+        told = f"would remove {rows} of the {held} vehicles held, more than 10 %; .*--allow-shrink"
+        for dry_run in (True, False):
+            with pytest.raises(OperatorError, match=told):
+                delete(rows, dry_run=dry_run)
+        assert replace(held, mode="merge").changed == 0
+        assert delete(rows, allow_shrink=True).held == held - rows
+
+    @pytest.mark.parametrize(("held", "rows"), [(500, 50), (9, 9)])
+    def test_a_merge_may_remove_some(self, replace, delete, held, rows):
+        """A tenth of the rows, or fewer than ten, which a person may have deleted."""
+        replace(held)
+        assert delete(rows).held == held - rows
+
+    def test_policies_are_counted_as_well(self, world):
+        """A change file that deletes all policies leaves every vehicle without insurance."""
+        path = world.directory / "changes.txt"
+        for update in "ND":
+            records = (mid.record(update=update, plate=f"A{n}") for n in range(20))
+            path.write_text(mid.file(*records))
+            if update == "N":
+                assert world.load_files(path).held == 20
+        with pytest.raises(OperatorError, match="would remove 20 of the 20 policies held"):
+            world.load_files(path)
+
+    def test_what_the_operator_allowed_is_the_new_measure(self, replace, delete):
+        """A replace is not compared with what there was before an accepted merge."""
+        replace(500)
+        delete(250, allow_shrink=True)
+        assert replace(250).held == 250
+        refused(replace, 224, 250, None)
 
 
 class TestPrune:
@@ -159,9 +220,10 @@ class TestPrune:
         assert self.left(world) == kept
 
     def test_the_next_load_does_it(self, world, line):
-        """Whether it succeeds or not."""
+        """Whether it succeeds, fails or is refused before its files are recognised."""
         path = world.directory / "a.csv"
-        for content, status in (("registration\nA1\n", "done"), ('registration\n"', "failed")):
+        done, failed, refused = ("registration\nA1\n", 'registration\n"', "not a register")
+        for content, status in ((done, "done"), (failed, "failed"), (refused, "failed")):
             old = line(401)
             path.write_text(content)
             with suppress(OperatorError):

@@ -7,9 +7,9 @@ import pytest
 
 from app.registers.applying.tally import MEMBERS
 from app.registers.formats import Kind
-from app.registers.history import History
 from app.registers.lock import alone
 from app.storage.engine import close_quietly, open_engine
+from tests.unit.held import begun
 
 HEADER = "registration,make"
 KNOWN = [member.name for member in MEMBERS[Kind.VEHICLES]]
@@ -109,11 +109,9 @@ def test_a_failed_load_tells_how_far_it_came(cli):
 
 def test_a_killed_load_is_interrupted(cli, engine):
     """From then on, not only when the next load of its register settles it; JSON or not."""
-    begun = History(engine, "native").begin(
-        kind=Kind.VEHICLES, mode="merge", format_name="native-csv", files=["a.csv"]
-    )
+    killed = begun(engine, "native")
     (line,) = cli.json("imports", "list")
-    assert (line["id"], line["status"]) == (begun, "interrupted")
+    assert (line["id"], line["status"]) == (killed, "interrupted")
     assert " interrupted " in cli.run("imports", "list").stdout
     load(cli)
     assert [line["status"] for line in cli.json("imports", "list")] == ["done", "failed"]
@@ -122,9 +120,7 @@ def test_a_killed_load_is_interrupted(cli, engine):
 def test_a_load_that_runs_is_told_so(cli, engine):
     """Whoever holds the lock of the register is at work."""
     with alone(engine, "native"):
-        History(engine, "native").begin(
-            kind=Kind.VEHICLES, mode="merge", format_name="native-csv", files=["a.csv"]
-        )
+        begun(engine, "native")
         assert cli.json("imports", "list")[0]["status"] == "running"
 
 

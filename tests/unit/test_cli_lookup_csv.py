@@ -1,6 +1,7 @@
 """`verifyd lookup --csv`: the file again, each line with its answer (D84)."""
 
 import csv
+import errno
 import io
 import os
 import sys
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.cli import lookup_csv
+from app.cli import lookup_csv, lookup_files
 from app.cli.lookup_cells import COLUMNS, text_cell
 from app.cli.plate_file import PlateFile
 from app.registers.load import load
@@ -256,6 +257,22 @@ class TestBytes:
         assert left == b""
 
 
+@ON_SQLITE
+def test_a_file_that_only_its_owner_can_read_is_sent_through_stdin(cli, monkeypatch):
+    """As below /root, where the service's user cannot look: the message has the way round."""
+    given = cli.directory / "given.csv"
+    given.write_bytes(b"plate\nAB12CDE\n")
+
+    def closed(*_args, **_kwargs):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(lookup_files, "open", closed, raising=False)
+    assert cli.refusal("lookup", "--csv", given).strip() == (
+        f"{given} cannot be read: Permission denied; "
+        f"send it through standard input: lookup --csv - < {given}"
+    )
+
+
 class TestFormulas:
     @pytest.mark.parametrize("text", ["=1", "+1", "-1", "@a", "\t=1", " =1", "\r=1", "\uff1d1"])
     def test_a_text_that_would_run_is_made_a_text(self, text):
@@ -269,6 +286,23 @@ class TestFormulas:
     def test_cells_are_quoted_where_needed(self, text, cell):
         """And only there."""
         assert text_cell(",")(text) == cell
+
+    @pytest.mark.parametrize("file_delimiter", [",", ";", "\t", "|"])
+    @pytest.mark.parametrize("reader_delimiter", [",", ";", "\t", "|"])
+    def test_another_separator_starts_no_formula(self, file_delimiter, reader_delimiter):
+        """A spreadsheet whose list separator is not the file's splits a cell in its midst."""
+        inner = ("=1", " =1", '"=1', '"" @a', "+1", "-1", "\uff1d1", ";=1", ",=1", "\t=1", "|=1")
+        for start in (f"x{reader_delimiter}", "x\r", "x\n", f'"{reader_delimiter}'):
+            for text in (start + each for each in inner):
+                line = file_delimiter.join(["AB12CDE", text_cell(file_delimiter)(text), "FORD"])
+                read = csv.reader(io.StringIO(line, newline=""), delimiter=reader_delimiter)
+                first = [cell.lstrip(' "')[:1] for row in read for cell in row]
+                assert not {"=", "+", "-", "@", "\uff1d"} & set(first)
+
+    def test_a_separator_alone_changes_nothing(self):
+        """Only what would run gets an apostrophe."""
+        for text in ("A;B", "A; B-C", "x|y=1", "a;'=1"):
+            assert text_cell(",")(text) == text
 
     @ON_SQLITE
     def test_the_files_own_cells_stay(self, answered):

@@ -10,6 +10,7 @@ from contextlib import closing
 import pytest
 
 from app.cli import build_parser
+from app.operations.notices import senders
 from app.storage.engine import close_quietly, open_engine
 from app.storage.schema import Installation, program_schema
 
@@ -188,6 +189,61 @@ def test_check_looks_at_more_than_texts(bare_cli, monkeypatch):
         "VERIFYD_STATE_DIR",
         "VERIFYD_BIND",
     ]
+
+
+@pytest.mark.parametrize("in_the_way", ["file", "file/x", "data/notices", "data/rejects"])
+def test_check_looks_at_the_data_directory(cli, monkeypatch, in_the_way):
+    """Where no alert could be queued, or no reject be written, something is wrong."""
+    data_dir = cli.directory / ("data" if "data" in in_the_way else in_the_way)
+    file = cli.directory / in_the_way.removesuffix("/x")
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("")
+    monkeypatch.setenv("VERIFYD_DATA_DIR", str(data_dir))
+    assert cli.refusal("check") == f"VERIFYD_DATA_DIR: {file} cannot be written to\n"
+
+
+def test_check_warns_of_destinations_that_cannot_work(cli, monkeypatch):
+    """A command that is none, https without a secret, mail without a sendmail."""
+    monkeypatch.setattr(senders, "_SENDMAIL_PATH", str(cli.directory))
+    command = cli.file("alert", "#!/bin/sh")
+    notify = f"exec:{command},exec:{cli.directory},exec:/none,https://h/token,mailto:ops"
+    monkeypatch.setenv("VERIFYD_NOTIFY", notify)
+    assert cli.json("check")["warnings"] == [
+        *(
+            f"VERIFYD_NOTIFY names exec:{path}, which is not a file that this user can execute."
+            for path in (command, cli.directory, "/none")
+        ),
+        "VERIFYD_NOTIFY names an https URL, and there is no VERIFYD_NOTIFY_SECRET to sign with.",
+        "VERIFYD_NOTIFY names mailto:ops, and there is no sendmail on this machine.",
+    ]
+    command.chmod(0o755)
+    assert len(cli.json("check")["warnings"]) == 4
+
+
+def test_a_test_message_tries_the_queue_out(cli, monkeypatch):
+    """What is sent without the queue must not look well where no alert can be queued."""
+    command = cli.file("alert", "#!/bin/sh", "cat >/dev/null")
+    command.chmod(0o755)
+    monkeypatch.setenv("VERIFYD_NOTIFY", f"exec:{command}")
+    assert cli.run("notify", "--test").status == 0
+    assert list((cli.directory / "notices" / "queue").iterdir()) == []
+    monkeypatch.setenv("VERIFYD_DATA_DIR", f"{command}/x")
+    ended = cli.run("notify", "--test")
+    assert (ended.status, " sent " in ended.stdout) == (1, True)
+    assert ended.stderr == (
+        f"VERIFYD_DATA_DIR: no alert can be queued in {command}/x: Not a directory\n"
+    )
+
+
+@pytest.mark.parametrize("words", ["notify --deliver", "watch"])
+def test_what_timers_run_logs_why_it_fails(cli, monkeypatch, caplog, words):
+    """Nobody watches it: as with the other jobs, the reason is a line of the log (D75)."""
+    monkeypatch.setenv("VERIFYD_NOTIFY", "nonsense")
+    assert cli.run(*words.split()).status == 1
+    assert "VERIFYD_NOTIFY: must be exec:/PATH" in caplog.text
+    caplog.clear()
+    assert cli.refusal("notify", "--test").startswith("VERIFYD_NOTIFY: must be exec:/PATH")
+    assert caplog.text == ""
 
 
 def test_a_wrong_setting_hides_no_other_fault(bare_cli, monkeypatch):

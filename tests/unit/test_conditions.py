@@ -2,20 +2,22 @@
 
 import errno
 import os
+import re
 import shutil
 import subprocess
 import tempfile
+from pathlib import Path
 
 import pytest
 
 from app import clock
 from app.errors import OperatorError
+from app.operations.conditions import certificate as certificates
 from app.operations.conditions.certificate import certificate_conditions, expires_at
 from app.operations.conditions.gathered import gathered, look
 from app.operations.conditions.jobs import JobRun, Run, last_runs, record, running
 from app.registers.dropped import kept
-from app.registers.formats import Kind
-from app.registers.history import MERGE, REPLACE, History, note_refused
+from app.registers.history import MERGE, REPLACE, note_refused
 from app.registers.lock import alone
 from app.registers.models import RegisterLoad
 from app.registers.reading.rejects import RejectLimit
@@ -23,6 +25,7 @@ from app.registers.undo import drop_register, roll_back, undrop_register
 from app.storage.engine import close_quietly, open_engine
 from app.storage.registers import Register
 from tests.conftest import ON_POSTGRES, ON_SQLITE
+from tests.unit.held import begun
 
 CAR = {"registration": "AB12CDE", "make": "FORD"}
 DAY = 86_400
@@ -146,9 +149,8 @@ class TestLoads:
 
     def test_a_killed_load_is_a_failed_one(self, world):
         """It has no end, and nobody holds its lock."""
-        history = History(world.engine, "rdw")
         with alone(world.engine, "rdw"):
-            history.begin(kind=Kind.VEHICLES, mode=MERGE, format_name="rdw-csv", files=["a.csv"])
+            begun(world.engine, "rdw")
             assert _seen_by_another(world) == []
         assert sorted(found(world)) == ["load:rdw"]
 
@@ -429,10 +431,28 @@ class TestCertificate:
         certificate(tmp_path, "-newkey", "rsa:2048", days=100)
         assert list(certificate_conditions(path)) == []
 
-    def test_one_that_is_missing_is_nobodys(self, tmp_path):
+    def test_the_shipped_one_may_be_missing(self, tmp_path, monkeypatch):
         """TLS may end elsewhere; nginx reports a file that it misses by itself."""
-        assert list(certificate_conditions(tmp_path / "none.pem")) == []
+        monkeypatch.setattr(certificates, "SHIPPED", tmp_path / "fullchain.pem")
+        assert list(certificate_conditions(tmp_path / "fullchain.pem")) == []
         assert list(certificate_conditions(None)) == []
+
+    def test_another_one_that_is_missing_is_told(self, tmp_path):
+        """Its path was mistyped, and nobody would notice the end of the real one."""
+        (condition,) = certificate_conditions(tmp_path / "none.pem")
+        assert f"VERIFYD_CERTIFICATE: {tmp_path}/none.pem does not exist" in condition.warning
+        assert condition.remedy.startswith("set VERIFYD_CERTIFICATE to a certificate in PEM")
+
+    def test_who_renews_it_is_told_how_nginx_gets_it(self, tmp_path, monkeypatch):
+        """By the script where it is installed: certbot runs its hook once for each certificate."""
+        path = certificate(tmp_path, "-newkey", "rsa:2048", days=5)
+        (condition,) = certificate_conditions(path)
+        assert condition.remedy.endswith("sudo nginx -t && sudo systemctl reload nginx")
+        monkeypatch.setattr(certificates, "SHIPPED", path)
+        monkeypatch.setattr(certificates, "_HOOK", path.with_name("certificate.sh"))
+        path.with_name("certificate.sh").write_text("")
+        (condition,) = certificate_conditions(path)
+        assert f"sudo {tmp_path}/certificate.sh DIRECTORY" in condition.remedy
 
     @pytest.mark.parametrize(
         "content",
@@ -450,9 +470,27 @@ class TestCertificate:
         path.write_bytes(content)
         (condition,) = certificate_conditions(path)
         assert f"{path} is not a certificate in PEM" in condition.warning
+        assert "openssl" in condition.remedy
+        assert not re.search("chmod|chgrp|setfacl", condition.remedy)
 
-    def test_one_that_cannot_be_read_is_told(self, tmp_path):
-        """With the command that lets the service read it."""
+    def test_what_is_no_file_is_told(self, tmp_path):
+        """Rights would not help."""
         (condition,) = certificate_conditions(tmp_path)
         assert "cannot be read" in condition.warning
-        assert "chmod" in condition.remedy
+        assert not re.search("chmod|chgrp|setfacl", condition.remedy)
+
+    def test_one_that_cannot_be_read_is_told(self, tmp_path, monkeypatch):
+        """With the command that lets the service read it, and takes it from nobody else."""
+        path = certificate(tmp_path, "-newkey", "rsa:2048")
+
+        def closed(*_args, **_kwargs):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+        monkeypatch.setattr(Path, "open", closed)
+        (condition,) = certificate_conditions(path)
+        assert "cannot be read: Permission denied" in condition.warning
+        assert f"sudo setfacl -m u:verifyd:r {path}" in condition.remedy
+        assert not re.search("chmod|chgrp", condition.remedy)
+        monkeypatch.setattr(certificates, "SHIPPED", path)
+        (condition,) = certificate_conditions(path)
+        assert f"sudo chgrp verifyd {tmp_path} {path} && sudo chmod 750" in condition.remedy

@@ -141,6 +141,7 @@ def test_a_value_is_read(name, text, value):
         *(("notify", text) for text in ("x", "exec:a", "exec:/", "exec:/a\nb", "http://h/")),
         *(("notify", text) for text in ("mailto:", "mailto:-x", "mailto:a b", "mailto:@b")),
         *(("notify", text) for text in ("mailto:a@b\nBcc: c", "https://", "https://u:p@h/")),
+        *(("notify", text) for text in ("https://a..b/", f"https://{'a' * 64}.b/", "https://.b/")),
         *(("notify", text) for text in ("https://h:x/", "https://h:0/", "https://h/a b")),
         *(("notify", text) for text in ("https://h/#a", "https://\u00fc/", "https:h")),
         *(("notify_secret", text) for text in ("whsec_", "whsec_MTIz", "eHh4", "whsec_!" * 9)),

@@ -35,6 +35,7 @@ from tests.conftest import ON_POSTGRES, ON_SQLITE
 from tests.postgres import connect
 from tests.stores import end_connections
 from tests.system.processes import until
+from tests.unit.held import begun
 
 FIRST, SECOND = 1_900_000_000, 1_900_086_400
 CAR: dict[str, Any] = {"registration": "AB12CDE", "make": "FORD", "year": 2012}
@@ -460,13 +461,40 @@ class TestAllOrNothing:
     def test_a_dry_run_after_a_killed_first_load_writes_nothing(self, world, mode):
         """Neither what that load did not come to make, nor what would clean up behind it."""
         history = History(world.engine, "native")
-        killed = history.begin(kind=Kind.VEHICLES, mode="merge", format_name="", files=[])
+        killed = begun(world.engine, "native")
         history.ensure_register(killed)
         paths = files(world, a="registration,make\nAB12CDE,SEAT\n")
         before = stored(world)
         result = world.load_files(*paths, mode=mode, dry_run=True)
         assert (result.held_before, result.held) == (0, 1)
         assert stored(world) == before
+
+    def test_a_dry_run_fails_where_rejects_cannot_be_written(self, world):
+        """The load fails as well: the operator named the file."""
+        (world.directory / "file").write_text("")
+        options = {"rejects": world.directory / "file" / "rejects.csv"}
+        paths = files(world, a="registration,make\nAB12CDE,SEAT\n,KIA\n")
+        for dry_run in (True, False):
+            with pytest.raises(OSError, match="File exists"):
+                world.load_files(*paths, dry_run=dry_run, **options)
+
+    @pytest.mark.parametrize("kind", ["vehicles", "fines"])
+    def test_a_dry_run_counts_what_a_killed_merge_left(self, world, monkeypatch, kind):
+        """Rows that were committed, but not noted, are held; the load finds that out first."""
+        header = "registration,make" if kind == "vehicles" else "registration,reference,amount"
+
+        def rows(start, count):
+            lines = (f"AB{n:05},{'FORD' if kind == 'vehicles' else 'F1,5'}\n" for n in range(count))
+            return files(world, a=f"{header}\n" + "".join(list(lines)[start:]))
+
+        world.load_files(*rows(0, 100), mode="replace")
+        with monkeypatch.context() as until_then:
+            until_then.setattr(History, "finish", _interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                world.load_files(*rows(100, 150))
+        for dry_run in (True, False):
+            with pytest.raises(OperatorError, match=f"shrink from 150 to 130 {kind}"):
+                world.load_files(*rows(0, 130), mode="replace", dry_run=dry_run)
 
     @pytest.mark.parametrize("mode", ["merge", "replace"])
     def test_a_dry_run_writes_nothing(self, world, mode):

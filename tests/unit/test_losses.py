@@ -134,6 +134,37 @@ class TestReplace:
         load(cars(91))
         assert load(cars(85)).held == 100
 
+    @pytest.mark.parametrize("again", [0, 30])
+    def test_all_rows_held_are_compared_if_few_come_again(self, world, load, again):
+        """Other plates must not hide a loss; no earlier replace tells what was known."""
+        load(cars(300, 300), mode="merge")
+        others = "registration,make\n" + "".join(f"XY{n:04},FORD\n" for n in range(300 - again))
+        others += "".join(f"AB{n:04},FORD\n" for n in range(again))
+        for dry_run in (True, False):
+            with pytest.raises(OperatorError, match=r"insured by 100\.0 %.*; taxDue by 100\.0 %"):
+                load(others, dry_run=dry_run)
+        assert load(cars(300, 300).replace("AB", "XY")).held == 300
+
+    def test_policies_of_another_year_lose_nothing(self, load):
+        """All keys change with the period, and nothing needs to be allowed for that."""
+        header = "registration,number,insurer,validFrom,validTo,cancelledOn\n"
+        line = "AB{0:04},P-{0},X,{1}-01-01,{1}-12-31,{2}\n"
+        year = [line.format(n, 2026, "2026-06-01" if n < 9 else "") for n in range(100)]
+        load(header + "".join(year), mode="merge")
+        assert load(header + "".join(line.format(n, 2027, "") for n in range(100))).held == 100
+
+    @pytest.mark.parametrize("settled", ["2026-06-01", ""])
+    def test_fines_of_other_references_are_compared(self, load, settled):
+        """Whether a fine is settled is not counted by what is held as false."""
+        header = "registration,reference,amount,settledOn\n"
+        load(header + "".join(f"AB{n:04},F-1,65,{settled}\n" for n in range(20)), mode="merge")
+        others = header + "".join(f"AB{n:04},F-2,65,\n" for n in range(20))
+        if settled:
+            with pytest.raises(OperatorError, match="settledOn by 100"):
+                load(others)
+        else:
+            assert load(others).held == 20
+
     def test_the_history_keeps_what_was_known_and_allowed(self, world, load):
         """Of each load that succeeds; a merge counts the rows that it touched."""
         load(cars(100), allow_loss=["insured"], allow_missing=["x"], allow_shrink=True)
@@ -162,6 +193,28 @@ class TestMerge:
             load(cars(10, 20), mode="merge")
         assert all(row[INSURED] is not None for row in held(world))
         assert load(cars(10, 20), mode="merge", allow_loss=["insured"]).changed == 10
+
+    def test_what_was_accepted_is_not_refused_the_next_night(self, load):
+        """Of other rows neither, and not by a replace: the source does not tell it any more."""
+        whole = cars(200, 200).splitlines(keepends=True)
+        blank = cars(0, 200).splitlines(keepends=True)
+        load("".join(whole))
+        first, second = "".join(blank[:101]), "".join([blank[0], *blank[101:]])
+        assert load(first, mode="merge", allow_loss=["insured"]).changed == 100
+        assert load(second, mode="merge", dry_run=True).changed == 100
+        assert load("".join(blank), dry_run=True).changed == 100
+        assert load(second, mode="merge").changed == 100
+        assert load("".join(blank)).changed == 0
+
+    def test_what_was_accepted_is_watched_again_once_it_is_known(self, load):
+        """A loss that was accepted once must not end the watch; fewer than ten rows say nothing."""
+        load(cars(200, 200))
+        load(cars(0, 20), mode="merge", allow_loss=["insured"])
+        load(cars(9, 9), mode="merge")
+        assert load(cars(0, 30), mode="merge", dry_run=True).changed == 19
+        load(cars(100, 100), mode="merge")
+        with pytest.raises(OperatorError, match=r"insured by 100\.0 %.*now by 0\.0 %"):
+            load(cars(0, 100), mode="merge")
 
     def test_new_rows_lose_nothing(self, load):
         """Nothing was known of them."""
@@ -208,6 +261,29 @@ class TestUniform:
         expected = "make is the same in all 100 rows that know it, and was not before"
         assert load(cars(100, make="#N/A")).notes == [expected]
         assert load(cars(100)).notes == []
+
+    @pytest.mark.parametrize("mode", ["merge", "replace"])
+    def test_a_member_that_was_unknown_can_become_uniform(self, load, mode):
+        """A flag of which nothing was known is now the same everywhere."""
+        load(cars(0))
+        expected = "insured is true in all 100 rows that know it, and was not before"
+        assert load(cars(100, flag="true"), mode=mode).notes == [expected]
+
+    @pytest.mark.parametrize("mode", ["merge", "replace"])
+    @pytest.mark.parametrize(("rows", "is_noted"), [(999, False), (1_000, True)])
+    def test_a_first_load_can_be_uniform(self, load, mode, rows, is_noted):
+        """A small fleet is often alike; a thousand rows seldom are."""
+        result = load(cars(rows, rows, flag="true"), mode=mode)
+        assert result.notes == is_noted * [
+            "make is the same in all 1,000 rows that know it",
+            "insured is true in all 1,000 rows that know it",
+        ]
+
+    def test_new_rows_of_a_merge_may_be_alike(self, load):
+        """All that a day registers first was first registered on that day."""
+        load(cars(100))
+        new = cars(1_000, 1_000, flag="true", due="2027-01-01").replace("AB", "XY")
+        assert load(new, mode="merge").notes == []
 
     def test_few_rows_are_no_sign(self, load):
         """Fewer than a hundred can well be alike."""

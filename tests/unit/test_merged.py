@@ -3,10 +3,10 @@
 import pytest
 
 from app.operations.backup.merged import list_merged
-from app.registers.formats import Kind
-from app.registers.history import MERGE, REPLACE, History
+from app.registers.history import MERGE, REPLACE
 from app.registers.reading.rejects import RejectLimit
 from app.registers.undo import roll_back
+from tests.unit.held import begun
 
 CARS = ("registration,make", "AB12CDE,FORD")
 OTHER = ("registration,make", "AB12CDE,SEAT")
@@ -86,10 +86,9 @@ def test_a_failed_load_changes_nothing(world, load):
     load(REPLACE, *CARS)
     with pytest.raises(Exception, match="were rejected"):
         load(MERGE, *CARS, ",FORD")
-    history = History(world.engine, "fleet")
-    history.begin(kind=Kind.VEHICLES, mode=REPLACE, format_name="native-csv", files=[])
+    begun(world.engine, "fleet", mode=REPLACE)
     assert list_merged(world.engine) == []
-    history.begin(kind=Kind.VEHICLES, mode=MERGE, format_name="native-csv", files=[])
+    begun(world.engine, "fleet", mode=MERGE)
     assert list_merged(world.engine) == ["fleet"]
 
 

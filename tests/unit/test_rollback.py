@@ -68,6 +68,22 @@ class TestOneStep:
         assert len(generations(world)) == 1
         assert KeptRegister.select().count(world.engine) == 0
 
+    @pytest.mark.parametrize("content", [HEADER, vehicles("SEAT")])
+    def test_after_a_merge_that_changed_nothing_it_is_not(self, world, replace, content):
+        """No merged row can be lost."""
+        replace(vehicles("FORD"))
+        replace(vehicles("SEAT"))
+        assert replace(content, mode="merge").changed == 0
+        roll_back(world.engine, "native", None)
+        assert makes(world) == ["FORD"]
+
+    def test_a_merge_that_changed_nothing_is_not_the_reason(self, world, replace):
+        """The message names what really ended the way back."""
+        replace(vehicles("FORD"))
+        replace(HEADER, mode="merge")
+        with pytest.raises(OperatorError, match="it held nothing before its last load"):
+            roll_back(world.engine, "native", None)
+
     def test_after_a_load_that_failed_it_is_not(self, world, replace):
         """Nothing was changed since."""
         replace(vehicles("FORD"))

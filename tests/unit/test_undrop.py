@@ -6,12 +6,14 @@ import pytest
 
 from app.errors import OperatorError
 from app.registers.formats import Kind
+from app.registers.generations import Generations
 from app.registers.history import History, list_loads
 from app.registers.undo import drop_register, purge_register, roll_back, undrop_register
 from app.storage.registers import REGISTERS_MAX, DroppedRegister, KeptRegister, Register
-from tests.unit.held import HEADER, generations, loaded, makes, vehicles
+from tests.unit.held import HEADER, begun, generations, loaded, makes, vehicles
 
 PATH = "/v1/vehicle/AB12CDE/insurance"
+DELETION = '[{"registration": "ZZ99ZZZ", "motTests": [], "modification": "DELETED"}]'
 
 
 @pytest.fixture
@@ -81,11 +83,41 @@ def test_a_load_that_fails_does_not(dropped, replace, alice, mode):
     assert alice.get(PATH).json["vehicle"]["make"] == "SEAT"
 
 
+@pytest.mark.parametrize("options", [{}, {"empty_ok": True}])
+def test_a_merge_that_reads_no_row_does_not(dropped, replace, alice, options):
+    """A nightly delta without a row destroys neither what was dropped nor its snapshots."""
+    replace(HEADER, mode="merge", **options)
+    undrop_register(dropped.engine, "native")
+    assert alice.get(PATH).json["vehicle"]["make"] == "SEAT"
+    roll_back(dropped.engine, "native", None)
+    assert alice.get(PATH).json["vehicle"]["make"] == "FORD"
+
+
+def test_a_merge_that_changes_nothing_does_not(dropped, replace, alice):
+    """Deletions of unknown plates, even repeated and dropped again, leave no register behind."""
+    for _ in range(2):
+        assert replace(DELETION, mode="merge", register="native").skipped == 1
+        assert Register.select().count(dropped.engine) == 0
+    undrop_register(dropped.engine, "native")
+    assert alice.get(PATH).json["vehicle"]["make"] == "SEAT"
+
+
+def test_a_killed_merge_that_changed_nothing_does_not(dropped, replace, alice, monkeypatch):
+    """Whatever it left is in nobody's way."""
+    with monkeypatch.context() as until_then:
+        until_then.setattr(History, "finish", _interrupted)
+        until_then.setattr(Generations, "remove_made", _interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            replace(DELETION, mode="merge", register="native")
+    undrop_register(dropped.engine, "native")
+    assert alice.get(PATH).json["vehicle"]["make"] == "SEAT"
+
+
 @pytest.mark.parametrize("is_tidied", [False, True])
 def test_a_load_that_was_killed_does_not(dropped, alice, is_tidied):
     """It had made an entry of that name, which was perhaps dropped; no row was committed."""
     history = History(dropped.engine, "native")
-    load_id = history.begin(kind=Kind.POLICIES, mode="merge", format_name="", files=[])
+    load_id = begun(dropped.engine, "native", Kind.POLICIES)
     history.ensure_register(load_id)
     history.announce(Kind.POLICIES)
     if is_tidied:
@@ -141,7 +173,7 @@ def test_a_purge_removes_all_of_it(dropped, is_dropped_before):
 def test_a_register_of_no_rows_is_gone_at_once(world):
     """A killed first load made it: there is nothing to bring back."""
     history = History(world.engine, "native")
-    history.ensure_register(history.begin(kind=Kind.FINES, mode="merge", format_name="", files=[]))
+    history.ensure_register(begun(world.engine, "native", Kind.FINES))
     drop_register(world.engine, "native")
     with pytest.raises(OperatorError, match="there is none"):
         undrop_register(world.engine, "native")
@@ -169,3 +201,7 @@ def test_a_damaged_register_can_be_dropped(world, replace):
         world.engine.execute_sql(f'DROP SCHEMA "{name}" CASCADE')
     drop_register(world.engine, "native")
     assert Register.select().count(world.engine) == 0
+
+
+def _interrupted(*_args: object, **_options: object) -> None:
+    raise KeyboardInterrupt

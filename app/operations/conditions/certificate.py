@@ -1,5 +1,6 @@
 """When the TLS certificate expires (D79)."""
 
+import os
 import ssl
 from collections.abc import Iterator
 from functools import lru_cache
@@ -15,6 +16,9 @@ UNREADABLE = "certificate:unreadable"
 WARNED_SECONDS = 14 * 86_400
 _END = "-----END CERTIFICATE-----"
 _BYTES_MAX = 1 << 20
+SHIPPED = Path("/etc/verifyd/tls/fullchain.pem")
+"""The certificate of an installation; there is none if TLS ends elsewhere."""
+_HOOK = Path("/opt/verifyd/current/certificate.sh")
 
 
 def expires_at(path: Path) -> int | None:
@@ -57,22 +61,24 @@ def _read(path: Path, _changed_at_ns: int, _inode: int) -> int:
 
 
 def certificate_conditions(path: Path | None) -> Iterator[Condition]:
-    """Yield a condition if the certificate expires within 14 days, or cannot be read."""
+    """Yield a condition if the certificate expires within 14 days, or cannot be read.
+
+    The shipped path may name no file; any other one would be mistyped.
+    """
     if path is None:
         return
     now = clock.now()
     try:
         expiry = expires_at(path)
+        if expiry is None and path != SHIPPED:
+            raise OperatorError(f"{path} does not exist")
     except OperatorError as error:
         yield Condition(
             key=UNREADABLE,
             title="the TLS certificate cannot be read",
             warning=f"VERIFYD_CERTIFICATE: {error}, so nobody notices when it expires.",
             since=now,
-            remedy=(
-                f"sudo chgrp verifyd {path.parent} {path} && sudo chmod 750 {path.parent} && "
-                f"sudo chmod 640 {path}"
-            ),
+            remedy=_remedy(path, error),
         )
         return
     if expiry is None or expiry - now > WARNED_SECONDS:
@@ -84,6 +90,35 @@ def certificate_conditions(path: Path | None) -> Iterator[Condition]:
         title="the TLS certificate has expired" if is_over else "the TLS certificate expires soon",
         warning=f"The certificate {path} {when}, at {clock.iso_utc(expiry)}.",
         since=min(now, expiry) if is_over else expiry - WARNED_SECONDS,
-        remedy=f"renew {path}, then run: sudo nginx -t && sudo systemctl reload nginx",
+        remedy=_renewal(path),
         occurrence=f"{expiry}{' expired' if is_over else ''}",
     )
+
+
+def _remedy(path: Path, error: OperatorError) -> str:
+    """Return how to let the service read a certificate, without taking it from anybody else."""
+    if not isinstance(error.__cause__, PermissionError):
+        return (
+            "set VERIFYD_CERTIFICATE to a certificate in PEM; this shows its dates: "
+            f"sudo openssl x509 -in {path} -noout -dates"
+        )
+    if path.parent == SHIPPED.parent and not os.path.islink(path):
+        return (
+            f"sudo chgrp verifyd {path.parent} {path} && sudo chmod 750 {path.parent} && "
+            f"sudo chmod 640 {path}"
+        )
+    # NOTE: never chmod: others may need the file and the directories as they are.
+    return (
+        f"the user verifyd must be able to read {path}: sudo setfacl -m u:verifyd:r {path}, "
+        "and u:verifyd:x for the directories above that are closed to it"
+    )
+
+
+def _renewal(path: Path) -> str:
+    """Return how nginx gets the next certificate: certbot runs its hook once for each."""
+    if path == SHIPPED and _HOOK.exists():
+        return (
+            f"renew it, then run: sudo {_HOOK} DIRECTORY, where DIRECTORY has the new "
+            "fullchain.pem and privkey.pem, such as /etc/letsencrypt/live/HOST"
+        )
+    return f"renew {path}, then run: sudo nginx -t && sudo systemctl reload nginx"

@@ -16,8 +16,6 @@ _LATE_SECONDS = 3600
 
 def queue_conditions(config: Config) -> Iterator[Condition]:
     """Yield a condition if an alert has waited for more than an hour."""
-    if not config.notify:
-        return
     with suppress(OSError):
         created = [entry.message.created_at for entry in Spool(config.data_dir).entries()]
         age = clock.now() - min(created, default=clock.now())

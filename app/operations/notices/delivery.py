@@ -35,7 +35,7 @@ def send_to_all(config: Config, message: Message) -> list[Outcome]:
 
 
 def deliver(config: Config) -> bool:
-    """Deliver every queued message that is due; return whether all were taken.
+    """Deliver every queued message that is due; return whether none is given up or left.
 
     If another process delivers already, that one delivers them. A message that is delivered just
     before this process is killed is sent again, with the same identifier. Raises OSError.
@@ -45,7 +45,8 @@ def deliver(config: Config) -> bool:
     with spool.delivering() as is_alone:
         while is_alone and (entry := _next_due(spool)):
             is_well = _delivered(spool, entry, config) and is_well
-    return is_well
+        # One that waits to be tried again is not delivered, although nothing failed just now.
+        return is_well and not (is_alone and any(entry.attempts for entry in spool.entries()))
 
 
 def _next_due(spool: Spool) -> Entry | None:
@@ -67,6 +68,8 @@ def _delivered(spool: Spool, entry: Entry, config: Config) -> bool:
     message = entry.message
     entry = msgspec.structs.replace(entry, attempts=entry.attempts + 1, tried_at=clock.now())
     missing = [each for each in config.notify if each.digest not in entry.delivered]
+    if not config.notify:
+        _log.error("alert %s: not delivered: VERIFYD_NOTIFY names no destination", message.id)
     for destination in list(missing):
         fault = _fault(destination, message, config)
         if fault is not None:
@@ -75,17 +78,26 @@ def _delivered(spool: Spool, entry: Entry, config: Config) -> bool:
         _log.info("alert %s: delivered to %s", message.id, destination.name)
         missing.remove(destination)
         entry = msgspec.structs.replace(entry, delivered=[*entry.delivered, destination.digest])
-        with spool.locked():
-            spool.write(entry)
+        _note(spool, entry)
+    is_taken = bool(config.notify) and not missing
     is_too_old = clock.now() - message.created_at > GIVEN_UP_SECONDS
     with spool.locked():
-        if not missing or is_too_old:
+        if is_taken or is_too_old:
             spool.finish(entry)
         else:
             spool.write(entry)
-    if missing and is_too_old:
+    if is_too_old and not is_taken:
         _log.error("alert %s: given up after 4 days: %s", message.id, message.subject)
-    return not missing
+    return is_taken
+
+
+def _note(spool: Spool, entry: Entry) -> None:
+    """Note who has a message; if that fails, they get it twice, and the others still once."""
+    try:
+        with spool.locked():
+            spool.write(entry)
+    except OSError as error:
+        _log.error("alert %s: cannot be noted as delivered: %s", entry.message.id, error.strerror)
 
 
 def _fault(destination: Destination, message: Message, config: Config) -> str | None:

@@ -29,6 +29,8 @@ COMMAND_SECONDS = 60
 ANSWER_SECONDS = 30
 """Of an https server, from the connection to the status of its answer."""
 _CONNECT_SECONDS = 10
+_KILL_SECONDS = 5
+"""Until a killed command has ended; one that the kernel holds ends later."""
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _SENDMAIL_PATH = f"{_PATH}:/usr/lib"
 # Where the program was built may keep its certificates elsewhere than where it runs.
@@ -56,7 +58,8 @@ def send(destination: Destination, message: Message, secret: bytes | None) -> No
         raise NotSent(f"its certificate is not valid: {error.verify_message}") from error
     except TimeoutError as error:
         raise NotSent("it did not answer in time") from error
-    except (OSError, http.client.HTTPException) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        # SEC: the message of a ValueError can quote what was sent.
         raise NotSent(getattr(error, "strerror", None) or type(error).__name__) from error
 
 
@@ -127,22 +130,36 @@ def _run(words: Sequence[str], stdin: bytes, environment: dict[str, str]) -> Non
 
     What it prints on stderr goes where ours goes.
     """
-    with subprocess.Popen(  # noqa: S603 - the operator's own command, without a shell
+    # NOTE: not `with`, which would wait without a limit for what cannot be killed.
+    process = subprocess.Popen(  # noqa: S603 - the operator's own command, without a shell
         words,
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         env=environment,
         cwd="/",
         start_new_session=True,
-    ) as process:
-        try:
-            process.communicate(stdin, COMMAND_SECONDS)
-        except subprocess.TimeoutExpired:
-            # It has a session of its own, so that what it started ends with it.
-            os.killpg(process.pid, signal.SIGKILL)
-            raise NotSent(f"{words[0]} did not end within {COMMAND_SECONDS} s") from None
+    )
+    try:
+        process.communicate(stdin, COMMAND_SECONDS)
+    except subprocess.TimeoutExpired:
+        _kill(process)
+        raise NotSent(f"{words[0]} did not end within {COMMAND_SECONDS} s") from None
     if process.returncode:
         raise NotSent(f"{words[0]} ended with {process.returncode}")
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill a command and what it started: it has a session of its own.
+
+    A setuid `sendmail` may be another user's by now; then it is left to itself.
+    """
+    if process.stdin:
+        with suppress(OSError):
+            process.stdin.close()
+    with suppress(PermissionError, ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_KILL_SECONDS)
 
 
 def _environment(message: Message | None = None) -> dict[str, str]:
@@ -164,6 +181,18 @@ def _sendmail() -> str:
     if found is None:
         raise NotSent("there is no sendmail on this machine")
     return found
+
+
+def obstacle(destination: Destination, secret: bytes | None) -> str | None:
+    """Return what keeps every message from a destination, as far as this host knows."""
+    if destination.kind == "mailto" and not shutil.which("sendmail", path=_SENDMAIL_PATH):
+        return f"names {destination.name}, and there is no sendmail on this machine"
+    if destination.kind == "https" and secret is None:
+        return "names an https URL, and there is no VERIFYD_NOTIFY_SECRET to sign with"
+    command = destination.target
+    if destination.kind == "exec" and not (os.path.isfile(command) and os.access(command, os.X_OK)):
+        return f"names {destination.name}, which is not a file that this user can execute"
+    return None
 
 
 def _mail(address: str, message: Message) -> bytes:

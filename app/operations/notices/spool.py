@@ -10,6 +10,7 @@ import fcntl
 import logging
 import os
 import secrets
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -87,6 +88,14 @@ class Spool:
         with suppress(OSError):
             make_directory(self._queue)
             reserve.take(self._reserve)
+
+    def try_out(self) -> None:
+        """Do what queuing and delivering a message need, without a message. Raises OSError."""
+        with self.locked(), self.delivering():
+            make_directory(self._queue)
+            for directory in (self._directory, self._queue):
+                with tempfile.TemporaryFile(dir=directory):
+                    pass
 
     def write(self, entry: Entry) -> None:
         """Write a queued message, or what became of it so far; also on a full disk."""

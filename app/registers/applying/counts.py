@@ -16,10 +16,17 @@ class Counts:
         self.removed = 0
         self.skipped = 0
         """Deletions and cancellations that found nothing to change."""
+        self.known_held: Tally | None = None
+        """What is known about all rows held before, if few of their keys were in the files."""
         # PERF: each row is tallied once, and the row it replaces only if that differs.
         self.added, self.unchanged = Tally(kind), Tally(kind)
         self.updated, self.replaced = Tally(kind), Tally(kind)
         """The rows as `Outcome` has them."""
+
+    @property
+    def repeated(self) -> int:
+        """Rows in the files whose keys the register held."""
+        return self.unchanged.rows + self.updated.rows
 
     @property
     def held(self) -> int:
@@ -57,7 +64,7 @@ class Counts:
 
     def end_replace(self) -> None:
         """Count all rows that were not in the files as removed, once everything is counted."""
-        self.removed = self.held_before - self.unchanged.rows - self.updated.rows
+        self.removed = self.held_before - self.repeated
 
     def to_tuple(self) -> tuple[Any, ...]:
         """Return all counts, for `add_tuple` in another process."""

@@ -1,17 +1,18 @@
 """Refuses a load that loses what a register knows, and notes suspicious changes (D67)."""
 
 import json
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from app.errors import OperatorError
 from app.registers.applying.counts import Counts
 from app.registers.applying.tally import Tally
-from app.registers.baseline import SHRINK_MAX_PERCENT, last_replaces
+from app.registers.baseline import SHRINK_MAX_PERCENT, last_loads
 from app.registers.formats import Kind
 from app.registers.history import REPLACE
 from app.registers.models import list_of
-from app.registers.request import SHRINK, LoadRequest
+from app.registers.request import LOSS, SHRINK, LoadRequest
 from app.storage.engine import Engine
 
 SHARE_MIN_PERCENT = 5
@@ -19,7 +20,9 @@ SHARE_MIN_PERCENT = 5
 ROWS_MIN = 10
 """A member may be lost in fewer rows: they may have been corrected by hand."""
 UNIFORM_ROWS_MIN = 100
-"""The least number of rows with the same value that is worth a note."""
+"""The least number of rows worth a note if all have the same value, and had others before."""
+UNIFORM_FIRST_ROWS_MIN = 1_000
+"""The same for rows that nothing was held about before: a small fleet is often alike."""
 
 
 class Share(NamedTuple):
@@ -34,22 +37,30 @@ class Share(NamedTuple):
         return 100 * self.known / self.rows if self.rows else 0.0
 
 
+_percent = attrgetter("percent")
+
+
 def require_no_loss(engine: Engine, register: str, request: LoadRequest, counts: Counts) -> None:
     """Refuse a load after which far fewer rows know a member, unless the request allows it.
 
-    After a replace, all rows are compared with those that the register held under the same keys,
-    and with the best of the last replaces. After a merge, the rows that were held are compared
-    with what they are now.
+    After a replace, all rows are compared with those that the register held under the same keys;
+    with all rows held, if less than half of them have such keys; and with the best of the last
+    replaces. After a merge, the rows that were held are compared with what they are now. If a loss
+    was accepted before, the best of the loads since then is enough.
 
-    Raises OperatorError with all these members, and the options that allow their loss.
+    Raises OperatorError with all lost members, and the options that allow their loss.
     """
     if not counts.held_before:
         return
-    is_replace = request.mode == REPLACE
-    former = _shares_of_replaces(engine, register, counts.kind) if is_replace else {}
+    loads = last_loads(engine, register, counts.kind)
+    former = _of_replaces(loads) if request.mode == REPLACE else {}
+    accepted = _since_accepted(loads)
+    all_held = _held_shares(counts)
     lost = {}
     for name, before, after in _shares(*_compared(request, counts)):
-        best = max([before, *former.get(name, [])], key=lambda share: share.percent)
+        before = max([before, *all_held.get(name, [])], key=_percent)
+        expected = min([before, *accepted.get(name, [])], key=_percent)
+        best = max([expected, *former.get(name, [])], key=_percent)
         if name not in request.allow_loss and _is_lost(best, after, request.loss_max):
             lost[name] = f"{name} by {best.percent:.1f} % of the rows, now by {after.percent:.1f} %"
     if lost:
@@ -74,15 +85,19 @@ def uniform_notes(request: LoadRequest, counts: Counts) -> list[str]:
     """Return a sentence for each member that now has the same value in all rows, and had not."""
     notes = []
     before, after = _compared(request, counts)
+    if not counts.held_before:
+        after = counts.known
+    rows_min = UNIFORM_ROWS_MIN if before.rows else UNIFORM_FIRST_ROWS_MIN
+    since = ", and was not before" if before.rows else ""
     for at, member in enumerate(after.members):
-        was_uniform = len(before.values[at]) < 2
-        is_uniform = len(after.values[at]) == 1 and after.known[at] >= UNIFORM_ROWS_MIN
+        was_uniform = len(before.values[at]) == 1
+        is_uniform = len(after.values[at]) == 1 and after.known[at] >= rows_min
         if is_uniform and not was_uniform:
             value = after.values[at][0]
             shown = "the same" if member.is_text else value
             shown = str(bool(value)).lower() if member.is_flag else shown
             rows = f"all {after.known[at]:,} rows that know it"
-            notes.append(f"{member.name} is {shown} in {rows}, and was not before")
+            notes.append(f"{member.name} is {shown} in {rows}{since}")
     return notes
 
 
@@ -116,20 +131,59 @@ def _shares(before: Tally, after: Tally) -> Iterator[tuple[str, Share, Share]]:
         )
 
 
-def _shares_of_replaces(engine: Engine, register: str, kind: Kind) -> dict[str, list[Share]]:
-    """Return the shares of each member in the last replaces.
+def _held_shares(counts: Counts) -> dict[str, list[Share]]:
+    """Return the share of each member in all rows held, if that was counted."""
+    held = counts.known_held
+    if held is None:
+        return {}
+    members = zip(held.members, held.known, strict=True)
+    return {member.name: [Share(known, held.rows)] for member, known in members}
 
-    Replaces do not count if a later one was allowed to lose the member, or to lose rows.
+
+def _of_replaces(loads: Sequence[Any]) -> dict[str, list[Share]]:
+    """Return the shares of each member in the replaces among these loads, the latest first.
+
+    Replaces do not count if a later load was allowed to lose the member, or to lose rows.
     """
     shares: dict[str, list[Share]] = {}
     settled: set[str] = set()
-    for load in last_replaces(engine, register, kind):
-        known: dict[str, int] = json.loads(load.known or '{"rows": 0}')
-        rows = known.pop("rows")
-        for name in known.keys() - settled:
-            shares.setdefault(name, []).append(Share(known[name], rows))
-        accepted = list_of(load.accepted, str)
-        settled |= {each.removeprefix("loss:") for each in accepted}
-        if SHRINK in accepted:
+    for load in loads:
+        if load.mode == REPLACE:
+            of_load = _shares_of(load)
+            for name in of_load.keys() - settled:
+                shares.setdefault(name, []).append(of_load[name])
+        settled |= _losses_accepted(load)
+        if SHRINK in list_of(load.accepted, str):
             break
     return shares
+
+
+def _since_accepted(loads: Sequence[Any]) -> dict[str, list[Share]]:
+    """Return the best share of each member since its loss was last accepted, in a list of one.
+
+    Loads of fewer than `ROWS_MIN` rows since then do not count.
+    """
+    best: dict[str, Share] = {}
+    accepted: dict[str, list[Share]] = {}
+    for load in loads:
+        of_load = _shares_of(load)
+        for name in _losses_accepted(load) - accepted.keys():
+            shares = [of_load.get(name, Share(0, 0)), best.get(name, Share(0, 0))]
+            accepted[name] = [max(shares, key=_percent)]
+        for name, share in of_load.items():
+            if share.rows >= ROWS_MIN:
+                best[name] = max(share, best.get(name, share), key=_percent)
+    return accepted
+
+
+def _losses_accepted(load: Any) -> set[str]:
+    """Return the members that a load was allowed to lose."""
+    accepted = list_of(load.accepted, str)
+    return {each.removeprefix(LOSS) for each in accepted if each.startswith(LOSS)}
+
+
+def _shares_of(load: Any) -> dict[str, Share]:
+    """Return the share of each member as the history has it, empty if the load did not count."""
+    known: dict[str, int] = json.loads(load.known or '{"rows": 0}')
+    rows = known.pop("rows")
+    return {name: Share(of_rows, rows) for name, of_rows in known.items()}

@@ -7,7 +7,9 @@ from operator import itemgetter, methodcaller
 from typing import Any, NamedTuple
 
 import peewee
+from peewee import fn
 
+from app.registers.applying.tally import Member, Tally
 from app.registers.formats import Kind
 from app.registers.formats.changes import Columns
 from app.registers.models import AppliedLoad
@@ -71,6 +73,7 @@ class Table:
 
     def __init__(self, register: Engine, schema: str | None, kind: Kind) -> None:
         self.order = order_of(kind)
+        self._kind = kind
         self.register = register
         self.schema = schema
         self._model = _in(schema, TABLES[kind])
@@ -84,6 +87,15 @@ class Table:
     def count(self) -> int:
         """Return how many rows there are."""
         return int(self._model.select().count(self.register))
+
+    def tally(self) -> Tally:
+        """Count how many of all rows know each member; their values are not looked at."""
+        tally = Tally(self._kind)
+        fields = self._model._meta.sorted_fields
+        counted = [_known(fields[member.place], member) for member in tally.members]
+        query = self._model.select(fn.COUNT(peewee.SQL("*")), *counted).tuples()
+        ((rows, *known),) = query.execute(self.register)
+        return Tally(tally.kind, (rows, known, tally.values))
 
     def find_of(self, changes: Iterable[Columns]) -> Iterator[Columns]:
         """Yield all rows of the groups of these changes; each once, in any order."""
@@ -180,6 +192,13 @@ class Table:
 def qualified(schema: str | None, name: str) -> str:
     """Return a table's name as it stands in SQL; both parts are ours, and need no more quoting."""
     return f'"{schema}"."{name}"' if schema else f'"{name}"'
+
+
+def _known(field: Any, member: Member) -> Any:
+    """Return the count of the rows that know a member, as `Tally.add` counts them."""
+    if isinstance(field, peewee.BooleanField) and not member.is_flag:
+        return fn.COUNT(peewee.Case(None, [(field, 1)]))
+    return fn.COUNT(field)
 
 
 def _in(schema: str | None, model: Any) -> Any:

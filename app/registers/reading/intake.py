@@ -11,7 +11,7 @@ from app import clock
 from app.registers.applying.apply_changes import Outcome, apply_changes
 from app.registers.applying.counts import Counts
 from app.registers.applying.table import Table, order_of
-from app.registers.baseline import Baseline, require_no_shrink
+from app.registers.baseline import Baseline, require_few_removed, require_no_shrink
 from app.registers.formats import FileFault, has_line_ends, is_empty_array
 from app.registers.formats.changes import Columns, are_complete
 from app.registers.history import REPLACE
@@ -175,9 +175,13 @@ class Intake:
                 self._show(Progress(None, done, self.loaded, done))
 
     def require_no_shrink(self, counts: Counts) -> None:
-        """Raise OperatorError if a replace leaves far less than there was, unless that is right."""
-        if self._baseline is not None and not self.request.allow_shrink:
+        """Raise OperatorError if far fewer rows are left than there were, unless that is right."""
+        if self._baseline is None or self.request.allow_shrink:
+            return
+        if self.request.mode == REPLACE:
             require_no_shrink(self.kind, counts, self._baseline)
+        else:
+            require_few_removed(self.kind, counts)
 
     def _require_rows(self, changes: list[Columns]) -> None:
         """Raise FileFault if there are deletions or cancellations: what they are of is not told."""

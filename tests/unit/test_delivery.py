@@ -1,0 +1,155 @@
+"""What one destination, one setting or one disk must not do to the others' alerts (D78)."""
+
+import errno
+import os
+import signal
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from app import clock
+from app.config import Config
+from app.destinations import Destination
+from app.operations.conditions.condition import Condition
+from app.operations.conditions.queue import queue_conditions
+from app.operations.notices import senders
+from app.operations.notices.delivery import deliver, send_to_all
+from app.operations.notices.message import composed
+from app.operations.notices.senders import NotSent
+from app.operations.notices.spool import Spool
+
+NOW = 1_900_000_000
+DAY = 86_400
+PROBLEM = Condition("load:rdw", "it failed", "It failed.", NOW, "mend it", "1")
+TRIAL = composed("msg_1", [PROBLEM], [])
+
+
+class Queue:
+    """An installation with two commands as destinations, whose clock is moved by hand."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        self.now = NOW
+        self.commands = [self.command("first"), self.command("second")]
+        self.config = self.configured(*self.commands)
+
+    def command(self, name, text="exit 0"):
+        """Make a command that notes that it ran."""
+        path = self.directory / name
+        path.write_text(f'#!/bin/sh\necho >>"{path}.got"\n{text}\n')
+        path.chmod(0o755)
+        return path
+
+    def configured(self, *commands):
+        """The settings with these commands."""
+        return Config(
+            database_url=f"sqlite:///{self.directory}/verifyd.db",
+            data_dir=self.directory,
+            notify=tuple(Destination("exec", str(path)) for path in commands),
+        )
+
+    def put(self):
+        """Queue an alert."""
+        spool = Spool(self.directory)
+        with spool.locked():
+            spool.put(msgspec.structs.replace(TRIAL, created_at=self.now), {})
+
+    def queued(self):
+        """The messages that wait."""
+        return list(Spool(self.directory).entries())
+
+    def got(self, command):
+        """How often a command ran."""
+        path = command.with_name(f"{command.name}.got")
+        return path.read_text().count("\n") if path.exists() else 0
+
+
+@pytest.fixture
+def queue(tmp_path, monkeypatch):
+    """One where nothing is queued yet."""
+    queue = Queue(tmp_path)
+    monkeypatch.setattr(clock, "now", lambda: queue.now)
+    return queue
+
+
+def test_it_has_failed_as_long_as_an_alert_waits(queue):
+    """Also while none is due: the unit is green only when everything is delivered."""
+    queue.put()
+    queue.command("second", "exit 1")
+    assert not deliver(queue.config)
+    assert not deliver(queue.config)
+    assert queue.got(queue.commands[1]) == 1
+    queue.command("second")
+    queue.now += 300
+    assert deliver(queue.config)
+    assert deliver(queue.config)
+
+
+def test_without_a_destination_alerts_wait(queue, caplog):
+    """They are neither lost nor silent: a setting may be emptied by mistake."""
+    queue.put()
+    nowhere = queue.configured()
+    assert not deliver(nowhere)
+    assert "not delivered: VERIFYD_NOTIFY names no destination" in caplog.text
+    queue.now += 3601
+    (condition,) = queue_conditions(nowhere)
+    assert "1 alerts are not delivered" in condition.warning
+    assert deliver(queue.config)
+    assert list(map(queue.got, queue.commands)) == [1, 1]
+
+
+def test_without_a_destination_they_do_not_wait_forever(queue, caplog):
+    """After four days they are given up like any other."""
+    queue.put()
+    queue.now += 4 * DAY + 1
+    assert not deliver(queue.configured())
+    assert queue.queued() == []
+    assert "given up after 4 days" in caplog.text
+
+
+@pytest.mark.parametrize("error", [UnicodeError("x"), ValueError("x"), OSError(5, "x")])
+def test_one_destination_never_hinders_another(queue, monkeypatch, error):
+    """Whatever the sending of one raises."""
+
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(senders, "_post", fail)
+    notify = (Destination("https", "https://h/token"), *queue.config.notify)
+    outcomes = send_to_all(replace(queue.config, notify=notify), TRIAL)
+    assert [each.reason is None for each in outcomes] == [False, True, True]
+
+
+def test_a_note_that_cannot_be_written_hinders_no_destination(queue, monkeypatch, caplog):
+    """On a disk that fails, who has the message may get it again; the others get it, too."""
+    queue.put()
+
+    def full(*_):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Spool, "write", full)
+        assert deliver(queue.config)
+    assert list(map(queue.got, queue.commands)) == [1, 1]
+    assert "cannot be noted as delivered: Input/output error" in caplog.text
+
+
+@pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
+def test_one_that_cannot_be_killed_is_left_to_itself(queue, monkeypatch):
+    """As a setuid sendmail that is another user's by now: waiting for it would have no limit."""
+    pid = queue.directory / "pid"
+    command = queue.command("third", f'echo $$ >"{pid}"; exec sleep 600')
+    killpg = os.killpg
+
+    def refused(*_):
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(senders, "COMMAND_SECONDS", 1)
+    monkeypatch.setattr(senders, "_KILL_SECONDS", 0.1)
+    monkeypatch.setattr(os, "killpg", refused)
+    try:
+        with pytest.raises(NotSent, match="did not end within 1 s"):
+            senders.send(Destination("exec", str(command)), TRIAL, None)
+    finally:
+        killpg(int(pid.read_text()), signal.SIGKILL)

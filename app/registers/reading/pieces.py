@@ -1,5 +1,6 @@
 """Cuts files of lines into pieces, and has each read and sorted by a child process."""
 
+import gc
 import io
 from collections.abc import Iterable
 from functools import partial
@@ -100,6 +101,9 @@ class Piece:
     def _read(
         self, format_: Format, kind: Kind, columns: ColumnsSeen, header: bytes, order: Order
     ) -> None:
+        # PERF: this process ends with the piece. Until then all its rows are in use, and looking
+        # for garbage among them takes 0.4 us a row, of named tuples 1.3 us.
+        gc.disable()
         report = _Notes(header.count(b"\n"))
         stream = io.BytesIO(header + self.lines)
         changes = cast(list[Columns], list(format_.rows(stream, kind, report)))

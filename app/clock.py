@@ -30,4 +30,15 @@ def iso_utc(epoch_seconds: int) -> str:
     return f"{(_EPOCH + timedelta(seconds=epoch_seconds)).isoformat()}Z"
 
 
+def parse_iso_date(text: str) -> date | None:
+    """Return the calendar day that a text of the form YYYY-MM-DD names, else None."""
+    # fromisoformat() alone also accepts 20260131 and 2026-W05-6.
+    if len(text) != len("YYYY-MM-DD") or text[4] != "-" or text[7] != "-":
+        return None
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - UTC; an aware one would tell its offset

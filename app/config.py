@@ -41,7 +41,7 @@ class ConfigError(OperatorError):
 
 
 class Setting(NamedTuple):
-    """One environment variable: how it is read, and what the README says of it."""
+    """One environment variable: how it is read, and what the table of settings says of it."""
 
     variable: str
     default: str

@@ -14,6 +14,18 @@ class Revision(NamedTuple):
     committed_at_epoch_seconds: int
 
 
+def line() -> str:
+    """Return what `verifyd --version` prints: `verifyd 0.1.0 (COMMIT)`.
+
+    COMMIT has 12 digits, with `-dirty` if files were changed since. A working copy has none.
+    """
+    made_from = revision()
+    if made_from is None:
+        return f"verifyd {VERSION}"
+    digits, dash, dirty = made_from.commit.partition("-")
+    return f"verifyd {VERSION} ({digits[:12]}{dash}{dirty})"
+
+
 def revision() -> Revision | None:
     """Return the commit, or None in a working copy, where `git` tells more than we could.
 

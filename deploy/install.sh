@@ -54,8 +54,8 @@ enabled="verifyd.service $started"
 units="verifyd.service verifyd.socket verifyd-backup.service verifyd-backup.timer
     verifyd-import.service verifyd-import.timer verifyd-notify.path verifyd-notify.service
     verifyd-notify.timer verifyd-watch.service verifyd-watch.timer"
-files="README.md install.sh uninstall.sh certificate.sh verifyd.sh verifyd.env.example
-    nginx/verifyd.conf systemd/hardening.conf"
+files="README.md LOADING.md REFERENCE.md install.sh uninstall.sh certificate.sh verifyd.sh
+    verifyd.env.example nginx/verifyd.conf systemd/hardening.conf"
 for unit in $units; do files="$files systemd/$unit"; done
 documents=".cdx.json .licenses.txt" # what the binary is made of, beside it
 

@@ -32,6 +32,7 @@ from app.cli.parser import Commands
 from app.errors import OperatorError
 from app.logs import opened_log
 from app.storage.engine import message_of
+from app.version import line as version_line
 
 _FAILED = 1
 _STOPPED = 128
@@ -114,6 +115,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="verifyd", description="Domains and vehicle verification over HTTP."
     )
+    parser.add_argument("--version", action="version", version=version_line())
     commands: Commands = parser.add_subparsers(required=True, metavar="COMMAND", title="commands")
     groups = (
         service,

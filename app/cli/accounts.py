@@ -1,7 +1,6 @@
 """`verifyd accounts`, `verifyd plans`, `verifyd keys` (D3, D12)."""
 
 import argparse
-from contextlib import suppress
 from datetime import date
 from functools import partial
 from typing import Any
@@ -223,9 +222,7 @@ def _time(epoch_seconds: int | None) -> str | None:
 
 
 def _iso_date(text: str) -> date:
-    # NOTE: fromisoformat() alone takes 20260131 and 2026-W05-6, too.
-    with suppress(ValueError):
-        day = date.fromisoformat(text)
-        if day.isoformat() == text and day < date.max:
-            return day
+    day = clock.parse_iso_date(text)
+    if day is not None and day < date.max:
+        return day
     raise argparse.ArgumentTypeError("must be a date, YYYY-MM-DD")

@@ -1,4 +1,4 @@
-"""`verifyd demo`: a register that looks real, an account, two domains, a key, lines to try."""
+"""`verifyd demo`: create a demo register, an account, two domains, a key, and print curl lines."""
 
 import argparse
 import tempfile
@@ -35,7 +35,7 @@ _DOMAINS = ("example.com", "fleet.example.org")
 
 
 class Step(NamedTuple):
-    """One thing to try: what it shows, and curl's arguments behind the key."""
+    """One thing to try: what it shows, and the request."""
 
     shows: str
     method: str
@@ -45,7 +45,9 @@ class Step(NamedTuple):
 
 def add_commands(commands: Commands) -> None:
     """Add the command."""
-    add_command(commands, "demo", _demo, "fill a database of its own with something to try")
+    add_command(
+        commands, "demo", _demo, "fill an empty database with invented vehicles to try the service"
+    )
 
 
 def _demo(args: argparse.Namespace) -> None:
@@ -66,7 +68,7 @@ def _demo(args: argparse.Namespace) -> None:
 
 
 def _require_no_others(engine: Engine) -> None:
-    # Invented vehicles must never answer a real customer's questions.
+    # Invented vehicles must never answer a real request.
     names = [account.name for account in list_accounts(engine)]
     registers = Register.select(Register.name).where(Register.name != _REGISTER)
     if names not in ([], [_ACCOUNT]) or registers.exists(engine):
@@ -89,7 +91,7 @@ def _ensure_account(engine: Engine) -> Account:
 
 def _load_register(engine: Engine, config: Config) -> int:
     loaded = 0
-    # What an earlier day's policies said of the future would be wrong today.
+    # The policies of an earlier day may have expired.
     if Register.select().where(Register.name == _REGISTER).exists(engine):
         purge_register(engine, _REGISTER)
     with tempfile.TemporaryDirectory() as directory:
@@ -100,7 +102,7 @@ def _load_register(engine: Engine, config: Config) -> int:
 
 
 def _new_key(engine: Engine, account: Account) -> str:
-    """Make a key; those of former runs end, since nobody can read them again."""
+    """Create a key, and revoke those of earlier runs: nobody can read them again."""
     for key in list_keys(engine, account.name):
         revoke_key(engine, key.id)
     return create_key(engine, account.name, label="demo")[1].text
@@ -139,7 +141,7 @@ _STEPS = (
 
 
 def _curl(bind: str, key: str, step: Step) -> str:
-    """Return a line that can be pasted into a shell while `verifyd serve` runs."""
+    """Return a command to paste into a shell while `verifyd serve` runs."""
     arguments = ["curl -s"]
     if bind.startswith("unix:"):
         arguments.append(f"--unix-socket '{bind.removeprefix('unix:')}'")

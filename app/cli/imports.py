@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from app import clock
-from app.cli import loads, registers
+from app.cli import load_options, loads, registers
 from app.cli.drop import load_drop
 from app.cli.nightly import reported
 from app.cli.output import print_item, print_items
@@ -51,7 +51,7 @@ def add_commands(commands: Commands) -> None:
     summary = "load register files, all or nothing"
     command = add_command(commands, "import", lambda args: _import(command, args), summary)
     command.add_argument("files", metavar="FILE", nargs="*", help="plain, .gz or .zip; - is stdin")
-    loads.add_options(command)
+    load_options.add_options(command)
     command.add_argument("--register", type=register_name, metavar="NAME")
     command.add_argument("--dry-run", action="store_true", help="only tell what would happen")
     command.add_argument(
@@ -112,7 +112,7 @@ def _import(command: argparse.ArgumentParser, args: argparse.Namespace) -> None:
         command.error("argument --scheduled: only allowed with argument --drop")
     with logged_to_stderr(), nullcontext() if args.dry_run else reported():
         try:
-            request = loads.request_of(args, args.files, args.register)
+            request = load_options.request_of(args, args.files, args.register)
         except OperatorError as error:
             if args.dry_run:
                 error.details = {"load": None, "reasons": []}

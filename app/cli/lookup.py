@@ -6,6 +6,7 @@ from typing import NoReturn
 
 import peewee
 
+from app import clock
 from app.cli.lookup_csv import answer_file
 from app.cli.lookup_document import Document, document_of
 from app.cli.lookup_text import print_for_people, printable
@@ -14,7 +15,6 @@ from app.cli.parser import Commands, add_command
 from app.cli.session import opened_database
 from app.config import Config
 from app.errors import OperatorError
-from app.http.parameters import is_iso_date
 from app.storage.engine import Engine
 from app.storage.registers import find_unreadable
 from app.vehicles.explanation import explain
@@ -124,6 +124,6 @@ def _output(text: str) -> Path | None:
 
 
 def _day(text: str) -> str:
-    if not is_iso_date(text):
+    if clock.parse_iso_date(text) is None:
         raise argparse.ArgumentTypeError("must be a date, YYYY-MM-DD")
     return text

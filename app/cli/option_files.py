@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 from typing import NoReturn
 
-from app.cli import loads
+from app.cli import load_options
 from app.errors import OperatorError
 
 _COMMENT_OR_WORD = re.compile(
@@ -19,7 +19,7 @@ class _OptionsParser(argparse.ArgumentParser):
 
     def __init__(self, path: Path) -> None:
         super().__init__(prog=str(path), add_help=False)
-        loads.add_options(self)
+        load_options.add_options(self)
 
     def error(self, message: str) -> NoReturn:
         raise OperatorError(f"{self.prog}: {message}")

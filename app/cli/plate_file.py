@@ -9,7 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import BinaryIO, NamedTuple
 
 from app.errors import OperatorError
-from app.registers.formats.line_blocks import LINE_BYTES_MAX, Overlong, blocks, windows_1252
+from app.registers.formats.line_blocks import (
+    LINE_BYTES_MAX,
+    OverlongLine,
+    line_blocks,
+    windows_1252,
+)
 
 UTF_8 = "utf-8"
 WINDOWS_1252 = "cp1252"
@@ -189,8 +194,8 @@ def _if_decodes(
 
 def _physical_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
     """Yield lines with their ends; a byte order mark at the beginning is left out."""
-    for block in blocks(stream):
-        if isinstance(block, Overlong):
+    for block in line_blocks(stream):
+        if isinstance(block, OverlongLine):
             raise OperatorError(f"{name}: a line is longer than {LINE_BYTES_MAX} bytes")
         yield from block.splitlines(keepends=True)
 

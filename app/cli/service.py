@@ -4,6 +4,7 @@ import argparse
 import os
 from collections.abc import Iterator
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import peewee
@@ -116,8 +117,11 @@ def _faults(config: Config, warnings: list[str]) -> list[str]:
     faults += _unwritable("state_dir", _nearest_existing(config.state_dir))
     if config.bind.startswith("unix:"):
         faults += _unwritable("bind", Path(config.bind.removeprefix("unix:")).parent)
-    for directory in _written_directories(config):
-        faults += [each for each in _unwritable("data_dir", directory) if each not in faults]
+    # Look-ups can do without it: no reason not to serve (D58).
+    unwritable = chain.from_iterable(
+        _unwritable("data_dir", directory) for directory in _written_directories(config)
+    )
+    warnings += [f"{each}, so rejects and alerts are lost." for each in dict.fromkeys(unwritable)]
     obstacles = (obstacle(each, config.notify_secret) for each in config.notify)
     warnings += [f"{SETTINGS['notify'].variable} {each}." for each in obstacles if each]
     group_fault = listening.group_fault(config)

@@ -1,9 +1,8 @@
 """JSON in and out: bodies taken in whole, decoded strictly, encoded once (D5, D6)."""
 
-import re
 import sys
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_origin
 
 import falcon
 import msgspec
@@ -15,6 +14,7 @@ DRAINED_BYTES_MAX = 4 * 1024 * 1024
 _CHUNK_BYTES = 64 * 1024
 _LENGTH_DIGITS_MAX = 18
 _JSON = "application/json"
+_JSON_BLANKS = b" \t\r\n"
 
 _T = TypeVar("_T")
 
@@ -87,8 +87,8 @@ def read_json(req: falcon.Request, shape: type[_T]) -> _T:
     _require_clean_text(body)
     try:
         return msgspec.json.decode(body, type=shape)
-    except msgspec.ValidationError as error:
-        pointer, detail = _told(error)
+    except msgspec.ValidationError:
+        pointer, detail = _fault_of(body, shape)
         raise Problem.at(pointer, "invalid_body", detail) from None
     except RecursionError:
         raise Problem("invalid_json", "The body is nested too deeply.") from None
@@ -114,15 +114,52 @@ def _require_clean_text(body: bytes) -> None:
         raise Problem("invalid_json", "The body holds a NUL character.")
 
 
-def _told(error: msgspec.ValidationError) -> tuple[str, str]:
-    """Return msgspec's message as a JSON pointer (`$.a[3]` is `/a/3`) and a sentence."""
-    message, _, path = str(error).partition(" - at `")
-    pointer = path.rstrip("`").removeprefix("$").replace("[", "/").replace("]", "")
-    pointer = pointer.replace(".", "/")
-    missing = re.fullmatch(r"Object missing required field `(\w+)`", message)
-    if missing:
-        return f"{pointer}/{missing[1]}", f"The member {missing[1]} is missing."
-    return pointer, f"{message}."
+def _fault_of(body: bytes, shape: type) -> tuple[str, str]:
+    """Return the JSON pointer of the first member that is not as the shape has it, and why.
+
+    msgspec says so to people only. So each member is decoded again by itself, which reads no
+    further than the body was read before.
+    """
+    if not body.lstrip(_JSON_BLANKS).startswith(b"{"):
+        return "", "The body must be a JSON object."
+    missing = ""
+    for field in msgspec.structs.fields(shape):
+        name = field.encode_name
+        try:
+            value = _member(body, name, field.type)
+        except msgspec.ValidationError:
+            place = _faulty_place(body, name, field.type)
+            return f"/{name}{place}", f"This must be {_described(field.type, is_item=bool(place))}."
+        except RecursionError:  # Of a member after the one at fault.
+            continue
+        if value is msgspec.UNSET and field.required:
+            missing = missing or name
+    return f"/{missing}", f"The member {missing} is missing."
+
+
+def _member(body: bytes, name: str, kind: Any) -> Any:
+    """Return one member of a JSON object, UNSET if it is missing. Raises ValidationError."""
+    shape = msgspec.defstruct("Member", [("value", kind, msgspec.UNSET)], rename={"value": name})
+    decoded: Any = msgspec.json.decode(body, type=shape)
+    return decoded.value
+
+
+def _faulty_place(body: bytes, name: str, kind: Any) -> str:
+    """Return the place in an array of the first item at fault, as `/3`; else the empty text."""
+    if get_origin(kind) is not list:
+        return ""
+    with suppress(msgspec.ValidationError, RecursionError):  # It is no array, or nested too deeply.
+        for place, item in enumerate(_member(body, name, list[msgspec.Raw])):
+            try:
+                msgspec.json.decode(item, type=get_args(kind)[0])
+            except msgspec.ValidationError:
+                return f"/{place}"
+    return ""
+
+
+def _described(kind: Any, *, is_item: bool) -> str:
+    """Return what a member must be, or an item of it."""
+    return "an array of strings" if get_origin(kind) is list and not is_item else "a string"
 
 
 def answer(resp: falcon.Response, members: object) -> None:

@@ -1,14 +1,11 @@
 """Query parameters: each at most once, each checked; unknown ones are ignored."""
 
-import re
 from collections.abc import Sequence
-from datetime import date
 
 import falcon
 
+from app.clock import parse_iso_date
 from app.errors import Problem
-
-_ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def text_parameter(req: falcon.Request, name: str) -> str | None:
@@ -25,7 +22,7 @@ def text_parameter(req: falcon.Request, name: str) -> str | None:
 def date_parameter(req: falcon.Request, name: str) -> str | None:
     """Return a parameter that is a date YYYY-MM-DD, as the ISO text it is."""
     text = text_parameter(req, name)
-    if text is not None and not is_iso_date(text):
+    if text is not None and parse_iso_date(text) is None:
         raise invalid_parameter(name, "must be a date, YYYY-MM-DD")
     return text
 
@@ -53,17 +50,6 @@ def choice_parameter(req: falcon.Request, name: str, choices: Sequence[str]) -> 
 def flag_parameter(req: falcon.Request, name: str) -> bool:
     """Return a parameter that is `true` or `false`; false if it is absent."""
     return choice_parameter(req, name, ("true", "false")) == "true"
-
-
-def is_iso_date(text: str) -> bool:
-    """Tell whether a text is a date of the calendar, written YYYY-MM-DD."""
-    if not _ISO_DATE.fullmatch(text):
-        return False
-    try:
-        date.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
 
 
 def invalid_parameter(name: str, fault: str) -> Problem:

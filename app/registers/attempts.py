@@ -47,7 +47,7 @@ class Attempt:
         self.line |= {
             "register": register,
             "kind": intake.kind.value,
-            "format": intake.layout.format.name,
+            "format": intake.format.name,
         }
 
     def details(self) -> dict[str, object]:

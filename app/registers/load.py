@@ -24,6 +24,7 @@ from app.registers.applying.parallel_build import fill_in_halves
 from app.registers.applying.table import Applied, Table, note_applied
 from app.registers.attempts import Attempt, noted, reason_of
 from app.registers.baseline import find_baseline, prune
+from app.registers.comparing import outcomes, require_few_lost
 from app.registers.current import (
     count_known,
     is_applied,
@@ -40,6 +41,7 @@ from app.registers.reading.intake import Intake, opened_intake
 from app.registers.reading.reader import Show
 from app.registers.reading.rejects import keep_newest, rejects_path
 from app.registers.request import LoadRequest, LoadResult
+from app.registers.results import columns_of_failure, columns_of_success, result_of
 from app.registers.space import Space
 from app.storage import reserve
 from app.storage.engine import Engine
@@ -68,7 +70,7 @@ def load(
         noted(engine, attempt, dry_run=request.dry_run),
         opened_intake(request, _scratch_directory(engine), show) as intake,
     ):
-        history = History(engine, request.register or intake.layout.format.register)
+        history = History(engine, request.register or intake.format.register)
         attempt.recognised(history.register, intake)
         if request.dry_run:
             return _tried(engine, history, intake)
@@ -87,12 +89,12 @@ def _tried(engine: Engine, history: History, intake: Intake) -> LoadResult:
         if current is not None and history.has_running():
             # The load settles a killed merge first, and then knows what that one committed.
             counts.held_before = current.count()
-        for _ in intake.outcomes(current, counts):
+        for _ in outcomes(intake, current, counts):
             pass
     if intake.request.mode == REPLACE:
         counts.end_replace()
     _judge(engine, history, intake, counts)
-    return intake.result(None, history.register, counts)
+    return result_of(intake, None, history.register, counts)
 
 
 def _loaded(
@@ -127,7 +129,7 @@ def _loaded(
             # NOTE: not above: the rows are in, whatever hinders this; the next load settles it.
             if not counts.changed:  # A load that changes nothing makes no register either.
                 reserve.written(engine, partial(history.generations.remove_made, load_id))
-            columns = intake.columns_of_done(counts)
+            columns = columns_of_success(intake, counts)
             finish = partial(history.finish, load_id, intake.kind, counts.held, columns)
             reserve.written(engine, partial(finish, is_fresh=intake.is_fresh))
         with suppress(OSError, peewee.PeeweeException):  # The next load does so as well.
@@ -136,7 +138,7 @@ def _loaded(
             history.generations.truncate_log()
         _forget_old(engine, data_dir)
         reserve.fill(engine)
-    result = intake.result(load_id, history.register, counts)
+    result = result_of(intake, load_id, history.register, counts)
     _log.info(
         "%s: done in %.1f s, rows %d, loaded %d, changed %d, rejected %d, skipped %d, held %d",
         what,
@@ -164,7 +166,7 @@ def _note_failure(
         # NOTE: Ctrl-C can come just behind the commit; then the next load settles it.
         if is_applied(engine, history, load_id):
             return
-        fail = partial(history.fail, load_id, reason, intake.read_so_far())
+        fail = partial(history.fail, load_id, reason, columns_of_failure(intake))
         reserve.written(engine, fail)
         with still_alone(engine, history.register):
             reserve.written(engine, partial(generations.remove_made, load_id))
@@ -187,13 +189,13 @@ def _merge(
             return counts
         history.announce(intake.kind)
         with table.register.atomic():
-            outcomes = intake.outcomes(table, counts)
+            compared = outcomes(intake, table, counts)
             if counts.held_before:
-                for outcome in outcomes:
+                for outcome in compared:
                     table.put(outcome.changed)
                     table.remove(outcome.removed)
             else:
-                table.fill(outcome.rows for outcome in outcomes)
+                table.fill(outcome.rows for outcome in compared)
             _judge(engine, history, intake, counts)
             table.analyse()
             applied = Applied(intake.loaded - counts.skipped, counts.changed, counts.held)
@@ -221,14 +223,14 @@ def _replace(
         counts.end_replace()
         _judge(engine, history, intake, counts)
     require_alone()
-    columns = intake.columns_of_done(counts)
+    columns = columns_of_success(intake, counts)
     history.switch(load_id, intake.kind, counts.held, columns, is_fresh=intake.is_fresh)
     return counts
 
 
 def _judge(engine: Engine, history: History, intake: Intake, counts: Counts) -> None:
     """Refuse a load that loses rows, or what was known; note what looks wrong (D67)."""
-    intake.require_no_shrink(counts)
+    require_few_lost(intake, counts)
     if intake.request.mode == REPLACE:
         count_known(engine, history, counts)
     require_no_loss(engine, history.register, intake.request, counts)
@@ -246,13 +248,13 @@ def _fill(
 ) -> None:
     """Write what was read, compared with what is held, into a generation that is being made."""
     with opened_table(engine, held, intake.kind, counts) as current, made.engine.atomic():
-        outcomes = intake.outcomes(current, counts, **span)
-        Table(made.engine, made.schema, intake.kind).fill(each.rows for each in outcomes)
+        compared = outcomes(intake, current, counts, **span)
+        Table(made.engine, made.schema, intake.kind).fill(each.rows for each in compared)
 
 
 def _read(engine: Engine, history: History, intake: Intake) -> None:
     """Read all files, held against what earlier loads say."""
-    format_name = intake.layout.format.name
+    format_name = intake.format.name
     baseline = find_baseline(engine, history.register, intake.kind, format_name)
     with intake.rejects:
         intake.read(_space(engine, history, intake), baseline)

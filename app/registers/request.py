@@ -1,4 +1,4 @@
-"""What a load is asked for, and how it ended."""
+"""What a load is asked to do, and how it ended."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ LOSS = "loss:"
 
 
 class LoadRequest(NamedTuple):
-    """What the operator asked for; what is None is found by looking at the files."""
+    """What the operator asked for; format, kind and register are detected if they are None."""
 
     files: Sequence[str]
     formats: Mapping[str, Format] = FORMATS
@@ -28,13 +28,13 @@ class LoadRequest(NamedTuple):
     rejects: Path | None = None
     allow_shrink: bool = False
     allow_loss: Sequence[str] = ()
-    """Members of which fewer rows may know something."""
+    """Members that fewer rows than before may have."""
     loss_max: int = 10
-    """By so many percentage points the share of the rows that know a member may fall (D67)."""
+    """By how many percentage points the share of rows with a member may fall (D67)."""
     allow_missing: Sequence[str] = ()
-    """Columns that the files may lack, though their format expects them (D65)."""
+    """Columns that the files may lack although their format expects them (D65)."""
     blank_missing: bool = False
-    """A merge blanks the members that a narrow file has no column for (D66)."""
+    """Whether a merge blanks the members that a narrow file has no column for (D66)."""
     allow_unterminated: bool = False
     empty_ok: bool = False
     dry_run: bool = False
@@ -43,7 +43,7 @@ class LoadRequest(NamedTuple):
     require_whole: Callable[[], object] = lambda: None
     """Raises OperatorError if a file is not complete; called before they are read, and after."""
     keep_snapshots: int = 1
-    """How many earlier states of the register can be rolled back to afterwards (D71)."""
+    """To how many earlier states the register can be rolled back afterwards (D71)."""
 
     @property
     def accepted(self) -> list[str]:
@@ -61,13 +61,10 @@ class LoadRequest(NamedTuple):
 
 
 class LoadResult(NamedTuple):
-    """How a load ended; `rows` are data records, `changed` those that made a difference.
-
-    Of a dry run: how it would have ended.
-    """
+    """How a load ended, or how a dry run would have ended; `rows` are data records."""
 
     load: int | None
-    """Its number in the history; None of a dry run."""
+    """Its number in the history; None for a dry run."""
     register: str
     kind: str
     mode: str
@@ -83,10 +80,10 @@ class LoadResult(NamedTuple):
     """Rows of this kind that the register held before, and holds now."""
     held: int
     checksum: str
-    """SHA-256 of all that was read, decompressed, in the order of the files."""
+    """SHA-256 of everything read, decompressed, in the order of the files."""
     rejects: str | None
-    """Where the rejected records are; None if there are none, or nobody wrote them."""
+    """The file with the rejected records; None if there is none."""
     reasons: Sequence[Reason]
-    """Of the first rejects."""
+    """Why the first records were rejected."""
     notes: Sequence[str]
-    """What the operator should know of the files."""
+    """What the operator should know about the files."""

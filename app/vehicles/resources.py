@@ -7,7 +7,7 @@ from app import clock
 from app.errors import Problem
 from app.http.bodies import answer, read_json
 from app.http.context import caller_of
-from app.http.parameters import date_parameter, flag_parameter, is_iso_date
+from app.http.parameters import date_parameter, flag_parameter
 from app.vehicles.answers import (
     INVALID,
     NOT_FOUND,
@@ -102,5 +102,5 @@ def _require_bulk(sent: BulkRequest, bulk_max: int) -> None:
             "too_many_registrations",
             f"The account's plan allows {bulk_max:,} registrations in one request.",
         )
-    if sent.asOf is not None and not is_iso_date(sent.asOf):
+    if sent.asOf is not None and clock.parse_iso_date(sent.asOf) is None:
         raise Problem.at("/asOf", "invalid_body", "This is not a date, YYYY-MM-DD.")

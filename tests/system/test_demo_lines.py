@@ -1,13 +1,17 @@
-"""What `verifyd demo` prints can be pasted into a shell, and shows what it says it shows."""
+"""What `verifyd demo` prints, and what the README has its reader type, does what it says."""
 
 import json
+import re
 import shutil
 import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.system.processes import Service, free_port, run_command
+from tests.contract.pages import section
+from tests.system.processes import Service, environment, free_port, run_command
 
 PROMISED = {
     "insured: a policy is in force": lambda told: told["insured"] is True,
@@ -23,6 +27,13 @@ PROMISED = {
     "one domain": lambda told: told["name"] == "example.com",
     "201: a new domain; 409 when it is there already": lambda told: told["status"] == "active",
 }
+
+
+DEPENDS_ON_THE_DAY = {
+    *("id", "request_id", "created_at", "lastUpdated", "lastChecked"),
+    *("number", "insurer", "type", "validFrom", "validTo"),
+}
+FIRST_FILE = "Load your own first file"
 
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="the lines are for curl, which is not there")
@@ -49,3 +60,60 @@ def test_the_document_has_the_same_lines(tmp_path):
     """`--json` gives as many lines as there are promises."""
     ended = run_command("demo", "--json", database_url=f"sqlite:///{tmp_path / 'demo.db'}")
     assert len(json.loads(ended.stdout)["curl"]) == len(PROMISED)
+
+
+def lasting(value: Any) -> Any:
+    """Return an answer without what each demo makes for itself, and what depends on the day."""
+    if isinstance(value, dict):
+        return {
+            name: type(member).__name__ if name in DEPENDS_ON_THE_DAY else lasting(member)
+            for name, member in value.items()
+        }
+    return [lasting(each) for each in value] if isinstance(value, list) else value
+
+
+@pytest.mark.skipif(not shutil.which("curl"), reason="the lines are for curl, which is not there")
+def test_the_operations_of_the_readme_are_answered_as_it_shows(tmp_path):
+    """Each line is run by a shell as it stands, and answered as the line below it."""
+    bind = f"127.0.0.1:{free_port()}"
+    text = section("README.md", "The six operations")
+    shown = re.findall(r"(?m)^\$ (curl .*)\n(\{.*\})$", text)
+    assert len(shown) == text.count("\n$ ") == 9
+    settings: dict[str, Any] = {
+        "database_url": f"sqlite:///{tmp_path / 'demo.db'}",
+        "mot_first_years": 3,
+    }
+    made = json.loads(run_command("demo", "--json", bind=bind, **settings).stdout)
+    with Service(tmp_path, bind, workers=1, **settings) as service:
+        service.wait_ready()
+        for line, answer in shown:
+            command = line.replace("127.0.0.1:8000", bind)
+            run = subprocess.run(
+                ["sh", "-c", command], capture_output=True, check=True, env={"KEY": made["key"]}
+            )
+            assert lasting(json.loads(run.stdout)) == lasting(json.loads(answer)), line
+
+
+def test_the_first_file_of_the_readme_is_loaded(tmp_path):
+    """Its commands are run as they stand, but for `serve`, and print what it shows."""
+    first, second = re.findall(r"(?ms)^```sh\n(.*?)^```", section("README.md", FIRST_FILE))
+    (shown,) = re.findall(
+        r"(?ms)^\$ verifyd lookup [^\n]*\n(.*?)  \.\.\.\n```", section("README.md", FIRST_FILE)
+    )
+    assert second.splitlines()[-1].startswith("verifyd serve ")
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
+    script = first + second.replace("verifyd serve ", "verifyd check ")
+    run = subprocess.run(
+        ["sh", "-e", "-c", script],
+        cwd=tmp_path,
+        env=environment() | {"COLUMNS": "120"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for quoted in re.findall(r'"([a-z0-9 ]+)"$', second, re.MULTILINE):
+        assert re.search(quoted.replace(" ", " +"), run.stdout), quoted
+    printed = re.sub(r"\d{4}-\d\d-\d\d", "DAY", run.stdout)
+    assert re.sub(r"\d{4}-\d\d-\d\d", "DAY", shown) in printed
+    assert "all settings are right" in run.stdout

@@ -182,6 +182,8 @@ def test_an_empty_tree_is_laid_out(tree):
         assert files[f"etc/systemd/system/{unit.name}"][0].endswith(unit.name.encode())
     for path in ("verifyd", "verifyd.sh", "install.sh"):
         assert (release / path).stat().st_mode & 0o111 == 0o111
+    for page in DEPLOY.glob("*.md"):
+        assert (release / page.name).read_text() == page.read_text()
 
 
 def test_installing_twice_changes_nothing(tree):

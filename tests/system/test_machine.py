@@ -121,13 +121,30 @@ def test_what_runs_every_night_runs(installed):
     assert '"status":"ready"' in installed.do(f"{ASKED} http://localhost/readyz")
 
 
+def test_an_uploader_reaches_the_drop_directory_and_nothing_else(installed):
+    """As the page shows it: files of another user are loaded through the bind mount."""
+    (block,) = re.findall(r"### Give an uploader access.*?```sh\n(.*?)```", PAGE, re.DOTALL)
+    installed.do("useradd uploader")
+    for command in block.splitlines():
+        installed.do(command)
+    write = "umask 022; cd /srv/upload; printf 'registration\nAB12CDE\n' >a.csv"
+    as_uploader = "setpriv --reuid=uploader --regid=uploader --init-groups sh -c"
+    installed.do(f'{as_uploader} "{write}; sha256sum a.csv >a.csv.sha256"')
+    assert installed.run(f"{as_uploader} 'ls /var/lib/verifyd'").returncode != 0
+    installed.do("echo VERIFYD_DROP_WAIT=sha256 >>/etc/verifyd/verifyd.env")
+    installed.do("systemctl start verifyd-import")
+    found = installed.do("cd /srv/upload; find . -type f").split()
+    assert sorted(found) == ["./loaded/a.csv", "./loaded/a.csv.sha256"]
+    assert '"loaded": 1' in installed.do("verifyd imports list --json")
+
+
 def test_whoever_writes_to_a_file_of_ours_is_seen(installed):
     """In the sandbox of the unit, too: the file waits until it is closed (D73)."""
     path = "/var/lib/verifyd/drop/a.csv"
     installed.do(f"printf 'registration\nAB12CDE\n' >{path}; chown verifyd {path}")
     installed.do(f"systemd-run --unit=upload sh -c 'exec sleep infinity >>{path}'")
     installed.do(f"touch -d '-5 min' {path}; systemctl start verifyd-import")
-    assert "somebody has it open for writing" in installed.do("journalctl -u verifyd-import")
+    assert "a process has it open for writing" in installed.do("journalctl -u verifyd-import")
     assert json.loads(installed.do("verifyd imports list --json")) == []
     installed.do("systemctl stop upload; systemctl start verifyd-import")
     assert installed.do("cd /var/lib/verifyd/drop; find * -type f") == "loaded/a.csv\n"

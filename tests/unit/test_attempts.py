@@ -153,7 +153,7 @@ def test_reasons_never_quote_a_value(cli):
     ended = cli.run("import", path, "--json")
     assert [each["reason"] for each in json.loads(ended.stdout)["reasons"]] == [
         "insured: neither true nor false",
-        "no registration number",
+        "not a registration number",
     ]
     shown = cli.run("imports", "show", 1)
     assert "SECR" not in ended.stdout + ended.stderr + json.dumps(ended.log) + shown.stdout

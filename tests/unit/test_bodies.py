@@ -146,9 +146,12 @@ class TestJson:
         ("body", "pointer", "detail"),
         [
             (b"{}", "/name", "The member name is missing."),
-            (b'{"name": 1}', "/name", "Expected `str`, got `int`."),
-            (b'{"name": "a", "names": "x"}', "/names", "Expected `array`, got `str`."),
-            (b'{"name": "a", "names": ["x", null]}', "/names/1", "Expected `str`, got `null`."),
+            (b'{"name": 1}', "/name", "This must be a string."),
+            (b'{"name": "a", "names": "x"}', "/names", "This must be an array of strings."),
+            (b'{"name": "a", "names": ["x", null]}', "/names/1", "This must be a string."),
+            (b'{"name": {"name": "a"}, "name": "b"}', "/name", "This must be a string."),
+            (b'{"x": {}, "names": [[1]], "y": 1}', "/names/0", "This must be a string."),
+            (b' \r\n["name"]', "", "The body must be a JSON object."),
         ],
     )
     def test_the_member_at_fault_is_pointed_at(self, body, pointer, detail):

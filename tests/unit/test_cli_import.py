@@ -157,7 +157,7 @@ def test_rejects_never_replace_another_file(cli, name):
     file = cli.file("vehicles.csv", *NINE_GOOD_ONE_BAD)
     held = file.read_bytes()
     refusal = cli.refusal("import", file, "--rejects", cli.directory / name, "--max-rejects", "9")
-    assert "holds no rejects; name another" in refusal
+    assert "is not a rejects file; name another file" in refusal
     assert file.read_bytes() == held
     assert cli.run("accounts", "list").status == 0
 
@@ -180,7 +180,7 @@ def test_a_file_of_no_use_is_refused_by_name(cli, lines, told):
 def test_the_format_can_be_forced(cli):
     """`--format` of another layout is refused with what was looked for."""
     file = cli.file("vehicles.csv", HEADER, "AB12CDE,FORD")
-    assert "The file is no rdw-csv: looked for" in cli.refusal(
+    assert "The file is not rdw-csv: looked for" in cli.refusal(
         "import", file, "--format", "rdw-csv"
     )
     assert "invalid choice: 'excel'" in cli.misuse("import", file, "--format", "excel")

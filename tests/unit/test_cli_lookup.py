@@ -8,9 +8,10 @@ import pytest
 from app.cli.lookup_cells import COLUMNS
 from app.vehicles.reader import VehicleReader
 from tests.conftest import ON_SQLITE
-from tests.contract.test_readme import README
+from tests.contract.pages import PAGES, section
 from tests.unit.conftest import CommandLine
 
+PAGE = PAGES["deploy/LOADING.md"]
 DAY = "2025-07-01"
 VEHICLE = {"registration": "AB12CDE", "make": "FORD", "motExpiry": "2026-01-31"}
 POLICY = {"number": "P-1", "validFrom": "2025-01-01", "validTo": "2025-12-31"}
@@ -186,8 +187,8 @@ def test_every_look_up_passes_one_function(cli, alice, loaded, monkeypatch):
 
 
 @ON_SQLITE
-def test_the_readme_shows_what_is_printed(cli, world, monkeypatch):
-    """The example of the README is the real output."""
+def test_the_page_shows_what_is_printed(cli, world, monkeypatch):
+    """The example of the page is the real output."""
     plate = {"registration": "AB12CDE"}
     vehicle = {
         "make": "FORD",
@@ -210,10 +211,10 @@ def test_the_readme_shows_what_is_printed(cli, world, monkeypatch):
         world.load([plate | names | {"validFrom": first, "validTo": last}], register=register)
     monkeypatch.setenv("COLUMNS", "110")
     printed = cli.run("lookup", "ab12 cde", "--as-of", "2026-11-22").stdout
-    assert f'$ verifyd lookup "ab12 cde" --as-of 2026-11-22\n{printed}```\n' in README
+    assert f'$ verifyd lookup "ab12 cde" --as-of 2026-11-22\n{printed}```\n' in PAGE
 
 
-def test_the_readme_names_every_column():
+def test_the_page_names_every_column():
     """In the order in which they are appended."""
-    section = README.partition("#### A file of plates")[2].partition("\n### ")[0]
-    assert re.findall(r"`verifyd_(\w+)`", section) == list(COLUMNS)
+    text = section("deploy/LOADING.md", "Look up a file of plates")
+    assert re.findall(r"`verifyd_(\w+)`", text) == list(COLUMNS)

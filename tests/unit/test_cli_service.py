@@ -193,13 +193,14 @@ def test_check_looks_at_more_than_texts(bare_cli, monkeypatch):
 
 @pytest.mark.parametrize("in_the_way", ["file", "file/x", "data/notices", "data/rejects"])
 def test_check_looks_at_the_data_directory(cli, monkeypatch, in_the_way):
-    """Where no alert could be queued, or no reject be written, something is wrong."""
+    """Where no alert could be queued, or no reject be written, it warns: look-ups still work."""
     data_dir = cli.directory / ("data" if "data" in in_the_way else in_the_way)
     file = cli.directory / in_the_way.removesuffix("/x")
     file.parent.mkdir(exist_ok=True)
     file.write_text("")
     monkeypatch.setenv("VERIFYD_DATA_DIR", str(data_dir))
-    assert cli.refusal("check") == f"VERIFYD_DATA_DIR: {file} cannot be written to\n"
+    warning = f"VERIFYD_DATA_DIR: {file} cannot be written to, so rejects and alerts are lost."
+    assert cli.json("check")["warnings"] == [warning]
 
 
 def test_check_warns_of_destinations_that_cannot_work(cli, monkeypatch):

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from app.registers.formats import FORMATS, FileFault, Kind, delimited
+from app.registers.formats import FORMATS, FileFault, Kind
 from app.registers.formats.changes import Change, VehicleRow
 from app.registers.formats.columns import Layout
+from app.registers.formats.csv_format import csv_rows
 from app.registers.formats.native import vehicle_layout
 
 MIB = 1024 * 1024
@@ -124,7 +125,7 @@ def test_a_header_that_comes_again(quote: bytes) -> None:
     header = quote + b"registration" + quote + b",make\n"
     rows, rejects = read(header + b"AB1,FORD\n" + header + b"AB2,FORD\n")
     assert [row[0] for row in rows] == ["AB1", "AB2"]
-    assert rejects == [(3, "the header again", header.decode().strip())]
+    assert rejects == [(3, "a repetition of the header", header.decode().strip())]
 
 
 def test_ragged_rows() -> None:
@@ -151,8 +152,8 @@ def test_quoted_line_breaks() -> None:
     rows, rejects = read(data)
     assert rows == [VehicleRow("AB1", "FORD")]
     assert rejects == [
-        (5, "no registration number: '??'", '??,"c\nd",FORD'),
-        (7, "make: holds a control character", 'AB2,,"x\ny"'),
+        (5, "not a registration number: '??'", '??,"c\nd",FORD'),
+        (7, "make: contains a control character", 'AB2,,"x\ny"'),
     ]
 
 
@@ -195,7 +196,7 @@ def test_line_over_the_limit(end: bytes) -> None:
     assert [(line, reason) for line, reason, _ in rejects] == [
         (3, "longer than 1048576 bytes"),
         (5, "longer than 1048576 bytes"),
-        (6, "no registration number: '?'"),
+        (6, "not a registration number: '?'"),
     ]
     assert all(len(record) <= 1000 for _, _, record in rejects)
 
@@ -255,7 +256,7 @@ def test_windows_1252() -> None:
         VehicleRow("AB3", "CITROËN", "y"),
         VehicleRow("AB5", "Ë", "ü"),
     ]
-    assert rejects == [(5, "model: holds a control character", 'AB4,"Ã©","Ã©\nÖ"')]
+    assert rejects == [(5, "model: contains a control character", 'AB4,"Ã©","Ã©\nÖ"')]
 
 
 def test_undefined_windows_1252() -> None:
@@ -263,7 +264,7 @@ def test_undefined_windows_1252() -> None:
     rows, rejects = read(b"registration,make,x\nAB1,F\x81,\nAB2,F,\x81\n")
     assert rows == [VehicleRow("AB2", "F")]
     assert [(line, reason) for line, reason, _ in rejects] == [
-        (2, "make: holds a control character")
+        (2, "make: contains a control character")
     ]
 
 
@@ -368,7 +369,7 @@ def test_blocks_read_at_once_are_what_their_lines_are(
     header = "registration,make,year,insured,motExpiry"
     data = end.join([header, *clean, *records, *clean, ""]).encode()
     layout = vehicle_layout()
-    line_by_line = outcome(io.BytesIO(data), replace(layout, finish_all=None))
+    line_by_line = outcome(io.BytesIO(data), replace(layout, build_many=None))
     assert outcome(io.BytesIO(data), layout) == line_by_line
     assert outcome(Trickle(data), layout) == line_by_line
 
@@ -377,7 +378,7 @@ def outcome(stream: io.BytesIO, layout: Layout) -> tuple[Any, list[Any]]:
     """Everything that comes of a file."""
     heard = Heard()
     try:
-        rows = [tuple(row) for row in delimited.rows(stream, layout, heard)]
+        rows = [tuple(row) for row in csv_rows(stream, layout, heard)]
     except FileFault as error:
         return str(error), heard.rejects
     return rows, heard.rejects
@@ -390,5 +391,5 @@ def test_clean_blocks_are_read_at_once() -> None:
         raise AssertionError("a line was read by itself")
 
     data = b"registration,make\n" + b"AB1,FORD\n" * 100
-    rows, rejects = outcome(io.BytesIO(data), replace(vehicle_layout(), finish=unwanted))
+    rows, rejects = outcome(io.BytesIO(data), replace(vehicle_layout(), build=unwanted))
     assert (len(rows), rejects) == (100, [])

@@ -110,7 +110,7 @@ def test_registration_that_is_a_number() -> None:
 def test_stored_values() -> None:
     """What cannot be stored rejects the answer, elsewhere it does no harm (formats 0.6)."""
     assert answer(make=["FORD"]) == "make: a JSON object or array"
-    assert answer(colour="RED\0") == "colour: holds a control character"
+    assert answer(colour="RED\0") == "colour: contains a control character"
     assert answer(fuelType=["x\0"], wheelplan="x" * 200) == VehicleRow("AB1")
 
 

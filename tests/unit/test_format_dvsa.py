@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from app.registers.formats import FORMATS, FileFault, Kind
 from app.registers.formats.changes import Change, VehicleDeletion, VehicleRow
-from app.registers.reading.sources import members
+from app.registers.reading.sources import open_members
 from tests.unit.register_files import Heard, outcome, read
 
 PASSED = {"testResult": "PASSED", "expiryDate": "2026-05-19"}
@@ -135,10 +135,10 @@ def test_deletion_of_no_plate() -> None:
         ({"registration": " "}, "no registration"),
         ({"registration": 1234}, "registration: not a JSON string"),
         ({"registration": 1.5}, "registration: not a JSON string"),
-        ({"registration": "A/B"}, "no registration number: 'A/B'"),
+        ({"registration": "A/B"}, "not a registration number: 'A/B'"),
         ({"make": {}}, "make: a JSON object or array"),
         ({"model": "x" * 101}, "model: longer than 100 characters"),
-        ({"primaryColour": "a\0"}, "primaryColour: holds a control character"),
+        ({"primaryColour": "a\0"}, "primaryColour: contains a control character"),
         ({"firstUsedDate": []}, "date: a JSON object or array"),
     ],
 )
@@ -168,7 +168,7 @@ def test_order_is_kept() -> None:
 def test_other_kinds(kind: Kind) -> None:
     """There are no policies and no fines in it."""
     with pytest.raises(FileFault, match="holds vehicles"):
-        FORMATS["dvsa"].rows(io.BytesIO(b"{}"), kind, Heard())
+        FORMATS["dvsa"].require_kind(kind)
 
 
 RECORD = {"make": "FORD", "motTests": [PASSED, {"testResult": "FAILED"}]}
@@ -198,7 +198,7 @@ def test_zip(tmp_path: Path) -> None:
         "delta-light-vehicle_30-06-2025_0.JSON.GZ",
     )
     plates = []
-    for member in members(str(path)):
+    for member in open_members(str(path)):
         dvsa = FORMATS["dvsa"]
         assert dvsa.recognise(member.head) is Kind.VEHICLES
         rows = dvsa.rows(member.stream, Kind.VEHICLES, Heard())

@@ -94,7 +94,7 @@ def test_cancellation() -> None:
     day = {"start": "20250315", "expiry": "20250315", "ended": "C"}
     assert change(update="A", **day) == cancelled
     assert change(update="N", **day) == cancelled
-    assert change(update="A", ended="C") == "a cancellation with two dates"
+    assert change(update="A", ended="C") == "a cancellation with two different dates"
 
 
 def test_lapse() -> None:
@@ -105,18 +105,18 @@ def test_lapse() -> None:
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"update": "X"}, "unknown type of update"),
-        ({"update": " "}, "unknown type of update"),
-        ({"ended": "R"}, "unknown sign of cancellation"),
+        ({"update": "X"}, "unknown update type"),
+        ({"update": " "}, "unknown update type"),
+        ({"ended": "R"}, "unknown cancellation flag"),
         ({"plate": ""}, "no registration"),
-        ({"plate": "A/B"}, "no registration number"),
+        ({"plate": "A/B"}, "not a registration number"),
         ({"number": ""}, "no policy number"),
-        ({"number": "A\0"}, "policy number: holds a control character"),
-        ({"start": ""}, "no date of start"),
-        ({"start": "20250229"}, "no date of start"),
-        ({"start": "01012025"}, "no date of start"),
-        ({"expiry": ""}, "no date of expiry"),
-        ({"expiry": "00000000"}, "no date of expiry"),
+        ({"number": "A\0"}, "policy number: contains a control character"),
+        ({"start": ""}, "start: not a date"),
+        ({"start": "20250229"}, "start: not a date"),
+        ({"start": "01012025"}, "start: not a date"),
+        ({"expiry": ""}, "expiry: not a date"),
+        ({"expiry": "00000000"}, "expiry: not a date"),
         ({"start": "20260101"}, "expiry is before start"),
     ],
 )
@@ -134,11 +134,11 @@ def test_malformed_records() -> None:
     assert heard.rejects == [
         (3, "the record does not end with #"),
         (4, "shorter than 220 characters"),
-        (5, "unknown type of record"),
-        (6, "unknown type of record"),
+        (5, "unknown record type"),
+        (6, "unknown record type"),
         (7, "shorter than 220 characters"),
         (8, "the record does not end with #"),
-        (9, "unknown type of record"),
+        (9, "unknown record type"),
     ]
 
 
@@ -221,7 +221,7 @@ def test_notes() -> None:
 def test_other_kinds(kind: Kind) -> None:
     """It fills policies only, though makes and models are glued into it."""
     with pytest.raises(FileFault, match="holds policies"):
-        FORMATS["mid"].rows(io.BytesIO(b""), kind, Heard())
+        FORMATS["mid"].require_kind(kind)
 
 
 @settings(max_examples=200, deadline=None)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from app.registers.formats import FORMATS, FileFault, Kind, recognise
 from app.registers.formats.changes import Change, FineRow, PolicyRow, VehicleRow
-from app.registers.reading.sources import members
+from app.registers.reading.sources import open_members
 
 SAMPLES = Path(__file__).parents[3] / "shared" / "samples"
 POLICY = {"registration": "AB1", "number": "N1", "validFrom": "2025-01-01", "validTo": "2025-12-31"}
@@ -123,10 +123,10 @@ def test_registrations_are_texts(written: str, plate: str) -> None:
     [
         ("", "no registration"),
         ("   ", "no registration"),
-        ("AB/1", "no registration number: 'AB/1'"),
-        ("A\0B", "no registration number: 'A\\x00B'"),
-        ("A" * 13, f"no registration number: '{'A' * 13}'"),
-        ("A" * 500, f"no registration number: '{'A' * 40}...'"),
+        ("AB/1", "not a registration number: 'AB/1'"),
+        ("A\0B", "not a registration number: 'A\\x00B'"),
+        ("A" * 13, f"not a registration number: '{'A' * 13}'"),
+        ("A" * 500, f"not a registration number: '{'A' * 40}...'"),
     ],
 )
 def test_no_registrations(written: str, reason: str) -> None:
@@ -188,7 +188,7 @@ def test_unreadable_dates(date: str) -> None:
     assert vehicle(motExpiry=date, taxDue=date, firstRegistered=date) == VehicleRow("AB1")
     assert fine(issuedOn=date).issued_on is None
     for column in ("validFrom", "validTo", "cancelledOn"):
-        assert policy(**{column: date}) == f"{column}: no date: '{date}'"
+        assert policy(**{column: date}) == f"{column}: not a date: '{date}'"
 
 
 @pytest.mark.parametrize("date", ["2024-02-29", "0001-01-01", "9999-12-31", " 2025-01-02 "])
@@ -256,7 +256,7 @@ def test_tax_status(word: str, status: str | None) -> None:
 def test_what_cannot_be_stored(column: str) -> None:
     """A control character or more than 100 characters in a stored column reject the row."""
     for character in "\0", "\x1b", "\x85", "\x9d":
-        assert vehicle(**{column: f"a{character}b"}) == f"{column}: holds a control character"
+        assert vehicle(**{column: f"a{character}b"}) == f"{column}: contains a control character"
     assert vehicle(**{column: "x" * 101}) == f"{column}: longer than 100 characters"
     assert vehicle(note="\0" + "x" * 500) == VehicleRow("AB1")
 
@@ -337,7 +337,7 @@ def test_amounts(written: str, cents: int) -> None:
     ],
 )
 def test_no_amounts(written: str) -> None:
-    """What is no decimal with at most two places, or too great for 64 bits, rejects the row."""
+    """What is not a decimal with at most two places, or too great for 64 bits, rejects the row."""
     assert fine(amount=written).startswith("amount: ")
 
 
@@ -402,7 +402,7 @@ def test_sample() -> None:
     (wanted,) = (each for each in expected["files"] if each["path"].endswith(path))
     heard = Heard()
     rows: list[Change] = []
-    for member in members(str(SAMPLES / path)):
+    for member in open_members(str(SAMPLES / path)):
         format_, kind = recognise(member.head)
         rows += format_.rows(member.stream, kind, heard)
     assert (len(rows), len(heard.rejects)) == (wanted["loaded"], wanted["rejected"])

@@ -126,7 +126,7 @@ def test_numbers_that_are_no_amounts(number: str) -> None:
 def test_member_there_twice() -> None:
     """Two spellings of one member reject the row: nothing says which is meant."""
     line = b'{"registration": "AB1", "motExpiry": "2026-01-01", "mot_expiry": "2025-01-01"}'
-    assert outcome(line) == "motExpiry: there twice"
+    assert outcome(line) == "motExpiry: given twice"
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_hostile_lines(line: bytes) -> None:
 def test_escaped_nul() -> None:
     r"""A \u0000 rejects the row only where it is stored."""
     line = b'{"registration": "AB1", "%s": "a\\u0000"}'
-    assert outcome(line % b"make") == "make: holds a control character"
+    assert outcome(line % b"make") == "make: contains a control character"
     assert outcome(line % b"note") == VehicleRow("AB1")
 
 
@@ -172,7 +172,7 @@ def test_windows_1252() -> None:
         VehicleRow("AB4"),
     ]
     assert [(line, reason) for line, reason, _ in rejects] == [
-        (5, "make: holds a control character")
+        (5, "make: contains a control character")
     ]
 
 

@@ -86,7 +86,7 @@ def test_amounts_that_are_none(amount: str) -> None:
     """A decimal comma or a text is rejected."""
     reason = fine(Amount_Due=amount)
     assert isinstance(reason, str)
-    assert reason.startswith("Amount Due: no decimal")
+    assert reason.startswith("Amount Due: not a decimal")
 
 
 def test_json_numbers() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from app.registers.formats import FORMATS, FileFault, Kind, recognise
 from app.registers.formats.changes import Change, VehicleRow
-from app.registers.reading.sources import members
+from app.registers.reading.sources import open_members
 from tests.unit.register_files import read as read_file
 
 SAMPLES = Path(__file__).parents[3] / "shared" / "samples"
@@ -143,8 +143,8 @@ def test_expiry(main: str, by_time: str, day: str | None) -> None:
 def test_rejects() -> None:
     """What cannot be stored rejects the row, in a column we use only."""
     assert outcome("", "FORD") == "no registration"
-    assert outcome("A/B") == "no registration number: 'A/B'"
-    assert outcome("AB1", "F\0") == "Merk: holds a control character"
+    assert outcome("A/B") == "not a registration number: 'A/B'"
+    assert outcome("AB1", "F\0") == "Merk: contains a control character"
     assert outcome("AB1", "", "x" * 101) == "Handelsbenaming: longer than 100 characters"
     assert outcome("AB1", "F\0" * 100, header="Kenteken,Inrichting") == VehicleRow("AB1")
 
@@ -153,7 +153,7 @@ def test_rejects() -> None:
 def test_other_kinds(kind: Kind) -> None:
     """There are no policies and no fines in it."""
     with pytest.raises(FileFault, match="holds vehicles"):
-        RDW.rows(io.BytesIO(b"Kenteken\nAB1\n"), kind, Heard())
+        RDW.require_kind(kind)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_samples(name: str, rejects: list[tuple[int, str]]) -> None:
     (wanted,) = (each for each in expected["files"] if each["path"].endswith(f"rdw/{name}"))
     heard = Heard()
     rows: list[Change] = []
-    for member in members(str(SAMPLES / "rdw" / name)):
+    for member in open_members(str(SAMPLES / "rdw" / name)):
         format_, kind = recognise(member.head)
         assert format_ is RDW
         rows += format_.rows(member.stream, kind, heard)

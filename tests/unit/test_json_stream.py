@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.registers.formats import FileFault, json_stream, json_values
-from app.registers.formats.json_stream import Objects, member_names
+from app.registers.formats import FileFault, json_splitter, json_stream
+from app.registers.formats.json_head import member_names
+from app.registers.formats.json_stream import JsonObjects
 from tests.unit.register_files import Heard
 
 MIB = 1024 * 1024
@@ -21,13 +22,13 @@ def read(text: str | bytes) -> tuple[list[dict], list[tuple[int, str]]]:
     """Read a stream of any shape."""
     heard = Heard()
     data = text.encode() if isinstance(text, str) else text
-    return list(Objects(io.BytesIO(data), heard)), heard.rejects
+    return list(JsonObjects(io.BytesIO(data), heard)), heard.rejects
 
 
 @pytest.fixture(params=[1, 7, 64, 262_144])
 def block_bytes(request, monkeypatch) -> int:
     """How much is read at once; what a block cuts apart must not matter."""
-    for module in (json_stream, json_values):
+    for module in (json_stream, json_splitter):
         monkeypatch.setattr(module, "BLOCK_BYTES", request.param)
     return request.param
 
@@ -35,7 +36,7 @@ def block_bytes(request, monkeypatch) -> int:
 @contextlib.contextmanager
 def read_in_blocks(size: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_values, "BLOCK_BYTES", size)
+        patch.setattr(json_splitter, "BLOCK_BYTES", size)
         yield
 
 

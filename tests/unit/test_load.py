@@ -203,7 +203,7 @@ class TestKinds:
     def test_utf_16_is_told_of_a_named_format(self, world):
         """Who names the format is told, too, why the file does not look like it."""
         paths = files(world, a="Kenteken\nA1\n".encode("utf-16"))
-        with pytest.raises(OperatorError, match=r"no rdw-csv: looked for .* UTF-16"):
+        with pytest.raises(OperatorError, match=r"not rdw-csv: looked for .* UTF-16"):
             world.load_files(*paths, format="rdw-csv")
 
     @pytest.mark.parametrize("nothing", ["[]", " [\r\n]\n", "\ufeff[ ]"])

@@ -1,4 +1,4 @@
-"""`--map`: any other CSV by a mapping file; mistakes in it; the README's example."""
+"""`--map`: any other CSV by a mapping file; mistakes in it; the page's example."""
 
 import re
 from pathlib import Path
@@ -9,9 +9,10 @@ from app.registers.formats import FileFault, Kind
 from app.registers.formats.changes import Change, FineRow, PolicyRow, VehicleRow
 from app.registers.formats.mapped import MappedCsv
 from app.registers.formats.mapping import MappingFault, read_mapping
+from tests.contract.pages import section
 from tests.unit.register_files import Read, outcome, read
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+CHAPTER = section("deploy/LOADING.md", "Load any other CSV")
 VEHICLES = 'kind = "vehicles"\n[columns]\nregistration = "Plate"\n'
 
 
@@ -28,16 +29,15 @@ def mapped(tmp_path: Path):
 
 
 def example(language: str) -> str:
-    """The README's example in a language, of the chapter on mappings."""
-    chapter = README.partition("#### Any other CSV")[2]
-    match = re.search(rf"(?ms)^```{language}\n(.*?)^```", chapter)
+    """Return the page's example in a language, of the chapter on mappings."""
+    match = re.search(rf"(?ms)^```{language}\n(.*?)^```", CHAPTER)
     assert match
     return match[1]
 
 
-def test_readme_example(cli) -> None:
-    """What the README shows can be done as it stands."""
-    (command,) = re.findall("`verifyd (import [^`]*--map [^`]*)`", README)
+def test_page_example(cli) -> None:
+    """What the page shows can be done as it stands."""
+    (command,) = re.findall("`verifyd (import [^`]*--map [^`]*)`", CHAPTER)
     words = command.split()
     files = [cli.directory / word if "." in word else word for word in words]
     (cli.directory / "leases.toml").write_text(example("toml"), encoding="utf-8")
@@ -53,7 +53,7 @@ def test_readme_example(cli) -> None:
     }
 
 
-def test_readme_example_rows(mapped) -> None:
+def test_page_example_rows(mapped) -> None:
     """Each of its columns, its constant and its words come to what they say."""
     insurer = "Beispiel Leasing"
     assert read(example("csv"), mapped(example("toml"))).changes == [
@@ -125,7 +125,7 @@ def test_policy_dates(mapped) -> None:
     """A policy without sure dates is rejected."""
     toml = example("toml")
     row = "Kennzeichen;Vertrag;Beginn;Ende;Art\nA1;1;01.03.2026;%s;VK\n"
-    assert outcome(row % "2027", mapped(toml)) == "validTo: no date: '2027'"
+    assert outcome(row % "2027", mapped(toml)) == "validTo: not a date: '2027'"
     assert outcome(row % "01.02.2026", mapped(toml)) == "validTo is before validFrom"
 
 
@@ -133,7 +133,7 @@ def test_rejects_hold_no_records(mapped) -> None:
     """Nobody knows what stands in the other columns: line and reason are all that is told."""
     found: Read = read("Plate,Owner\nA/B,ZZPRIVATE\nA1,ZZPRIVATE,\n", mapped(VEHICLES))
     assert found.heard.rejects == [
-        (2, "no registration number: 'A/B'"),
+        (2, "not a registration number: 'A/B'"),
         (3, "3 fields where the header has 2"),
     ]
     assert found.heard.records == ["", ""]
@@ -154,15 +154,15 @@ FINES = 'kind = "fines"\n[columns]\nregistration = "A"\nreference = "B"\n'
 @pytest.mark.parametrize(
     ("toml", "told"),
     [
-        ("kind = ", "The file is no TOML: "),
+        ("kind = ", "The file is not valid TOML: "),
         ('kind = "cars"', "kind: must be one of vehicles, policies, fines."),
         ("kind = []", "kind: must be one of vehicles, policies, fines."),
         ("", "kind: must be one of"),
-        (f"colums = 1\n{VEHICLES}", "colums: unknown; there are columns, constants, "),
+        (f"colums = 1\n{VEHICLES}", "colums: unknown; known are columns, constants, "),
         ('kind = "vehicles"', "columns.registration: missing, and every row needs it."),
         (VEHICLES.replace("vehicles", "policies"), "columns.number: missing"),
         (FINES, "columns.amount: missing, and every fine needs it, or settledOn."),
-        (VEHICLES + 'colour = "Colour"', "columns.colour: unknown; there are registration, make"),
+        (VEHICLES + 'colour = "Colour"', "columns.colour: unknown; known are registration, make"),
         (VEHICLES + "make = 5", "columns.make: must be the name of a column."),
         (VEHICLES + 'make = " "', "columns.make: must be the name of a column."),
         ('columns = "x"\nkind = "vehicles"', "columns: must be a table."),
@@ -174,16 +174,16 @@ FINES = 'kind = "fines"\n[columns]\nregistration = "A"\nreference = "B"\n'
         ('date_format = "%d.%m.%Y"\n' + VEHICLES, "date_format: must have YYYY, MM and DD once"),
         ('date_format = "DD.MM.YYYY MM"\n' + VEHICLES, "date_format: must have"),
         ('date_format = "DD MM YYYY h"\n' + VEHICLES, "date_format: must have"),
-        (VEHICLES + "[constants]\nowner = 1", "constants.owner: unknown; there are"),
+        (VEHICLES + "[constants]\nowner = 1", "constants.owner: unknown; known are"),
         (VEHICLES + "[constants]\nregistration = 'A'", "constants.registration: has a column"),
         (VEHICLES + "[constants]\nmake = [1]", "constants.make: must be a text."),
-        (VEHICLES + "[constants]\ntaxDue = 'x'", "constants.taxDue: 'x' is no taxDue."),
+        (VEHICLES + "[constants]\ntaxDue = 'x'", "constants.taxDue: 'x' is not a valid taxDue."),
         (VEHICLES + "[constants]\ninsured = 'x'", "constants.insured: insured: neither true nor"),
         (VEHICLES + "[words.make]\nA = 'B'", "words.make: has no column."),
         (VEHICLES + "make = 'M'\n[words]\nmake = 5", "words.make: must be a table of words."),
         (
             VEHICLES + "taxStatus = 'T'\n[words.taxStatus]\nP = 'payed'",
-            "words.taxStatus.P: 'payed' is no taxStatus.",
+            "words.taxStatus.P: 'payed' is not a valid taxStatus.",
         ),
     ],
 )
@@ -200,7 +200,7 @@ def test_no_mapping_file(tmp_path: Path) -> None:
         read_mapping(tmp_path / "missing.toml")
     path = tmp_path / "binary.toml"
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(MappingFault, match=r"binary\.toml: The file is no TOML"):
+    with pytest.raises(MappingFault, match=r"binary\.toml: The file is not valid TOML"):
         read_mapping(path)
 
 
@@ -215,7 +215,7 @@ def test_register_must_be_named(cli) -> None:
     """A mapped file belongs to no agency: mapping or command names its register."""
     path = cli.file("mapping.toml", VEHICLES)
     data = cli.file("cars.csv", "Plate", "A1")
-    assert "register: missing; name it there or by --register" in cli.refusal(
+    assert "register: missing; name it there or with --register" in cli.refusal(
         "import", data, "--map", path
     )
     assert cli.json("import", data, "--map", path, "--register", "fleet")["register"] == "fleet"

@@ -253,7 +253,7 @@ class TestUnknown:
 def test_every_format_declares_its_columns(name):
     """None is declared twice, and none that is read is ignored."""
     for kind in Kind:
-        declared = FORMATS[name].declared(kind)
+        declared = FORMATS[name].known_columns(kind)
         names = [name for column in declared.columns for name in column.names]
         assert len(set(names)) == len(names)
         assert declared.ignored is None or declared.ignored.isdisjoint(names)

@@ -74,12 +74,12 @@ def test_every_folder_of_modules_is_a_package():
 
 
 def test_every_data_file_is_installed():
-    """What the program reads beside its modules is listed as data of the package."""
+    """What the program reads, apart from its modules, is listed as data of the package."""
     globs = CONFIG["options.package_data"]["app"].split()
     listed = {path for glob in globs for path in (ROOT / "app").glob(glob)}
     files = {path for path in (ROOT / "app").rglob("*") if path.is_file()}
-    modules = {path for path in files if path.suffix in (".py", ".pyc")}
-    assert files - modules <= listed
+    others = {path for path in files if path.suffix in (".py", ".pyc", ".md")}
+    assert files - others <= listed
 
 
 def test_the_binary_is_made_of_what_was_tested():

@@ -126,7 +126,7 @@ def test_another_file_is_not_replaced(tmp_path):
     """What does not begin as rejects do was something else, and is still there."""
     path = tmp_path / "vehicles.csv"
     path.write_text("registration,make\n")
-    with pytest.raises(OperatorError, match="holds no rejects"):
+    with pytest.raises(OperatorError, match="is not a rejects file"):
         rejected(path)
     assert path.read_text() == "registration,make\n"
 
@@ -159,7 +159,7 @@ class TestBounds:
         lines = path.read_text().splitlines()
         assert (rejects.rejected, rejects.written) == (10, len(lines) - 1)
         rejects.note_unwritten()
-        assert rejects.notes == [f"of 10 rejects the first {rejects.written} are written down"]
+        assert rejects.notes == [f"of 10 rejects, only the first {rejects.written} are in the file"]
         told = f"10 of 10 records were rejected, more than 1%; .*; see {path} for the first 3\n"
         with pytest.raises(TooManyRejects, match=told):
             rejected(path, *"abcdefghij", limit=RejectLimit.parse("1%")).require_few(0)

@@ -137,7 +137,7 @@ def test_a_percentage_is_never_given_up_too_early(world):
 def test_no_record_is_shorter_than_the_shortest(format_name, head):
     """Short records of all sorts: those that are no rejects have the size that is reckoned with."""
     format_ = FORMATS[format_name]
-    least = remaining._record_bytes_min(format_, head.encode())
+    least = format_.record_bytes_min(head.encode())
     keys = ("registration", "kenteken", "registrationNumber", "plate", "state")
     records = ["A", "A,,", ",,", ",,,", "{}", "[]", "1"]
     records += [f'{{"{key}":"{plate}"}}' for key in keys for plate in ("", "A")]

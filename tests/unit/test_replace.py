@@ -263,6 +263,6 @@ def test_a_file_of_changes_replaces_nothing(world):
     """What only tells what changed is not all there is (D28)."""
     path = world.directory / "delta.json"
     path.write_text('{"registration": "AB12CDE", "modification": "UPDATED", "motTests": []}\n')
-    with pytest.raises(OperatorError, match="cannot replace anything"):
+    with pytest.raises(OperatorError, match="cannot replace a register"):
         world.load_files(path, mode="replace", format="dvsa")
     assert Register.select().count(world.engine) == 0

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from app.errors import Hindered
 from app.registers.formats import HEAD_BYTES, FileFault
 from app.registers.reading import sources, streams
-from app.registers.reading.sources import in_order_of_dates, members, unpacked_bytes_of
+from app.registers.reading.dated_names import in_order_of_dates
+from app.registers.reading.sources import open_members, unpacked_bytes_of
 from app.registers.reading.streams import printable
 
 DATA = b"registration,make\n" + b"".join(b"P%06d,FORD\n" % n for n in range(20_000))
@@ -51,7 +52,7 @@ def zipped(*entries: tuple[str, bytes], compression: int = zipfile.ZIP_DEFLATED)
 
 def read(path: str) -> list[tuple[str, bytes]]:
     """Return name and content of each member; the names without the path before them."""
-    with contextlib.closing(members(path)) as opened:
+    with contextlib.closing(open_members(path)) as opened:
         return [
             (member.name.removeprefix(path).removeprefix(": "), member.stream.read())
             for member in opened
@@ -72,7 +73,7 @@ def feed_standard_input(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
 def test_plain_file(saved: Saved) -> None:
     """A plain file is one member, which still holds the head that was looked at."""
     path = saved(DATA)
-    for member in members(path):
+    for member in open_members(path):
         assert (member.name, member.bytes_total) == (path, len(DATA))
         assert member.head == DATA[:HEAD_BYTES]
         assert member.stream.read() == DATA
@@ -165,7 +166,9 @@ def test_empty_file(data: bytes, saved: Saved) -> None:
 def test_only_regular_files_are_read_where_others_can_write(kind: str, saved: Saved) -> None:
     """A link is not followed and a pipe is not waited for, even if it came a moment ago."""
     path = Path(saved(b"registration\nAB12CDE\n"))
-    assert [member.head for member in members(str(path), is_trusted=False)] == [path.read_bytes()]
+    assert [member.head for member in open_members(str(path), is_trusted=False)] == [
+        path.read_bytes()
+    ]
     other = path.with_name("other")
     if kind == "link":
         other.symlink_to(path)
@@ -174,7 +177,7 @@ def test_only_regular_files_are_read_where_others_can_write(kind: str, saved: Sa
     else:
         other.mkdir()
     with pytest.raises(FileFault, match="The file cannot be read: "):
-        list(members(str(other), is_trusted=False))
+        list(open_members(str(other), is_trusted=False))
     assert unpacked_bytes_of(str(other), is_trusted=False) is None
 
 
@@ -188,9 +191,9 @@ def test_a_disk_that_fails_is_no_fault_of_the_file(
         raise OSError(number, os.strerror(number))
 
     path = saved(b"registration\nAB12CDE\n")
-    monkeypatch.setattr(sources, "opened", fail)
+    monkeypatch.setattr(sources, "open_file", fail)
     with pytest.raises(Hindered, match=os.strerror(number)):
-        list(members(path))
+        list(open_members(path))
 
 
 @pytest.mark.parametrize("kept", [1, 5, 12, 1000, -1, -4, -9])
@@ -262,7 +265,7 @@ def test_unknown_zip_method(saved: Saved) -> None:
     for signature, offset in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
         at = data.index(signature) + offset
         data[at : at + 2] = struct.pack("<H", 97)
-    assert "do not read" in fault(saved(bytes(data)))
+    assert "do not support" in fault(saved(bytes(data)))
 
 
 @pytest.mark.parametrize(
@@ -291,7 +294,7 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     """Standard input is read plain or as gzip; its bytes are counted, its size is not known."""
     for data in (DATA, gzip.compress(DATA)):
         feed_standard_input(monkeypatch, data)
-        for member in members("-"):
+        for member in open_members("-"):
             assert (member.name, member.bytes_total) == ("standard input", None)
             assert member.head == DATA[:HEAD_BYTES]
             assert member.stream.read() == DATA
@@ -318,7 +321,7 @@ def test_named_pipe(compressed: bool, tmp_path: Path) -> None:
     data = gzip.compress(DATA) if compressed else DATA
     writer = threading.Thread(target=path.write_bytes, args=(data,))
     writer.start()
-    for member in members(str(path)):
+    for member in open_members(str(path)):
         assert member.bytes_total is None
         assert member.stream.read() == DATA
         assert member.bytes_read() == len(data)
@@ -330,7 +333,7 @@ def test_progress(saved: Saved) -> None:
     path = saved(zipped(*((f"{n}.csv", os.urandom(4 * HEAD_BYTES)) for n in range(3))))
     size = Path(path).stat().st_size
     seen = []
-    for member in members(path):
+    for member in open_members(path):
         assert member.bytes_total == size
         while member.stream.read(HEAD_BYTES):
             seen.append(member.bytes_read())
@@ -345,7 +348,7 @@ def test_reading_stays_flat(saved: Saved) -> None:
     for path in (saved(bomb), saved(zipped(("a.csv.gz", bomb), ("b.csv", bytes(64 * MIB))))):
         tracemalloc.start()
         try:
-            for member in members(path):
+            for member in open_members(path):
                 while member.stream.read(HEAD_BYTES):
                     pass
             _, peak = tracemalloc.get_traced_memory()
@@ -382,7 +385,7 @@ def test_any_damage(whole: bytes, data: st.DataObject, saved: Saved) -> None:
 def test_a_file_that_changes(data: bytes, what: str, saved: Saved) -> None:
     """Somebody who writes to a file while it is read makes it a mixture: a fault at its end."""
     path = Path(saved(data))
-    opened = members(str(path))
+    opened = open_members(str(path))
     member = next(opened)
     if what == "truncated":
         os.truncate(path, len(data) - 8)
@@ -397,7 +400,7 @@ def test_a_file_that_changes(data: bytes, what: str, saved: Saved) -> None:
 def test_a_file_that_is_replaced(saved: Saved) -> None:
     """What was opened is read to its end; the new file has a name only."""
     path = Path(saved(DATA))
-    for member in members(str(path)):
+    for member in open_members(str(path)):
         path.with_suffix(".new").write_bytes(b"another")
         path.with_suffix(".new").rename(path)
         assert member.stream.read() == DATA

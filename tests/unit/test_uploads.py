@@ -82,7 +82,7 @@ def test_a_marker_without_the_checksum_is_no_verdict(put, text):
     put("car.csv.sha256", text)
     upload = look(put("car.csv"), SHA256)
     assert (upload.waits_for, upload.fault) == (
-        "car.csv.sha256 has no SHA-256 checksum of it",
+        "car.csv.sha256 has no SHA-256 checksum for it",
         "",
     )
 
@@ -151,7 +151,7 @@ def test_without_markers_a_minute_must_pass(put):
     put("car.csv", age_seconds=70)
     assert look(path, QUIET)[1:] == ("", "")
     with open(path, "ab"):
-        assert look(path, QUIET).waits_for == "somebody has it open for writing"
+        assert look(path, QUIET).waits_for == "a process has it open for writing"
     with open(path, "rb"):
         assert look(path, QUIET)[1:] == ("", "")
 
@@ -200,7 +200,7 @@ def test_nothing_waits_in_silence_for_more_than_a_day(put, tmp_path, caplog, wai
     put(name, age_seconds=86_500)
     assert names(batches(tmp_path, wait, told.append)) == []
     (sentence,) = told
-    assert f"{tmp_path}/{name}: still waits, unchanged since " in sentence
+    assert f"{tmp_path}/{name}: still waiting, unchanged since " in sentence
 
 
 def test_a_directory_waits_for_the_markers_of_all_its_files(put, tmp_path):

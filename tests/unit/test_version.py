@@ -1,4 +1,4 @@
-"""`verifyd version`, and where it knows the commit from."""
+"""`verifyd version` and `--version`, and where they know the commit from."""
 
 import shutil
 import subprocess
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from app import version
+from app.cli import main
 from app.storage.schema import program_schema
 
 ROOT = Path(__file__).parents[2]
@@ -32,6 +33,25 @@ def test_the_commit_is_read_from_the_file(monkeypatch, tmp_path, commit):
     (tmp_path / "commit.txt").write_text(f"{commit} 1795262219\n")
     monkeypatch.setattr(version, "files", lambda _package: tmp_path)
     assert version.revision() == (commit, 1795262219)
+
+
+@pytest.mark.parametrize(
+    ("commit", "shown"),
+    [
+        (None, ""),
+        (f"{COMMIT} 1795262219\n", " (0123456789ab)"),
+        (f"{COMMIT}-dirty 1795262219\n", " (0123456789ab-dirty)"),
+    ],
+)
+def test_the_option_prints_one_line(monkeypatch, tmp_path, capsys, commit, shown):
+    """`--version` prints the name, the version and, in parentheses, the commit if it is known."""
+    if commit:
+        (tmp_path / "commit.txt").write_text(commit)
+        monkeypatch.setattr(version, "files", lambda _package: tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"verifyd {version.VERSION}{shown}\n"
 
 
 def test_an_archive_has_its_commit_written_into_it(tmp_path):

@@ -16,7 +16,7 @@ class Fill(Protocol):
     """Writes what was read into a generation that is being made."""
 
     def __call__(self, made: NextGeneration, counts: Counts, **span: str | None) -> None:
-        """Write, and count; `span` is `after` and `until` of `Intake.outcomes`."""
+        """Write, and count; `span` is `after` and `until` of `outcomes`."""
 
 
 def fill_in_halves(made: NextGeneration, intake: Intake, fill: Fill, counts: Counts) -> None:

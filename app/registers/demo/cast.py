@@ -1,14 +1,11 @@
-"""The cast of the demo register: one memorable plate for every reason of D22.
-
-Everything about a member is in order but what its name says.
-"""
+"""The cast of the demo register: one memorable plate for each answer of the service (D22)."""
 
 from datetime import date, timedelta
 from typing import NamedTuple
 
 
 class Car(NamedTuple):
-    """A vehicle as it left the works."""
+    """A vehicle as it left the factory."""
 
     registration: str
     make: str
@@ -17,113 +14,50 @@ class Car(NamedTuple):
     first_registered: date
 
 
-class Situation(NamedTuple):
-    """What the papers of a vehicle say; the words are the keys of the shares in `data`."""
+class Papers(NamedTuple):
+    """What the papers of a car say; everything is in order by default."""
 
     insurance: str = "in_force"
     mot: str = "valid"
     tax: str = "taxed"
     fines: str = "none"
     is_listed: bool = True
-    """False: no vehicle row; the plate is known through its policy alone (D24)."""
+    """False: the car has no vehicle row, so its plate is known through its policy alone (D24)."""
 
 
-NEW_CAR_AGE_DAYS = 400
-_ALWAYS_NEW = date.min
+_NEW_CAR_AGE = timedelta(days=400)
 
-_MEMBERS: dict[str, tuple[Car, Situation]] = {
-    "compliant": (
-        Car("AB12CDE", "Ford", "Focus", "Blue", date(2012, 5, 14)),
-        Situation(),
-    ),
-    "lapsed": (
-        Car("LP63SED", "Vauxhall", "Corsa", "Red", date(2013, 11, 4)),
-        Situation(insurance="lapsed"),
-    ),
-    "future": (
-        Car("FU17URE", "Volkswagen", "Golf", "Grey", date(2017, 3, 20)),
-        Situation(insurance="future"),
-    ),
-    "cancelled": (
-        Car("CA16NCL", "Nissan", "Qashqai", "Black", date(2016, 6, 30)),
-        Situation(insurance="cancelled"),
-    ),
-    "overlapping": (
-        Car("OV66LAP", "Skoda", "Octavia", "Silver", date(2016, 10, 12)),
-        Situation(insurance="overlapping"),
-    ),
-    "insured_flag": (
-        Car("FL11AGG", "Toyota", "Yaris", "White", date(2011, 8, 1)),
-        Situation(insurance="insured_flag"),
-    ),
-    "uninsured": (
-        Car("NO61POL", "Peugeot", "107", "Yellow", date(2011, 12, 9)),
-        Situation(insurance="uninsured"),
-    ),
-    "insurance_unknown": (
-        Car("WH14NOS", "Honda", "Jazz", "Silver", date(2014, 4, 2)),
-        Situation(insurance="insurance_unknown"),
-    ),
-    "mot_expired": (
-        Car("MO14TXP", "Renault", "Clio", "Orange", date(2014, 7, 7)),
-        Situation(mot="expired"),
-    ),
-    "mot_exempt": (
-        Car("MGB970H", "MG", "MGB", "Green", date(1970, 3, 3)),
-        Situation(tax="exempt"),
-    ),
-    "mot_unknown": (
-        Car("MO13WHO", "Fiat", "500", "White", date(2013, 3, 28)),
-        Situation(mot="unknown"),
-    ),
-    "new_car": (
-        Car("NEW1", "Tesla", "Model 3", "White", _ALWAYS_NEW),
-        Situation(),
-    ),
-    "sorn": (
-        Car("SO15RNN", "Mazda", "MX-5", "Red", date(2015, 5, 22)),
-        Situation(tax="sorn"),
-    ),
-    "tax_expired": (
-        Car("DU15TAX", "Kia", "Ceed", "Grey", date(2015, 8, 17)),
-        Situation(tax="past_due"),
-    ),
-    "untaxed": (
-        Car("NO65TAX", "Citroën", "C1", "Blue", date(2015, 9, 8)),
-        Situation(tax="untaxed"),
-    ),
-    "tax_unknown": (
-        Car("WH12TAX", "Hyundai", "i20", "Black", date(2012, 8, 24)),
-        Situation(tax="unknown"),
-    ),
-    "fined": (
-        Car("FN15EDD", "BMW", "3 Series", "Black", date(2015, 6, 3)),
-        Situation(fines="outstanding"),
-    ),
-    "fine_settled": (
-        Car("PA16DUP", "Audi", "A3", "Grey", date(2016, 5, 11)),
-        Situation(fines="settled"),
-    ),
-    "policy_only": (
-        Car("PO12LCY", "Volvo", "V40", "Blue", date(2012, 4, 16)),
-        Situation(is_listed=False),
-    ),
-}
+# Plate, make, model, colour, first registration (empty: `_NEW_CAR_AGE` ago), papers.
+_MEMBERS: dict[str, tuple[str, str, str, str, str, Papers]] = {
+    "compliant": ("AB12CDE", "Ford", "Focus", "Blue", "2012-05-14", Papers()),
+    "lapsed": ("LP63SED", "Vauxhall", "Corsa", "Red", "2013-11-04", Papers("lapsed")),
+    "future": ("FU17URE", "Volkswagen", "Golf", "Grey", "2017-03-20", Papers("future")),
+    "cancelled": ("CA16NCL", "Nissan", "Qashqai", "Black", "2016-06-30", Papers("cancelled")),
+    "overlapping": ("OV66LAP", "Skoda", "Octavia", "Silver", "2016-10-12", Papers("overlapping")),
+    "insured_flag": ("FL11AGG", "Toyota", "Yaris", "White", "2011-08-01", Papers("flag")),
+    "uninsured": ("NO61POL", "Peugeot", "107", "Yellow", "2011-12-09", Papers("uninsured")),
+    "insurance_unknown": ("WH14NOS", "Honda", "Jazz", "Silver", "2014-04-02", Papers("unknown")),
+    "mot_expired": ("MO14TXP", "Renault", "Clio", "Orange", "2014-07-07", Papers(mot="expired")),
+    "mot_exempt": ("MGB970H", "MG", "MGB", "Green", "1970-03-03", Papers(tax="exempt")),
+    "mot_unknown": ("MO13WHO", "Fiat", "500", "White", "2013-03-28", Papers(mot="unknown")),
+    "new_car": ("NEW1", "Tesla", "Model 3", "White", "", Papers()),
+    "sorn": ("SO15RNN", "Mazda", "MX-5", "Red", "2015-05-22", Papers(tax="sorn")),
+    "tax_expired": ("DU15TAX", "Kia", "Ceed", "Grey", "2015-08-17", Papers(tax="past_due")),
+    "untaxed": ("NO65TAX", "Citroën", "C1", "Blue", "2015-09-08", Papers(tax="untaxed")),
+    "tax_unknown": ("WH12TAX", "Hyundai", "i20", "Black", "2012-08-24", Papers(tax="unknown")),
+    "fined": ("FN15EDD", "BMW", "3 Series", "Black", "2015-06-03", Papers(fines="owed")),
+    "fine_settled": ("PA16DUP", "Audi", "A3", "Grey", "2016-05-11", Papers(fines="settled")),
+    "policy_only": ("PO12LCY", "Volvo", "V40", "Blue", "2012-04-16", Papers(is_listed=False)),
+}  # fmt: skip
 
-UNKNOWN_REGISTRATION = "ZZ99ZZZ"
-"""In no demo register: no plate of Great Britain begins with Z."""
-
-CAST: dict[str, str] = {
-    **{name: car.registration for name, (car, _) in _MEMBERS.items()},
-    "unknown": UNKNOWN_REGISTRATION,
-}
-"""The part that a plate plays -> its registration."""
+CAST = {part: member[0] for part, member in _MEMBERS.items()} | {"unknown": "ZZ99ZZZ"}
+"""The plate that plays each part. `unknown` is in no register: no British plate begins with Z."""
 
 
-def cast_members(today: date) -> list[tuple[Car, Situation]]:
-    """Return the cast as of `today`: only the new car has to be given a date."""
-    new = today - timedelta(days=NEW_CAR_AGE_DAYS)
+def cast_members(today: date) -> list[tuple[Car, Papers]]:
+    """Return the cars of the cast, and their papers."""
+    new = (today - _NEW_CAR_AGE).isoformat()
     return [
-        (car._replace(first_registered=new) if car.first_registered == _ALWAYS_NEW else car, papers)
-        for car, papers in _MEMBERS.values()
+        (Car(plate, make, model, color, date.fromisoformat(day or new)), papers)
+        for plate, make, model, color, day, papers in _MEMBERS.values()
     ]

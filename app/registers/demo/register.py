@@ -1,47 +1,51 @@
-"""A whole demo register: who is in it, and the native files it is written to.
+"""The rows of the demo register, and the native files that hold them.
 
-A seed and a day decide everything. The crowd's vehicles change with the year only, and their
-papers when a term, a certificate or a month runs out: a plate seen today answers tomorrow, too.
+A seed and a day decide everything. Cars change with the year, and their papers only when they
+expire: a plate that answers today answers tomorrow, too.
 """
 
 import csv
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import date, timedelta
 from pathlib import Path
 from random import Random
-from typing import TypeVar
+from typing import NamedTuple
 
-from app.registers.demo.cast import CAST, Car, Situation, cast_members
-from app.registers.demo.data import (
-    AGE_SHARES,
-    CLASSICS,
-    COLORS,
-    FINED_SHARES,
-    INSURANCE_SHARES,
-    MODELS,
-    MOT_SHARES,
-    TAX_SHARES,
-    YEARS_UNTIL_CLASSIC,
-)
-from app.registers.demo.papers import NativeRow, Papers, plausible
-from app.registers.demo.plates import new_plate
+from app.registers.demo.cast import Car, Papers, cast_members
+from app.registers.demo.crowd import crowd
 
-PLATES = 1000
+NativeRow = dict[str, str | int | bool | None]
+
 SEED = 2026
 FIRST_DAY, LAST_DAY = date(2021, 1, 1), date(2050, 12, 31)
-"""Between these the cast is old enough, and the plates have age identifiers."""
+"""The days on which all cars of the cast are old enough, and plates show their age."""
+_MOT_FIRST_YEARS, _MOT_EXEMPT_YEARS = 3, 40
+_DAY = timedelta(days=1)
+# Invented insurers, and what their policy numbers begin with.
+_INSURERS = {"Brackenmoor Mutual": "BM-", "Larkmere General": "LG", "Ottersea Direct": "OTD"}
 
-_T = TypeVar("_T")
 
-
-@dataclass(frozen=True)
-class DemoRegister:
-    """The rows of the three native files, members named and ordered as there (DESIGN 4)."""
+class DemoRegister(NamedTuple):
+    """The rows of the three native files, with members named and ordered as there (DESIGN 4)."""
 
     vehicles: list[NativeRow]
     policies: list[NativeRow]
     fines: list[NativeRow]
+
+
+def write_files(directory: Path, today: date, seed: int = SEED) -> list[Path]:
+    """Write vehicles.csv, policies.csv and fines.csv in the native layout; return their paths.
+
+    They are complete, so they can be loaded with `replace` (D28).
+    """
+    paths = []
+    for name, rows in demo_register(today, seed)._asdict().items():
+        paths.append(directory / f"{name}.csv")
+        with paths[-1].open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+    return paths
 
 
 def demo_register(today: date, seed: int = SEED) -> DemoRegister:
@@ -49,85 +53,125 @@ def demo_register(today: date, seed: int = SEED) -> DemoRegister:
     if not FIRST_DAY <= today <= LAST_DAY:
         raise ValueError(f"the demo register covers {FIRST_DAY} to {LAST_DAY}, not {today}")
     register = DemoRegister([], [], [])
-    for car, situation in [*cast_members(today), *_crowd(today, seed)]:
-        papers = Papers(_random(f"{seed}/{car.registration}"), today, car)
-        if situation.is_listed:
-            register.vehicles.append(papers.vehicle_row(situation))
-        register.policies.extend(papers.policy_rows(situation.insurance))
-        register.fines.extend(papers.fine_rows(situation.fines))
+    # Nothing in a demo is a secret.
+    for car, papers in [*cast_members(today), *crowd(today, Random(seed))]:  # noqa: S311
+        rows = _Rows(car, today, Random(f"{seed}/{car.registration}"))  # noqa: S311
+        if papers.is_listed:
+            register.vehicles.append(rows.vehicle(papers))
+        register.policies.extend(rows.policies(papers.insurance))
+        register.fines.extend(rows.fines(papers.fines))
     return register
 
 
-def write_files(directory: Path, today: date, seed: int = SEED) -> list[Path]:
-    """Write vehicles.csv, policies.csv and fines.csv, native layout; return their paths.
+class _Rows:
+    """The rows of one car."""
 
-    They are the whole truth of their day: to be loaded with `replace` (D28).
-    """
-    register = demo_register(today, seed)
-    return [
-        _write_csv(directory / "vehicles.csv", register.vehicles),
-        _write_csv(directory / "policies.csv", register.policies),
-        _write_csv(directory / "fines.csv", register.fines),
-    ]
+    def __init__(self, car: Car, today: date, rng: Random) -> None:
+        self._car, self._today, self._rng = car, today, rng
+        first = car.first_registered
+        is_before_birthday = (today.month, today.day) < (first.month, first.day)
+        self._age_years = today.year - first.year - is_before_birthday
+
+    def vehicle(self, papers: Papers) -> NativeRow:
+        """Return the row of vehicles.csv."""
+        car, mot_expiry = self._car, self._mot_expiry(papers.mot)
+        tested_on = _years_after(mot_expiry, -1) if mot_expiry else car.first_registered
+        months = self._rng.randint(1, 11)
+        tax_due = {"taxed": months, "past_due": -months}.get(papers.tax)
+        return {
+            "registration": car.registration,
+            "make": car.make,
+            "model": car.model,
+            "year": car.first_registered.year,
+            "color": car.color,
+            "insured": {"flag": True, "uninsured": False}.get(papers.insurance),
+            "motExpiry": _iso(mot_expiry),
+            "motExempt": self._age_years >= _MOT_EXEMPT_YEARS,
+            "firstRegistered": _iso(car.first_registered),
+            "taxStatus": {"past_due": "taxed", "unknown": None}.get(papers.tax, papers.tax),
+            "taxDue": None if tax_due is None else _iso(_first_of_month(self._today, tax_due)),
+            "lastUpdated": self._time(tested_on),
+        }
+
+    def policies(self, insurance: str) -> Iterator[NativeRow]:
+        """Yield the rows of policies.csv; each policy is valid for a year."""
+        start = max(self._last_anniversary(), self._car.first_registered)
+        later = start + (self._today - start) // 2
+        soon = self._today + self._rng.randint(1, 20) * _DAY
+        (insurer, other), number = self._rng.sample(list(_INSURERS), 2), self._number()
+        last_year = _years_after(start, -1)
+        terms = {
+            "in_force": [(insurer, last_year), (insurer, start)],
+            "lapsed": [(insurer, last_year)],
+            "overlapping": [(insurer, start), (other, later)],
+            "cancelled": [(insurer, start)],
+            "future": [(insurer, soon)],
+        }
+        cancelled_on = later if insurance == "cancelled" else None
+        for name, first_day in terms.get(insurance, []):
+            if first_day >= self._car.first_registered:
+                yield self._policy(name, number, first_day, cancelled_on)
+
+    def fines(self, fines: str) -> Iterator[NativeRow]:
+        """Yield the rows of fines.csv; a car in its first year has none."""
+        issued_on = self._today - self._rng.randint(40, 360) * _DAY
+        if fines == "none" or issued_on < self._car.first_registered:
+            return
+        yield {
+            "reference": f"LN{self._number()}",
+            "registration": self._car.registration,
+            "issuedOn": _iso(issued_on),
+            "amount": self._rng.choice(("35.00", "50.00", "70.00", "130.00")),
+            "currency": "GBP",
+            "settledOn": _iso(issued_on + 14 * _DAY) if fines == "settled" else None,
+        }
+
+    def _policy(
+        self, insurer: str, number: str, start: date, cancelled_on: date | None
+    ) -> NativeRow:
+        return {
+            "registration": self._car.registration,
+            "number": f"{_INSURERS[insurer]}{number}",
+            "insurer": insurer,
+            "validFrom": _iso(start),
+            "validTo": _iso(_years_after(start, 1) - _DAY),
+            "type": "comprehensive",
+            "cancelledOn": _iso(cancelled_on),
+            "lastUpdated": self._time(cancelled_on or start - 7 * _DAY),
+        }
+
+    def _mot_expiry(self, mot: str) -> date | None:
+        """Return None also for the young and the exempt: they need no certificate."""
+        last = self._last_anniversary()
+        if mot == "unknown" or not _MOT_FIRST_YEARS <= self._age_years < _MOT_EXEMPT_YEARS:
+            return None
+        return last - _DAY if mot == "expired" else _years_after(last, 1)
+
+    def _last_anniversary(self) -> date:
+        """Return the last time, today at the latest, that a random day of the year came."""
+        day = date(self._today.year, 1, 1) + self._rng.randrange(365) * _DAY
+        return day if day <= self._today else _years_after(day, -1)
+
+    def _time(self, day: date) -> str:
+        """Return nine o'clock, yesterday at the latest: nothing was changed in the future."""
+        return f"{min(day, self._today - _DAY)}T09:00:00Z"
+
+    def _number(self) -> str:
+        return f"{self._rng.randrange(10**8):08}"
 
 
-def _write_csv(path: Path, rows: list[NativeRow]) -> Path:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(
-            {member: _csv_text(value) for member, value in row.items()} for row in rows
-        )
-    return path
+def _iso(day: date | None) -> str | None:
+    return None if day is None else day.isoformat()
 
 
-def _csv_text(value: str | int | bool | None) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return "" if value is None else str(value)
+def _years_after(day: date, years: int) -> date:
+    """Return the same day of another year; 29 February becomes 1 March."""
+    try:
+        return day.replace(year=day.year + years)
+    except ValueError:
+        return date(day.year + years, 3, 1)
 
 
-def _crowd(today: date, seed: int) -> Iterator[tuple[Car, Situation]]:
-    """Yield the vehicles beside the cast, all registered before this year began."""
-    rng = _random(seed)
-    taken = set(CAST.values())
-    count = PLATES + 1 - len(CAST)  # the cast's `unknown` is in no register
-    ages = _deal(rng, AGE_SHARES, count)
-    papers = zip(
-        _deal(rng, INSURANCE_SHARES, count),
-        _deal(rng, MOT_SHARES, count),
-        _deal(rng, TAX_SHARES, count),
-        _deal(rng, FINED_SHARES, count),
-        strict=True,
-    )
-    for (youngest, oldest), words in zip(ages, papers, strict=True):
-        age = timedelta(days=rng.randrange(youngest * 365 + 1, oldest * 365))
-        car = _car(
-            rng, date(today.year, 1, 1) - age, taken, is_classic=oldest > YEARS_UNTIL_CLASSIC
-        )
-        taken.add(car.registration)
-        yield car, plausible(today, car, Situation(*words))
-
-
-def _car(rng: Random, first_registered: date, taken: set[str], *, is_classic: bool) -> Car:
-    models = CLASSICS + MODELS if is_classic else MODELS
-    on_sale = [m for m in models if m.first_year <= first_registered.year <= m.last_year]
-    model = rng.choice(on_sale)
-    color = rng.choices(list(COLORS), weights=list(COLORS.values()))[0]
-    registration = new_plate(rng, first_registered)
-    while registration in taken:
-        registration = new_plate(rng, first_registered)
-    return Car(registration, model.make, model.model, color, first_registered)
-
-
-def _deal(rng: Random, shares: Mapping[_T, int], count: int) -> list[_T]:
-    """Return `count` cards in the given shares, shuffled: exact, where dice would stray."""
-    total = sum(shares.values())
-    cards = [card for card, share in shares.items() for _ in range(round(count * share / total))]
-    cards += [next(iter(shares))] * (count - len(cards))
-    rng.shuffle(cards)
-    return cards[:count]
-
-
-def _random(seed: int | str) -> Random:
-    return Random(seed)  # noqa: S311 - a demo; nothing here is a secret
+def _first_of_month(day: date, months: int) -> date:
+    years, month = divmod(day.year * 12 + day.month - 1 + months, 12)
+    return date(years, month + 1, 1)

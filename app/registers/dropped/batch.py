@@ -1,4 +1,4 @@
-"""The files of one load from the drop directory, and where they go after it (D60, D74)."""
+"""The files of one load from the drop directory, and where they go afterwards (D60, D74)."""
 
 import logging
 import os
@@ -15,13 +15,13 @@ _log = logging.getLogger(__name__)
 
 
 class File(NamedTuple):
-    """A file as it was when it was looked at: a later change is a later `state`."""
+    """A file, and its state when it was found: any change gives it another `state`."""
 
     path: Path
     state: tuple[int, ...]
 
     def is_unchanged(self) -> bool:
-        """Tell whether the name still stands for the same file, untouched."""
+        """Tell whether the name is still that of the same file, unchanged."""
         try:
             return state_of(self.path.lstat()) == self.state
         except FileNotFoundError:
@@ -29,11 +29,11 @@ class File(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """The files of one load; all of them are complete, and in one directory."""
+    """The files of one load: all of them complete, and in one directory."""
 
     drop: Path
     register: str | None
-    """The register that the directory is of; None for a file directly in the drop."""
+    """The register whose directory it is; None for a file directly in the drop directory."""
     files: tuple[File, ...]
     markers: tuple[File, ...]
     wait: str
@@ -42,12 +42,12 @@ class Batch(NamedTuple):
 
     @property
     def directory(self) -> Path:
-        """Where the files are."""
+        """The directory of the files."""
         return self.drop.joinpath(*self.folders)
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """The directory of the files, seen from the drop."""
+        """The path from the drop directory to the files."""
         return () if self.register is None else (self.register,)
 
     def __str__(self) -> str:
@@ -56,28 +56,31 @@ class Batch(NamedTuple):
         return f"{self.directory} ({', '.join(file.path.name for file in self.files)})"
 
     def require_whole(self) -> None:
-        """Raise FileFault if a file has a fault, Hindered if one may be incomplete after all."""
+        """Raise FileFault if a file has a fault, Hindered if one may be incomplete after all.
+
+        A load calls this before it reads the files, and again afterwards.
+        """
         if self.fault:
             raise FileFault(self.fault)
         for path in self.changed():
             raise Hindered(f"{path} was changed while it was read")
         for file in self.files:
             if self.wait == QUIET and uploads.is_being_written(file.path):
-                raise Hindered(f"{file.path}: somebody has it open for writing")
+                raise Hindered(f"{file.path}: a process has it open for writing")
 
     def changed(self) -> list[Path]:
-        """Return which files, or markers, are not those any more that were found."""
+        """Return the files and markers that have changed since they were found."""
         return [each.path for each in (*self.files, *self.markers) if not each.is_unchanged()]
 
 
 def keep(batch: Batch, warn: Warn) -> None:
-    """Move the files of a batch that was loaded into `loaded/`; none if one has changed since."""
+    """Move the files of a loaded batch into `loaded/`; none of them if one has changed."""
     if _is_unchanged(batch):
         _move(batch, kept.LOADED, warn, "loaded")
 
 
 def remove(batch: Batch, warn: Warn) -> None:
-    """Remove the files of a batch that was loaded; none of them if one has changed since."""
+    """Remove the files of a loaded batch; none of them if one has changed."""
     if not _is_unchanged(batch):
         return
     for file in (*batch.files, *batch.markers):
@@ -88,9 +91,9 @@ def remove(batch: Batch, warn: Warn) -> None:
 
 
 def put_aside(batch: Batch, warn: Warn) -> Path | None:
-    """Move the files of a batch that failed into `failed/`; none of them if one has changed since.
+    """Move the files of a failed batch into `failed/`; none of them if one has changed.
 
-    Returns the directory, None if nothing was moved.
+    Returns that directory, None if nothing was moved.
     """
     is_moved = _is_unchanged(batch) and _move(batch, kept.FAILED, warn, "not loaded")
     return batch.directory / kept.FAILED if is_moved else None
@@ -108,7 +111,7 @@ def _move(batch: Batch, kind: str, warn: Warn, what: str) -> bool:
 
 
 def _is_unchanged(batch: Batch) -> bool:
-    """Tell whether all files are those that were loaded; one set is loaded again as a whole."""
+    """Tell whether no file has changed; otherwise all of them are loaded again."""
     changed = batch.changed()
     for path in changed:
         _log.info("%s: changed during the load; %s is left for the next run", path, batch)
@@ -116,6 +119,6 @@ def _is_unchanged(batch: Batch) -> bool:
 
 
 def state_of(found: os.stat_result) -> tuple[int, ...]:
-    """Return what changes with a file."""
-    # NOTE: the time of the last change of state, because a copy can bring the other with it.
+    """Return values of which at least one changes whenever the file does."""
+    # NOTE: with the time of the last status change, because a copy can set the other time.
     return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)

@@ -1,8 +1,8 @@
-"""The drop directory: which register files can be loaded (D60).
+"""Finds the register files in the drop directory that can be loaded (D60).
 
-Each file directly in it is a load of its own; the files in a directory below it are one load of
-the register of that name. SEC: others than us can write there. Links are not followed, and
-names are only names.
+Each file directly in it is a load of its own. The files in a directory below it are one load of
+the register of that name. SEC: others can write there. Links are not followed, and names are only
+names.
 """
 
 import logging
@@ -18,7 +18,7 @@ from app.registers.dropped import kept, uploads
 from app.registers.dropped.batch import Batch, File, state_of
 from app.registers.dropped.kept import Warn
 from app.registers.dropped.uploads import upload_of
-from app.registers.reading.sources import in_order_of_dates, is_dated
+from app.registers.reading.dated_names import in_order_of_dates, is_dated
 
 _PARTIAL = ".part"
 _NOT_OURS = ("lost+found",)  # The root of a file system has it.
@@ -27,16 +27,16 @@ _log = logging.getLogger(__name__)
 
 
 def batches(drop: Path, wait: str, warn: Warn) -> Iterator[Batch]:
-    """Yield what can be loaded, each looked at when its turn comes.
+    """Yield the loads, and look at the files of each only when its turn comes.
 
     Files of the DVSA, whose names have a date, come in the order of their dates. While one of them
-    is left, no later one is loaded: an older delta must not be applied after a newer one.
+    is still there, no later one is loaded: an older delta must not be applied after a newer one.
 
-    What is still being uploaded is left in silence for a day. What is hidden or kept by us is left,
-    too. Anything else that cannot be loaded is left and reported to `warn`.
+    Files that are still being uploaded are left, and reported to `warn` after a day. Hidden files
+    and our own directories are left. Anything else that cannot be loaded is left and reported.
 
     Args:
-        wait: what tells that a file is complete, a value of `VERIFYD_DROP_WAIT` (D73).
+        wait: how to tell that a file is complete, a value of `VERIFYD_DROP_WAIT` (D73).
 
     Raises OSError if `drop` cannot be read.
     """
@@ -58,13 +58,13 @@ def batches(drop: Path, wait: str, warn: Warn) -> Iterator[Batch]:
 
 
 def shown(path: Path) -> str:
-    """Return a path for a person; quoted if it has characters that would not show."""
+    """Return a path for messages; quoted if it has characters that would not show."""
     text = str(path)
     return text if text.isprintable() else repr(text)
 
 
 class _Finder:
-    """Finds out which files can be loaded, and tells of those that cannot."""
+    """Finds the files that can be loaded, and reports those that cannot."""
 
     def __init__(self, drop: Path, wait: str, warn: Warn) -> None:
         self._drop = drop
@@ -72,7 +72,7 @@ class _Finder:
         self._warn = warn
 
     def find(self, name: str, found: os.stat_result) -> Batch | None:
-        """Return the load of a file or directory in the drop, if there is one."""
+        """Return the load of a file or directory in the drop directory, if it can be loaded."""
         path = self._drop / name
         if not stat.S_ISDIR(found.st_mode):
             return self.batch(None, [name])
@@ -85,7 +85,7 @@ class _Finder:
         return None
 
     def register_batch(self, register: str) -> Batch | None:
-        """Return the load of the files in a register's directory, if there is one."""
+        """Return the load of the files in a register's directory, if they can be loaded."""
         directory = self._drop / register
         try:
             names = sorted(os.listdir(directory))
@@ -95,7 +95,7 @@ class _Finder:
         return self.batch(register, names)
 
     def batch(self, register: str | None, names: Sequence[str]) -> Batch | None:
-        """Return the load of the files of these names, if all are complete and can be loaded."""
+        """Return the load of files by their names, if all are complete and can be loaded."""
         directory = self._drop if register is None else self._drop / register
         files, markers, fault = [], [], ""
         for name in names:
@@ -119,7 +119,7 @@ class _Finder:
             files.append(File(path, state_of(found)))
             markers += [File(each, state_of(state)) for each, state in upload.markers.items()]
         if files and not os.access(directory, os.W_OK | os.X_OK):
-            # What cannot be moved would be loaded every night again.
+            # Files that cannot be moved would be loaded again every night.
             must = f"the user {_user()} must be able to write to {directory}"
             self._warn(f"{directory}: skipped: {must}")
             return None
@@ -135,18 +135,18 @@ class _Finder:
             return uploads.Upload({}, f"it cannot be compared with its checksum: {error.strerror}")
 
     def wait_for(self, path: Path, found: os.stat_result, reason: str) -> None:
-        """Leave what is not complete for the next run; report it when it has waited for a day."""
+        """Leave an incomplete file for the next run; report it if it has waited for a day."""
         since_ns = uploads.changed_at_ns(found)
         if clock.now_ns() - since_ns < _PATIENCE_NS:
             _log.info("%s: left for the next run: %s", shown(path), reason)
             return
         since = clock.iso_utc(since_ns // 1_000_000_000)
-        self._warn(f"{shown(path)}: still waits, unchanged since {since}: {reason}")
+        self._warn(f"{shown(path)}: still waiting, unchanged since {since}: {reason}")
 
     def _look_at_marker(self, marker: Path, found: os.stat_result) -> None:
-        """Report a marker whose file does not come."""
+        """Report a marker whose file is missing."""
         if not os.path.lexists(marker.with_name(uploads.marked(marker.name))):
-            self.wait_for(marker, found, "the file that it is for is not there")
+            self.wait_for(marker, found, "the file that it belongs to is missing")
 
 
 def _in_order(names: Iterable[str]) -> list[str]:
@@ -166,20 +166,20 @@ def _refusal(name: str, found: os.stat_result) -> str:
     if not stat.S_ISREG(found.st_mode):
         return "it is not a regular file"
     if not name.isprintable():
-        # The history of loads, and whoever reads the log, could not tell it apart.
+        # It could not be told apart in the history and in the log.
         return "its name has control characters, or is not UTF-8"
     return ""
 
 
 def _is_left(name: str) -> bool:
-    """Tell whether a name is nothing to load: hidden, or one of our own directories."""
+    """Tell whether a name is never loaded: hidden, or one of our own directories."""
     return name.startswith(".") or name in (*kept.OURS, *_NOT_OURS)
 
 
 def _found(path: Path) -> os.stat_result | None:
     try:
         return path.lstat()
-    except FileNotFoundError:  # It has just gone.
+    except FileNotFoundError:  # It has just been removed.
         return None
 
 

@@ -1,7 +1,7 @@
-"""What becomes of files from the drop directory: `loaded/` and `failed/` beside them (D74).
+"""Keeps the files of loads from the drop directory in `loaded/` and `failed/` (D74).
 
-SEC: others than us can write to the drop directory. No link is followed on the way to a file that
-is moved or removed.
+SEC: others can write to the drop directory. No link is followed on the way to a file that is moved
+or removed.
 """
 
 import logging
@@ -22,20 +22,20 @@ from app.registers.space import free_bytes_of
 
 LOADED, FAILED = "loaded", "failed"
 OURS = (LOADED, FAILED)
-"""Directories beside the files, for those that were loaded and those that could not be."""
+"""The directories beside the files for those that were loaded and those that failed."""
 _REMEMBERED = "drop-directory"
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _log = logging.getLogger(__name__)
 
 Warn = Callable[[str], None]
-"""Reports to the operator, in a sentence, what needs a look."""
+"""Reports to the operator, in a sentence, what needs attention."""
 
 
 class _Kept(NamedTuple):
     """A file in one of the two directories."""
 
     folders: tuple[str, ...]
-    """On the way to it from the drop directory."""
+    """The path to it from the drop directory."""
     name: str
     since: float
     """Unix seconds."""
@@ -46,14 +46,14 @@ class _Kept(NamedTuple):
 def move(drop: Path, folders: Sequence[str], kind: str, names: Sequence[str]) -> None:
     """Move files, with their markers, into LOADED or FAILED beside them.
 
-    Nothing that is there already is replaced: a name that is taken gets the next number, so that
-    `a.csv` came before `a.csv.1`. The time of a file becomes that of the move.
+    No file is replaced: if a name is taken, the next number is added to it, as in `a.csv.1`. The
+    time of a file becomes that of the move.
 
     Args:
-        folders: where they are, seen from `drop`.
+        folders: the path to them from `drop`.
         names: the files first, then the markers.
 
-    Raises OSError if one cannot be moved; those before it were.
+    Raises OSError if a file cannot be moved; the files before it have been moved.
     """
     with _opened(drop, folders) as source:
         with suppress(FileExistsError):
@@ -64,22 +64,22 @@ def move(drop: Path, folders: Sequence[str], kind: str, names: Sequence[str]) ->
             for name in names:
                 if not is_marker(name):
                     numbers[name] = _next_number(name, there)
-                    # `a.csv` can become `a.csv.1`, which another file of this load is called.
+                    # Another file of this load may already be called `a.csv.1`.
                     there.append(f"{name}{numbers[name]}")
             for name in names:
                 stem = marked(name) if is_marker(name) else name
                 new = f"{stem}{numbers[stem]}{name[len(stem) :]}"
                 os.rename(name, new, src_dir_fd=source, dst_dir_fd=target)
-                with suppress(OSError):  # It is another user's; see `_kept_since`.
+                with suppress(OSError):  # It belongs to another user; see `_since`.
                     os.utime(new, dir_fd=target, follow_symlinks=False)
 
 
 def prune(drop: Path, kind: str, keep_seconds: int, bytes_max: int, warn: Warn) -> None:
-    """Remove what was kept long enough, then the oldest until the rest is small enough.
+    """Remove files that are too old, then the oldest ones until the rest is small enough.
 
     Args:
         keep_seconds: 0 removes all.
-        bytes_max: of all directories of this kind together.
+        bytes_max: the limit for all directories of this kind together.
     """
     kept = sorted(_kept(drop, kind), key=attrgetter("since", "name"))
     total_bytes = sum(each.size_bytes for each in kept)
@@ -91,10 +91,10 @@ def prune(drop: Path, kind: str, keep_seconds: int, bytes_max: int, warn: Warn) 
 
 
 def make_room(drop: Path, directory: Path, needed_bytes: int, warn: Warn) -> bool:
-    """Remove the oldest loaded files until there is room in a directory for a load.
+    """Remove the oldest loaded files until a directory has room for a load.
 
-    Returns whether there is now, and was not before. If all of them together are not enough, none
-    is removed.
+    Returns whether that made enough room. No file is removed if there is enough already, or if all
+    of them together would not be enough.
     """
     kept = _yielding(drop, directory)
     missing_bytes = needed_bytes - _free_bytes(directory)
@@ -142,12 +142,12 @@ def _yielding(drop: Path, directory: Path) -> list[_Kept]:
 
 
 def _kept(drop: Path, kind: str) -> Iterator[_Kept]:
-    """Yield the files that are kept in all directories of one kind."""
+    """Yield the files in all directories of one kind."""
     for folders in [(), *((name,) for name in sorted(os.listdir(drop)) if is_register_name(name))]:
         if folders and folders[0] in OURS:
             continue
         place = (*folders, kind)
-        with suppress(OSError), _opened(drop, place) as directory:  # It may not be there.
+        with suppress(OSError), _opened(drop, place) as directory:  # It may not exist.
             for name in os.listdir(directory):
                 found = os.lstat(name, dir_fd=directory)
                 if stat.S_ISREG(found.st_mode):
@@ -156,8 +156,8 @@ def _kept(drop: Path, kind: str) -> Iterator[_Kept]:
 
 
 def _since(found: os.stat_result) -> float:
-    """Return since when a file is kept."""
-    # A file of another user has the time it came with, which can be long ago.
+    """Return when a file was moved here, in Unix seconds."""
+    # The time of another user's file could not be set, and can be long ago.
     is_ours = found.st_uid == os.geteuid()
     return found.st_mtime if is_ours else max(found.st_mtime, found.st_ctime)
 
@@ -178,7 +178,7 @@ def _free_bytes(directory: Path) -> int:
 
 
 def _next_number(name: str, there: Sequence[str]) -> str:
-    """Return what to put behind a name: nothing, or `.1` and so on if the name is taken."""
+    """Return what to add to a name: nothing, or `.1` and so on if the name is taken."""
     pattern = re.compile(re.escape(name) + r"(?:\.([0-9]{1,9}))?(?:\.(?:sha256|done))?")
     taken = [int(found[1] or 0) for found in map(pattern.fullmatch, there) if found]
     return f".{max(taken) + 1}" if taken else ""
@@ -186,7 +186,7 @@ def _next_number(name: str, there: Sequence[str]) -> str:
 
 @contextmanager
 def _opened(drop: Path, folders: Sequence[str]) -> Iterator[int]:
-    """Open a directory below the drop directory; raises OSError if a link is on the way."""
+    """Open a directory below the drop directory; raises OSError if there is a link in its path."""
     descriptor = os.open(drop, _DIRECTORY & ~os.O_NOFOLLOW)
     try:
         for folder in folders:

@@ -1,4 +1,4 @@
-"""Names of columns, and how a source's columns become the values of a row."""
+"""Columns: which ones a source has, and how the texts in them become the values of a row."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -7,63 +7,64 @@ from enum import Enum, auto
 from typing import Any
 
 from app.registers.formats.changes import Row
-from app.registers.formats.format import FileFault
+from app.registers.formats.faults import FileFault
 
 SOCRATA_COLUMNS = frozenset({"id", "created_at", "updated_at", "version"})
-"""What the platform of the RDW and of New York adds if it is asked to, normalised."""
-_OTHER_CHARACTERS = re.compile("[^a-z0-9]+")
+"""Columns that the platform of RDW and New York City adds on request, normalised."""
 SPARSE_ROWS_MIN = 100
-"""So many JSON rows must lack a sparse member before it counts as missing (D65)."""
+"""A sparse member counts as missing if at least this many JSON rows all lack it (D65)."""
+_OTHER_CHARACTERS = re.compile("[^a-z0-9]+")
 
 
 def normalised(name: str) -> str:
-    """Return the form in which names of columns are compared (formats 0.3)."""
+    """Return a column's name in the form in which names are compared (formats 0.3)."""
     return _OTHER_CHARACTERS.sub("_", name.lower()).strip("_")
 
 
 class Presence(Enum):
-    """What a format makes of a file that lacks a column (D65)."""
+    """What happens if a file lacks a column (D65)."""
 
     REQUIRED = auto()
     """The file cannot be read."""
     EXPECTED = auto()
     """The load is refused, unless the operator allows it."""
     SPARSE = auto()
-    """As EXPECTED; but a few JSON rows may all lack the member, for they leave out empty ones."""
+    """As EXPECTED, but a few JSON rows may all lack the member: sources leave out empty ones."""
     OPTIONAL = auto()
-    """There may be such files."""
+    """Nothing; some files do not have it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column that a source is asked for."""
+    """A column that is read from a file."""
 
     label: str
-    """How messages call it."""
+    """Its name in messages."""
     names: frozenset[str]
-    """Its names, folded as the layout folds them."""
-    read: Callable[[str], Any]
-    """Takes the text as it stands, empty if missing; raises RowFault."""
+    """The names that a file may give it, folded as the layout folds names."""
+    parse: Callable[[str], Any]
+    """Takes the text as it stands, empty if missing; returns a value, or raises RowFault."""
     presence: Presence = Presence.OPTIONAL
-    read_all: Callable[[list[str]], list[Any]] | None = None
-    """PERF: reads many texts at once, as `read` would each; raises RowFault if one is faulty."""
+    parse_many: Callable[[list[str]], list[Any]] | None = None
+    """PERF: parses many texts at once, as `parse` would; raises RowFault if any is invalid."""
     is_whole: bool = False
-    """A JSON number with a fraction or an exponent rejects the row: it may have lost digits."""
+    """A JSON number with a fraction or an exponent is rejected: it may have lost digits."""
     is_constant: bool = False
-    """Every row has the same value; no column of the file is read for it."""
+    """Every row has the same value, which does not come from a column of the file."""
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
-    """The columns that a format knows, by which those of a file are judged (D65).
+class KnownColumns:
+    """The columns that a format knows; the columns of a file are compared with them (D65).
 
     Args:
-        columns: those that are read; none if the format has no names of columns.
-        ignored: names, normalised, of the source's other columns; None if all others are.
-        has_header: a header names all columns of a file. Else a JSON member is there if any
-            row of the load has it.
-        is_partial: the columns are those of a row, in its order, and a merge keeps the values of
-            those that a file lacks (D66).
+        columns: those that are read; none if the columns of the format have no names.
+        ignored: normalised names of the source's other columns. None: all others are ignored.
+        fold: returns a name in the form in which names are compared.
+        has_header: a header names all columns of a file. Otherwise a JSON member counts as present
+            if any row of the load has it.
+        is_partial: the columns are those of a row, in its order, and a merge keeps the held values
+            of the columns that a file lacks (D66).
     """
 
     columns: tuple[Column, ...] = ()
@@ -75,22 +76,22 @@ class Declared:
     def missing(
         self, names: Iterable[str], allowed: Collection[str], rows: int | None = None
     ) -> list[Column]:
-        """Return the columns that a load should have and has not.
+        """Return the columns that a load should have but lacks.
 
         Args:
-            names: the file's own, or all members of all rows.
+            names: the columns of the file, or the members of all rows.
             allowed: labels or names of columns that may be missing.
-            rows: of JSON, how many rows there are; None where a header tells all.
+            rows: how many JSON rows there are; None for a file with a header.
         """
-        there = set(map(self.fold, [*names, *allowed]))
-        labels = set(map(self.fold, allowed))
+        present = set(map(self.fold, [*names, *allowed]))
+        allowed_labels = set(map(self.fold, allowed))
         lacking = [
             column
             for column in self.columns
-            if column.names.isdisjoint(there) and self.fold(column.label) not in labels
+            if column.names.isdisjoint(present) and self.fold(column.label) not in allowed_labels
         ]
-        expected = [each for each in lacking if each.presence == Presence.EXPECTED]
-        sparse = [each for each in lacking if each.presence == Presence.SPARSE]
+        expected = [column for column in lacking if column.presence == Presence.EXPECTED]
+        sparse = [column for column in lacking if column.presence == Presence.SPARSE]
         is_judged = expected or rows is None or rows >= SPARSE_ROWS_MIN
         return [*expected, *sparse] if is_judged else []
 
@@ -102,63 +103,68 @@ class Declared:
         return [name for name in names if self.fold(name) not in known]
 
     def absent(self, names: Collection[str]) -> tuple[int, ...]:
-        """Return the places in a row whose values a merge is to keep, for the file lacks them."""
+        """Return the positions in a row of the columns that a file lacks, for a merge to keep."""
         if not self.is_partial:
             return ()
-        folded = set(map(self.fold, names))
+        present = set(map(self.fold, names))
         return tuple(
-            place
-            for place, column in enumerate(self.columns)
-            if not column.is_constant and column.names.isdisjoint(folded)
+            position
+            for position, column in enumerate(self.columns)
+            if not column.is_constant and column.names.isdisjoint(present)
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How one file's records become rows; made anew for each file, for its readers remember.
+    """How the records of one file become rows.
 
-    The first column is the registration; `finish` takes the values of all columns in order
-    and raises RowFault.
+    Make a new one for each file: its parsers cache what they have parsed. The first column is the
+    registration.
     """
 
     columns: tuple[Column, ...]
-    finish: Callable[[Iterable[Any]], Row]
+    build: Callable[[Iterable[Any]], Row]
+    """Takes the values of all columns, in order; returns a row, or raises RowFault or RowSkip."""
     fold: Callable[[str], str] = normalised
-    """In what form names are compared."""
-    finish_all: Callable[[list[list[Any]]], list[Any]] | None = None
-    """PERF: takes many rows' values, column by column, and returns what `finish` would of each.
+    """Returns a name in the form in which names are compared."""
+    build_many: Callable[[list[list[Any]]], list[Any]] | None = None
+    """PERF: takes the values of many rows, column by column, with the results of `build`.
 
-    None where most blocks of a file have records that are no rows: reading them at once is in vain.
+    None for a source of which most blocks hold records that are no rows: those blocks are read
+    record by record anyway.
     """
 
     @property
-    def reads(self) -> tuple[Callable[[str], Any], ...]:
-        """The readers of all columns, in order."""
-        return tuple(column.read for column in self.columns)
+    def parsers(self) -> tuple[Callable[[str], Any], ...]:
+        """The parsers of all columns, in order."""
+        return tuple(column.parse for column in self.columns)
 
     def values(self, texts: Sequence[list[str]]) -> list[list[Any]]:
-        """Return what `finish_all` takes, of records whose texts are given column by column.
+        """Return the values of many records, column by column, as `build_many` takes them.
 
-        Raises RowFault if one cannot be read.
+        Args:
+            texts: the texts of the records, column by column.
+
+        Raises RowFault if any text is invalid.
         """
         return [
-            column.read_all(cells) if column.read_all else list(map(column.read, cells))
+            column.parse_many(cells) if column.parse_many else list(map(column.parse, cells))
             for column, cells in zip(self.columns, texts, strict=True)
         ]
 
-    def places(self, header: Sequence[str]) -> list[int]:
-        """Return where in a record each column stands, -1 if nowhere.
+    def positions(self, header: Sequence[str]) -> list[int]:
+        """Return the position of each column in a record, -1 for a column that the file lacks.
 
-        Raises FileFault for a required column that is missing and any that is there twice.
+        Raises FileFault if a required column is missing, or any is there more than once.
         """
         names = [self.fold(name) for name in header]
-        return [_place(column, names) for column in self.columns]
+        return [_position(column, names) for column in self.columns]
 
 
-def _place(column: Column, names: list[str]) -> int:
-    places = [place for place, name in enumerate(names) if name in column.names]
-    if len(places) > 1:
+def _position(column: Column, names: list[str]) -> int:
+    positions = [position for position, name in enumerate(names) if name in column.names]
+    if len(positions) > 1:
         raise FileFault(f"The header has the column {column.label} more than once.")
-    if not places and column.presence == Presence.REQUIRED:
+    if not positions and column.presence == Presence.REQUIRED:
         raise FileFault(f"The header has no column {column.label}.")
-    return places[0] if places else -1
+    return positions[0] if positions else -1

@@ -1,43 +1,46 @@
-"""Delimited text (CSV): a header, then records of as many fields."""
+"""The records of delimited text (CSV): a header, then records with as many fields."""
 
 import csv
-import io
 import re
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from operator import call, itemgetter
-from typing import Any, BinaryIO
+from collections.abc import Callable, Iterator
+from typing import BinaryIO
 
 from app.registers.formats.changes import Row
-from app.registers.formats.columns import Layout, normalised
-from app.registers.formats.format import FileFault, Report, RowFault, RowSkip
+from app.registers.formats.faults import FileFault
+from app.registers.formats.format import Report
 from app.registers.formats.line_blocks import (
     LINE_BYTES_MAX,
-    Overlong,
-    blocks,
+    OverlongLine,
     cut_off,
+    line_blocks,
     windows_1252,
 )
 
 _SEPARATORS = ",;\t"
-_BLOCK = "\n"
-"""Stands for the lines of a block that was read at once; no line is like it."""
+_READ_BLOCK = "\n"
+"""Stands for a block of lines that was read at once; no line is equal to it."""
 _QUOTED = re.compile('"[^"]*"')
 
 
-class Table:
-    """A delimited file being read; iterate to get its records, each a list of fields.
+class DelimitedRecords:
+    """The records of a delimited file, in their order; each is a list of fields.
 
-    Where `read_block` is set, a block of lines that it can read comes as a tuple of rows instead.
+    If `read_block` is set, it is given whole blocks of lines; the tuples of rows that it returns
+    are yielded between the records.
 
-    Blank lines are no records; ragged and malformed records are rejected (formats 0.4). Raises
-    FileFault for a quote that is never closed, which one open over the limit counts as, and for a
-    last record that is incomplete (D68).
+    Blank lines are no records. Ragged and malformed records are rejected (formats 0.4). Raises
+    FileFault for a last record that is incomplete (D68), and for a quote that is never closed; one
+    that is open for more than `LINE_BYTES_MAX` counts as never closed.
     """
 
     def __init__(self, stream: BinaryIO, report: Report, separator: str | None = None) -> None:
-        """Read the header; by default its most frequent unquoted separator counts."""
-        # NOTE: this limit is the process's and on a field; a record's own limit comes first.
+        """Read the header.
+
+        Args:
+            separator: what separates the fields. None: whichever of comma, semicolon and tab is
+                the most frequent in the header outside of quotes.
+        """
+        # NOTE: this limit is one of the process, on a field; the limit on a record is stricter.
         csv.field_size_limit(2 * LINE_BYTES_MAX)
         self._report = report
         self._in_record = False
@@ -45,11 +48,15 @@ class Table:
         self._line = 0
         self._text = ""
         self._continued: list[str] = []
+        """The further lines of the current record: a quoted field may contain line breaks."""
         self._unended_line = 0
-        """The last line, if it has no end."""
+        """The number of the last line if it has no end."""
         self.header: list[str] = []
         self.read_block: Callable[[list[list[str]]], tuple[Row, ...] | None] | None = None
-        """PERF: takes the fields of a block, column by column; None if a record is no row."""
+        """PERF: takes the fields of a block, column by column; returns its rows.
+
+        None if a record of the block is no row: then its records are yielded one by one.
+        """
         self._block: tuple[Row, ...] = ()
         self._numbered = self._lines(stream)
         while not self._text.strip():
@@ -64,26 +71,27 @@ class Table:
         except csv.Error as error:
             raise FileFault(f"The header is malformed CSV: {error}.") from error
         self._header_text = self._text
-        self.wanted = len(self.header)
-        """PERF: fields beyond these many may come unparted, as one."""
+        self.fields_wanted = len(self.header)
+        """PERF: fields after this many may come unsplit, as one."""
 
     def __iter__(self) -> Iterator[list[str] | tuple[Row, ...]]:
-        separator, separators, wanted = self._separator, len(self.header) - 1, self.wanted
+        separator, separators = self._separator, len(self.header) - 1
+        splits_max = self.fields_wanted
         for line, text in self._numbered:
-            if text is _BLOCK:
+            if text is _READ_BLOCK:
                 yield self._block
                 continue
             self._line, self._text = line, text
             if text == self._header_text:
-                self.reject("the header again")
+                self.reject("a repetition of the header")
                 continue
-            # PERF: most lines have no quote; split() parts an RDW line in 10 us, csv in 20 us.
+            # PERF: most lines have no quote. split() takes 10 us for an RDW line, csv 20 us.
             if '"' in text:
                 fields = self._quoted_fields()
                 if not fields:
                     continue
             elif text.count(separator) == separators and (separators or text.strip()):
-                fields = text.split(separator, wanted)
+                fields = text.split(separator, splits_max)
             else:
                 if text.strip():
                     self._reject_ragged(text.count(separator) + 1)
@@ -91,12 +99,12 @@ class Table:
             yield fields if self._is_utf8 else _decoded(fields)
 
     def reject(self, reason: str) -> None:
-        """Report the record that was given out last."""
+        """Reject the record that was yielded last."""
         text = "\n".join([self._text, *self._continued]) if '"' in self._text else self._text
         self._report.reject(self._line, reason, _decoded([text])[0])
 
     def skip(self, reason: str) -> None:
-        """Report that the record that was given out last has nothing to do here."""
+        """Skip the record that was yielded last."""
         self._report.skip(self._line, reason)
 
     def _reject_ragged(self, found: int) -> None:
@@ -106,10 +114,10 @@ class Table:
         self.reject(f"{found} fields where the header has {len(self.header)}")
 
     def _lines(self, stream: BinaryIO) -> Iterator[tuple[int, str]]:
-        """Yield the lines with their numbers, without their ends; or a block that was read."""
+        """Yield the lines with their numbers, without their ends; `_READ_BLOCK` for read blocks."""
         number = 1
-        for block in blocks(stream):
-            if isinstance(block, Overlong):
+        for block in line_blocks(stream):
+            if isinstance(block, OverlongLine):
                 self._reject_overlong(number, block)
                 lines = [""]
             else:
@@ -122,7 +130,7 @@ class Table:
                     number += 1
                 text = text[start:]
                 if self._is_read(text):
-                    yield number, _BLOCK
+                    yield number, _READ_BLOCK
                     number += text.count("\n")
                     continue
                 lines = text.split("\n")
@@ -134,7 +142,7 @@ class Table:
             number += len(lines)
 
     def _is_read(self, text: str) -> bool:
-        """Read a block of lines at once, if each is a record without quotes that becomes a row.
+        """Read a block of lines at once if each is a record without quotes that becomes a row.
 
         PERF: 5 us a row of twelve columns; line by line it takes 14 us.
         """
@@ -143,14 +151,15 @@ class Table:
         if f"{self._header_text}\n" in text:  # Files were joined: it is rejected line by line.
             return False
         lines = text.count("\n")
-        # Each line's end becomes a field of its own: there they stand if no line is ragged.
+        # Each line end becomes a field of its own. Unless a line is ragged, they come at regular
+        # intervals.
         fields = text.replace("\n", f"{self._separator}\n{self._separator}").split(self._separator)
-        ends = len(self.header)
-        if len(fields) != lines * (ends + 1) + 1 or fields[-1]:
+        columns = len(self.header)
+        if len(fields) != lines * (columns + 1) + 1 or fields[-1]:
             return False
-        if fields[ends :: ends + 1].count("\n") != lines:
+        if fields[columns :: columns + 1].count("\n") != lines:
             return False
-        block = self.read_block([fields[place : -1 : ends + 1] for place in range(ends)])
+        block = self.read_block([fields[column : -1 : columns + 1] for column in range(columns)])
         self._block = block or ()
         return block is not None
 
@@ -158,12 +167,12 @@ class Table:
         try:
             text = block.decode()
         except UnicodeDecodeError:
-            # Which record is not UTF-8 is seen once there are records: bytes become surrogates.
+            # Only whole records show which of them are not UTF-8: keep the bytes as surrogates.
             self._is_utf8 = False
             text = block.decode(errors="surrogateescape")
         return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
-    def _reject_overlong(self, line: int, overlong: Overlong) -> None:
+    def _reject_overlong(self, line: int, overlong: OverlongLine) -> None:
         """Reject a line over the limit, unless a quote in it is, or may be, open at its end."""
         if self._in_record or overlong.quotes % 2:
             raise _never_closed(self._line if self._in_record else line)
@@ -187,7 +196,7 @@ class Table:
         return fields
 
     def _fields(self) -> list[str]:
-        """Part the current line, and those that a quoted line break joins to it."""
+        """Split the current line, and the lines that a quoted line break joins to it."""
         self._continued.clear()
         try:
             return next(self._reader)
@@ -195,7 +204,7 @@ class Table:
             self._in_record = False
 
     def _quoted_lines(self) -> Iterator[str]:
-        """Feed the CSV reader: first the current line, then, if it asks for more, the next ones."""
+        """Feed the CSV reader: the current line, then further lines as long as it asks for them."""
         characters = 0
         while True:
             if not self._in_record:
@@ -211,80 +220,6 @@ class Table:
             yield line + "\n"
 
 
-def header_names(head: bytes) -> frozenset[str]:
-    """Return the normalised names of the columns, none if the head is no delimited text."""
-    try:
-        return frozenset(map(normalised, Table(io.BytesIO(head), _Unheard()).header))
-    except FileFault:
-        return frozenset()
-
-
-def columns_in(head: bytes, separator: str | None = None) -> int:
-    """Return how many columns a file has by its first bytes, 0 if it is no delimited text."""
-    try:
-        return len(Table(io.BytesIO(head), _Unheard(), separator).header)
-    except FileFault:
-        return 0
-
-
-def rows(
-    stream: BinaryIO, layout: Layout, report: Report, separator: str | None = None
-) -> Iterator[Row]:
-    """Read a delimited file by its header. Raises FileFault (D28)."""
-    table = Table(stream, report, separator)
-    report.columns(table.header)
-    places = layout.places(table.header)
-    table.wanted = max(places) + 1
-    if layout.finish_all is not None:
-        table.read_block = partial(_block_of, layout, places, layout.finish_all)
-    # A missing column is read from the empty field that is put at the end of each record.
-    pick, reads, finish = itemgetter(*places), layout.reads, layout.finish
-    for fields in table:
-        if isinstance(fields, tuple):
-            yield from fields
-            continue
-        fields.append("")
-        try:
-            row = finish(map(call, reads, pick(fields)))
-        except RowFault as fault:
-            table.reject(str(fault))
-        except RowSkip as skip:
-            table.skip(str(skip))
-        else:
-            yield row
-
-
-def _block_of(
-    layout: Layout,
-    places: list[int],
-    finish_all: Callable[[list[list[Any]]], list[Row]],
-    columns: list[list[str]],
-) -> tuple[Row, ...] | None:
-    """Return the rows of a block, None if one of its records is no row."""
-    nothing = [""] * len(columns[0])
-    try:
-        values = layout.values([columns[at] if at >= 0 else nothing for at in places])
-        return tuple(finish_all(values))
-    except RowFault:
-        return None
-
-
-class _Unheard:
-    """A report for those who only look at the header."""
-
-    def reject(self, line: int, reason: str, record: str) -> None:
-        pass
-
-    def skip(self, line: int, reason: str) -> None:
-        pass
-
-    def note(self, text: str) -> None:
-        pass
-
-    def columns(self, names: Iterable[str]) -> None:
-        pass
-
-
 def _never_closed(line: int) -> FileFault:
     reason = (
         "A quote opened in the record of line {line} is never closed, "
@@ -294,7 +229,7 @@ def _never_closed(line: int) -> FileFault:
 
 
 def _decoded(fields: list[str]) -> list[str]:
-    """Return a record as it is if it was UTF-8, else as Windows-1252 (formats 0.5)."""
+    """Return the fields of a record as they are if it is UTF-8, else decode it as Windows-1252."""
     try:
         "".join(fields).encode()
     except UnicodeEncodeError:

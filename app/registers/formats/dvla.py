@@ -1,17 +1,17 @@
 """DVLA, Vehicle Enquiry Service of Great Britain: stored answers (formats 3).
 
-There is no bulk file: the container, NDJSON or an array of answer bodies, is ours.
+DVLA has no bulk file. We define the container: NDJSON, or an array of answer bodies.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, BinaryIO
+from collections.abc import Callable, Iterable
+from typing import Any
 
-from app.registers.formats import json_rows
-from app.registers.formats.changes import Row, VehicleRow
-from app.registers.formats.columns import Column, Declared, Layout, Presence, normalised
-from app.registers.formats.format import Kind, Report, require_kind
-from app.registers.formats.json_stream import member_names
-from app.registers.formats.values import day, known_word, registration, text, year
+from app.registers.formats.changes import VehicleRow
+from app.registers.formats.columns import Column, Layout, Presence, normalised
+from app.registers.formats.dates import day, year
+from app.registers.formats.format import Kind
+from app.registers.formats.json_format import JsonFormat
+from app.registers.formats.values import known_word, registration, text
 
 _KEY = "registrationNumber"
 _ERROR_BODY = frozenset({"errors", "message"})
@@ -31,39 +31,34 @@ _TAX_STATUSES = {
 }
 
 
-class Dvla:
+class Dvla(JsonFormat):
     """Answers; an error body among them is one reject."""
 
     name = "dvla"
     register = "dvla"
-    record_bytes_min = len('{"registrationNumber":"A"}')
     looked_for = f"JSON objects with the member {_KEY}"
+    kinds = frozenset([Kind.VEHICLES])
+    ignored_members = _IGNORED
 
-    def recognise(self, head: bytes) -> Kind | None:
+    def kind_of(self, names: frozenset[str]) -> Kind | None:
         """Return vehicles if there is a member registrationNumber, or nothing but error bodies.
 
         Where each answer is a file of its own, some of the files are errors.
         """
-        names = member_names(head)
         is_ours = normalised(_KEY) in names or (names and names <= _ERROR_BODY)
         return Kind.VEHICLES if is_ours else None
 
-    def is_snapshot(self, head: bytes) -> bool:
-        """A collection may be all that the operator has asked for."""
-        return True
+    def layout(self, kind: Kind) -> Layout:
+        """Return the members of vehicles."""
+        return vehicle_layout()
 
-    def declared(self, kind: Kind) -> Declared:
-        """Return the members that nearly all answers have, and the rest of the interface's."""
-        return Declared(vehicle_layout().columns, _IGNORED)
-
-    def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Row]:
-        """Read vehicles; nothing but the key is required."""
-        require_kind(self.name, kind, Kind.VEHICLES)
-        return json_rows.rows(stream, vehicle_layout(), report)
+    def record_bytes_min(self, head: bytes) -> int:
+        """Return the size of an object with nothing but the shortest registration."""
+        return len('{"registrationNumber":"A"}')
 
 
 def vehicle_layout() -> Layout:
-    """Return the members we use; status and due date of the tax are always written together."""
+    """Return the members that are read; a row always has both the tax status and its due date."""
     columns = (
         _column(_KEY, lambda _: registration, Presence.REQUIRED),
         _column("make", text, Presence.SPARSE),
@@ -77,9 +72,9 @@ def vehicle_layout() -> Layout:
 
 
 def _column(
-    label: str, reader_for: Callable[[str], Callable[[str], Any]], presence: Presence
+    label: str, parser_for: Callable[[str], Callable[[str], Any]], presence: Presence
 ) -> Column:
-    return Column(label, frozenset([normalised(label)]), reader_for(label), presence)
+    return Column(label, frozenset([normalised(label)]), parser_for(label), presence)
 
 
 def _vehicle(values: Iterable[Any]) -> VehicleRow:

@@ -1,17 +1,18 @@
-"""What every register file format offers to the import."""
+"""The interface of a register file format: what a load asks of each one."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from typing import BinaryIO, Protocol
 
-from app.errors import OperatorError
 from app.registers.formats.changes import Change
-
-if TYPE_CHECKING:
-    from app.registers.formats.columns import Declared
+from app.registers.formats.columns import KnownColumns
+from app.registers.formats.faults import FileFault
 
 HEAD_BYTES = 64 * 1024
-"""How much of a file, decompressed, a format is recognised by."""
+"""How many bytes of a file, decompressed, a format is recognised by."""
+RECORD_BYTES_MIN = 2
+"""The shortest record that any format can have: one character and a line end."""
 
 
 class Kind(StrEnum):
@@ -22,102 +23,102 @@ class Kind(StrEnum):
     FINES = "fines"
 
 
-class FileFault(OperatorError):
-    """A fault of a whole file: the load fails and changes nothing (formats 0.1, D28).
-
-    `reason` is a sentence for the operator; `name` is the file, empty where only the
-    caller knows it.
-
-    Args:
-        line: the line that the reason names as `{line}`, if it does.
-    """
-
-    def __init__(self, reason: str, name: str = "", line: int | None = None) -> None:
-        super().__init__(reason)
-        self.reason = reason if line is None else reason.format(line=line)
-        self.name = name
-        self._template = reason
-        self._line = line
-
-    def moved(self, lines: int) -> "FileFault":
-        """Return the fault of a part of a file as that of the file, which has lines before it."""
-        line = None if self._line is None else self._line + lines
-        return FileFault(self._template, self.name, line)
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.reason}" if self.name else self.reason
-
-
-class RowFault(Exception):
-    """A fault of one record; the message is the reason that the rejects file gives."""
-
-
-class RowSkip(Exception):
-    """A valid record that has nothing to do here; the message is the reason."""
-
-
-def require_kind(format_name: str, kind: Kind, held: Kind) -> None:
-    """Raise FileFault if a format is asked for another kind than it holds."""
-    if kind != held:
-        raise FileFault(f"{format_name} holds {held}, no {kind}.")
-
-
 class Report(Protocol):
-    """Takes the records that do not become rows."""
+    """Receives everything about a file that is not a row."""
 
     def reject(self, line: int, reason: str, record: str) -> None:
-        """Note a record that cannot be loaded.
+        """Report a record that cannot be loaded.
 
-        `line` is the physical line, from 1, on which the record begins; `record` is its text,
-        or what of it may be shown.
+        Args:
+            line: the physical line on which the record begins, counted from 1.
+            reason: why, for the rejects file.
+            record: its text, or the part of it that may be shown.
         """
 
     def skip(self, line: int, reason: str) -> None:
-        """Note a valid record that has nothing to do here."""
+        """Report a valid record that is not loaded."""
 
     def note(self, text: str) -> None:
-        """Note something about the file that the operator should know."""
+        """Report something about the file that the operator should know."""
 
     def columns(self, names: Iterable[str]) -> None:
-        """Note names of columns, or of JSON members, that the file has, as they stand there.
+        """Report names of columns, or of JSON members, as the file spells them.
 
-        A header comes before the first row is given out.
+        A format with a header reports it before its first row; the others report names as they
+        meet them.
         """
 
 
-class Format(Protocol):
-    """One layout of register files; instances hold no state and serve many files.
+class Format(ABC):
+    """One layout of register files: recognises a file, and reads its records as rows.
 
-    A format whose records are lines, so that a file may be cut between any two of them, also has
-    `header_lines`: how many lines at its beginning, 0 or 1, belong to each piece.
-
-    Optional, too, are `record_bytes_min`, the size of the shortest record that is not rejected, for
-    formats without a header line; and `has_trailer`, true if a file says itself where it ends.
+    To add a format whose columns have names, subclass `CsvFormat` or `JsonFormat`, which do most of
+    this; otherwise subclass `Format`. Then add an instance to `formats_of`. An instance keeps
+    nothing of a file, so it can read many.
     """
 
-    @property
-    def name(self) -> str:
-        """What `--format` calls it, for example `native-csv`."""
+    name: str
+    """The value of `--format`, such as `native-csv`."""
+    register: str
+    """The register that is loaded if the operator does not name one (D25)."""
+    looked_for: str
+    """What a file is recognised by; completes the sentence "Looked for ..."."""
+    kinds: frozenset[Kind]
+    """What a file can hold; one file holds one of them."""
+    header_lines: int | None = None
+    """Set this if each record is a line, so that large files are read in pieces, in parallel.
 
-    @property
-    def register(self) -> str:
-        """The register its rows belong to unless the operator names another (D25)."""
+    It says how many lines at the beginning of the file (0 or 1) are repeated before each piece.
+    None: files are read in one go.
+    """
 
-    @property
-    def looked_for(self) -> str:
-        """What a file is recognised by, in words that complete "looked for ..."."""
-
+    @abstractmethod
     def recognise(self, head: bytes) -> Kind | None:
-        """Return what the file holds, judged by its first `HEAD_BYTES`, or None if not ours."""
+        """Return what a file holds if it has this format, else None.
+
+        Args:
+            head: its first `HEAD_BYTES`, decompressed; all of a shorter file.
+        """
+
+    @abstractmethod
+    def known_columns(self, kind: Kind) -> KnownColumns:
+        """Return the columns that a file of this kind must, should and may have (D65)."""
+
+    @abstractmethod
+    def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Change]:
+        """Yield what the records of a file say, in the order of the file.
+
+        A record that is no row goes to `report`. Memory must not grow with the file.
+
+        Args:
+            stream: the file, decompressed, from its first byte.
+            kind: one of `kinds`.
+
+        Raises FileFault where the file cannot be read on, after the rows before that place.
+        """
 
     def is_snapshot(self, head: bytes) -> bool:
-        """Tell whether a file that begins so is the whole truth: `replace` may load it (D28)."""
+        """Tell whether a file is complete, so that `--mode replace` may load it (D28).
 
-    def declared(self, kind: Kind) -> "Declared":
-        """Return which columns a file of this kind has, may have, and has for others (D65)."""
-
-    def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Change]:
-        """Read a file from its first byte; memory stays flat whatever its size.
-
-        Raises FileFault at the fault, rows before it having been given out already.
+        By default it is; override this for formats that report changes only.
         """
+        return True
+
+    def ends_with_line(self, head: bytes) -> bool:
+        """Tell whether a missing line end at the end of a file may mean that it is cut off (D68).
+
+        By default it does; override this for formats that mark their own end.
+        """
+        return True
+
+    def record_bytes_min(self, head: bytes) -> int:
+        """Return the size in bytes, with the line end, of the shortest record that is no reject.
+
+        A hopeless load is given up the earlier the larger this is (D70); it must not be too large.
+        """
+        return RECORD_BYTES_MIN
+
+    def require_kind(self, kind: Kind) -> None:
+        """Raise FileFault if files of this format cannot hold a kind."""
+        if kind not in self.kinds:
+            raise FileFault(f"{self.name} holds {' or '.join(sorted(self.kinds))}, not {kind}.")

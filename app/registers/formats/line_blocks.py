@@ -1,16 +1,16 @@
-"""Cuts a stream into blocks of whole physical lines, in bounded memory."""
+"""Cuts a stream into blocks of whole lines, in bounded memory."""
 
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
-from app.registers.formats.format import FileFault
+from app.registers.formats.faults import FileFault
 
 LINE_BYTES_MAX = 1024 * 1024
-"""The limit of a physical record (formats 0.6): a missing newline must not eat memory."""
+"""The limit of a physical record (formats 0.6): a missing line end must not eat memory."""
 BLOCK_BYTES = 256 * 1024
 SHOWN_BYTES = 1000
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# Windows-1252; the five bytes it leaves undefined stay C1 control characters.
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# Windows-1252. The five bytes that it leaves undefined stay C1 control characters.
 _WINDOWS_1252 = {
     byte: bytes([byte]).decode("cp1252")
     for byte in range(0x80, 0xA0)
@@ -18,22 +18,24 @@ _WINDOWS_1252 = {
 }
 
 
-class Overlong(NamedTuple):
-    """Stands for a line over the limit, which is never held in memory."""
+class OverlongLine(NamedTuple):
+    """Takes the place of a line over the limit, which is never held in memory."""
 
     start: bytes
+    """Its first bytes."""
     quotes: int
-    """How many double quotes the line has."""
+    """How many double quotes it has."""
     is_cut_off: bool = False
     """Whether the file ends before the line does."""
 
 
-def blocks(stream: BinaryIO) -> Iterator[bytes | Overlong]:
-    """Yield the stream as blocks of whole lines (LF, CRLF or CR), the last one perhaps unended.
+def line_blocks(stream: BinaryIO) -> Iterator[bytes | OverlongLine]:
+    """Yield a stream as blocks of whole lines, which end with LF, CRLF or CR.
 
-    A byte order mark at the beginning is left out; an `Overlong` takes one line's place.
+    The last line may have no end. A byte order mark at the beginning is left out. A line over
+    `LINE_BYTES_MAX` comes as an `OverlongLine`.
     """
-    rest = stream.read(BLOCK_BYTES).removeprefix(_BYTE_ORDER_MARK)
+    rest = stream.read(BLOCK_BYTES).removeprefix(BYTE_ORDER_MARK)
     while chunk := stream.read(BLOCK_BYTES):
         buffer = rest + chunk
         # Only the first line can be over the limit: all others begin in the last chunk.
@@ -62,23 +64,23 @@ def cut_off(line: int) -> FileFault:
 
 
 def _line_end(buffer: bytes) -> int:
-    """Return where the first line's LF or CR is, or -1."""
+    """Return the position of the first LF or CR, or -1."""
     end = buffer.find(b"\n")
     carriage_return = buffer.find(b"\r", 0, end if end >= 0 else len(buffer))
     return carriage_return if carriage_return >= 0 else end
 
 
-def _skip_line(stream: BinaryIO, buffer: bytes) -> tuple[Overlong, bytes]:
-    """Read on to the end of the line that `buffer` begins with; return also what follows it."""
+def _skip_line(stream: BinaryIO, buffer: bytes) -> tuple[OverlongLine, bytes]:
+    """Read to the end of the line that `buffer` begins with; return what follows it as well."""
     start = buffer[:SHOWN_BYTES]
     quotes = 0
     while (end := _line_end(buffer)) < 0:
         quotes += buffer.count(b'"')
         buffer = stream.read(BLOCK_BYTES)
         if not buffer:
-            return Overlong(start, quotes, is_cut_off=True), b""
+            return OverlongLine(start, quotes, is_cut_off=True), b""
     quotes += buffer.count(b'"', 0, end)
     rest = buffer[end:]
     if rest == b"\r":
         rest += stream.read(BLOCK_BYTES)
-    return Overlong(start, quotes), rest[2 if rest.startswith(b"\r\n") else 1 :]
+    return OverlongLine(start, quotes), rest[2 if rest.startswith(b"\r\n") else 1 :]

@@ -1,6 +1,6 @@
-"""Mapping files: how the columns of any CSV become our members, written by the operator.
+"""Mapping files, in which an operator says how the columns of a CSV file become our members.
 
-Every mistake is found before a register file is opened.
+All mistakes are found before a register file is opened.
 """
 
 import re
@@ -14,7 +14,8 @@ from typing import Any, NoReturn
 from app.config import is_register_name
 from app.errors import OperatorError
 from app.registers.formats.columns import Column, Presence
-from app.registers.formats.format import Kind, RowFault
+from app.registers.formats.faults import RowFault
+from app.registers.formats.format import Kind
 from app.registers.formats.native import LAYOUTS
 
 _MEMBERS = {"kind", "register", "delimiter", "date_format", "columns", "constants", "words"}
@@ -28,29 +29,28 @@ _NO_DELIMITERS = '"\r\n'
 
 
 class MappingFault(OperatorError):
-    """A mistake in a mapping file; names the file and the member."""
+    """A mistake in a mapping file; the message names the file and the member."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileMapping:
-    """What a mapping file says, checked.
-
-    `columns` names the file's column of each of our members, `constants` the text that a member
-    has in every row; `words` has for some members what the file's words, in lower case, mean.
-    """
+    """The checked content of a mapping file; the keys of all mappings are our members."""
 
     kind: Kind
     register: str | None
     delimiter: str | None
     columns: Mapping[str, str]
+    """The column of the file for each member."""
     constants: Mapping[str, str]
+    """The text of members that are the same in every row."""
     words: Mapping[str, Mapping[str, str]]
+    """Words of the file, in lower case, and our texts for them."""
     date_format: str
 
     def layout_columns(self) -> tuple[Column, ...]:
-        """Return the native columns of the kind, reading what this file has for them.
+        """Return the native columns of the kind, as this file has them.
 
-        They remember what they read: make them anew for each file.
+        Their parsers cache what they have parsed: make new ones for each file.
         """
         return tuple(map(self._column, LAYOUTS[self.kind]().columns))
 
@@ -58,47 +58,47 @@ class FileMapping:
         if native.label in self.constants:
             constant = self.constants[native.label]
             return Column(
-                native.label, frozenset(), lambda _: native.read(constant), is_constant=True
+                native.label, frozenset(), lambda _: native.parse(constant), is_constant=True
             )
         if native.label not in self.columns:
-            return Column(native.label, frozenset(), native.read)
+            return Column(native.label, frozenset(), native.parse)
         name = self.columns[native.label]
-        names, read = frozenset([folded_name(name)]), self._reader(native)
+        names, parse = frozenset([folded_name(name)]), self._parser(native)
         is_key = native.presence == Presence.REQUIRED
-        return Column(name, names, read, Presence.REQUIRED if is_key else Presence.EXPECTED)
+        return Column(name, names, parse, Presence.REQUIRED if is_key else Presence.EXPECTED)
 
-    def _reader(self, native: Column) -> Callable[[str], Any]:
-        """Put our words and dates in the place of the file's, and read those."""
-        read = native.read
+    def _parser(self, native: Column) -> Callable[[str], Any]:
+        """Return a parser that replaces the file's words and dates by ours."""
+        parse = native.parse
         if native.label in _DATES and self.date_format != _ISO_FORMAT:
-            read = _of_dates(date_pattern(self.date_format), read)
+            parse = _of_dates(date_pattern(self.date_format), parse)
         words = self.words.get(native.label)
         if words:
-            read = _of_words(words, native.read, read)
-        return read
+            parse = _of_words(words, native.parse, parse)
+        return parse
 
 
 def folded_name(name: str) -> str:
-    """Return the form in which this file's names of columns are compared: any case, trimmed."""
+    """Return a column's name trimmed and in lower case, as names in mapping files are compared."""
     return name.strip().casefold()
 
 
-def _of_dates(pattern: re.Pattern[str], read: Callable[[str], Any]) -> Callable[[str], Any]:
-    def read_date(text: str) -> Any:
+def _of_dates(pattern: re.Pattern[str], parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    def parse_date(text: str) -> Any:
         match = pattern.fullmatch(text.strip())
-        return read("{year}-{month}-{day}".format(**match.groupdict()) if match else text)
+        return parse("{year}-{month}-{day}".format(**match.groupdict()) if match else text)
 
-    return read_date
+    return parse_date
 
 
 def _of_words(
-    words: Mapping[str, str], read_ours: Callable[[str], Any], read_other: Callable[[str], Any]
+    words: Mapping[str, str], parse_ours: Callable[[str], Any], parse_other: Callable[[str], Any]
 ) -> Callable[[str], Any]:
-    def read_word(text: str) -> Any:
+    def parse_word(text: str) -> Any:
         ours = words.get(text.strip().lower())
-        return read_other(text) if ours is None else read_ours(ours)
+        return parse_other(text) if ours is None else parse_ours(ours)
 
-    return read_word
+    return parse_word
 
 
 def date_pattern(form: str) -> re.Pattern[str]:
@@ -117,12 +117,12 @@ def read_mapping(path: Path) -> FileMapping:
     except OSError as error:
         raise MappingFault(f"{path}: The file cannot be read: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise MappingFault(f"{path}: The file is no TOML: {error}.") from error
+        raise MappingFault(f"{path}: The file is not valid TOML: {error}.") from error
     return _Checked(path, document).mapping()
 
 
 class _Checked:
-    """A mapping file's document; every look at it raises MappingFault for what cannot be."""
+    """The document of a mapping file while it is checked; raises MappingFault."""
 
     def __init__(self, path: Path, document: dict[str, Any]) -> None:
         self._path = path
@@ -132,7 +132,7 @@ class _Checked:
     def mapping(self) -> FileMapping:
         for member in self._document:
             if member not in _MEMBERS:
-                self._fail(member, f"unknown; there are {', '.join(sorted(_MEMBERS))}")
+                self._fail(member, f"unknown; known are {', '.join(sorted(_MEMBERS))}")
         kind = self._kind()
         self._native = {column.label: column for column in LAYOUTS[kind]().columns}
         columns = self._columns()
@@ -178,11 +178,11 @@ class _Checked:
             if not isinstance(name, str) or not name.strip():
                 self._fail(f"columns.{field}", "must be the name of a column")
             self._require_field("columns", field)
-        told = columns.keys() | self._table("constants").keys()
+        given = columns.keys() | self._table("constants").keys()
         for field, column in self._native.items():
-            if column.presence == Presence.REQUIRED and field not in told:
+            if column.presence == Presence.REQUIRED and field not in given:
                 self._fail(f"columns.{field}", "missing, and every row needs it")
-        if "amount" in self._native and told.isdisjoint({"amount", "settledOn"}):
+        if "amount" in self._native and given.isdisjoint({"amount", "settledOn"}):
             self._fail("columns.amount", "missing, and every fine needs it, or settledOn")
         return columns
 
@@ -191,7 +191,7 @@ class _Checked:
         for field, value in self._table("constants").items():
             self._require_field("constants", field)
             if field in columns:
-                self._fail(f"constants.{field}", "has a column already")
+                self._fail(f"constants.{field}", "has a column as well; give one of them")
             constants[field] = self._value(f"constants.{field}", field, value)
         return constants
 
@@ -209,7 +209,7 @@ class _Checked:
         return tables
 
     def _value(self, member: str, field: str, value: Any) -> str:
-        """Return a value of ours as a text that the field's reader takes."""
+        """Return a value of the mapping file as a text that the field's parser takes."""
         if isinstance(value, bool):
             value = str(value).lower()
         elif isinstance(value, int | date):
@@ -217,16 +217,16 @@ class _Checked:
         if not isinstance(value, str):
             self._fail(member, "must be a text")
         try:
-            read = self._native[field].read(value)
+            parsed = self._native[field].parse(value)
         except RowFault as fault:
             self._fail(member, str(fault))
-        if read is None and value.strip():
-            self._fail(member, f"{value!r} is no {field}")
+        if parsed is None and value.strip():
+            self._fail(member, f"{value!r} is not a valid {field}")
         return value
 
     def _require_field(self, table: str, field: str) -> None:
         if field not in self._native:
-            self._fail(f"{table}.{field}", f"unknown; there are {', '.join(self._native)}")
+            self._fail(f"{table}.{field}", f"unknown; known are {', '.join(self._native)}")
 
     def _text(self, member: str) -> str | None:
         value = self._document.get(member)

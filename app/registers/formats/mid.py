@@ -1,24 +1,31 @@
 """MID, motor insurance of the United Kingdom: private policies in fixed width (formats 4).
 
-EXPERIMENTAL: there is no public specification of today; the positions are those of an exporter.
+EXPERIMENTAL: there is no current public specification; the positions are those of an exporter.
 """
 
 import re
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
-from app.registers.formats.bounded_cache import remembering
+from app.registers.formats.bounded_cache import cached
 from app.registers.formats.changes import Change, PolicyCancellation, PolicyDeletion, PolicyRow
-from app.registers.formats.columns import Declared
+from app.registers.formats.columns import KnownColumns
 from app.registers.formats.dates import compact_date
-from app.registers.formats.format import FileFault, Kind, Report, RowFault, require_kind
-from app.registers.formats.line_blocks import LINE_BYTES_MAX, Overlong, blocks, windows_1252
+from app.registers.formats.faults import FileFault, RowFault
+from app.registers.formats.format import Format, Kind, Report
+from app.registers.formats.line_blocks import (
+    BYTE_ORDER_MARK,
+    LINE_BYTES_MAX,
+    OverlongLine,
+    line_blocks,
+    windows_1252,
+)
 from app.registers.formats.values import stored_text
 from app.vehicles.registration import canonical_registration
 
 _POLICY_CHARACTERS = 1_196
 _POLICY_CHARACTERS_MIN = 220
-# Nothing from position 221 on is read: it is personal.
+# Nothing from position 221 on is read: it is personal data.
 _INSURER = slice(2, 5)
 _NUMBER = slice(73, 93)
 _REGISTRATION = slice(98, 110)
@@ -34,48 +41,54 @@ _TRAILER = re.compile(r"T(?P<sequence>.{6})(?P<count>[0-9]{9})#")
 _FIRST_RECORD = re.compile(rb"\s*(?:[HB][0-9]{4}[^\r\n]{26}#|[PFV][A-Z][^\r\n]{285,}#)(?:\s|\Z)")
 _END_OF_FILE = b"\x1a"
 
-Records = Iterator[tuple[int, str | Overlong]]
-"""Records, each with the line on which it stands."""
+Records = Iterator[tuple[int, str | OverlongLine]]
+"""Records, each with its line number."""
 
 
-class Mid:
-    """Policies, cancellations and deletions, in the order of the file.
+class Mid(Format):
+    """Policies, cancellations and deletions of private vehicles.
 
-    SEC: reasons and rejects never quote a record: what stands where it should not may be personal.
+    SEC: reasons and rejects never quote a record: what is in the wrong place may be personal data.
     """
 
     name = "mid"
     register = "mid"
-    has_trailer = True
-    record_bytes_min = _POLICY_CHARACTERS_MIN
     looked_for = "a header of 32 characters, H0001 to # (experimental)"
+    kinds = frozenset([Kind.POLICIES])
 
     def recognise(self, head: bytes) -> Kind | None:
         """Return policies if there is a header, or a record where it should be."""
-        return Kind.POLICIES if _FIRST_RECORD.match(head.removeprefix(b"\xef\xbb\xbf")) else None
+        return Kind.POLICIES if _FIRST_RECORD.match(head.removeprefix(BYTE_ORDER_MARK)) else None
 
     def is_snapshot(self, head: bytes) -> bool:
-        """A file is what an insurer has to say of a day."""
+        """Return False: a file reports the changes of a day."""
         return False
 
-    def declared(self, kind: Kind) -> Declared:
-        """Return nothing: columns are positions."""
-        return Declared()
+    def ends_with_line(self, head: bytes) -> bool:
+        """Return False: the trailer marks the end."""
+        return False
+
+    def record_bytes_min(self, head: bytes) -> int:
+        """Return the size of the shortest policy."""
+        return _POLICY_CHARACTERS_MIN
+
+    def known_columns(self, kind: Kind) -> KnownColumns:
+        """Return none: columns are positions."""
+        return KnownColumns()
 
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Change]:
-        """Read changes; a file without trailer, or with another count, raises FileFault."""
-        require_kind(self.name, kind, Kind.POLICIES)
+        """Yield changes; raises FileFault if the trailer is missing or counts other records."""
         return _changes(stream, report)
 
 
 def _changes(stream: BinaryIO, report: Report) -> Iterator[Change]:
-    read = _reader()
+    change_of = _policy_reader()
     for line, record in _between_header_and_trailer(_records(stream), report):
-        if isinstance(record, Overlong):
+        if isinstance(record, OverlongLine):
             report.reject(line, f"longer than {LINE_BYTES_MAX} bytes", "")
             continue
         try:
-            change = read(record)
+            change = change_of(record)
         except RowFault as fault:
             report.reject(line, str(fault), _shown(record))
         else:
@@ -83,7 +96,7 @@ def _changes(stream: BinaryIO, report: Report) -> Iterator[Change]:
 
 
 def _between_header_and_trailer(records: Records, report: Report) -> Records:
-    """Yield the records that are policies; the file is a transaction, so both must be right."""
+    """Yield the policies. A file is a transaction: header and trailer must be right."""
     header, trailer = _header(records, report), None
     count = 1
     for line, record in records:
@@ -105,39 +118,39 @@ def _between_header_and_trailer(records: Records, report: Report) -> Records:
 
 
 def _header(records: Records, report: Report) -> re.Match[str]:
-    """Take the header off the records, and tell of it."""
+    """Take the header off the records, and report it."""
     _, record = next(records, (0, ""))
-    header = None if isinstance(record, Overlong) else _HEADER.fullmatch(record)
+    header = None if isinstance(record, OverlongLine) else _HEADER.fullmatch(record)
     if header is None:
         raise FileFault("The file has no header of version 0001.")
     if header["type"] == "B":
         raise FileFault(
-            "It is a MID2 fleet file; of the MID only private policies are loaded. "
-            "Bring fleets as native CSV, or with --map."
+            "This is a MID2 fleet file; only private policies of the MID can be loaded. "
+            "Load fleets as native CSV, or with --map."
         )
     report.note(
-        "mid is experimental, its layout was never confirmed: check what was loaded. "
+        "mid is experimental: its layout is not confirmed, so check what was loaded. "
         f"Supplier {header['supplier']}, sequence {header['sequence']}, date {header['date']}"
     )
     return header
 
 
 def _records(stream: BinaryIO) -> Records:
-    """Yield each record with its line; blank lines and a final 1A are none."""
+    """Yield each record with its line number; blank lines and a final 1A are no records."""
     line = 0
-    for block in blocks(stream):
-        for record in [block] if isinstance(block, Overlong) else block.splitlines():
+    for block in line_blocks(stream):
+        for record in [block] if isinstance(block, OverlongLine) else block.splitlines():
             line += 1
-            if isinstance(record, Overlong):
+            if isinstance(record, OverlongLine):
                 yield line, record
             elif (text := record.removesuffix(_END_OF_FILE)) and not text.isspace():
                 yield line, _decoded(text)
 
 
 def _decoded(record: bytes) -> str:
-    """Decode a record as UTF-8, or else Windows-1252: positions count characters.
+    """Decode a record as UTF-8, else as Windows-1252: positions count characters.
 
-    The file is read once, so each record is judged by itself: by its length, where both would do.
+    Each record is judged by itself. Where both encodings are possible, its length decides.
     """
     if not record.isascii() and len(record) == _POLICY_CHARACTERS:
         return windows_1252(record)
@@ -147,44 +160,44 @@ def _decoded(record: bytes) -> str:
         return windows_1252(record)
 
 
-def _reader() -> Callable[[str], Change]:
-    """Return what reads the records of one file, and remembers what it has read."""
-    day = remembering(compact_date)
+def _policy_reader() -> Callable[[str], Change]:
+    """Return a function that makes the records of one file into changes."""
+    day = cached(compact_date)
 
-    def read(record: str) -> Change:
+    def change_of(record: str) -> Change:
         if not record.endswith("#"):
             raise RowFault("the record does not end with #")
         if not record.startswith("P"):
-            raise RowFault("unknown type of record")
+            raise RowFault("unknown record type")
         if len(record) < _POLICY_CHARACTERS_MIN:
             raise RowFault(f"shorter than {_POLICY_CHARACTERS_MIN} characters")
         update, ended = record[1], record[_ENDED]
         if update not in "NAD":
-            raise RowFault("unknown type of update")
+            raise RowFault("unknown update type")
         plate, number = _plate(record), _number(record)
         insurer = _stored("insurer", record[_INSURER]) or ""
         if update == "D":
             return PolicyDeletion(plate, insurer, number)
         start, expiry = day(record[_START]), day(record[_EXPIRY])
         if start is None or expiry is None:
-            raise RowFault("no date of start" if start is None else "no date of expiry")
+            raise RowFault(f"{'start' if start is None else 'expiry'}: not a date")
         if expiry < start:
             raise RowFault("expiry is before start")
         if ended == "C":
             return _cancellation(PolicyCancellation(plate, insurer, number, start), expiry)
         if ended not in " L":
-            raise RowFault("unknown sign of cancellation")
+            raise RowFault("unknown cancellation flag")
         cover = _stored("cover type", record[_COVER])
         lapsed_on = expiry if ended == "L" else None
         return PolicyRow(plate, insurer, number, start, expiry, cover, lapsed_on)
 
-    return read
+    return change_of
 
 
 def _cancellation(change: PolicyCancellation, expiry: str) -> PolicyCancellation:
-    """Both dates are the day of cancelling; else nothing says which one is."""
+    """Return a cancellation, both of whose dates must be the day of cancelling."""
     if expiry != change.cancelled_on:
-        raise RowFault("a cancellation with two dates")
+        raise RowFault("a cancellation with two different dates")
     return change
 
 
@@ -192,7 +205,7 @@ def _plate(record: str) -> str:
     text = record[_REGISTRATION].strip()
     plate = canonical_registration(text)
     if plate is None:
-        raise RowFault("no registration number" if text else "no registration")
+        raise RowFault("not a registration number" if text else "no registration")
     return plate
 
 
@@ -208,7 +221,7 @@ def _stored(label: str, text: str) -> str | None:
 
 
 def _shown(record: str) -> str:
-    """Return what the rejects file may hold: number and plate, of a record of full length only."""
+    """Return what the rejects file may show: number and plate of a record of full length."""
     if not (record.startswith("P") and len(record) == _POLICY_CHARACTERS):
         return ""
     number, plate = record[_NUMBER].strip(), record[_REGISTRATION].strip()

@@ -1,94 +1,80 @@
-"""Our own register files: CSV with a header, NDJSON, or JSON (DESIGN, section 4)."""
+"""The native formats: CSV with a header, NDJSON, or JSON (DESIGN, section 4)."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
 from operator import lt
 from typing import Any, BinaryIO
 
-from app.registers.formats import delimited, json_rows, values
-from app.registers.formats.changes import FineRow, PolicyRow, Row, VehicleRow
-from app.registers.formats.columns import Column, Declared, Layout, Presence, normalised
-from app.registers.formats.format import Kind, Report, RowFault
-from app.registers.formats.json_stream import is_ndjson, line_member_names, member_names
+from app.registers.formats import dates, values
+from app.registers.formats.changes import Change, FineRow, PolicyRow, VehicleRow
+from app.registers.formats.columns import Column, Layout, Presence, normalised
+from app.registers.formats.csv_format import CsvFormat
+from app.registers.formats.faults import RowFault
+from app.registers.formats.format import Kind, Report
+from app.registers.formats.json_format import JsonFormat, json_rows
+from app.registers.formats.json_head import is_ndjson, line_member_names
 
 _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _TAX_STATUSES = {word: word for word in ("taxed", "exempt", "sorn", "untaxed")}
 _CAPITALS = re.compile("(?=[A-Z])")
 
 
-class NativeCsv:
+class NativeCsv(CsvFormat):
     """CSV with a header."""
 
     name = "native-csv"
     register = "native"
-    header_lines = 1
     looked_for = "a CSV header with the column registration"
+    kinds = frozenset(Kind)
+    ignored_columns = frozenset[str]()
+    is_partial = True
 
-    def recognise(self, head: bytes) -> Kind | None:
-        """Judge by the names of the columns."""
-        return _kind(delimited.header_names(head))
+    def kind_of(self, names: frozenset[str]) -> Kind | None:
+        """Judge by the columns that only one kind has."""
+        return _kind_of(names)
 
-    def is_snapshot(self, head: bytes) -> bool:
-        """Each kind of a register may be loaded whole."""
-        return True
-
-    def declared(self, kind: Kind) -> Declared:
-        """Return what a header may name: a file may be narrow."""
-        return Declared(LAYOUTS[kind]().columns, frozenset(), has_header=True, is_partial=True)
-
-    def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Row]:
-        """Read rows by the header."""
-        return delimited.rows(stream, LAYOUTS[kind](), report)
+    def layout(self, kind: Kind) -> Layout:
+        """Return the columns of a kind."""
+        return LAYOUTS[kind]()
 
 
-class NativeNdjson:
-    """One JSON object a line, with members named as the columns of the CSV."""
-
-    name = "native-ndjson"
-    register = "native"
-    header_lines = 0
-    record_bytes_min = len('{"registration":"A"}')
-    looked_for = "one JSON object a line with the member registration"
-
-    def recognise(self, head: bytes) -> Kind | None:
-        """Judge by the names of the members of all records in the head, if lines hold them."""
-        return _kind(line_member_names(head)) if is_ndjson(head) else None
-
-    def is_snapshot(self, head: bytes) -> bool:
-        """Each kind of a register may be loaded whole."""
-        return True
-
-    def declared(self, kind: Kind) -> Declared:
-        """Return the members that rows may have."""
-        return Declared(LAYOUTS[kind]().columns, frozenset(), is_partial=True)
-
-    def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Row]:
-        """Read a row a line."""
-        return json_rows.rows(stream, LAYOUTS[kind](), report, only_lines=True)
-
-
-class NativeJson:
-    """JSON objects in an array, or one after the other, with the same members."""
+class NativeJson(JsonFormat):
+    """JSON objects in an array or one after the other; members are named as the CSV's columns."""
 
     name = "native-json"
     register = "native"
     looked_for = "JSON objects with the member registration"
+    kinds = frozenset(Kind)
+    ignored_members = frozenset[str]()
+    is_partial = True
+
+    def kind_of(self, names: frozenset[str]) -> Kind | None:
+        """Judge by the members that only one kind has."""
+        return _kind_of(names)
+
+    def layout(self, kind: Kind) -> Layout:
+        """Return the members of a kind."""
+        return LAYOUTS[kind]()
+
+
+class NativeNdjson(NativeJson):
+    """One JSON object on each line, with the same members."""
+
+    name = "native-ndjson"
+    looked_for = "one JSON object a line with the member registration"
+    header_lines: int | None = 0
 
     def recognise(self, head: bytes) -> Kind | None:
-        """Judge by the names of the members of all records in the head."""
-        return _kind(member_names(head))
+        """Judge by the members of all objects in the head, if each is a line."""
+        return self.kind_of(line_member_names(head)) if is_ndjson(head) else None
 
-    def is_snapshot(self, head: bytes) -> bool:
-        """Each kind of a register may be loaded whole."""
-        return True
+    def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Change]:
+        """Yield a row for each line."""
+        return json_rows(stream, self.layout(kind), report, only_lines=True)
 
-    def declared(self, kind: Kind) -> Declared:
-        """Return the members that rows may have."""
-        return Declared(LAYOUTS[kind]().columns, frozenset(), is_partial=True)
-
-    def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Row]:
-        """Read a row an object."""
-        return json_rows.rows(stream, LAYOUTS[kind](), report)
+    def record_bytes_min(self, head: bytes) -> int:
+        """Return the size of an object with nothing but the shortest registration."""
+        return len('{"registration":"A"}')
 
 
 _REGISTRATION = Column(
@@ -106,17 +92,17 @@ def vehicle_layout() -> Layout:
         _REGISTRATION,
         _column("make", values.text),
         _column("model", values.text),
-        _column("year", values.year),
+        _column("year", dates.year),
         _column("color", values.text),
         _column("insured", _boolean),
-        _column("motExpiry", values.day),
+        _column("motExpiry", dates.day),
         _column("motExempt", _boolean),
-        _column("firstRegistered", values.day),
+        _column("firstRegistered", dates.day),
         _column("taxStatus", lambda label: values.known_word(label, _TAX_STATUSES)),
-        _column("taxDue", values.day),
-        _column("lastUpdated", values.moment, values.moments),
+        _column("taxDue", dates.day),
+        _column("lastUpdated", dates.moment, dates.moments),
     )
-    return Layout(columns, VehicleRow._make, finish_all=_in_rows)
+    return Layout(columns, VehicleRow._make, build_many=_as_rows)
 
 
 def policy_layout() -> Layout:
@@ -125,26 +111,26 @@ def policy_layout() -> Layout:
         _REGISTRATION,
         _column("insurer", values.text),
         _column("number", values.key_text, values.key_texts, required=True),
-        _column("validFrom", lambda label: values.sure_day(label, required=True), required=True),
-        _column("validTo", lambda label: values.sure_day(label, required=True), required=True),
+        _column("validFrom", lambda label: dates.strict_day(label, required=True), required=True),
+        _column("validTo", lambda label: dates.strict_day(label, required=True), required=True),
         _column("type", values.text),
-        _column("cancelledOn", lambda label: values.sure_day(label, required=False)),
-        _column("lastUpdated", values.moment, values.moments),
+        _column("cancelledOn", lambda label: dates.strict_day(label, required=False)),
+        _column("lastUpdated", dates.moment, dates.moments),
     )
-    return Layout(columns, _policy, finish_all=_policies)
+    return Layout(columns, _policy, build_many=_policies)
 
 
 def fine_layout() -> Layout:
-    """Return the columns of fines; what is owed and settled is judged by several."""
+    """Return the columns of fines; several of them decide what is owed."""
     columns = (
         _REGISTRATION,
         _column("reference", values.key_text, values.key_texts, required=True),
-        _column("issuedOn", values.day),
+        _column("issuedOn", dates.day),
         _column("amount", values.cents),
         _column("currency", values.currency),
-        _column("settledOn", values.day),
+        _column("settledOn", dates.day),
     )
-    return Layout(columns, _fine, finish_all=_fines)
+    return Layout(columns, _fine, build_many=_fines)
 
 
 LAYOUTS: dict[Kind, Callable[[], Layout]] = {
@@ -165,42 +151,42 @@ _OWN_NAMES = {
 """Columns that only files of this kind have, besides `reference`."""
 
 
-def _kind(names: frozenset[str]) -> Kind | None:
-    """Return what a file holds by its names, normalised; None if it has no registrations.
+def _kind_of(names: frozenset[str]) -> Kind | None:
+    """Return what a file with these normalised names holds; None without a registration.
 
-    A file that lacks a key but is clearly no list of vehicles is of its own kind all the same,
-    so that it is refused: read as vehicles, it would be plates of which nothing is known.
+    Policies or fines that lack a required column are still recognised as such, so that they are
+    refused. Read as vehicles, they would be plates about which nothing is known.
     """
     if "registration" not in names:
         return None
     if "reference" in names:
         return Kind.FINES
-    own = {kind: _spelt(names, labels) for kind, labels in _OWN_NAMES.items()}
+    own = {kind: _count(names, labels) for kind, labels in _OWN_NAMES.items()}
     is_policy = "number" in names and not names.isdisjoint(_spellings("validFrom"))
     if is_policy or (own[Kind.POLICIES] > 1 and not own[Kind.VEHICLES]):
         return Kind.POLICIES
     return Kind.FINES if own[Kind.FINES] and not own[Kind.VEHICLES] else Kind.VEHICLES
 
 
-def _spelt(names: frozenset[str], labels: Iterable[str]) -> int:
+def _count(names: frozenset[str], labels: Iterable[str]) -> int:
     """Return how many of some columns are among the names."""
     return sum(not names.isdisjoint(_spellings(label)) for label in labels)
 
 
 def _column(
     label: str,
-    reader_for: Callable[[str], Callable[[str], Any]],
-    reader_of_many_for: Callable[[str], Callable[[list[str]], list[Any]]] | None = None,
+    parser_for: Callable[[str], Callable[[str], Any]],
+    parser_of_many_for: Callable[[str], Callable[[list[str]], list[Any]]] | None = None,
     *,
     required: bool = False,
 ) -> Column:
-    read_all = reader_of_many_for(label) if reader_of_many_for else None
+    parse_many = parser_of_many_for(label) if parser_of_many_for else None
     presence = Presence.REQUIRED if required else Presence.OPTIONAL
-    return Column(label, _spellings(label), reader_for(label), presence, read_all)
+    return Column(label, _spellings(label), parser_for(label), presence, parse_many)
 
 
 def _spellings(label: str) -> frozenset[str]:
-    """Return a name as the wire has it and in snake_case, both normalised."""
+    """Return a name in camelCase and in snake_case, both normalised."""
     return frozenset([normalised(label), normalised(_CAPITALS.sub("_", label))])
 
 
@@ -217,7 +203,7 @@ def _policy(read: Iterable[Any]) -> PolicyRow:
     )
 
 
-def _in_rows(columns: list[list[Any]]) -> list[Any]:
+def _as_rows(columns: list[list[Any]]) -> list[Any]:
     return list(zip(*columns, strict=True))
 
 
@@ -226,7 +212,7 @@ def _policies(columns: list[list[Any]]) -> list[Any]:
     if any(map(lt, lasts, firsts)):
         raise RowFault("validTo is before validFrom")
     columns[1] = [insurer or "" for insurer in insurers]
-    return _in_rows(columns)
+    return _as_rows(columns)
 
 
 def _fines(columns: list[list[Any]]) -> list[Any]:

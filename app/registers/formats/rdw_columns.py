@@ -1,7 +1,7 @@
-"""The RDW's columns that we do not read, by their names in its API (formats 1)."""
+"""The RDW's columns that are not read, by their names in its API (formats 1)."""
 
-# Those of 2023 and of 2025, the four whose API names are shorter than their display names, and
-# what some were called before.
+# The columns of 2023 and of 2025, both names of the four whose API names are shorter than their
+# display names, and former names.
 OTHER_COLUMNS = frozenset(
     """
     aanhangwagen_autonoom_geremd aanhangwagen_middenas_geremd aantal_cilinders aantal_deuren

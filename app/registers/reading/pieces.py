@@ -1,4 +1,4 @@
-"""Cuts files of lines into pieces, and has each read and sorted by a child process."""
+"""Cuts files of lines into pieces, which worker processes read and sort in parallel."""
 
 import gc
 import io
@@ -10,16 +10,16 @@ from app.registers.forked_worker import Child
 from app.registers.formats import Format, Kind
 from app.registers.formats.changes import Columns
 from app.registers.reading.columns_seen import ColumnsSeen
-from app.registers.reading.dumping import dump
+from app.registers.reading.dumping import dump, undump
 from app.registers.reading.rejects import RECORD_CHARACTERS_MAX
 from app.registers.reading.sorted_runs import Order, Runs, write_run
 
 PIECE_BYTES = 8 * 1024 * 1024
 PIECE_LINES_MAX = 150_000
-"""A piece of a file; a child process needs some 40 MB for its rows."""
+"""The limits of a piece; a worker process needs some 40 MB for its rows."""
 
 
-class Cutter:
+class PieceCutter:
     """Cuts a stream between lines.
 
     Args:
@@ -31,9 +31,10 @@ class Cutter:
         self._header_lines = header_lines
         self._left: bytes | None = None
         self.header = b""
+        """The header that belongs before every piece but the first, which begins with it."""
 
     def next_piece(self) -> bytes | None:
-        """Return some lines, None if there is no more or it cannot, or need not, be cut."""
+        """Return the next lines; None at the end, and if the file cannot or need not be cut."""
         is_first = self._left is None
         data = self._left or b""
         if len(data) < PIECE_BYTES:
@@ -44,7 +45,7 @@ class Cutter:
                 return None
             if self._header_lines:
                 self.header = data[: data.find(b"\n") + 1]
-                # A header over several lines, or below blank ones, is not looked for.
+                # Files with a header of several lines, or after blank lines, are not cut.
                 if not self.header.strip() or self.header.count(b'"') % 2:
                     return None
         end = data.rfind(b"\n") + 1
@@ -54,15 +55,21 @@ class Cutter:
         return data[:end] or None
 
     def rest(self, pieces: list[bytes]) -> tuple[bytes, BinaryIO] | None:
-        """Return what is left, with pieces that were cut off in vain; None if nothing is."""
+        """Return what is left of the file: some bytes, and the stream that continues them.
+
+        Args:
+            pieces: pieces that were cut off but not read, which come first.
+
+        None if nothing is left.
+        """
         left = b"".join([*pieces, self._left or b""])
         if not left:
             left = self._stream.read(1)
         return (left, self._stream) if left else None
 
 
-class Said(NamedTuple):
-    """What a child says of its piece; lines count from 1 in the piece."""
+class PieceReport(NamedTuple):
+    """What a worker reports about its piece; lines count from 1 in the piece."""
 
     loaded: int
     lines: int
@@ -73,7 +80,10 @@ class Said(NamedTuple):
 
 
 class Piece:
-    """A piece that a child process reads, sorts and writes to a file without a name."""
+    """A piece of a file while a worker process reads it.
+
+    The worker writes its report and a sorted run to a file without a name.
+    """
 
     def __init__(
         self,
@@ -90,39 +100,45 @@ class Piece:
         self._child = Child(read, [self.file])
 
     def wait(self) -> bool:
-        """Wait until it has been read; return whether it could be."""
+        """Wait for the worker; return whether it could read the piece."""
         return self._child.wait()
 
+    def report(self) -> tuple[PieceReport, int]:
+        """Return the worker's report, and where the sorted run begins in the file."""
+        values, run_at = undump(self.file)
+        return PieceReport(*values), run_at
+
     def end(self) -> None:
-        """Give it up."""
+        """End the worker and give up the piece."""
         self._child.end()
         self.file.close()
 
     def _read(
         self, format_: Format, kind: Kind, columns: ColumnsSeen, header: bytes, order: Order
     ) -> None:
+        """Read the piece, as the worker process."""
         # PERF: this process ends with the piece. Until then all its rows are in use, and looking
         # for garbage among them takes 0.4 us a row, of named tuples 1.3 us.
         gc.disable()
-        report = _Notes(header.count(b"\n"))
+        report = _Recorder(header.count(b"\n"))
         stream = io.BytesIO(header + self.lines)
         changes = cast(list[Columns], list(format_.rows(stream, kind, report)))
-        said = Said(
+        reported = PieceReport(
             len(changes),
-            _lines_in(self.lines),
+            _count_lines(self.lines),
             report.rejects,
             report.skips,
             report.notes,
             list(report.names),
         )
         changes = columns.narrowed(changes, report.names)
-        dump(tuple(said), self.file)
+        dump(tuple(reported), self.file)
         write_run(order.sort(changes), order, self.file)
         self.file.flush()
 
 
-class _Notes:
-    """Keeps the reports of a piece for the parent process."""
+class _Recorder:
+    """A report that a worker keeps for its parent process."""
 
     def __init__(self, header_lines: int) -> None:
         self._header_lines = header_lines
@@ -144,8 +160,8 @@ class _Notes:
         self.names.update(dict.fromkeys(names))
 
 
-def _lines_in(piece: bytes) -> int:
-    """Return how many lines a piece has, each with its end."""
+def _count_lines(piece: bytes) -> int:
+    """Return how many lines a piece has, all of which have ends."""
     if b"\r" in piece:
         piece = piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     return piece.count(b"\n")

@@ -1,4 +1,4 @@
-"""What becomes of records that are no rows: counted, and the rejected ones written down."""
+"""Counts the records that are no rows, and writes the rejected ones to a file."""
 
 import csv
 import errno
@@ -19,7 +19,7 @@ from app.registers.formats.values import without_value
 
 RECORD_CHARACTERS_MAX = 2_000
 FILE_BYTES_MAX = 10_000_000
-"""Of one load. What is rejected beyond that is counted only (D70)."""
+"""The limit for one load. Further rejects are only counted (D70)."""
 FILES_KEPT = 10
 REASONS_KEPT = 5
 _REJECTS_BETWEEN_CHECKS = 1_000
@@ -44,7 +44,7 @@ class RejectLimit(NamedTuple):
         return cls(number, is_percent)
 
     def is_passed(self, rejected: int, rows: int) -> bool:
-        """Tell whether so many rejects among so many records are too many."""
+        """Tell whether there are too many rejects among a number of records."""
         return rejected > (rows * self.number / 100 if self.is_percent else self.number)
 
     def __str__(self) -> str:
@@ -52,7 +52,7 @@ class RejectLimit(NamedTuple):
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """Where a record was rejected and why, without anything that the record says (D70)."""
+    """Where a record was rejected and why, without any of its content (D70)."""
 
     file: str
     line: int
@@ -71,35 +71,36 @@ class TooManyRejects(OperatorError):
 
     @property
     def sentence(self) -> str:
-        """The message without the reasons."""
+        """The message without the reasons of single rejects."""
         return self._sentence
 
 
 class RejectsFile:
-    """Takes the reports of the formats: a CSV of file, line, reason and record.
+    """The report of a load: counts records, and writes the rejects to a CSV file.
 
-    The file is made at the first reject; what a former load left there is gone then. A file that
-    cannot be written, because the disk is full, does not stop a load.
+    The first reject creates the file, or replaces that of an earlier load. If it cannot be
+    written, because the disk is full, the load goes on.
 
     Args:
-        path: None to count only.
-        limit: how many rejects there may be; enforced as soon as they are too many for certain.
+        path: the file; None to count only.
+        limit: how many rejects there may be. The load is given up as soon as they are certainly
+            too many.
     """
 
     def __init__(self, path: Path | None, limit: RejectLimit) -> None:
         self.path = path
         self.is_named = False
-        """Whether the operator named the path, and must hear at once if it cannot be opened."""
+        """Whether the operator named the path: then it is an error if it cannot be opened."""
         self.rejected = 0
         self.skipped = 0
         self.notes: list[str] = []
         self.reasons: list[Reason] = []
-        """The first ones."""
+        """The reasons of the first rejects."""
         self.written = 0
-        """How many rejects are in the file, or would be."""
+        """How many rejects are in the file, or would be if there were one."""
         self.file_name = ""
         self.rows_max: Callable[[], int | None] = lambda: None
-        """Returns how many records the load can still come to have, None if nobody knows."""
+        """Returns how many records the load can have in all, None if nobody knows."""
         self._limit = limit
         self._bytes = 0
         self._descriptor: int | None = None
@@ -107,7 +108,7 @@ class RejectsFile:
         self._is_full = False
 
     def reject(self, line: int, reason: str, record: str) -> None:
-        """Write a record down; raises TooManyRejects."""
+        """Count and write a rejected record; raises TooManyRejects."""
         self.rejected += 1
         if len(self.reasons) < REASONS_KEPT:
             # SEC: a value in the wrong column can be a registration or a name (D25).
@@ -119,22 +120,22 @@ class RejectsFile:
             self._require_possible()
 
     def skip(self, line: int, reason: str) -> None:
-        """Count a record that has nothing to do here."""
+        """Count a valid record that is not loaded."""
         self.skipped += 1
 
     def note(self, text: str) -> None:
-        """Keep what the operator should know of the file."""
+        """Keep a note about the current file for the operator."""
         self.notes.append(f"{self.file_name}: {text}")
 
     def note_unwritten(self) -> None:
-        """Note if rejects are only counted because there are too many to write them all down."""
+        """Note if there were too many rejects to write them all to the file."""
         if self._is_full:
             self.notes.append(
-                f"of {self.rejected:,} rejects the first {self.written:,} are written down"
+                f"of {self.rejected:,} rejects, only the first {self.written:,} are in the file"
             )
 
     def require_few(self, loaded: int) -> None:
-        """Raise TooManyRejects if the whole load has more than the limit allows."""
+        """Raise TooManyRejects if the load, read to its end, has more than the limit allows."""
         rows = loaded + self.rejected + self.skipped
         if self._limit.is_passed(self.rejected, rows):
             raise self._too_many(
@@ -142,7 +143,7 @@ class RejectsFile:
             )
 
     def _require_possible(self) -> None:
-        """Raise TooManyRejects if the limit is passed even if all other records are good."""
+        """Raise TooManyRejects if there are too many even if all other records are valid."""
         rows = self.rows_max()
         if rows is not None and self._limit.is_passed(self.rejected, rows):
             raise self._too_many(
@@ -181,16 +182,18 @@ class RejectsFile:
         if self._descriptor is None:
             self._descriptor = _opened(path)
         if os.write(self._descriptor, data) < len(data):
-            with suppress(OSError):  # Half a line is no reject.
+            with suppress(OSError):  # Remove the half of a line that was written.
                 os.ftruncate(self._descriptor, self._bytes)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def __enter__(self) -> Self:
-        """Take the file's name; raises OperatorError where something else would be lost."""
+        """Begin; raises OperatorError if the path is a file that is not a rejects file."""
         if self.path and self.path.is_file() and self.path.stat().st_size:
             with open(self.path, "rb") as file:
                 if not file.read(64).startswith(",".join(_HEADER).encode()):
-                    raise Hindered(f"{self.path} is there and holds no rejects; name another")
+                    raise Hindered(
+                        f"{self.path} exists and is not a rejects file; name another file"
+                    )
         return self
 
     def __exit__(
@@ -204,17 +207,17 @@ class RejectsFile:
 
 
 def rejects_path(data_dir: Path, register: str, load_id: int) -> Path:
-    """Return where the rejects of a load are, unless the operator says otherwise (D37)."""
+    """Return where the rejects of a load are written by default (D37)."""
     return data_dir / _DIRECTORY / f"{register}-{load_id}.csv"
 
 
 def keep_newest(data_dir: Path) -> None:
-    """Remove the rejects of all but the last loads that had any. Raises OSError."""
+    """Remove all but the newest rejects files. Raises OSError."""
     with os.scandir(data_dir / _DIRECTORY) as entries:
         found = [(_FILE_NAME.fullmatch(each.name), each.path) for each in entries if each.is_file()]
     numbered = sorted((int(match["load"]), path) for match, path in found if match)
     for _, path in numbered[:-FILES_KEPT]:
-        with suppress(FileNotFoundError):  # Another load has just done it.
+        with suppress(FileNotFoundError):  # Another load has just removed it.
             os.unlink(path)
 
 

@@ -1,4 +1,7 @@
-"""Streams that a register file is read through: they raise FileFault, and know how far they are."""
+"""The streams through which a register file is read.
+
+They raise FileFault, and know how much has been read.
+"""
 
 import errno
 import io
@@ -11,13 +14,14 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from app.errors import Hindered
-from app.registers.formats.format import FileFault
+from app.registers.formats.faults import FileFault
 
-Heard = Callable[[bytes], object]
-# SEC: registers are packed 5 to 30 times smaller, a bomb 1,000 times; it would fill the disk.
+OnData = Callable[[bytes], object]
+"""Is called with data that was read."""
+# SEC: compression makes a register 5 to 30 times smaller, a bomb 1,000 times.
 _RATIO_MAX = 200
 _UNPACKED_BYTES_FREE = 64 * 1024 * 1024
-# What the standard library raises over a container that is cut off or damaged.
+# What the standard library raises for a container that is cut off or damaged.
 CONTAINER_FAULTS = (
     EOFError,
     OSError,
@@ -30,14 +34,14 @@ CONTAINER_FAULTS = (
     zipfile.BadZipFile,
     zipfile.LargeZipFile,
 )
-# Of the disk, the server of files, or this process; the file may be read another time.
-_PASSING = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+# Faults of the disk, the file server or this process; the file may be readable later.
+_TRANSIENT = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 
 
 def printable(text: str) -> str:
-    """Return a text on one line in which nothing is hidden: other characters are escaped.
+    """Return a text on one line, with all characters escaped that would not show.
 
-    SEC: names of files are other people's, and end up on terminals, in logs and in the history.
+    SEC: others choose the names of files, which end up on terminals, in logs and in the history.
     """
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
@@ -45,15 +49,15 @@ def printable(text: str) -> str:
 
 
 @contextmanager
-def faults_of(name: str) -> Iterator[None]:
-    """Turn what the operating system and the containers raise into FileFault.
+def raising_file_faults(name: str) -> Iterator[None]:
+    """Raise FileFault for what the operating system and the containers raise.
 
     Raises Hindered if the file is not to blame.
     """
     try:
         yield
     except CONTAINER_FAULTS as error:
-        if isinstance(error, OSError) and error.errno in _PASSING:
+        if isinstance(error, OSError) and error.errno in _TRANSIENT:
             raise Hindered(f"{printable(name)} cannot be read: {error.strerror}") from error
         raise FileFault(_reason(error), printable(name)) from error
 
@@ -64,12 +68,12 @@ def _reason(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"The file cannot be read: {error.strerror}."
     if isinstance(error, NotImplementedError):
-        return f"The zip uses something that we do not read: {error}."
+        return f"The zip uses a feature that we do not support: {error}."
     return f"The file is damaged: {error}."
 
 
-class Counted(io.RawIOBase):
-    """A pipe that knows how much was read from it."""
+class CountedPipe(io.RawIOBase):
+    """A pipe that counts what is read from it."""
 
     def __init__(self, pipe: BinaryIO) -> None:
         super().__init__()
@@ -77,11 +81,11 @@ class Counted(io.RawIOBase):
         self._bytes_read = 0
 
     def readable(self) -> bool:
-        """Tell that it can be read."""
+        """Return True."""
         return True
 
     def tell(self) -> int:
-        """Return how many bytes were read."""
+        """Return how many bytes have been read."""
         return self._bytes_read
 
     def read(self, size: int = -1) -> bytes:
@@ -91,11 +95,12 @@ class Counted(io.RawIOBase):
         return data
 
 
-class Guarded(io.RawIOBase):
-    """Fills every buffer to its end, and raises nothing but FileFault.
+class GuardedStream(io.RawIOBase):
+    """A stream that fills every buffer, raises only FileFault, and refuses decompression bombs.
 
     Args:
-        bytes_in: how many bytes came into what unpacks `inner`, if something does.
+        bytes_in: returns how many packed bytes `inner` has been unpacked from; None if it is not
+            packed.
     """
 
     def __init__(
@@ -105,18 +110,18 @@ class Guarded(io.RawIOBase):
         self.name = name
         self.bytes_out = 0
         self.last_byte = b""
-        self.heard: Heard | None = None
+        self.on_data: OnData | None = None
         self._inner = inner
         self._bytes_in = bytes_in
 
     def readable(self) -> bool:
-        """Tell that it can be read."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer, unless the stream ends before. Raises FileFault."""
+        """Fill a buffer, unless the stream ends first. Raises FileFault."""
         filled = 0
-        with faults_of(self.name):
+        with raising_file_faults(self.name):
             while filled < len(buffer):
                 data = self._inner.read(len(buffer) - filled)
                 if not data:
@@ -126,8 +131,8 @@ class Guarded(io.RawIOBase):
         self.bytes_out += filled
         if filled:
             self.last_byte = bytes(buffer[filled - 1 : filled])
-        if self.heard is not None:
-            self.heard(buffer[:filled])
+        if self.on_data is not None:
+            self.on_data(buffer[:filled])
         if self._bytes_in is not None and self.bytes_out > _UNPACKED_BYTES_FREE:
             self._require_no_bomb(self._bytes_in())
         return filled
@@ -135,6 +140,6 @@ class Guarded(io.RawIOBase):
     def _require_no_bomb(self, bytes_in: int) -> None:
         if self.bytes_out > _RATIO_MAX * bytes_in:
             raise FileFault(
-                f"It unpacks to more than {_RATIO_MAX} times its size, as no register does.",
+                f"It unpacks to more than {_RATIO_MAX} times its size, which no register does.",
                 self.name,
             )

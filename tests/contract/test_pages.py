@@ -1,23 +1,25 @@
-"""The README tells what is there: settings, commands, paths, formats, decisions, files."""
+"""The pages name what is there, once: settings, commands, paths, metrics, formats, decisions."""
 
 import argparse
 import re
 from collections.abc import Iterator
 from configparser import ConfigParser
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from app.accounts.administration import list_plans
 from app.cli import build_parser
 from app.config import SETTINGS
-from app.http.authentication import OPEN_PATHS
+from app.errors import CATALOGUE
+from app.http.authentication import METRICS_PATH, OPEN_PATHS
 from app.registers.formats import FORMATS, native
 from app.routes import ENDPOINTS
+from app.storage.engine import close_quietly, open_engine
+from app.storage.schema import migrate
+from tests.contract.pages import PAGES, ROOT, quoted, table
 
-ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 TOLD_IN_WORDS = {
     "workers": "cores + 1",
     "state_dir": "`state/` beside the SQLite database",
@@ -64,29 +66,6 @@ def usage(words: tuple[str, ...]) -> argparse.ArgumentParser:
     return parser
 
 
-@cache
-def table(first_header: str) -> list[list[str]]:
-    """The rows of the README's table whose first column has this header."""
-    lines = iter(README.splitlines())
-    for line in lines:
-        if line.startswith(f"| {first_header} |"):
-            next(lines)
-            break
-    rows = []
-    for line in lines:
-        if not line.startswith("|"):
-            break
-        rows.append([cell.strip() for cell in line.strip("|").split("|")])
-    assert rows, f"the README has no table of {first_header}"
-    return rows
-
-
-def quoted(text: str) -> list[str]:
-    """What stands in backticks, blocks left out."""
-    text = re.sub(r"(?ms)^```.*?^```", "", text)
-    return re.findall(r"`([^`\n]+)`", text)
-
-
 def sources(*folders: str) -> Iterator[Path]:
     """All text files that we wrote, in the repository or in some of its folders."""
     for path in sorted(ROOT.rglob("*")):
@@ -117,7 +96,7 @@ def test_the_settings_table_tells_the_default(name):
 def test_no_other_settings_are_named():
     """Whatever page or script names a `VERIFYD_` variable names one that there is."""
     known = {setting.variable for setting in SETTINGS.values()}
-    for path in [ROOT / "README.md", ROOT / "Makefile", *sources("deploy")]:
+    for path in [ROOT / "Makefile", *map(ROOT.joinpath, PAGES), *sources("deploy")]:
         named = set(re.findall(r"VERIFYD_[A-Z_]*[A-Z]", path.read_text(encoding="utf-8")))
         assert named - known == set(), path
 
@@ -143,24 +122,57 @@ def test_a_command_takes_what_the_table_tells(row):
         assert option in command._option_string_actions, f"no option {option}"
 
 
-@pytest.mark.parametrize("line", re.findall(r"(?m)^(?:.*\| )?(verifyd [^#|\n]*)", README))
-def test_the_examples_are_understood(line):
-    """Commands in the examples can be typed as they stand."""
-    build_parser().parse_args(line.split()[1:])
+def test_the_paths_table_is_complete():
+    """Every endpoint has its line, in the program's order, with the methods it answers."""
+    assert [(quoted(row[0])[0], row[1].split(", ")) for row in table("Path")] == [
+        (endpoint.path, methods(endpoint.resource)) for endpoint in ENDPOINTS
+    ]
 
 
-def test_every_path_is_named():
-    """Each endpoint stands in the README, as it is or with an example in it."""
-    for endpoint in ENDPOINTS:
-        if endpoint.path == "/docs/{asset}":
-            continue
-        pattern = re.sub(r"\\\{\w+\\\}", "[^/ ]+", re.escape(endpoint.path))
-        assert re.search(rf"(?<![\w/]){pattern}(?![\w/])|:8000{pattern}['?]", README), endpoint.path
+def methods(resource: type) -> list[str]:
+    """The methods of a resource; HEAD comes with each GET, and is told once."""
+    return [name for name in ("GET", "POST") if hasattr(resource, f"on_{name.lower()}")]
 
 
 def test_the_open_paths_are_those_that_need_no_key():
-    """The table of paths without a key is the program's list."""
-    assert {quoted(row[0])[0] for row in table("Path")} == OPEN_PATHS
+    """The paths that the table tells to need no key are the program's list."""
+    told = {quoted(row[0])[0]: row[2] for row in table("Path")}
+    assert {path for path, key in told.items() if key == "no"} == OPEN_PATHS | {"/docs/{asset}"}
+    assert {path for path, key in told.items() if key == "local: no"} == {METRICS_PATH}
+
+
+def test_the_errors_table_is_complete():
+    """Every code of the catalogue has its line with its status."""
+    told = {quoted(row[0])[0]: int(row[1]) for row in table("Code")}
+    assert told == {code: kind.status for code, kind in CATALOGUE.items()}
+
+
+def test_the_metrics_table_is_complete():
+    """Every metric that the program makes has its line, and every line is of a metric."""
+    made = {
+        name
+        for path in [*sources("app")]
+        if path.suffix == ".py" and {"operations", "http"} & set(path.parts)
+        for name in re.findall(r'"(verifyd_[a-z_]+)"', path.read_text(encoding="utf-8"))
+    }
+    told = [quoted(row[0])[0].removesuffix("_total") for row in table("Metric")]
+    assert sorted(told) == sorted(made)
+
+
+def test_the_plans_table_tells_the_plans_of_a_new_installation(tmp_path):
+    """Their names, limits and windows."""
+    engine = open_engine(f"sqlite:///{tmp_path / 'verifyd.db'}", create=True)
+    migrate(engine)
+    made = [
+        [plan.name, plan.requests, plan.window_seconds, plan.bulk_max, plan.domains_max]
+        for plan in list_plans(engine)
+    ]
+    close_quietly(engine)
+    told = [
+        [quoted(row[0])[0], *(int(re.sub(r"\D", "", cell)) for cell in row[1:])]
+        for row in table("Plan")
+    ]
+    assert told == made
 
 
 def test_the_formats_table_is_complete():
@@ -182,9 +194,9 @@ def test_the_native_members_are_those_that_are_read():
 
 
 def test_every_decision_that_is_cited_is_told():
-    """Whoever meets a D-number finds in the README what it stands for."""
+    """Whoever meets a D-number finds in the table what it stands for."""
     cited: set[str] = set()
-    for path in [*sources("app", "tests", "deploy"), ROOT / "README.md"]:
+    for path in [*sources("app", "tests", "deploy"), *map(ROOT.joinpath, PAGES)]:
         cited |= set(re.findall(r"(?<![\w%])D[1-9][0-9]?\b", path.read_text(encoding="utf-8")))
     told = [row[0] for row in table("No.")]
     assert sorted(cited - set(told), key=lambda number: int(number[1:])) == []
@@ -192,33 +204,31 @@ def test_every_decision_that_is_cited_is_told():
 
 
 def test_every_file_that_is_named_is_there():
-    """Paths in backticks lead somewhere."""
+    """Paths in backticks lead somewhere, from the root of the repository."""
     named = {
         name
-        for name in quoted(README)
+        for text in PAGES.values()
+        for name in quoted(text)
         if re.fullmatch(r"(app|tests|deploy|\.ci)(/[\w./-]*)?", name)
-        or re.fullmatch(r"\w+\.(cfg|toml|py)", name)
+        or re.fullmatch(r"\w+\.(cfg|py)", name)
+        if "N" not in name  # NAME and NNNN are for the reader to fill in.
     }
     assert {"app/main.py", "tests/api"} <= named
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
 
 
-def test_every_room_is_in_the_table():
-    """Folders and modules of the program have their line, or stand in one."""
-    told = {name.rstrip("/") for row in table("Room") for name in quoted(row[0])}
-    there = {
-        path.relative_to(ROOT).as_posix()
-        for path in (ROOT / "app").iterdir()
-        if path.name[0].isalpha() and any(path.rglob("*.py") if path.is_dir() else [path.name])
-    }
-    plain = {"app/clock.py", "app/config.py", "app/logs.py"}
-    assert told <= there
-    assert [name for name in sorted(there - told - plain) if name not in README] == []
+def test_every_package_is_in_the_table():
+    """Packages and top modules of the program have their line, and each line is of one."""
+    told = [name.rstrip("/") for row in table("Package") for name in quoted(row[0])]
+    packages = {path.parent for path in (ROOT / "app").rglob("__init__.py")} - {ROOT / "app"}
+    modules = {path for path in (ROOT / "app").glob("[a-z]*.*") if path.is_file()}
+    there = {path.relative_to(ROOT).as_posix() for path in packages | modules}
+    assert sorted(told) == sorted(there)
 
 
 def test_imports_point_the_way_that_is_told():
     """The line of layers names real modules, in the order that the import contracts hold."""
-    (line,) = re.findall(r"`([^`]* -> [^`]*)`\.", README)
+    (line,) = re.findall(r"`([^`]* -> [^`]*)`\.", PAGES["app/README.md"])
     told = [name.split(", ") for name in line.split(" -> ")]
     contracts = ConfigParser(interpolation=None)
     contracts.read(ROOT / "setup.cfg", encoding="utf-8")
@@ -229,13 +239,17 @@ def test_imports_point_the_way_that_is_told():
         assert max(place[name] for name in above) < min(place[name] for name in below)
 
 
-def test_the_two_commands_are_there():
-    """`make run` and `make test` stand in the README and in the Makefile, as do the others."""
+def test_every_target_of_make_is_in_the_table():
+    """Every target has its line, and the README begins with the two that come first."""
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = set(re.findall(r"(?m)^([a-z-]+):", makefile))
-    named = set(re.findall(r"(?m)`make ([a-z-]+)`|^make ([a-z-]+) ", README))
-    named_targets = {name for pair in named for name in pair if name}
-    assert {"run", "test"} <= named_targets <= targets
+    targets = re.findall(r"(?m)^([a-z-]+):.*## ", makefile)
+    assert sorted(quoted(row[0])[0] for row in table("Target")) == sorted(
+        f"make {target}" for target in targets
+    )
+    assert [word for word in quoted(PAGES["README.md"]) if word.startswith("make ")][:1] == [
+        "make run"
+    ]
+    assert "make test" in quoted(PAGES["README.md"])
 
 
 def test_no_registry_of_packages_is_named():
@@ -249,8 +263,9 @@ def test_no_registry_of_packages_is_named():
     assert found == []
 
 
-def test_titles_are_in_order():
-    """The page begins with what one does first."""
-    titles = re.findall(r"(?m)^## (.+)", README)
-    assert titles[:3] == ["Two commands", "The six operations", "Installing it for good"]
-    assert titles[-1] == "Decisions"
+def test_the_readme_is_short_and_begins_with_what_one_does_first():
+    """At most 200 lines: what it is, how to try it, and where to read on."""
+    assert PAGES["README.md"].count("\n") <= 200
+    titles = re.findall(r"(?m)^## (.+)", PAGES["README.md"])
+    assert titles[:3] == ["Two commands", "The six operations", "Load your own first file"]
+    assert titles[-1] == "Read on"

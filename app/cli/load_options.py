@@ -1,0 +1,149 @@
+"""The options that say how files are loaded, and the request that they make (D28)."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from app.errors import OperatorError
+from app.registers.applying.tally import NAMES
+from app.registers.baseline import SHRINK_MAX_PERCENT
+from app.registers.formats import DEFAULT_STATE, FORMATS, Format, Kind, formats_of
+from app.registers.formats.mapped import MappedCsv
+from app.registers.formats.mapping import read_mapping
+from app.registers.history import MERGE, REPLACE
+from app.registers.reading.rejects import RejectLimit
+from app.registers.request import DEFAULT_MAX_REJECTS, LoadRequest
+from app.storage.registers import KINDS
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how files are loaded."""
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument(
+        "--format",
+        choices=sorted(FORMATS),
+        help="what the files are; mid is experimental [detected]",
+    )
+    what.add_argument(
+        "--map", type=Path, metavar="FILE", help="read any CSV file as this mapping file says"
+    )
+    parser.add_argument(
+        "--state",
+        type=_state,
+        default=DEFAULT_STATE,
+        metavar="NY",
+        help=f"read the plates of this state from fines of NYC [{DEFAULT_STATE}]",
+    )
+    parser.add_argument("--kind", choices=KINDS, help="what the rows are [detected]")
+    parser.add_argument(
+        "--mode",
+        choices=[MERGE, REPLACE],
+        default=MERGE,
+        help="merge adds and changes rows; replace also removes all others [merge]",
+    )
+    parser.add_argument(
+        "--allow-shrink",
+        action="store_true",
+        help=f"let a load remove more than {SHRINK_MAX_PERCENT} %% of the rows",
+    )
+    parser.add_argument(
+        "--allow-missing",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="load files without this column, which their format expects; can be repeated",
+    )
+    parser.add_argument(
+        "--allow-loss",
+        action="append",
+        default=[],
+        choices=NAMES,
+        metavar="MEMBER",
+        help="let far fewer rows than before have this member, such as insured; can be repeated",
+    )
+    parser.add_argument(
+        "--blank-missing",
+        action="store_true",
+        help="when merging native and mapped files, blank the members that they have no column for "
+        "[keep their values]",
+    )
+    parser.add_argument(
+        "--allow-unterminated",
+        action="store_true",
+        help="load a file without a line end at its end, even if the previous file had one",
+    )
+    parser.add_argument(
+        "--empty-ok",
+        action="store_true",
+        help="let files without rows make the register as young as this load",
+    )
+    parser.add_argument(
+        "--rejects", type=Path, metavar="FILE", help="write rejected rows to this file"
+    )
+    parser.add_argument(
+        "--max-rejects",
+        type=_reject_limit,
+        default=RejectLimit.parse(DEFAULT_MAX_REJECTS),
+        metavar="N|N%",
+        help=f"abort the load if more rows are rejected [{DEFAULT_MAX_REJECTS}%]",
+    )
+
+
+def request_of(
+    options: argparse.Namespace, files: Sequence[str], register: str | None
+) -> LoadRequest:
+    """Return the request to load some files with the options of `add_options`.
+
+    Raises OperatorError if the mapping file has a mistake, no register is named, or the rejects
+    file cannot be written.
+    """
+    if options.rejects:
+        _require_place(options.rejects)
+    formats: dict[str, Format] = formats_of(options.state)
+    if options.map:
+        mapped = MappedCsv(read_mapping(options.map))
+        formats = {mapped.name: mapped}
+        register = register or mapped.register
+        if not register:
+            raise OperatorError(
+                f"{options.map}: register: missing; name it there or with --register"
+            )
+    return LoadRequest(
+        files=files,
+        formats=formats,
+        format=options.format or (MappedCsv.name if options.map else None),
+        kind=Kind(options.kind) if options.kind else None,
+        register=register,
+        mode=options.mode,
+        max_rejects=options.max_rejects,
+        rejects=options.rejects,
+        allow_shrink=options.allow_shrink,
+        allow_missing=options.allow_missing,
+        allow_loss=options.allow_loss,
+        blank_missing=options.blank_missing,
+        allow_unterminated=options.allow_unterminated,
+        empty_ok=options.empty_ok,
+    )
+
+
+def _require_place(rejects: Path) -> None:
+    """Raise OperatorError for a rejects file in a missing directory: its name may be mistyped."""
+    directory = rejects.absolute().parent
+    if not directory.is_dir():
+        raise OperatorError(f"--rejects: the directory {directory} does not exist")
+    if rejects.is_dir():
+        raise OperatorError(f"--rejects: {rejects} is a directory; name a file")
+
+
+def _state(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("must be a state, such as NY")
+    return text.strip().upper()
+
+
+def _reject_limit(text: str) -> RejectLimit:
+    try:
+        return RejectLimit.parse(text)
+    except ValueError:
+        # NOTE: argparse shows the message of this exception only.
+        raise argparse.ArgumentTypeError("must be N or N%, from 0 to 100%") from None

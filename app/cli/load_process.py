@@ -1,0 +1,88 @@
+"""Loads in processes of their own, so that one that is killed does not end the command."""
+
+import logging
+import os
+import signal
+from typing import Any, BinaryIO, Literal
+
+import msgspec
+
+from app.cli import loads
+from app.errors import Hindered, OperatorError
+from app.registers.attempts import Attempt
+from app.registers.forked_worker import Child
+from app.registers.request import LoadRequest, LoadResult
+from app.registers.space import TooLittleSpace
+
+_log = logging.getLogger(__name__)
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """How a load ended: `failed` because of its files, or `hindered` by anything else."""
+
+    status: Literal["loaded", "failed", "hindered"]
+    reason: str | None = None
+    message: str | None = None
+    """The reason, and what else a person should see."""
+    details: dict[str, Any] = {}
+    """Further members of the JSON document that reports the failure."""
+    result: LoadResult | None = None
+    needed: tuple[str, int] | None = None
+    """A directory with too little space for the load, and how many bytes it needs there."""
+
+
+class LoadProcess:
+    """Runs loads one after the other, each in a child process."""
+
+    def __init__(self) -> None:
+        self.is_stopped = False
+        self._child: Child | None = None
+
+    def run(self, request: LoadRequest) -> Ended:
+        """Run a load to its end."""
+        source, target = os.pipe()
+        with open(source, "rb") as reading:
+            with open(target, "wb") as writing:
+                self._child = Child(lambda: _work(request, writing), [writing])
+                if self.is_stopped:  # The signal came before there was a child.
+                    self._child.stop()
+            written = reading.read()
+            self._child.wait()
+        if written:
+            return msgspec.json.decode(written, type=Ended)
+        status: Literal["failed", "hindered"] = "hindered" if self.is_stopped else "failed"
+        return Ended(status, "the process of the load was killed")
+
+    def stop(self) -> None:
+        """Abandon the running load and all later ones, leaving the register as it was."""
+        self.is_stopped = True
+        if self._child is not None:
+            self._child.stop()
+
+
+def _work(request: LoadRequest, writing: BinaryIO) -> None:
+    """Run a load as a child process, and write how it ended."""
+    # The terminal sends Ctrl-C to all processes, but only the parent stops this one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with writing:
+        writing.write(msgspec.json.encode(_ended(request)))
+
+
+def _ended(request: LoadRequest) -> Ended:
+    attempt = Attempt(request)
+    try:
+        return Ended("loaded", result=loads.run(request, attempt))
+    except KeyboardInterrupt:
+        return Ended("hindered", "interrupted", details=attempt.details())
+    except OperatorError as error:
+        status: Literal["failed", "hindered"]
+        status = "hindered" if isinstance(error, Hindered) else "failed"
+        needed = None
+        if isinstance(error, TooLittleSpace):
+            needed = (str(error.directory), error.needed_bytes)
+        return Ended(status, error.sentence, str(error), dict(error.details), needed=needed)
+    except Exception as error:
+        # SEC: the stack without the message: a message can quote a record.
+        _log.exception("unexpected %s", type(error).__name__)
+        reason = f"the load failed: {type(error).__name__}"
+        return Ended("failed", reason, details=attempt.details())

@@ -1,0 +1,85 @@
+"""The pages of the documentation: their tables, code blocks, headings and links."""
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+
+
+class Block(NamedTuple):
+    """A code block: the page it is on, its language, and its text."""
+
+    page: str
+    language: str
+    text: str
+
+
+def _pages() -> dict[str, str]:
+    paths = [path.relative_to(ROOT) for path in sorted(ROOT.rglob("*.md"))]
+    ours = [path for path in paths if not path.parts[0].startswith((".", "build", "dist"))]
+    return {str(path): (ROOT / path).read_text(encoding="utf-8") for path in ours}
+
+
+PAGES = _pages()
+"""The text of each page, by its path in the repository."""
+
+_FENCE = re.compile(r"(?ms)^ *```(?P<language>\w*)\n(?P<text>.*?)^ *```$")
+_LINK = re.compile(r"\[[^\]\n]*\]\((?P<target>[^)\s]+)\)")
+
+
+@cache
+def table(first_header: str) -> list[list[str]]:
+    """Return the rows of the one table whose first column has this header."""
+    header = re.compile(
+        rf"(?m)^\| {re.escape(first_header)} \|.*\n\|[-|]+\|\n(?P<rows>(?:\|.*\n)*)"
+    )
+    found = [match["rows"] for text in PAGES.values() for match in header.finditer(text)]
+    assert len(found) == 1, f"{len(found)} pages have a table of {first_header}"
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in found[0].splitlines()]
+
+
+def blocks(page: str) -> list[Block]:
+    """Return the code blocks of a page."""
+    found = _FENCE.finditer(PAGES[page])
+    return [Block(page, match["language"], match["text"]) for match in found]
+
+
+def without_blocks(text: str) -> str:
+    """Return a page's text without its code blocks."""
+    return _FENCE.sub("", text)
+
+
+def quoted(text: str) -> list[str]:
+    """Return what stands in backticks, blocks left out."""
+    return re.findall(r"`([^`\n]+)`", without_blocks(text))
+
+
+def section(page: str, title: str) -> str:
+    """Return a section of a page, up to the next heading of its level or above."""
+    found = re.search(
+        rf"(?ms)^(?P<level>#+) {re.escape(title)}\n(?P<text>.*?)(?=^(?!(?P=level)#)#+ |\Z)",
+        PAGES[page],
+    )
+    assert found, f"{page} has no section {title}"
+    return found["text"]
+
+
+def links(page: str) -> list[str]:
+    """Return the targets of a page's links within the repository."""
+    text = re.sub(r"`[^`\n]+`", "", without_blocks(PAGES[page]))
+    targets = [match["target"] for match in _LINK.finditer(text)]
+    return [target for target in targets if not target.startswith(("http:", "https:"))]
+
+
+def anchors(page: str) -> set[str]:
+    """Return what links to a page's headings are called, as GitHub makes it of the heading."""
+    made: list[str] = []
+    for heading in re.findall(r"(?m)^#+ (.+)$", without_blocks(PAGES[page])):
+        slug = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        before = sum(
+            re.fullmatch(rf"{re.escape(slug)}(-\d+)?", other) is not None for other in made
+        )
+        made.append(f"{slug}-{before}" if before else slug)
+    return set(made)

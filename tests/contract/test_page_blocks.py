@@ -1,0 +1,139 @@
+"""What the pages show can be followed: links lead somewhere, commands and files are understood."""
+
+import json
+import re
+import shlex
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from posixpath import normpath
+
+import pytest
+import yaml
+
+from app.cli import build_parser
+from tests.contract.pages import PAGES, ROOT, Block, anchors, blocks, links, quoted, without_blocks
+from tests.contract.test_pages import commands, usage
+
+BLOCKS = [block for page in PAGES for block in blocks(page)]
+# Everything else that stands between fences is output, or tried elsewhere (nginx, nft, sql).
+UNDERSTOOD = {"json": json.loads, "toml": tomllib.loads, "yaml": yaml.safe_load}
+PLACEHOLDERS = {"ID": "17", "NAME": "name"}
+
+
+def shell(block: Block) -> str:
+    """Return what a block has its reader type."""
+    if block.language == "sh":
+        return block.text
+    typed = re.findall(r"(?m)^\$ (.*)$", block.text)
+    return "".join(f"{line}\n" for line in typed)
+
+
+def programs(script: str) -> Iterator[list[str]]:
+    """Return each program that a script runs, as words; what is in its here-documents is none."""
+    script = re.sub(r"(?ms)<<(\w+)\n.*?^\1$", "", script).replace("\\\n", " ")
+    for line in script.splitlines():
+        lexer = shlex.shlex(line, posix=True, punctuation_chars="();<>|&")
+        lexer.whitespace_split = True
+        words: list[str] = []
+        for word in lexer:
+            if set(word) <= set("();|&"):
+                yield words
+                words = []
+            else:
+                words.append(word)
+        yield words
+
+
+def arguments(words: list[str]) -> list[str] | None:
+    """Return the arguments of `verifyd` if that is what runs, without redirections."""
+    if words[:3] == ["sudo", "-u", "verifyd"]:
+        words = words[3:]
+    while words and (words[0] in ("sudo", "env") or re.match(r"\w+=", words[0])):
+        words = words[1:]
+    if not words or PurePosixPath(words[0]).name != "verifyd":
+        return None
+    ends = [n for n, word in enumerate(words) if word in ("<", ">", ">>")]
+    return [PLACEHOLDERS.get(word, word) for word in words[1 : ends[0] if ends else None]]
+
+
+SHELL = [block for block in BLOCKS if block.language in ("sh", "console")]
+CALLS = sorted(
+    {
+        (block.page, shlex.join(found))
+        for block in SHELL
+        for words in programs(shell(block))
+        if (found := arguments(words)) is not None
+    }
+)
+INLINE = sorted(
+    {
+        (page, word)
+        for page, text in PAGES.items()
+        for word in quoted(text)
+        if re.match(r"(sudo )?verifyd [a-z]", word) and "COMMAND" not in word
+    }
+)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page):
+    """To a file of the repository, and to a heading that is on it."""
+    broken = []
+    for target in links(page):
+        path, _, anchor = target.partition("#")
+        there = normpath(PurePosixPath(page).parent / path) if path else page
+        if not (ROOT / there).exists() or (anchor and anchor not in anchors(there)):
+            broken.append(target)
+    assert broken == []
+
+
+@pytest.mark.parametrize("block", SHELL, ids=lambda block: f"{block.page}: {block.text[:40]!r}")
+def test_the_shell_understands_each_block(block):
+    """Commands that stand in a page have no syntax errors."""
+    subprocess.run(["bash", "-n"], input=shell(block).encode(), check=True)
+
+
+def test_the_calls_are_found():
+    """Those of the operator's page are among them, with all that stands before and behind them."""
+    calls = {call for _, call in CALLS}
+    assert {"migrate", "accounts create acme", "notify --test"} <= calls
+    assert "import - --format native-ndjson --kind policies" in calls
+    assert "backup /var/lib/verifyd/backups" in calls
+
+
+@pytest.mark.parametrize(("page", "call"), CALLS)
+def test_calls_in_blocks_are_understood(page, call):
+    """Commands of the program can be typed as they stand."""
+    build_parser().parse_args(shlex.split(call))
+
+
+@pytest.mark.parametrize(("page", "call"), INLINE)
+def test_calls_in_sentences_are_understood(page, call):
+    """What stands in a sentence, perhaps in part, names a command and options that it takes."""
+    words = shlex.split(call.removeprefix("sudo "))[1:]
+    known = list(commands(build_parser()))
+    names = tuple(words[: next((n for n, word in enumerate(words) if not word.islower()), None)])
+    whole = [each for each in known if each == names[: len(each)]]
+    assert whole or any(each[: len(names)] == names for each in known), call
+    options = [word.partition("=")[0] for word in words if word.startswith("--")]
+    for option in options:
+        assert option in usage(whole[0])._option_string_actions, call
+
+
+@pytest.mark.parametrize(
+    "block",
+    [block for block in BLOCKS if block.language in UNDERSTOOD],
+    ids=lambda block: f"{block.page}: {block.text[:40]!r}",
+)
+def test_files_in_blocks_are_well_formed(block):
+    """JSON, TOML and YAML that a page shows can be read."""
+    UNDERSTOOD[block.language](block.text)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_rows_of_a_table_have_as_many_cells_as_its_header(page):
+    """A bar in a cell would cut it in two, in backticks too."""
+    for found in re.findall(r"(?m)(?:^\|.*\n)+", without_blocks(PAGES[page])):
+        assert len({row.count("|") for row in found.splitlines()}) == 1, found[:200]

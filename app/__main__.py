@@ -5,13 +5,13 @@ import sys
 
 _IS_CTRL_C_HEEDED = signal.getsignal(signal.SIGINT) is signal.default_int_handler
 if _IS_CTRL_C_HEEDED:
-    # Until there is somebody to catch KeyboardInterrupt, Ctrl-C just ends the process.
+    # Until KeyboardInterrupt can be caught, Ctrl-C ends the process at once.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def run() -> None:
     """Run the command that the arguments name, and exit with its status."""
-    from app.cli import main  # noqa: PLC0415 - it takes a while, during which Ctrl-C can come
+    from app.cli import main  # noqa: PLC0415 - importing takes a while, and Ctrl-C can come meanwhile
     from app.logs import log_unexpected  # noqa: PLC0415
 
     log_unexpected()

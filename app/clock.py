@@ -1,4 +1,4 @@
-"""The only reader of the clock: everything that needs the time asks here."""
+"""The only module that reads the clock."""
 
 import time
 from datetime import date, datetime, timedelta, tzinfo
@@ -41,4 +41,4 @@ def parse_iso_date(text: str) -> date | None:
         return None
 
 
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - UTC; an aware one would tell its offset
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - UTC; an aware time would print its offset

@@ -7,9 +7,9 @@ import re
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
-SECRET_PREFIX = "whsec_"  # noqa: S105 - what every secret of Standard Webhooks begins with
+SECRET_PREFIX = "whsec_"  # noqa: S105 - the prefix of every Standard Webhooks secret
 _SECRET_BYTES = range(24, 65)
-# A leading hyphen would be an option, and a line end another header.
+# A leading hyphen would be read as an option, and a line end would add a header.
 _MAIL_ADDRESS = re.compile(r"[A-Za-z0-9_.+=/][A-Za-z0-9_.+=/-]*(@[A-Za-z0-9]([A-Za-z0-9.-]*))?\Z")
 _MUST_BE = "must be exec:/PATH, https://... or mailto:ADDRESS, several separated by commas"
 
@@ -23,7 +23,7 @@ class Destination(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return how logs and commands name it."""
+        """Return its name in logs and in what commands print."""
         if self.kind == "https":
             # SEC: without its path, which can hold a token.
             return f"https://{urlsplit(self.target).netloc}/"
@@ -31,7 +31,7 @@ class Destination(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """Return what identifies it in a queued message, without naming it."""
+        """Return an identifier for queued messages that does not contain the target."""
         return hashlib.sha256(f"{self.kind}:{self.target}".encode()).hexdigest()[:16]
 
 

@@ -1,4 +1,4 @@
-"""How directories are made that are nobody else's to look into."""
+"""Creating directories that other users cannot read."""
 
 from pathlib import Path
 
@@ -6,11 +6,11 @@ _MODE = 0o750
 
 
 def make_directory(path: Path) -> None:
-    """Make a directory, and those above it, unless they are there: mode 0750, whatever the umask.
+    """Create a directory and its parents if they are missing, with mode 0750, whatever the umask.
 
     Raises OSError.
     """
     if not path.parent.exists():
-        # SEC: Path.mkdir(parents=True) makes these as the umask says, for everybody.
+        # SEC: Path.mkdir(parents=True) would create these with the mode of the umask.
         make_directory(path.parent)
     path.mkdir(mode=_MODE, exist_ok=True)

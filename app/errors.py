@@ -1,17 +1,31 @@
-"""The error catalogue: one code, one status, one title for everything that can go wrong (D5).
+"""The error catalogue: a code, a status and a title for everything that can go wrong (D5).
 
-Nothing else in the program knows a status number of an error.
+No other module knows the status of an error.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple, NotRequired, TypedDict
 
 
 class Fault(TypedDict):
-    """One member of a body that is at fault: a JSON pointer and a sentence."""
+    """A member of the request's body that is wrong."""
 
     pointer: str
+    """JSON pointer (RFC 6901)."""
     detail: str
+    """A sentence."""
+
+
+class ProblemBody(TypedDict):
+    """The members of a problem body (RFC 9457, D5)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    request_id: str
+    errors: NotRequired[list[Fault]]
 
 
 class Kind(NamedTuple):
@@ -53,16 +67,16 @@ CATALOGUE: Mapping[str, Kind] = {
 }
 
 RETRY_AFTER_SECONDS = 2
-"""What a 503 tells the client to wait; a lost database is tried anew by every request."""
+"""How long a client waits after a 503; every request tries to reach a lost database again."""
 
 
 class Problem(Exception):
-    """A refusal that the client is told about, as `application/problem+json` (RFC 9457).
+    """A refusal, which is answered as `application/problem+json` (RFC 9457).
 
     Args:
         code: a key of CATALOGUE; stable, for programs.
         detail: a sentence for a person; never an internal message.
-        errors: the body members at fault.
+        errors: the members of the body that are wrong.
         headers: further response headers, such as `Retry-After`.
     """
 
@@ -88,9 +102,9 @@ class Problem(Exception):
         """Return a refusal of one body member, named by its JSON pointer."""
         return cls(code, detail, errors=[{"pointer": pointer, "detail": detail}])
 
-    def body(self, request_id: str) -> dict[str, object]:
+    def body(self, request_id: str) -> ProblemBody:
         """Return the members of the problem body (D5)."""
-        members: dict[str, object] = {
+        members: ProblemBody = {
             "type": "about:blank",
             "title": self.kind.title,
             "status": self.kind.status,
@@ -104,10 +118,10 @@ class Problem(Exception):
 
 
 class OperatorError(Exception):
-    """A command cannot do what it was asked; the message is a sentence for the operator.
+    """A command cannot do what it should; the message says to the operator why.
 
     Args:
-        details: further members of the JSON document that says so (`--json`).
+        details: further members of the document that `--json` prints.
     """
 
     def __init__(self, message: str, details: Mapping[str, object] | None = None) -> None:
@@ -116,9 +130,9 @@ class OperatorError(Exception):
 
     @property
     def sentence(self) -> str:
-        """The message without what a person is shown besides it."""
+        """The message without what is shown only to a person."""
         return str(self)
 
 
 class Hindered(OperatorError):
-    """Something else is in the way of what was asked; the same can succeed later."""
+    """A command was hindered by something that passes: the same command can succeed later."""

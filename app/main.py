@@ -1,7 +1,6 @@
-"""Wiring: the only place that knows every part."""
+"""Wiring: the only module that knows every part of the application."""
 
 import logging
-from typing import Any
 
 import falcon
 
@@ -19,7 +18,7 @@ from app.http.methods import Methods
 from app.http.metrics import Measures, Metrics
 from app.limits.file import FILE_NAME
 from app.limits.store import LimitStore, started
-from app.logs import LineWriter
+from app.line_writer import LineWriter
 from app.operations import metrics_files
 from app.operations.documentation import DocumentationAsset, DocumentationPage, OpenApiDocument
 from app.operations.health import Health, Readiness
@@ -31,16 +30,16 @@ from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Records
 from app.vehicles.resources import BulkInsurance, Compliance, Insurance
 
-Application = falcon.App[Any, Any]
+Application = falcon.App[Request, falcon.Response]
 
 
 def create_app(config: Config | None = None, engine: Engine | None = None) -> Application:
     """Return the WSGI application; without a Config it reads the environment itself.
 
     Args:
-        engine: the database, if it is to be another than the one that the settings name.
+        engine: the database [the one that the settings name].
 
-    The database is opened by the first request, so that each worker has connections of its own.
+    The first request opens the database, so that each worker has connections of its own.
     Raises ConfigError, or OperatorError if Postgres does not understand the database's URL.
     """
     config = config or Config.from_env()
@@ -83,13 +82,13 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
 
 
 def open_limits(config: Config, engine: Engine) -> LimitStore:
-    """Return the buckets of this installation; their file is opened by the first request."""
+    """Return the buckets of this installation; the first request opens their file."""
     path = config.state_dir / FILE_NAME
     return LimitStore(path, lambda: started(path, lambda: database_id(engine)))
 
 
 def open_measures() -> Measures:
-    """Return what requests are counted in; without a disk, with the reason in the log, later."""
+    """Return the counters of requests; if their files cannot be created now, log why."""
     routes = (endpoint.path for endpoint in ENDPOINTS)
     measures = Measures(routes, metrics_files.reserve, metrics_files.is_lost)
     try:

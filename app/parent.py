@@ -1,10 +1,12 @@
-"""How a process learns that its parent has ended, however that ended."""
+"""Lets a process notice that its parent has ended, however that ended."""
 
 import ctypes
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 _ENDED = signal.SIGUSR2
@@ -19,12 +21,26 @@ def end_with_parent(parent_id: int) -> None:
         raise ProcessLookupError("the parent had ended before that")
 
 
+def end_with_bootloader() -> None:
+    """Where this is the binary, end with the process that was started, which unpacked it (D62).
+
+    Raises ProcessLookupError if that has ended already.
+    """
+    if not getattr(sys, "frozen", False):
+        return
+    parent_id = os.getppid()
+    with suppress(PermissionError):  # The rights of the file can keep us from looking.
+        if not os.path.samefile(f"/proc/{parent_id}/exe", "/proc/self/exe"):
+            raise ProcessLookupError("the process that was started has ended")
+    end_with_parent(parent_id)
+
+
 def call_at_end_of_parent(parent_id: int, do: Callable[[], object]) -> None:
     """Call `do` in a thread of its own when the parent ends, or at once if it has ended already.
 
     A signal's handler would have to wait where Python does, such as for SQLite's locks.
     """
-    # No signal must find its way to the thread: the main one would sleep on.
+    # The thread must get no other signal, or the main thread would sleep on.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
 
     def wait() -> None:

@@ -24,7 +24,7 @@ Resource = (
 
 
 class Endpoint(NamedTuple):
-    """One path template, what answers there, and the section that says how."""
+    """A path template, the resource that answers it, and where that is specified."""
 
     path: str
     resource: type[Resource]

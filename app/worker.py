@@ -1,4 +1,4 @@
-"""gunicorn's worker: its own answers, what takes too long, and the end of its master."""
+"""gunicorn's worker, with the error body for its own answers, a deadline, and a timely end."""
 
 import logging
 import os
@@ -23,20 +23,23 @@ _log = logging.getLogger("verifyd.server")
 
 
 class Worker(SyncWorker):
-    """A sync worker whose own answers have the one error body (D5), and which ends in time."""
+    """A sync worker whose own answers have the one error body (D5), and which ends in time.
+
+    It gives up requests that take too long (D45), and ends with its master (D62).
+    """
 
     _is_orphaned = False
 
     def load_wsgi(self) -> None:
-        """Load the application, which answers by itself what takes too long."""
+        """Load the application, and wrap it so that it answers requests that were given up."""
         super().load_wsgi()
         self.wsgi = self._deadline = Deadline(self.wsgi)
 
     def run(self) -> None:
-        """Answer requests until told to stop."""
+        """Answer requests until a signal ends this."""
         super().run()
         if self._is_orphaned:
-            os._exit(0)  # To tidy up takes half a second on a busy machine.
+            os._exit(0)  # A regular exit takes half a second on a busy machine.
 
     def init_signals(self) -> None:
         """Handle signals, and the end of the master."""
@@ -44,12 +47,12 @@ class Worker(SyncWorker):
         call_at_end_of_parent(self.ppid, self.handle_orphaned)
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
-        """Answer what never reached the application: 400 malformed, 414 too long, else 500."""
-        # NOTE: gunicorn counts a bad header of an answer among the parse errors.
-        is_ours = type(exc).__name__.startswith("InvalidResponse")
+        """Answer a request that did not reach the application: 400 malformed, 414 too long, 500."""
+        # NOTE: to gunicorn, a bad header in an answer is a parse error, too.
+        is_bad_answer = type(exc).__name__.startswith("InvalidResponse")
         if isinstance(exc, LimitRequestLine):
             problem = Problem("uri_too_long", "The address is too long.")
-        elif isinstance(exc, ParseException) and not is_ours:
+        elif isinstance(exc, ParseException) and not is_bad_answer:
             problem = Problem("invalid_request", "The request is not well-formed HTTP.")
         else:
             problem = Problem("internal_error", "The service failed; the request may be retried.")
@@ -68,25 +71,25 @@ class Worker(SyncWorker):
         try:
             write_nonblock(client, head.encode("ascii") + body)
         except OSError:
-            self.log.debug("the client was gone before its error was told")
+            self.log.debug("the client was gone before the error could be sent")
 
     def handle_abort(self, sig: int, frame: FrameType | None) -> None:
-        """Give up what takes longer than `timeout`: it is answered as any failure is (D45)."""
+        """Give up a request that takes longer than `timeout`; it is answered as a failure (D45)."""
         self.alive = False
         if self.booted and self._deadline.is_answering:
             raise GivenUp
-        # NOTE: what has begun to be sent is cut off by this; what was not even read gets 500.
+        # NOTE: an answer that is being sent is cut off; a request that is being read gets 500.
         super().handle_abort(sig, frame)
 
     def handle_orphaned(self) -> None:
-        """Answer the request in flight if that is done soon, take no other, and end.
+        """End this worker: it takes no further request, and has LAST_SECONDS to finish one.
 
-        Runs in a thread of its own, whatever the request waits for.
+        Runs in a thread of its own, so it does not wait for what the request waits for.
         """
         self._is_orphaned = True
         self.alive = False
         with suppress(OSError):
-            os.write(self.PIPE[1], b"1")  # Wakes it where there is no request.
+            os.write(self.PIPE[1], b"1")  # Wakes the worker if it waits for a request.
         time.sleep(LAST_SECONDS)
         os._exit(1)
 

@@ -1,10 +1,9 @@
 """What an operator does with accounts, plans and keys (D3, D12).
 
-Every function is one transaction; each refusal is an OperatorError with a sentence.
+Every function is one transaction. A refusal is an OperatorError that says what to do.
 """
 
 from datetime import date
-from typing import Any
 
 from app import clock
 from app.accounts.models import ACCOUNTS_MAX, BULK_MAX, NAME_CHARACTERS_MAX, Account, ApiKey, Plan
@@ -20,12 +19,12 @@ _GRACE_SECONDS_MAX = 366 * 24 * 3600
 
 
 def create_account(engine: Engine, name: str, plan: str = DEFAULT_PLAN) -> Account:
-    """Make an account on a plan; its name is taken once per installation."""
+    """Create an account on a plan. Its name must be new in this installation."""
     name = _checked_text("an account's name", name)
     with engine.atomic():
         require_plan(engine, plan)
         if Account.select().where(Account.name == name).exists(engine):
-            raise OperatorError(f"there is already an account named {name}")
+            raise OperatorError(f"there is already an account named {name}; choose another name")
         tag = _unused_tag(engine)
         Account.insert(tag=tag, name=name, plan=plan, created_at=clock.now()).execute(engine)
         account = require_account(engine, name)
@@ -38,7 +37,7 @@ def create_account(engine: Engine, name: str, plan: str = DEFAULT_PLAN) -> Accou
 
 
 def set_account_plan(engine: Engine, name: str, plan: str) -> Account:
-    """Move an account to another plan; it counts from the next request."""
+    """Move an account to another plan, from its next request."""
     with engine.atomic():
         require_plan(engine, plan)
         account = require_account(engine, name)
@@ -50,7 +49,7 @@ def require_account(engine: Engine, name: str) -> Account:
     """Return the account of that name."""
     account: Account | None = Account.select().where(Account.name == name).first(engine)
     if account is None:
-        raise OperatorError(f"there is no account named {name}")
+        raise OperatorError(f"there is no account named {name}; see `verifyd accounts list`")
     return account
 
 
@@ -68,7 +67,7 @@ def set_plan(
     bulk_max: int,
     domains_max: int,
 ) -> Plan:
-    """Add a plan, or change one; it counts from the next request of its accounts (D12)."""
+    """Create a plan, or change one from the next request of its accounts (D12)."""
     name = _checked_text("a plan's name", name, 30)
     limits = {
         "requests": (requests, 1, _REQUESTS_MAX),
@@ -108,7 +107,7 @@ def list_plans(engine: Engine) -> list[Plan]:
 def create_key(
     engine: Engine, account_name: str, label: str = "", expires_at: int | None = None
 ) -> tuple[ApiKey, Token]:
-    """Make a key for an account; its text exists in the returned Token and nowhere else."""
+    """Create a key for an account. Only the returned Token has its text."""
     label = _checked_text("a label", label) if label else ""
     if expires_at is not None and expires_at <= clock.now():
         raise OperatorError("a key must expire in the future")
@@ -118,7 +117,7 @@ def create_key(
 
 
 def list_keys(engine: Engine, account_name: str | None = None) -> list[ApiKey]:
-    """Return the keys of an account, or all, the oldest first; each brings its account."""
+    """Return the keys of an account, or all, the oldest first, each with its account."""
     query = ApiKey.select(ApiKey, Account).join(Account).order_by(ApiKey.created_at, ApiKey.id)
     if account_name is not None:
         query = query.where(ApiKey.account == require_account(engine, account_name))
@@ -126,7 +125,7 @@ def list_keys(engine: Engine, account_name: str | None = None) -> list[ApiKey]:
 
 
 def revoke_key(engine: Engine, key_id: str) -> ApiKey:
-    """End a key at once and for good; a key that was revoked before stays as it is."""
+    """End a key at once and for good. A key that was revoked before stays as it is."""
     with engine.atomic():
         key = require_key(engine, key_id)
         if key.revoked_at is None:
@@ -138,10 +137,10 @@ def revoke_key(engine: Engine, key_id: str) -> ApiKey:
 def rotate_key(
     engine: Engine, key_id: str, grace_seconds: int = ROTATION_GRACE_SECONDS
 ) -> tuple[ApiKey, Token]:
-    """Make a key in place of another, which lives on for the grace period (D3).
+    """Create a key that replaces another, which still works for the grace period (D3).
 
-    The new key has the old one's account, label and expiry. Refused for a key that no longer
-    works, so that rotating cannot bring a revoked key's access back, and for one that was
+    The new key has the old one's account, label and expiry. Raises OperatorError for a key that
+    no longer works, so that rotating never restores access that was revoked, and for one that was
     rotated before.
     """
     if not 0 <= grace_seconds <= _GRACE_SECONDS_MAX:
@@ -150,9 +149,13 @@ def rotate_key(
         old = require_key(engine, key_id)
         now = clock.now()
         if old.revoked_at is not None or (old.expires_at is not None and old.expires_at <= now):
-            raise OperatorError(f"key {key_id} no longer works; make a new one")
+            raise OperatorError(
+                f"key {key_id} no longer works; create another with `verifyd keys create`"
+            )
         if old.replaced_by is not None:
-            raise OperatorError(f"key {key_id} was rotated before; rotate {old.replaced_by}")
+            raise OperatorError(
+                f"key {key_id} was rotated before; rotate {old.replaced_by} instead"
+            )
         ends_at = min(now + grace_seconds, old.expires_at or now + grace_seconds)
         key, token = _insert_key(engine, old.account, label=old.label, expires_at=old.expires_at)
         update = ApiKey.update(expires_at=ends_at, replaced_by=key.id)
@@ -165,7 +168,7 @@ def require_key(engine: Engine, key_id: str) -> ApiKey:
     query = ApiKey.select(ApiKey, Account).join(Account).where(ApiKey.id == key_id)
     key: ApiKey | None = query.first(engine)
     if key is None:
-        raise OperatorError(f"there is no key {key_id}")
+        raise OperatorError(f"there is no key {key_id}; see `verifyd keys list`")
     return key
 
 
@@ -178,9 +181,13 @@ def _insert_key(
     engine: Engine, account: Account, *, label: str, expires_at: int | None
 ) -> tuple[ApiKey, Token]:
     token = new_token(account.tag)
-    values: dict[str, Any] = {"label": label, "created_at": clock.now(), "expires_at": expires_at}
     ApiKey.insert(
-        id=token.key_id, account=account.id, secret_hash=token.secret_hash, **values
+        id=token.key_id,
+        account=account.id,
+        secret_hash=token.secret_hash,
+        label=label,
+        created_at=clock.now(),
+        expires_at=expires_at,
     ).execute(engine)
     return require_key(engine, token.key_id), token
 

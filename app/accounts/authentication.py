@@ -1,4 +1,4 @@
-"""Who presents this key: one compiled query on every request, no cache (D3)."""
+"""Checking presented keys: one compiled query on every request, without a cache (D3)."""
 
 import hmac
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from app.storage.registers import state_expression
 
 
 class Caller(NamedTuple):
-    """The account behind a valid key, its plan, and the registers as they are at that moment."""
+    """The account of a valid key, its plan, and the state of the registers at that moment."""
 
     account_id: int
     account: str
@@ -55,10 +55,10 @@ class Authenticator:
         )
 
     def find_caller(self, key: str) -> Caller | None:
-        """Return whom a presented key stands for; None if it does not work.
+        """Return the account of a presented key; None if the key does not work.
 
-        That is, if it is malformed, unknown, expired or revoked, or its account is suspended.
-        Raises peewee.PeeweeException if the database cannot answer.
+        A key does not work if it is malformed, unknown, expired or revoked, or if its account is
+        suspended. Raises peewee.PeeweeException if the database cannot answer.
         """
         token = parse_token(key)
         if token is None:

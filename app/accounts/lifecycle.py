@@ -17,7 +17,7 @@ _NAMED_MAX = 5
 
 
 def suspend_account(engine: Engine, name: str) -> Account:
-    """Refuse all keys of an account from the next request; a suspended one keeps its time."""
+    """Refuse an account's keys from the next request; keep the time of an earlier suspension."""
     with engine.atomic():
         account = require_account(engine, name)
         if account.suspended_at is None:
@@ -33,13 +33,13 @@ def resume_account(engine: Engine, name: str) -> Account:
 
 
 def delete_account(engine: Engine, name: str, count_domains: Callable[[int], int]) -> Account:
-    """Delete an account and its keys; returns it as it was.
+    """Delete an account and its keys, and return it as it was.
 
     Args:
         count_domains: returns how many domains the account with this number has.
 
-    Raises OperatorError if it has any: they must not be lost with it. Its number, its place in
-    the limiter's file, is never given to another account (D11).
+    Raises OperatorError if it has any, so that no domain is lost by mistake. The number, which is
+    the account's place in the limiter's file (D11), is never given to another account.
     """
     with engine.atomic():
         account = require_account(engine, name)
@@ -62,7 +62,7 @@ def require_without_domains(account: Account, count_domains: Callable[[int], int
 
 
 def delete_plan(engine: Engine, name: str) -> Plan:
-    """Delete a plan that no account is on; returns it as it was.
+    """Delete a plan that no account is on, and return it as it was.
 
     Raises OperatorError if an account is on it, or if it is the default of `accounts create`.
     """

@@ -1,4 +1,4 @@
-"""Accounts, the plans they are on, and the keys that open them (D3, D4, D12)."""
+"""Accounts, their plans and their keys, as they are stored (D3, D4, D12)."""
 
 import peewee
 
@@ -10,7 +10,7 @@ NAME_CHARACTERS_MAX = 100
 
 
 class Plan(peewee.Model):
-    """What an account may do: `requests` per `window_seconds`, and two sizes."""
+    """The limits of an account: `requests` per `window_seconds`, and two sizes."""
 
     name = peewee.CharField(30, primary_key=True)
     requests = peewee.IntegerField()
@@ -32,7 +32,7 @@ class Account(peewee.Model):
     plan_id: str
     created_at = peewee.BigIntegerField()
     suspended_at = peewee.BigIntegerField(null=True)
-    """Since when none of its keys works; None for an active account."""
+    """When its keys stopped working; None for an active account."""
 
     class Meta:
         table_name = "account"

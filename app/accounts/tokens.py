@@ -1,4 +1,4 @@
-"""The text of a key: how it is made, and taken apart without asking the database (D3).
+"""The text of a key: making it, and taking it apart without the database (D3).
 
 `vfd_<account 6><key 8>_<secret 43><check 6>`, all base62; the check is the CRC-32 of
 everything before it.
@@ -21,7 +21,7 @@ _LENGTH = 4 + TAG_CHARACTERS + KEY_ID_CHARACTERS + 1 + _SECRET_CHARACTERS + _CHE
 
 
 class Token(NamedTuple):
-    """The three parts of a key that mean something."""
+    """The three parts of a key."""
 
     account_tag: str
     key_id: str
@@ -29,13 +29,13 @@ class Token(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The key as its holder sees it, once."""
+        """The key as its holder gets it, once."""
         body = f"{_PREFIX}{self.account_tag}{self.key_id}_{self.secret}"
         return body + _check(body)
 
     @property
     def secret_hash(self) -> str:
-        """SHA-256 of the secret, in hexadecimal: all that is stored of it."""
+        """SHA-256 of the secret in hexadecimal; only this is stored."""
         return hashlib.sha256(self.secret.encode()).hexdigest()
 
 
@@ -46,7 +46,7 @@ def new_token(account_tag: str) -> Token:
 
 
 def parse_token(text: str) -> Token | None:
-    """Take a presented key apart; None if it is none, or mistyped."""
+    """Take a presented key apart; return None if it is malformed or mistyped."""
     if len(text) != _LENGTH or not text.startswith(_PREFIX) or not text.isascii():
         return None
     body, check = text[:-_CHECK_CHARACTERS], text[-_CHECK_CHARACTERS:]

@@ -16,24 +16,41 @@ from app.operations.backup.take import Registers, take
 
 def add_commands(commands: Commands) -> None:
     """Add the two commands."""
-    summary = "take a backup, while the service runs"
-    command = add_command(commands, "backup", _backup, summary, is_job=True)
-    command.add_argument("directory", metavar="DEST", type=Path, help="where backups are kept")
+    command = add_command(
+        commands,
+        "backup",
+        _backup,
+        "take a backup, also while the service runs",
+        examples=[
+            "backup /var/backups/verifyd",
+            "backup /var/backups/verifyd --merged-registers --keep 14",
+        ],
+        is_job=True,
+    )
+    command.add_argument("directory", metavar="DEST", type=Path, help="directory of all backups")
     which = command.add_mutually_exclusive_group()
-    which.add_argument("--registers", action="store_true", help="all registers, too")
+    which.add_argument(
+        "--registers", action="store_true", help="include all registers [no register]"
+    )
     which.add_argument(
         "--merged-registers",
         action="store_true",
-        help="the registers that were built by merges, too",
+        help="include the registers that were built by merges [no register]",
     )
     command.add_argument(
         "--keep",
         type=_count,
         metavar="N",
-        help="leave the newest N backups, as far as VERIFYD_BACKUP_LIMIT allows",
+        help="keep the newest N backups, as far as VERIFYD_BACKUP_LIMIT allows [all]",
     )
     add_scheduled(command)
-    command = add_command(commands, "restore", _restore, "put a backup in the database's place")
+    command = add_command(
+        commands,
+        "restore",
+        _restore,
+        "replace the database by a backup, while the service is stopped",
+        examples=["restore /var/backups/verifyd/verifyd-20260131T020000Z-000"],
+    )
     command.add_argument("backup", metavar="SRC", type=Path, help="a directory that backup made")
 
 

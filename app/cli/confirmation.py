@@ -1,4 +1,4 @@
-"""Asking before a command destroys what it cannot bring back."""
+"""Asking before a command destroys data."""
 
 import argparse
 import sys

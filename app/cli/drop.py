@@ -1,7 +1,6 @@
 """`verifyd import --drop`: load the files in a directory, then keep them for a while (D60, D74)."""
 
 import argparse
-import fcntl
 import logging
 import os
 import signal
@@ -24,6 +23,7 @@ from app.cli.session import opened_database
 from app.config import Config
 from app.directories import make_directory
 from app.errors import OperatorError
+from app.file_lock import tried
 from app.logs import logged_to_stderr
 from app.operations.conditions.loads import numbers_of_failed
 from app.registers.dropped import kept
@@ -179,16 +179,10 @@ class _Drop:
 def _alone(state_dir: Path) -> Iterator[None]:
     """Raise OperatorError if another process does the same, and keep others from beginning."""
     make_directory(state_dir)
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(state_dir / _LOCK, flags, 0o600)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise OperatorError("another `verifyd import --drop` is running") from None
+    with tried(state_dir / _LOCK) as is_held:
+        if not is_held:
+            raise OperatorError("another `verifyd import --drop` is running")
         yield
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

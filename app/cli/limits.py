@@ -1,7 +1,8 @@
-"""`verifyd limits`: see and reset an account's bucket (D8, D11)."""
+"""`verifyd limits`: show and reset an account's bucket (D8, D11)."""
 
 import argparse
 from collections.abc import Callable
+from typing import TypedDict
 
 from app import clock
 from app.accounts.administration import require_account, require_plan
@@ -18,13 +19,39 @@ from app.storage.schema import database_id
 _Ask = Callable[[LimitStore, int, Rate], Outcome]
 
 
+class LimitItem(TypedDict):
+    """What both commands print."""
+
+    account: str
+    plan: str
+    limit: int
+    """Requests per window."""
+    window_seconds: int
+    remaining: int
+    """Requests that would be admitted now."""
+    reset: str
+    """When all are back."""
+
+
 def add_commands(commands: Commands) -> None:
     """Add the command group."""
     limits = add_group(commands, "limits", "show and reset accounts' rate limits")
-    shown = add_command(limits, "show", _show, "show what an account has left")
-    reset = add_command(limits, "reset", _reset, "give an account all its requests back")
+    shown = add_command(
+        limits,
+        "show",
+        _show,
+        "show how many requests an account has left",
+        examples=["limits show acme"],
+    )
+    reset = add_command(
+        limits,
+        "reset",
+        _reset,
+        "give an account all requests of its window back",
+        examples=["limits reset acme"],
+    )
     for command in (shown, reset):
-        command.add_argument("account", metavar="ACCOUNT")
+        command.add_argument("account", metavar="ACCOUNT", help="name of the account")
 
 
 def _show(args: argparse.Namespace) -> None:
@@ -40,15 +67,15 @@ def _settle(args: argparse.Namespace, ask: _Ask) -> None:
     with opened_database() as engine:
         account = require_account(engine, args.account)
         plan = require_plan(engine, account.plan_id)
-        # NOTE: a command never makes the file: that is the start of the service (D11).
+        # NOTE: only the start of the service makes the file (D11).
         identity = Identity.now(database_id(engine))
     plan_rate = rate(plan.requests, plan.window_seconds)
     store = LimitStore(config.state_dir / FILE_NAME, lambda: identity)
     outcome = ask(store, account_slot(account.id), plan_rate)
-    print_item(args, _members(account, plan_rate, outcome))
+    print_item(args, _item(account, plan_rate, outcome))
 
 
-def _members(account: Account, plan: Rate, outcome: Outcome) -> dict[str, object]:
+def _item(account: Account, plan: Rate, outcome: Outcome) -> LimitItem:
     full_at = -(-(clock.now_ns() + outcome.full_in_ns) // SECOND_NS)
     return {
         "account": account.name,

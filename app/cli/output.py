@@ -3,15 +3,15 @@
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import msgspec
 
-Item = Mapping[str, Any]
+Item = Mapping[str, object]
+"""What a command prints of one thing: a TypedDict, or `_asdict()` of a NamedTuple."""
 
 
 def print_item(args: argparse.Namespace, item: Item) -> None:
-    """Print one thing: a line for each member, or a JSON object."""
+    """Print one item: a line for each member, or with `--json` an object."""
     if args.json:
         _print_json(args, item)
         return
@@ -21,7 +21,7 @@ def print_item(args: argparse.Namespace, item: Item) -> None:
 
 
 def print_items(args: argparse.Namespace, items: Sequence[Item], columns: Sequence[str]) -> None:
-    """Print many: a table, or a JSON array. `columns` are the members the table shows."""
+    """Print a table of items with these members as columns, or with `--json` an array."""
     if args.json:
         _print_json(args, items)
         return
@@ -33,7 +33,7 @@ def print_items(args: argparse.Namespace, items: Sequence[Item], columns: Sequen
 
 
 def shown(value: object) -> str:
-    """Return a value as people are shown it: `-` for nothing, numbers in groups of three."""
+    """Return a value as text for a person: `-` for nothing, digits in groups of three."""
     if value is None or value == []:
         return "-"
     if isinstance(value, list):
@@ -42,7 +42,7 @@ def shown(value: object) -> str:
 
 
 def print_failure(args: argparse.Namespace, members: Item) -> None:
-    """Print why a command failed, with `--json`, unless it has printed its document by then."""
+    """Print why a command failed, if `--json` is given and it has printed no document yet."""
     if getattr(args, "json", False) and not getattr(args, "has_printed", False):
         _print_json(args, {"status": "failed", **members})
         sys.stdout.flush()

@@ -1,7 +1,7 @@
 """How commands are declared: groups of subcommands, each with `--help` and `--json`."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from app.config import is_register_name
@@ -15,44 +15,62 @@ Run = Callable[[argparse.Namespace], None]
 
 
 def add_group(commands: Commands, name: str, summary: str) -> Commands:
-    """Add a command that has subcommands, and return the place for them."""
+    """Add a command that has subcommands; return the object to add them to."""
     group = commands.add_parser(name, help=summary, description=summary)
     return group.add_subparsers(required=True, metavar="COMMAND", title="commands")
 
 
-def add_command(
+def add_command(  # noqa: PLR0913 - all that declares a command
     commands: Commands,
     name: str,
     run: Run,
     summary: str,
     *,
+    examples: Sequence[str] = (),
     prints_data: bool = True,
     is_job: bool = False,
 ) -> argparse.ArgumentParser:
     """Add a command and return its parser, for its arguments.
 
     Args:
+        summary: what it does, as a short imperative in lower case without a full stop.
+        examples: command lines for its `--help`, without the leading `verifyd`.
         prints_data: give it `--json`, for one JSON document on stdout (DESIGN 4).
-        is_job: log why it fails, because nobody watches it (D75).
+        is_job: write the reason of a failure to the log, because nobody watches it (D75).
     """
-    command = commands.add_parser(name, help=summary, description=summary)
+    command = commands.add_parser(
+        name,
+        help=summary,
+        description=summary,
+        epilog=_epilog(examples),
+        # The epilog keeps its lines.
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     command.set_defaults(run=run, is_job=is_job)
     if prints_data:
         command.add_argument("--json", action="store_true", help="print one JSON document")
     return command
 
 
+def _epilog(examples: Sequence[str]) -> str | None:
+    if not examples:
+        return None
+    return "\n  ".join(["examples:", *(f"verifyd {example}" for example in examples)])
+
+
 def add_scheduled(command: argparse.ArgumentParser) -> None:
-    """Add the option of a timer's runs (D76)."""
+    """Add `--scheduled`, which timers give (D76)."""
     command.add_argument(
         "--scheduled",
         action="store_true",
-        help="for timers: report it if no further run comes in time",
+        help="mark this run as a timer's, so that a missing next run is reported",
     )
 
 
 def register_name(text: str) -> str:
-    """Return an argument that names a register; argparse tells what is wrong with any other."""
+    """Return an argument that names a register. Raises ArgumentTypeError, which argparse shows."""
     if not is_register_name(text):
-        raise argparse.ArgumentTypeError("1 to 30 of a-z, 0-9 and _, a letter first")
+        raise argparse.ArgumentTypeError(
+            f"a register's name has 1 to 30 of a-z, 0-9 and _, beginning with a letter: {text!r}"
+        )
     return text

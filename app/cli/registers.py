@@ -1,4 +1,4 @@
-"""`verifyd imports rollback`, `drop` and `undrop`: what was done to a register, undone."""
+"""`verifyd imports rollback`, `drop` and `undrop`: undo what was done to a register."""
 
 import argparse
 
@@ -20,26 +20,53 @@ from app.registers.undo import (
 from app.storage.engine import Engine
 from app.storage.registers import KINDS, Register
 
+_REGISTER_HELP = "name of the register"
+
 
 def add_commands(imports: Commands) -> None:
     """Add the commands to the group `imports`."""
-    rolled_back = add_command(imports, "rollback", _roll_back, "take the last replace back")
-    rolled_back.add_argument("--register", type=register_name, metavar="NAME")
-    rolled_back.add_argument("--kind", choices=KINDS, help="the only kind that may change")
+    rolled_back = add_command(
+        imports,
+        "rollback",
+        _roll_back,
+        "go back to what a register held before its last replace",
+        examples=["imports rollback --register rdw", "imports rollback --register rdw --to 41"],
+    )
+    rolled_back.add_argument(
+        "--register",
+        type=register_name,
+        metavar="NAME",
+        help="name of the register [the only one that can go back]",
+    )
+    rolled_back.add_argument(
+        "--kind", choices=KINDS, help="refuse if another kind than this would change [all]"
+    )
     rolled_back.add_argument(
         "--to",
         type=int,
         metavar="ID",
         help="go back to what load ID left [before the last replace]",
     )
-    dropped = add_command(imports, "drop", _drop, "drop a register and all it holds")
-    dropped.add_argument("register", type=register_name, metavar="NAME")
+    dropped = add_command(
+        imports,
+        "drop",
+        _drop,
+        "drop a register and all it holds",
+        examples=["imports drop rdw", "imports drop rdw --purge --yes"],
+    )
+    dropped.add_argument("register", type=register_name, metavar="NAME", help=_REGISTER_HELP)
     add_yes(dropped)
     dropped.add_argument(
         "--purge", action="store_true", help="free its disk space at once; this cannot be undone"
     )
-    undropped = add_command(imports, "undrop", _undrop, "bring a dropped register back")
-    undropped.add_argument("register", type=register_name, metavar="NAME")
+    undropped = add_command(
+        imports,
+        "undrop",
+        _undrop,
+        "bring a dropped register back",
+        examples=["imports undrop rdw"],
+    )
+    undropped.add_argument("register", type=register_name, metavar="NAME", help=_REGISTER_HELP)
 
 
 def _roll_back(args: argparse.Namespace) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import platform
+from typing import TypedDict
 
 import peewee
 
@@ -12,14 +13,34 @@ from app.storage.schema import program_schema
 from app.version import VERSION, revision
 
 
+class VersionItem(TypedDict):
+    """What the command prints."""
+
+    version: str
+    commit: str | None
+    """None in a working copy."""
+    committed_at: str | None
+    schema: int
+    sqlite: str
+    libpq: str | None
+    """None if the driver of Postgres is not installed."""
+    python: str
+
+
 def add_commands(commands: Commands) -> None:
     """Add the command."""
-    add_command(commands, "version", _version, "tell versions")
+    add_command(
+        commands,
+        "version",
+        _version,
+        "print the versions of the program and of what it uses",
+        examples=["version", "version --json"],
+    )
 
 
 def _version(args: argparse.Namespace) -> None:
     made_from = revision()
-    members = {
+    item: VersionItem = {
         "version": VERSION,
         "commit": made_from and made_from.commit,
         "committed_at": made_from and clock.iso_utc(made_from.committed_at_epoch_seconds),
@@ -28,7 +49,7 @@ def _version(args: argparse.Namespace) -> None:
         "libpq": _libpq_version(),
         "python": platform.python_version(),
     }
-    print_item(args, members)
+    print_item(args, item)
 
 
 def _libpq_version() -> str | None:

@@ -1,4 +1,4 @@
-"""Which texts are domain names, and their one canonical form (D14)."""
+"""The rules of domain names, and their canonical form (D14)."""
 
 import re
 
@@ -12,7 +12,7 @@ _LABELS_MIN = 2
 
 
 def canonical_domain_name(text: str) -> str | None:
-    """Return the form in which a name is stored, compared and answered, or None if it is none.
+    """Return the form in which a name is stored and compared; None if it is no domain name.
 
     Lower case A-labels (UTS 46) without a trailing dot; 1 to 253 characters, at least two
     labels of letters, digits and inner hyphens, the last not numeric (D14).
@@ -39,7 +39,7 @@ def _to_a_labels(text: str) -> str | None:
 
 
 def _is_sound(label: str) -> bool:
-    """Tell whether an A-label is one that IDNA could have made; other labels always are."""
+    """Tell whether a label is no A-label, or one that IDNA can produce."""
     if not label.startswith("xn--"):
         return True
     try:

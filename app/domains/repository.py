@@ -2,24 +2,42 @@
 
 import secrets
 import string
-from typing import Any
+from typing import NamedTuple
 
 from app import clock
 from app.domains.models import STATUSES, Domain
-from app.errors import OperatorError, Problem
 from app.storage.engine import Engine, Prepared, parameter
 from app.storage.postgres import PostgresEngine
 
 _ID_DIGITS = string.digits + string.ascii_letters
 _ID_CHARACTERS = 20
 _NO_LIMIT = 2**31 - 1
-_CREATION_LOCK = 0x766665  # any number of our own; Postgres locks by numbers
+_CREATION_LOCK = 0x766665  # Postgres locks by numbers; any number serves.
 _COLUMNS = (Domain.id, Domain.name, Domain.status, Domain.created_at)
-Members = dict[str, object]
+
+
+class HeldDomain(NamedTuple):
+    """A domain that an account holds."""
+
+    id: str
+    name: str
+    """The canonical name (D14)."""
+    status: str
+    """One of STATUSES (D16)."""
+    created_at: int
+    """Unix seconds."""
+
+
+class DomainExists(Exception):
+    """The account holds a domain of this name already (D15)."""
+
+
+class DomainQuotaReached(Exception):
+    """The account holds as many domains as its plan allows."""
 
 
 class Domains:
-    """Lists, finds and creates domains; answers are the members of D14."""
+    """Lists, finds and creates domains."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -50,10 +68,10 @@ class Domains:
         status: str | None = None,
         after: str | None = None,
         limit: int | None = None,
-    ) -> list[Members]:
-        """Return the account's domains by name, at most `limit` of those behind `after`."""
+    ) -> list[HeldDomain]:
+        """Return the account's domains by name, at most `limit` of those after `after`."""
         first, second = (status, status) if status else STATUSES
-        # Every name is behind the empty text.
+        # Every name sorts after the empty text.
         rows = self._list.rows(
             account=account_id,
             after=after or "",
@@ -61,40 +79,37 @@ class Domains:
             second_status=second,
             limit=_NO_LIMIT if limit is None else limit,
         )
-        return [_members(*row) for row in rows]
+        return [HeldDomain._make(row) for row in rows]
 
-    def find_domain(self, account_id: int, name: str) -> Members | None:
-        """Return the account's domain of that canonical name."""
+    def find_domain(self, account_id: int, name: str) -> HeldDomain | None:
+        """Return the account's domain of that canonical name; None if it has none."""
         row = self._find.row(account=account_id, name=name)
-        return _members(*row) if row else None
+        return HeldDomain._make(row) if row else None
 
-    def create_domain(self, account_id: int, name: str, domains_max: int) -> Members:
-        """Make a domain of a canonical name.
+    def create_domain(self, account_id: int, name: str, domains_max: int) -> HeldDomain:
+        """Create a domain of a canonical name and return it.
 
-        Raises Problem domain_already_exists, or domain_quota_reached when the account holds
-        `domains_max`. Of two at once one is made (D15).
+        Raises DomainExists, or DomainQuotaReached if the account holds `domains_max`. Of two
+        requests at once for one name, one succeeds (D15).
         """
         domain_id = "dom_" + "".join(secrets.choice(_ID_DIGITS) for _ in range(_ID_CHARACTERS))
-        values: dict[str, Any] = {"name": name, "status": "active", "created_at": clock.now()}
+        created = HeldDomain(domain_id, name, "active", clock.now())
         with self._engine.atomic():
             self._take_turn(account_id)
             self._require_room(account_id, name, domains_max)
-            insert = Domain.insert(id=domain_id, account=account_id, **values)
+            insert = Domain.insert(account=account_id, **created._asdict())
             insert.execute(self._engine)
-        return _members(domain_id, **values)
+        return created
 
     def count_domains(self, account_id: int) -> int:
         """Return how many domains the account has."""
         return int(Domain.select().where(Domain.account == account_id).count(self._engine))
 
-    def set_status(self, account_id: int, name: str, status: str) -> Members:
-        """Set `active` or `suspended`, as the operator may (D16)."""
+    def set_status(self, account_id: int, name: str, status: str) -> HeldDomain | None:
+        """Set `active` or `suspended` (D16); return the domain, None if the account has none."""
         is_it = (Domain.account == account_id) & (Domain.name == name)
         Domain.update(status=status).where(is_it).execute(self._engine)
-        domain = self.find_domain(account_id, name)
-        if domain is None:
-            raise OperatorError(f"the account has no domain {name}")
-        return domain
+        return self.find_domain(account_id, name)
 
     def _take_turn(self, account_id: int) -> None:
         """Let an account's creations run one by one: two at once would both find room (D15)."""
@@ -105,12 +120,6 @@ class Domains:
 
     def _require_room(self, account_id: int, name: str, domains_max: int) -> None:
         if self.find_domain(account_id, name):
-            raise Problem("domain_already_exists", f"The account already has the domain {name}.")
+            raise DomainExists(name)
         if self.count_domains(account_id) >= domains_max:
-            raise Problem(
-                "domain_quota_reached", f"The account's plan allows {domains_max:,} domains."
-            )
-
-
-def _members(id: str, name: str, status: str, created_at: int) -> Members:
-    return {"id": id, "name": name, "status": status, "created_at": clock.iso_utc(created_at)}
+            raise DomainQuotaReached(name)

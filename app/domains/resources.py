@@ -3,12 +3,13 @@
 import falcon
 import msgspec
 
+from app import clock
 from app.domains.models import STATUSES
 from app.domains.names import canonical_domain_name
-from app.domains.repository import Domains
+from app.domains.repository import DomainExists, DomainQuotaReached, Domains, HeldDomain
 from app.errors import Problem
 from app.http.bodies import answer, read_json
-from app.http.context import caller_of
+from app.http.context import Request, caller_of
 from app.http.parameters import (
     choice_parameter,
     integer_parameter,
@@ -25,13 +26,36 @@ class NewDomain(msgspec.Struct):
     name: str
 
 
+class DomainBody(msgspec.Struct):
+    """A domain in an answer."""
+
+    id: str
+    name: str
+    status: str
+    created_at: str
+    """`YYYY-MM-DDTHH:MM:SSZ`."""
+
+
+class DomainListBody(msgspec.Struct):
+    """All domains of the caller's account."""
+
+    domains: list[DomainBody]
+
+
+class DomainPageBody(DomainListBody):
+    """One page of them (D17)."""
+
+    next: str | None
+    """The `after` of the next page; None on the last page."""
+
+
 class DomainCollection:
     """The domains of the caller's account."""
 
     def __init__(self, domains: Domains) -> None:
         self._domains = domains
 
-    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+    def on_get(self, req: Request, resp: falcon.Response) -> None:
         """GET /api/domains. All of them by name, or a page of `limit` and `next` (D17)."""
         account_id = caller_of(req).account_id
         status = choice_parameter(req, "status", STATUSES)
@@ -39,29 +63,39 @@ class DomainCollection:
         limit = integer_parameter(req, "limit", 1, PAGE_DOMAINS_MAX)
         if limit is None:
             domains = self._domains.list_domains(account_id, status=status, after=after)
-            answer(resp, {"domains": domains})
+            answer(resp, DomainListBody(list(map(_body, domains))))
             return
-        # One more than asked for tells whether there is a next page.
+        # One more than the page holds shows whether there is a next page.
         domains = self._domains.list_domains(
             account_id, status=status, after=after, limit=limit + 1
         )
         page = domains[:limit]
-        has_more = len(domains) > limit
-        answer(resp, {"domains": page, "next": page[-1]["name"] if has_more else None})
+        following = page[-1].name if len(domains) > limit else None
+        answer(resp, DomainPageBody(list(map(_body, page)), following))
 
     on_head = on_get
 
-    def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
+    def on_post(self, req: Request, resp: falcon.Response) -> None:
         """POST /api/domains. 201 with the whole Domain and its `Location` (D15)."""
         caller = caller_of(req)
         sent = read_json(req, NewDomain)
         name = canonical_domain_name(sent.name)
         if name is None:
             raise Problem.at("/name", "invalid_domain_name", "This is not a domain name.")
-        domain = self._domains.create_domain(caller.account_id, name, caller.domains_max)
+        domain = self._create(caller.account_id, name, caller.domains_max)
         resp.status = falcon.HTTP_201
         resp.location = f"/api/domains/{name}"
-        answer(resp, domain)
+        answer(resp, _body(domain))
+
+    def _create(self, account_id: int, name: str, domains_max: int) -> HeldDomain:
+        try:
+            return self._domains.create_domain(account_id, name, domains_max)
+        except DomainExists:
+            detail = f"The account already has the domain {name}."
+            raise Problem("domain_already_exists", detail) from None
+        except DomainQuotaReached:
+            detail = f"The account's plan allows {domains_max:,} domains."
+            raise Problem("domain_quota_reached", detail) from None
 
 
 class DomainItem:
@@ -70,18 +104,22 @@ class DomainItem:
     def __init__(self, domains: Domains) -> None:
         self._domains = domains
 
-    def on_get(self, req: falcon.Request, resp: falcon.Response, domain: str) -> None:
+    def on_get(self, req: Request, resp: falcon.Response, domain: str) -> None:
         """GET /api/domains/{domain}. The name in any case or IDN form (D18)."""
         name = canonical_domain_name(domain)
         found = name and self._domains.find_domain(caller_of(req).account_id, name)
         if not found:
             raise Problem("domain_not_found", "The account has no such domain.")
-        answer(resp, found)
+        answer(resp, _body(found))
 
     on_head = on_get
 
 
-def _name_parameter(req: falcon.Request, name: str) -> str | None:
+def _body(domain: HeldDomain) -> DomainBody:
+    return DomainBody(domain.id, domain.name, domain.status, clock.iso_utc(domain.created_at))
+
+
+def _name_parameter(req: Request, name: str) -> str | None:
     text = text_parameter(req, name)
     if text is None:
         return None

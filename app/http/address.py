@@ -1,4 +1,4 @@
-"""Where a request comes from: the client's address, believed only from a proxy we know (D10)."""
+"""The address of a client; headers that state it are believed from known proxies only (D10)."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -24,12 +24,12 @@ def client_address(req: falcon.Request, trusted_proxies: Sequence[Network]) -> A
 
 
 def comes_from_proxy(req: falcon.Request, trusted_proxies: Sequence[Network]) -> bool:
-    """Tell whether what a header says of the request is believed: as for `X-Real-IP`."""
+    """Tell whether headers about the request are believed, as `X-Real-IP` is."""
     return _is_trusted(_peer(req.env.get("REMOTE_ADDR", "")), trusted_proxies)
 
 
 def is_local(req: falcon.Request, trusted_proxies: Sequence[Network]) -> bool:
-    """Tell whether a loopback or Unix-socket peer asks for itself, not on behalf of another."""
+    """Tell whether a process on this host asks for itself, and is not a proxy for another."""
     if any(f"HTTP_{name}" in req.env for name in ("X_REAL_IP", "X_FORWARDED_FOR", "FORWARDED")):
         return False
     address = client_address(req, trusted_proxies)
@@ -49,5 +49,5 @@ def _parsed(text: str) -> Address | None:
     return mapped or address
 
 
-# PERF: proxies come again and again, and to parse an address takes 1.5 us.
+# PERF: parsing an address takes 1.5 us, and proxies send many requests.
 _peer = lru_cache(_PEERS_CACHED_MAX)(_parsed)

@@ -1,4 +1,4 @@
-"""Every path needs a key, but for the open ones (D2)."""
+"""Every path needs a key, except the open paths (D2)."""
 
 from collections.abc import Sequence
 
@@ -8,6 +8,7 @@ from app.accounts.authentication import Authenticator, Caller
 from app.config import Network
 from app.errors import Problem
 from app.http.address import is_local
+from app.http.context import Request
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/openapi.json", "/docs"})
 _OPEN_PREFIX = "/docs/"
@@ -21,17 +22,17 @@ def is_open(path: str) -> bool:
 
 
 class Authentication:
-    """Finds the account behind the presented key, before the path is looked at."""
+    """Finds the account of the presented key, before the path is looked at."""
 
     def __init__(self, authenticator: Authenticator, trusted_proxies: Sequence[Network]) -> None:
         self._authenticator = authenticator
         self._trusted_proxies = trusted_proxies
 
-    def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
+    def process_request(self, req: Request, resp: falcon.Response) -> None:
         """Set `req.context.caller`, or on paths that are not open `req.context.refusal`.
 
-        The limiter, next in the row, tells the refusal: Problem unauthorized. An absent key is
-        told so; a malformed, unknown, expired or revoked one gives the same answer each (D2).
+        Limits, the next middleware, raises the refusal: Problem unauthorized. Its detail says if
+        the key is missing. Malformed, unknown, expired and revoked keys are not distinguished (D2).
         """
         if is_open(req.path):
             return
@@ -42,20 +43,20 @@ class Authentication:
             req.context.refusal = _refusal(req)
 
 
-def _refusal(req: falcon.Request) -> Problem:
+def _refusal(req: Request) -> Problem:
     detail = "The API key is not valid."
     if not presented_keys(req):
         detail = "An API key is needed, as `Authorization: Bearer KEY` or `X-API-Key: KEY`."
     return Problem("unauthorized", detail, headers=_CHALLENGE)
 
 
-def find_caller(authenticator: Authenticator, req: falcon.Request) -> Caller | None:
-    """Return the account behind the request's key, or None if there is no single valid key."""
+def find_caller(authenticator: Authenticator, req: Request) -> Caller | None:
+    """Return the account of the request's key; None unless there is exactly one valid key."""
     presented = presented_keys(req)
     return authenticator.find_caller(presented.pop()) if len(presented) == 1 else None
 
 
-def presented_keys(req: falcon.Request) -> set[str]:
+def presented_keys(req: Request) -> set[str]:
     """Return the different keys of both headers; an unusable header counts as an empty key.
 
     A header given twice reaches the application as one, joined by a comma, which no key holds.

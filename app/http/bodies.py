@@ -2,36 +2,38 @@
 
 import sys
 from contextlib import suppress
+from types import NoneType
 from typing import Any, TypeVar, get_args, get_origin
+from wsgiref.types import InputStream
 
 import falcon
 import msgspec
 
 from app.errors import Problem
+from app.http.context import Request
 
 BODY_BYTES_MAX = 1024 * 1024
 DRAINED_BYTES_MAX = 4 * 1024 * 1024
 _CHUNK_BYTES = 64 * 1024
 _LENGTH_DIGITS_MAX = 18
 _JSON = "application/json"
-_JSON_BLANKS = b" \t\r\n"
 
 _T = TypeVar("_T")
 
 
 class BodyIntake:
-    """Reads every body before anything else happens, so that each refusal gets through (D5).
+    """Reads every body before anything else happens (D5).
 
-    An unread body makes nginx answer 502. What is wrong with the body is kept for its turn in
-    the order of checks.
+    NOTE: if a request is refused with its body unread, nginx answers 502 in place of the refusal.
+    A fault of the body is kept in the context until it is its turn in the order of checks.
     """
 
-    def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
-        """Take the body in, up to 1 MiB; read and throw away the rest, up to 4 MiB."""
+    def process_request(self, req: Request, resp: falcon.Response) -> None:
+        """Read the body, up to 1 MiB; read and discard a longer one, up to 4 MiB."""
         req.context.body = _take_in(req)
 
 
-def _take_in(req: falcon.Request) -> bytes | Problem:
+def _take_in(req: Request) -> bytes | Problem:
     stream = req.env["wsgi.input"]
     if "HTTP_TRANSFER_ENCODING" in req.env:
         _drain(stream, DRAINED_BYTES_MAX)
@@ -52,8 +54,8 @@ def _take_in(req: falcon.Request) -> bytes | Problem:
     return body
 
 
-def _drain(stream: Any, bytes_max: int) -> None:
-    # NOTE: what a server raises on a malformed chunk is its own; the answer is the same.
+def _drain(stream: InputStream, bytes_max: int) -> None:
+    # NOTE: servers raise errors of their own for a malformed chunk; the answer is the same.
     with suppress(Exception):
         while bytes_max > 0:
             chunk = stream.read(min(_CHUNK_BYTES, bytes_max))
@@ -62,18 +64,18 @@ def _drain(stream: Any, bytes_max: int) -> None:
             bytes_max -= len(chunk)
 
 
-def refuse_broken_body(req: falcon.Request) -> None:
-    """Refuse a chunked or cut-off body where no body is asked for; a whole one is ignored (D5).
+def refuse_broken_body(req: Request) -> None:
+    """Refuse a chunked or incomplete body where none is needed; ignore a complete one (D5).
 
     Raises Problem invalid_request.
     """
-    body: bytes | Problem = req.context.body
+    body = req.context.body
     if isinstance(body, Problem) and body.code == "invalid_request":
         raise body
 
 
 def read_json(req: falcon.Request, shape: type[_T]) -> _T:
-    """Return the request's JSON body in the shape asked for; unknown members are ignored (D6).
+    """Return the request's JSON body as an object of a type; ignore unknown members (D6).
 
     Raises Problem: body_too_large, unsupported_media_type, invalid_request, invalid_json, or
     invalid_body with a pointer to the member at fault.
@@ -86,10 +88,18 @@ def read_json(req: falcon.Request, shape: type[_T]) -> _T:
         raise body
     _require_clean_text(body)
     try:
+        return _decoded(body, shape)
+    except msgspec.ValidationError:
+        pointer, detail = _find_fault(body, shape)
+        raise Problem.at(pointer, "invalid_body", detail) from None
+
+
+def _decoded(body: bytes, shape: type[_T]) -> _T:
+    """Decode a body. Raises Problem invalid_json, or msgspec.ValidationError if it does not fit."""
+    try:
         return msgspec.json.decode(body, type=shape)
     except msgspec.ValidationError:
-        pointer, detail = _fault_of(body, shape)
-        raise Problem.at(pointer, "invalid_body", detail) from None
+        raise
     except RecursionError:
         raise Problem("invalid_json", "The body is nested too deeply.") from None
     except (msgspec.DecodeError, UnicodeError):
@@ -104,7 +114,7 @@ def _require_json_content_type(req: falcon.Request) -> None:
 
 
 def _require_clean_text(body: bytes) -> None:
-    """Refuse what msgspec lets pass: NUL characters, and bad UTF-8 in unknown members."""
+    """Refuse what msgspec accepts: NUL characters, and bad UTF-8 in unknown members."""
     try:
         body.decode()
     except UnicodeDecodeError:
@@ -114,52 +124,51 @@ def _require_clean_text(body: bytes) -> None:
         raise Problem("invalid_json", "The body holds a NUL character.")
 
 
-def _fault_of(body: bytes, shape: type) -> tuple[str, str]:
-    """Return the JSON pointer of the first member that is not as the shape has it, and why.
+def _find_fault(body: bytes, shape: type) -> tuple[str, str]:
+    """Return the first member of a body that does not fit a Struct: a JSON pointer and a sentence.
 
-    msgspec says so to people only. So each member is decoded again by itself, which reads no
-    further than the body was read before.
+    Raises Problem invalid_json if the body as a whole is not JSON, or nested too deeply.
     """
-    if not body.lstrip(_JSON_BLANKS).startswith(b"{"):
+    try:
+        members = _decoded(body, dict[str, msgspec.Raw])
+    except msgspec.ValidationError:
         return "", "The body must be a JSON object."
-    missing = ""
     for field in msgspec.structs.fields(shape):
         name = field.encode_name
-        try:
-            value = _member(body, name, field.type)
-        except msgspec.ValidationError:
-            place = _faulty_place(body, name, field.type)
-            return f"/{name}{place}", f"This must be {_described(field.type, is_item=bool(place))}."
-        except RecursionError:  # Of a member after the one at fault.
-            continue
-        if value is msgspec.UNSET and field.required:
-            missing = missing or name
-    return f"/{missing}", f"The member {missing} is missing."
+        if name in members:
+            fault = _fault(members[name], field.type)
+            if fault is not None:
+                pointer, detail = fault
+                return f"/{name}{pointer}", detail
+        elif field.required:
+            return f"/{name}", f"The member {name} is missing."
+    # Of members with the same name only the last one is left.
+    return "", "A member is given more than once."
 
 
-def _member(body: bytes, name: str, kind: Any) -> Any:
-    """Return one member of a JSON object, UNSET if it is missing. Raises ValidationError."""
-    shape = msgspec.defstruct("Member", [("value", kind, msgspec.UNSET)], rename={"value": name})
-    decoded: Any = msgspec.json.decode(body, type=shape)
-    return decoded.value
+def _fault(value: msgspec.Raw, expected: Any) -> tuple[str, str] | None:
+    """Return what of a value does not fit a type: a JSON pointer and a sentence, or None."""
+    try:
+        msgspec.json.decode(value, type=expected)
+    except msgspec.ValidationError:
+        pass
+    else:
+        return None
+    if get_origin(expected) is list:
+        (item_type,) = get_args(expected)
+        with suppress(msgspec.ValidationError):  # It is no array.
+            for number, item in enumerate(msgspec.json.decode(value, type=list[msgspec.Raw])):
+                fault = _fault(item, item_type)
+                if fault is not None:
+                    return f"/{number}{fault[0]}", fault[1]
+    return "", f"This must be {_described(expected)}."
 
 
-def _faulty_place(body: bytes, name: str, kind: Any) -> str:
-    """Return the place in an array of the first item at fault, as `/3`; else the empty text."""
-    if get_origin(kind) is not list:
-        return ""
-    with suppress(msgspec.ValidationError, RecursionError):  # It is no array, or nested too deeply.
-        for place, item in enumerate(_member(body, name, list[msgspec.Raw])):
-            try:
-                msgspec.json.decode(item, type=get_args(kind)[0])
-            except msgspec.ValidationError:
-                return f"/{place}"
-    return ""
-
-
-def _described(kind: Any, *, is_item: bool) -> str:
-    """Return what a member must be, or an item of it."""
-    return "an array of strings" if get_origin(kind) is list and not is_item else "a string"
+def _described(expected: Any) -> str:
+    """Return what a member must be, in words of JSON."""
+    if get_origin(expected) is list:
+        return "an array of strings"
+    return "a string or null" if NoneType in get_args(expected) else "a string"
 
 
 def answer(resp: falcon.Response, members: object) -> None:

@@ -1,13 +1,22 @@
-"""What a request carries on its way: made before anything can go wrong with it."""
+"""What a request carries from one middleware to the next, and to the resource."""
 
 import secrets
 import time
-from typing import Any
+from typing import NamedTuple
 
 import falcon
 
 from app.accounts.authentication import Caller
 from app.errors import Problem
+from app.limits.bucket import Outcome, Rate
+
+
+class Share(NamedTuple):
+    """What a request found in its bucket, for the headers and the metrics."""
+
+    rate: Rate
+    outcome: Outcome
+    was_charged: bool
 
 
 class RequestContext:
@@ -27,25 +36,26 @@ class RequestContext:
         self.request_id: str = secrets.token_hex(16)
         self.started_ns: int = time.perf_counter_ns()
         self.body: bytes | Problem = b""
-        """The whole body, or why it was refused; that is told after the key was checked (D5)."""
+        """The whole body, or why it was refused; raised after the key was checked (D5)."""
         self.caller: Caller | None = None
         """The account behind the key; always there where a key is needed."""
         self.has_database_error: bool = False
         self.refusal: Problem | None = None
-        """Why there is no caller where one is needed; told after the address was charged (D10)."""
-        self.share: Any = None
-        """The Share of its bucket that the request was told, once it is known."""
+        """Why a caller is missing; raised after the address was charged (D10)."""
+        self.share: Share | None = None
+        """What was found in the bucket of the account or the address, once it is known."""
 
 
 class Request(falcon.Request):
     """A request whose context has its fields even if no middleware ran."""
 
     context_type = RequestContext
-    context: Any
+    # Falcon lets an application choose the type, and declares its own.
+    context: RequestContext  # type: ignore[assignment]
 
 
 def caller_of(req: falcon.Request) -> Caller:
     """Return the account behind the request's key; only for paths that need one."""
     caller: Caller | None = req.context.caller
-    assert caller is not None  # noqa: S101 - the authentication middleware let nobody else pass
+    assert caller is not None  # noqa: S101 - Limits has refused requests without a valid key
     return caller

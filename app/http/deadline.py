@@ -1,38 +1,41 @@
-"""What takes too long is given up, and answered as any failure is (D5, D45)."""
+"""Requests that take too long are given up, and answered like any other failure (D5, D45)."""
 
 from collections.abc import Callable, Iterable, MutableMapping
 from typing import Any
 
 _GIVEN_UP = "verifyd.given_up"
 
+Environ = MutableMapping[str, Any]
+"""Of a WSGI request: values of any type, by name."""
 Application = Callable[..., Iterable[bytes]]
 
 
 class GivenUp(BaseException):
-    """A request took too long: raised by a signal's handler, wherever the program is by then.
+    """A request took too long; raised by the handler of a signal, wherever the program is.
 
-    NOTE: no Exception, because code that ignores those would ignore it and go on; nor a
-    KeyboardInterrupt or SystemExit, at which psycopg would cancel the statement. A COMMIT that
-    waits for the standby is done by that: everybody would see what only the primary has.
+    NOTE: it is not an Exception, because code that ignores those would ignore it and go on. It is
+    no KeyboardInterrupt or SystemExit either, because psycopg cancels the statement for those:
+    a COMMIT that waits for the standby would end, and others would see what only the primary has.
     """
 
 
 class TookTooLong(Exception):
-    """Stands for GivenUp in the framework, which answers Exceptions only."""
+    """Stands for GivenUp within Falcon, which turns only Exceptions into answers."""
 
 
 class Deadline:
-    """A WSGI application whose answer to a request that was given up is its own, too.
+    """A WSGI application that also answers the requests that are given up.
 
-    It is asked a second time, and middleware raises before anything of the request is done again.
+    It is called a second time with such a request. Then the middleware raises TookTooLong before
+    anything of the request is done again.
     """
 
     def __init__(self, application: Application) -> None:
         self._application = application
         self.is_answering = False
-        """Whether it is the application that takes its time, not the client."""
+        """Whether the application is working, rather than waiting for the client."""
 
-    def __call__(self, environ: MutableMapping[str, Any], start_response: Any) -> Iterable[bytes]:
+    def __call__(self, environ: Environ, start_response: Callable[..., object]) -> Iterable[bytes]:
         """Answer a request."""
         self.is_answering = True
         try:
@@ -44,8 +47,8 @@ class Deadline:
             self.is_answering = False
 
 
-def require_time(environ: MutableMapping[str, Any]) -> None:
-    """Raise TookTooLong, from where it was then, if a request was given up."""
+def require_time(environ: Environ) -> None:
+    """Raise TookTooLong, with the stack of the moment, if the request was given up."""
     given_up: GivenUp | None = environ.get(_GIVEN_UP)
     if given_up is not None:
         raise TookTooLong().with_traceback(given_up.__traceback__)

@@ -10,10 +10,11 @@ import msgspec
 from app import clock
 from app.config import Network
 from app.http.address import comes_from_proxy
+from app.http.context import Request
 from app.http.deadline import require_time
 
 _CONTEXT = "verifyd.context"
-# SEC: the id is logged. A proxy that passes its client's on must not bring a plate, name or key.
+# SEC: the id is logged. It must not contain a plate, name or key that a client put into it.
 _REQUEST_ID = re.compile(r"[0-9A-Fa-f]{16,64}|[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 
 
@@ -31,10 +32,11 @@ class Envelope:
         self._log = log
         self._trusted_proxies = trusted_proxies
 
-    def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
-        """Take a proxy's request id if it is well-formed; otherwise the one made before stays.
+    def process_request(self, req: Request, resp: falcon.Response) -> None:
+        """Take over a well-formed request id of a proxy; otherwise keep the generated one.
 
-        Raises TookTooLong if the request was given up; it then is what it had become by then.
+        A request that was given up comes a second time, with the context it had; for it this raises
+        TookTooLong.
         """
         former = req.env.setdefault(_CONTEXT, req.context)
         if former is not req.context:
@@ -45,7 +47,7 @@ class Envelope:
             req.context.request_id = given
 
     def process_response(
-        self, req: falcon.Request, resp: falcon.Response, resource: object, req_succeeded: bool
+        self, req: Request, resp: falcon.Response, resource: object, req_succeeded: bool
     ) -> None:
         """Set the headers that every answer has, and log it."""
         resp.set_header("X-Request-ID", req.context.request_id)
@@ -54,7 +56,7 @@ class Envelope:
             self._log(_access_line(req, resp))
 
 
-def _access_line(req: falcon.Request, resp: falcon.Response) -> bytes:
+def _access_line(req: Request, resp: falcon.Response) -> bytes:
     # SEC: the route's template, never the path: paths hold registrations.
     context = req.context
     line = {

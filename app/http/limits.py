@@ -1,8 +1,7 @@
-"""Every request takes a token before its path is looked at, and every answer says so (D5, D7)."""
+"""Every request takes a token before its path is looked at; headers tell what is left (D5, D7)."""
 
 import logging
 from contextlib import suppress
-from typing import NamedTuple
 
 import falcon
 import peewee
@@ -11,7 +10,8 @@ from app import clock
 from app.config import Config
 from app.errors import RETRY_AFTER_SECONDS, Problem
 from app.http.address import client_address
-from app.limits.bucket import SECOND_NS, Outcome, Rate, rate
+from app.http.context import Request, Share
+from app.limits.bucket import SECOND_NS, rate
 from app.limits.file import StoreError
 from app.limits.store import LimitStore, account_slot
 
@@ -20,18 +20,10 @@ _REMINDER_SECONDS = 60
 _log = logging.getLogger("verifyd.limits")
 
 
-class Share(NamedTuple):
-    """What a request was told of its bucket, for the headers and the metrics."""
-
-    rate: Rate
-    outcome: Outcome
-    was_charged: bool
-
-
 class Limits:
-    """Charges the account, or the address of who has no valid key (D8, D10).
+    """Charges the account of the key; without a valid key, the client's address (D8, D10).
 
-    Comes after Authentication, which leaves a caller, or a refusal to be told, or neither where
+    Comes after Authentication, which leaves a caller or a refusal in the context, or neither where
     no key is needed.
     """
 
@@ -41,8 +33,8 @@ class Limits:
         self._anonymous = rate(config.anonymous_limit, _ANONYMOUS_WINDOW_SECONDS)
         self._failures = FailureLog()
 
-    def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
-        """Take a token; let pass whose key is valid, and who needs none.
+    def process_request(self, req: Request, resp: falcon.Response) -> None:
+        """Take a token; admit requests with a valid key and requests that need none.
 
         Raises Problem: rate_limit_exceeded, the refusal of the key, or service_unavailable if
         the buckets cannot be used.
@@ -64,10 +56,10 @@ class Limits:
             raise context.refusal
 
     def process_response(
-        self, req: falcon.Request, resp: falcon.Response, resource: object, req_succeeded: bool
+        self, req: Request, resp: falcon.Response, resource: object, req_succeeded: bool
     ) -> None:
-        """Set the three headers; where no bucket could be read, as far as is known (D7)."""
-        share: Share | None = req.context.share
+        """Set the three headers; estimate them where no bucket could be read (D7)."""
+        share = req.context.share
         if share is not None:
             limit, remaining = share.rate.limit, share.outcome.remaining
             full_in_ns = share.outcome.full_in_ns
@@ -82,7 +74,7 @@ class Limits:
         reset_at_epoch_seconds = -(-(clock.now_ns() + full_in_ns) // SECOND_NS)
         resp.set_header("X-RateLimit-Reset", str(reset_at_epoch_seconds))
 
-    def _share(self, req: falcon.Request, *, is_charged: bool) -> Share:
+    def _share(self, req: Request, *, is_charged: bool) -> Share:
         caller = req.context.caller
         try:
             if caller is not None:
@@ -111,22 +103,22 @@ def _exceeded(share: Share) -> Problem:
 
 
 class FailureLog:
-    """Says why the store fails: at once, then once a minute, and when it works again."""
+    """Logs why the store fails: at once, then once a minute, and when it works again."""
 
     def __init__(self) -> None:
         self._reason = ""
-        self._told_at_ns = 0
+        self._logged_at_ns = 0
 
     def failed(self, reason: str, request_id: str) -> None:
         """Log a failure, unless the same one was logged less than a minute ago."""
         now_ns = clock.monotonic_ns()
-        if reason == self._reason and now_ns - self._told_at_ns < _REMINDER_SECONDS * SECOND_NS:
+        if reason == self._reason and now_ns - self._logged_at_ns < _REMINDER_SECONDS * SECOND_NS:
             return
-        self._reason, self._told_at_ns = reason, now_ns
+        self._reason, self._logged_at_ns = reason, now_ns
         _log.error("rate limits: %s", reason, extra={"request_id": request_id})
 
     def worked(self) -> None:
-        """Log that the store works, if the last time it did not."""
+        """Log that the store works again, if it failed the last time."""
         if self._reason:
             self._reason = ""
             _log.info("rate limits: they can be kept again")

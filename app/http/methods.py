@@ -1,18 +1,19 @@
-"""What a known path is asked to do: its methods, and bodies where none belongs (D1, D5)."""
+"""Methods of known paths, and bodies where none is needed (D1, D5)."""
 
 import falcon
 
 from app.errors import Problem
 from app.http.bodies import refuse_broken_body
+from app.http.context import Request
 
 
 class Methods:
-    """Tells which methods a path takes."""
+    """Refuses methods that a path does not take."""
 
     def process_resource(
-        self, req: falcon.Request, resp: falcon.Response, resource: object, params: object
+        self, req: Request, resp: falcon.Response, resource: object, params: object
     ) -> None:
-        """Answer OPTIONS with 204 and `Allow`; let other methods pass that the path takes.
+        """Answer OPTIONS with 204 and `Allow`; admit the other methods that the path takes.
 
         Raises falcon.HTTPNotFound for a slash too many, Problem method_not_allowed or, where
         no responder looks at the body, invalid_request.

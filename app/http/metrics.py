@@ -1,4 +1,4 @@
-"""What is counted of every request; `app.operations.metrics` tells it (DESIGN 5).
+"""Per-request metrics, which `app.operations.metrics` reports (DESIGN 5).
 
 SEC: labels are route templates, statuses and plans, of which there are few: never what a
 client chose, an account's name or a registration.
@@ -8,11 +8,12 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import falcon
 
-from app import logs
+from app import line_writer
+from app.http.context import Request, RequestContext
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -24,12 +25,12 @@ _BUCKETS_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0
 
 
 class Measures:
-    """The counters and the histogram of one process; nothing is counted before `renew`.
+    """The counters and the histogram of one process; `renew` begins to count.
 
     Args:
         routes: the path templates, each of which is reported from the start.
-        prepare: makes the files that are counted in; raises OSError.
-        is_lost: tells whether they were removed since.
+        prepare: creates the files that hold the counts; raises OSError.
+        is_lost: tells whether these files were removed since.
     """
 
     registry: "CollectorRegistry"
@@ -43,7 +44,7 @@ class Measures:
         self.is_kept = False
 
     def renew(self) -> None:
-        """Begin to count, in files of this process. Raises OSError if they cannot be made."""
+        """Begin to count, in files of this process. Raises OSError if they cannot be created."""
         # NOTE: imported here, because the library looks at its environment when it is imported,
         # and app.server sets that only when it starts.
         from prometheus_client import (  # noqa: PLC0415
@@ -97,7 +98,7 @@ class Measures:
         self.is_kept = True
 
     def renew_if_lost(self) -> None:
-        """Start again if the files were removed, or could not be made. Raises OSError."""
+        """Start again if the files were removed, or could not be created. Raises OSError."""
         if not self.is_kept or self._is_lost():
             self.renew()
 
@@ -110,14 +111,14 @@ class Metrics:
         self._looked_at_ns = 0
 
     def process_response(
-        self, req: falcon.Request, resp: falcon.Response, resource: object, req_succeeded: bool
+        self, req: Request, resp: falcon.Response, resource: object, req_succeeded: bool
     ) -> None:
-        """Count the request; one that cannot be counted is answered all the same."""
-        # NOTE: OSError is what a full disk or a removed directory makes of it.
+        """Count the request. A request that cannot be counted is answered all the same."""
+        # A full disk or a removed directory raises OSError.
         with suppress(OSError):
             self._count(req.context, req.uri_template, falcon.http_status_to_code(resp.status))
 
-    def _count(self, context: Any, route: str | None, status: int) -> None:
+    def _count(self, context: RequestContext, route: str | None, status: int) -> None:
         measures = self._measures
         now_ns = time.perf_counter_ns()
         if now_ns - self._looked_at_ns > _LOOK_EVERY_NS:
@@ -135,6 +136,6 @@ class Metrics:
             measures.authentication_failures.inc()
         if context.has_database_error:
             measures.database_errors.inc()
-        dropped = logs.take_dropped()
+        dropped = line_writer.take_dropped()
         if dropped:
             measures.dropped_log_lines.inc(dropped)

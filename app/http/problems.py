@@ -1,13 +1,13 @@
-"""Every failure ends here and leaves as one body (D5)."""
+"""Turns every exception into the one error body (D5)."""
 
 import logging
-from typing import Any
 
 import falcon
 import msgspec
 import peewee
 
 from app.errors import Problem
+from app.http.context import Request
 from app.storage.engine import Engine, message_of, recover
 
 PROBLEM_JSON = "application/problem+json"
@@ -23,21 +23,21 @@ _FRAMEWORK_CODES = {
 _OTHERWISE = ("invalid_request", "The request is malformed.")
 
 
-def install(app: falcon.App[Any, Any], engine: Engine) -> None:
+def install(app: falcon.App[Request, falcon.Response], engine: Engine) -> None:
     """Make an application answer every exception with a problem body, whatever `Accept` says."""
 
     def database_failed(
-        req: falcon.Request, resp: falcon.Response, error: Exception, params: Any
+        req: Request, resp: falcon.Response, error: Exception, params: object
     ) -> None:
         recover(engine, error)
         req.context.has_database_error = True
-        # SEC: not all that the error says, which can quote a value that was asked for.
-        said = message_of(error)
-        _log.error("database error: %s: %s", type(error).__name__, said, extra=_extra(req))
+        # SEC: the whole message could quote a value of the request.
+        message = message_of(error)
+        _log.error("database error: %s: %s", type(error).__name__, message, extra=_extra(req))
         _write(req, resp, Problem("database_unavailable", "The database cannot be reached."))
 
     def programming_failed(
-        req: falcon.Request, resp: falcon.Response, error: Exception, params: Any
+        req: Request, resp: falcon.Response, error: Exception, params: object
     ) -> None:
         recover(engine, error)
         _unexpected(req, resp, error, params)
@@ -51,12 +51,12 @@ def install(app: falcon.App[Any, Any], engine: Engine) -> None:
     )
 
 
-def _problem(req: falcon.Request, resp: falcon.Response, error: Problem, params: Any) -> None:
+def _problem(req: Request, resp: falcon.Response, error: Problem, params: object) -> None:
     _write(req, resp, error)
 
 
 def _framework_error(
-    req: falcon.Request, resp: falcon.Response, error: falcon.HTTPError, params: Any
+    req: Request, resp: falcon.Response, error: falcon.HTTPError, params: object
 ) -> None:
     status = falcon.http_status_to_code(error.status)
     if status >= 500 and status != 503:
@@ -66,20 +66,20 @@ def _framework_error(
     _write(req, resp, Problem(code, detail, headers=dict(error.headers or {})))
 
 
-def _unexpected(req: falcon.Request, resp: falcon.Response, error: Exception, params: Any) -> None:
-    # SEC: the stack without the message: a message can quote what was sent.
+def _unexpected(req: Request, resp: falcon.Response, error: Exception, params: object) -> None:
+    # SEC: the stack without the message, which can quote the request.
     _log.error("unexpected %s", type(error).__name__, exc_info=error, extra=_extra(req))
     _write(req, resp, Problem("internal_error", "The service failed; the request may be retried."))
 
 
-def _write(req: falcon.Request, resp: falcon.Response, problem: Problem) -> None:
+def _write(req: Request, resp: falcon.Response, problem: Problem) -> None:
     resp.status = problem.kind.status
     resp.content_type = PROBLEM_JSON
-    # NOTE: whatever a responder had begun to answer is gone: Falcon takes it back.
+    # NOTE: Falcon has discarded what the responder had begun to answer.
     resp.data = msgspec.json.encode(problem.body(req.context.request_id))
     for name, value in problem.headers.items():
         resp.set_header(name, value)
 
 
-def _extra(req: falcon.Request) -> dict[str, str]:
+def _extra(req: Request) -> dict[str, str]:
     return {"request_id": req.context.request_id}

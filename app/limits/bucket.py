@@ -18,9 +18,9 @@ class Rate(NamedTuple):
     limit: int
     window_seconds: int
     interval_ns: int
-    """After so long one token is back: the window divided by the limit, rounded up."""
+    """The time after which one token is back: the window divided by the limit, rounded up."""
     capacity_ns: int
-    """After so long an empty bucket is full: less than `limit` nanoseconds over the window."""
+    """The time after which an empty bucket is full: the window, plus at most `limit` ns."""
 
 
 @lru_cache(maxsize=_RATES_CACHED_MAX)
@@ -31,16 +31,16 @@ def rate(limit: int, window_seconds: int) -> Rate:
 
 
 class Outcome(NamedTuple):
-    """What came of asking a bucket."""
+    """What a bucket answered."""
 
     full_at_ns: int
-    """The theoretical arrival time from now on: what is to be stored."""
+    """The theoretical arrival time to store."""
     admitted: bool
     remaining: int
-    """Whole tokens left: exactly so many more requests would be admitted at this instant."""
+    """Whole tokens left: so many more requests would be admitted at this instant."""
     full_in_ns: int
     retry_after_seconds: int
-    """0 if admitted; else the least whole seconds after which a lone client is admitted."""
+    """0 if admitted; otherwise after so many seconds a client that is alone is admitted."""
 
 
 def take(rate: Rate, full_at_ns: int, now_ns: int) -> Outcome:

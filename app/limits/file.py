@@ -1,12 +1,11 @@
-"""The file that holds the buckets: its layout, how it is made, and what it is known by (D11).
+"""The file that holds the buckets: its layout, its creation and its checks (D11).
 
-A header page, then slots of eight bytes, all allocated when the file is made, so that a full
-disk cannot stop a running service. The header names the boot and the database; at the start
-of a service a file of another boot, database or layout is replaced by an empty one.
+It is a header page and slots of eight bytes. All of it is allocated when the file is created, so
+that a full disk cannot stop a running service. The header names the boot and the database. The
+start of a service replaces a file of another boot, database or layout by an empty one.
 """
 
 import errno
-import fcntl
 import os
 import secrets
 import stat
@@ -16,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from app import file_lock
 from app.directories import make_directory
 from app.errors import OperatorError
 
@@ -33,11 +33,11 @@ _OPEN_FLAGS = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class StoreError(OperatorError):
-    """The buckets cannot be used; the message is the reason, for the log and the operator."""
+    """The buckets cannot be used; the message says why, for the log and the operator."""
 
 
 class Identity(NamedTuple):
-    """Whose buckets they are: those of one database, since one boot of this host."""
+    """What the buckets belong to: one database, since one boot of this host."""
 
     boot_id: str
     database_id: str
@@ -48,7 +48,7 @@ class Identity(NamedTuple):
         try:
             return cls(_BOOT_ID.read_text(encoding="ascii").strip(), database_id)
         except OSError as error:
-            raise StoreError(f"the host does not tell which boot this is: {error}") from error
+            raise StoreError(f"the id of this boot cannot be read: {error}") from error
 
     @property
     def header(self) -> bytes:
@@ -65,27 +65,30 @@ class Identity(NamedTuple):
 
 
 def create(path: Path, identity: Identity) -> None:
-    """Make the file unless it is there; replace an older one of ours. Creators at once agree.
+    """Create the file if it is missing, or replace an older one.
 
-    Raises StoreError if it cannot be made, or something that is not ours has its name.
+    Of processes that do so at the same time, one creates it and the others accept it. Raises
+    StoreError if it cannot be created, or if another program's file has the name.
     """
     try:
         make_directory(path.parent)
-        while not _is_made(path, identity):
+        while not _is_created(path, identity):
             pass
     except OSError as error:
-        raise StoreError(f"{path} cannot be made: {error}") from error
+        raise StoreError(f"{path} cannot be created: {error}") from error
 
 
 def open_checked(path: Path, identity: Identity) -> int:
     """Return a descriptor of the file, which must be whole and of this identity.
 
-    Raises StoreError with what is wrong; never makes or changes the file.
+    Raises StoreError with what is wrong. Never creates or changes the file.
     """
     try:
         descriptor = _opened(path)
     except FileNotFoundError as error:
-        raise StoreError(f"{path} is not there; the start of the service makes it") from error
+        raise StoreError(
+            f"{path} does not exist; `verifyd serve` creates it at start-up"
+        ) from error
     except OSError as error:
         raise StoreError(f"{path} cannot be opened: {error.strerror}") from error
     try:
@@ -98,8 +101,8 @@ def open_checked(path: Path, identity: Identity) -> int:
     return descriptor
 
 
-def _is_made(path: Path, identity: Identity) -> bool:
-    """Make or replace the file; False if another process came between: look again."""
+def _is_created(path: Path, identity: Identity) -> bool:
+    """Create or replace the file, and return whether it is there now; if not, call this again."""
     try:
         descriptor = _opened(path)
     except FileNotFoundError:
@@ -109,9 +112,9 @@ def _is_made(path: Path, identity: Identity) -> bool:
     try:
         if not _fault(descriptor, identity):
             return True
-        _require_ours(path, descriptor)
-        # NOTE: whoever waited here for another to replace the file finds it replaced.
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        _require_replaceable(path, descriptor)
+        # NOTE: a process that waited here finds that another one has replaced the file.
+        file_lock.wait_for(descriptor)
         if os.path.samestat(os.fstat(descriptor), os.stat(path)):
             _write_new(path, identity, os.replace)
         return False
@@ -120,7 +123,7 @@ def _is_made(path: Path, identity: Identity) -> bool:
 
 
 def _write_new(path: Path, identity: Identity, put: Callable[[Path, Path], None]) -> None:
-    """Write an empty file under another name, and `put` it in its place at once."""
+    """Write a file of empty buckets under another name, and `put` it in place in one step."""
     new = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     descriptor = os.open(new, _OPEN_FLAGS | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -135,7 +138,7 @@ def _write_new(path: Path, identity: Identity, put: Callable[[Path, Path], None]
 
 
 def _opened(path: Path) -> int:
-    """Return a descriptor of a file that is safe to use: ours alone, and no link elsewhere."""
+    """Return the descriptor of a regular file that only this user can write to, and no link."""
     try:
         descriptor = os.open(path, _OPEN_FLAGS)
     except OSError as error:
@@ -147,7 +150,7 @@ def _opened(path: Path) -> int:
     if not stat.S_ISREG(found.st_mode):
         fault = "is no regular file; move it away"
     elif found.st_uid != os.geteuid():
-        fault = f"belongs to user {found.st_uid}, not to this one ({os.geteuid()})"
+        fault = f"belongs to user {found.st_uid}, not to user {os.geteuid()}, who runs this"
     elif found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         # SEC: whoever can write to it can lift every limit.
         fault = "can be written to by other users: chmod 600"
@@ -157,8 +160,8 @@ def _opened(path: Path) -> int:
     return descriptor
 
 
-def _require_ours(path: Path, descriptor: int) -> None:
-    """Refuse to replace what somebody else made; an empty file holds nothing to lose."""
+def _require_replaceable(path: Path, descriptor: int) -> None:
+    """Raise StoreError for a file of another program, unless it is empty."""
     if os.fstat(descriptor).st_size and not _magic_fits(descriptor):
         raise StoreError(f"{path} is not a file of this program; move it away")
 
@@ -168,7 +171,7 @@ def _magic_fits(descriptor: int) -> bool:
 
 
 def _fault(descriptor: int, identity: Identity) -> str:
-    """Return what is wrong with a file, or nothing."""
+    """Return what is wrong with a file; an empty text if nothing is."""
     if not _magic_fits(descriptor):
         return "is not a file of this program"
     size_bytes = os.fstat(descriptor).st_size
@@ -179,7 +182,7 @@ def _fault(descriptor: int, identity: Identity) -> str:
         return ""
     *layout, boot_id, database_id = _HEADER.unpack(header)
     if layout != list(_HEADER.unpack(identity.header)[:-2]):
-        return "is of another version of this program; start the service anew"
+        return "is of another version of this program; restart the service"
     if database_id.decode("ascii", "replace") != identity.database_id:
         return "belongs to another database: each needs a VERIFYD_STATE_DIR of its own"
-    return f"is of an earlier boot ({boot_id.decode('ascii', 'replace')}); start the service anew"
+    return f"is of an earlier boot ({boot_id.decode('ascii', 'replace')}); restart the service"

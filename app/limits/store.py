@@ -28,7 +28,7 @@ from app.limits.file import (
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _WAIT_SECONDS = 2
-"""A take waits so long for others. Each needs microseconds: then somebody is stopped in it."""
+"""How long a take waits for others. Each needs microseconds, so one that lasts is stopped."""
 _PAUSE_SECONDS = 20e-6
 _OPENINGS_MAX = 3
 _IPV6_PREFIX_BYTES = 8
@@ -36,14 +36,14 @@ _FULL_AT = struct.Struct("<Q")
 _Ask = Callable[[Rate, int, int], Outcome]
 
 _started: dict[str, Identity] = {}
-"""The files that this process, or the one it was forked from, has made or found at its start."""
+"""The files that this process, or the one it was forked from, created or found at its start."""
 
 
 def start(path: Path, database_id: str) -> Identity:
-    """Make the file if it is missing, or replace an older one: once, at the start of a service.
+    """Create the file if it is missing, or replace an older one, at the start of a service.
 
-    Afterwards this process and its children only open it; a file that is gone stays gone.
-    Raises StoreError if it cannot be made.
+    Afterwards this process and its children only open it: they do not replace a file that was
+    removed. Raises StoreError if it cannot be created.
     """
     identity = Identity.now(database_id)
     create(path, identity)
@@ -52,23 +52,23 @@ def start(path: Path, database_id: str) -> Identity:
 
 
 def started(path: Path, database_id: Callable[[], str]) -> Identity:
-    """Return the identity of the file that was made at the start of this service.
+    """Return the identity of the file that was created at the start of this service.
 
-    Under a server that knows nothing of `start`, the first use in a process is the start; then
-    the database is asked for its id. Raises StoreError, or what `database_id` raises.
+    Under a server that does not call `start`, the first use in a process is the start; only then
+    `database_id` is called. Raises StoreError, or what `database_id` raises.
     """
     return _started.get(str(path)) or start(path, database_id())
 
 
 class LimitStore:
-    """Buckets by number, accounts first, then addresses; used by any thread of any process.
+    """Buckets by number, accounts first, then addresses; for all threads of all processes.
 
-    The file is opened by the first use in each process. Each use checks that the file is still
-    the one of that name; one that was put in its place is taken up if it is ours.
+    The first use in each process opens the file. Each use checks that the name still leads to the
+    same file; a file of the same identity that was put in its place is opened instead.
 
     Args:
-        identity: asked before each opening; the file must carry the same.
-        monotonic_ns: a clock that is the same for all processes; the host's unless told.
+        identity: returns the identity that the file must have; called before each opening.
+        monotonic_ns: a clock that is the same for all processes [the host's].
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class LimitStore:
         identity: Callable[[], Identity],
         monotonic_ns: Callable[[], int] | None = None,
     ) -> None:
-        # PERF: a text; looking at the file by a Path costs a third more.
+        # PERF: a text, because lstat() of a Path takes a third longer.
         self._path = str(path)
         self._identity = identity
         self._monotonic_ns = monotonic_ns or clock.monotonic_ns
@@ -94,7 +94,7 @@ class LimitStore:
         return self._settle(slot, rate, bucket.take)
 
     def peek(self, slot: int, rate: Rate) -> Outcome:
-        """Look into a bucket and take nothing. Raises StoreError."""
+        """Return what is in a bucket, and take nothing. Raises StoreError."""
         return self._settle(slot, rate, bucket.peek, is_kept=False)
 
     def fill(self, slot: int, rate: Rate) -> Outcome:
@@ -102,7 +102,7 @@ class LimitStore:
         return self._settle(slot, rate, lambda rate, _, now_ns: bucket.peek(rate, now_ns, now_ns))
 
     def require_usable(self) -> None:
-        """Look at the file and change nothing. Raises StoreError."""
+        """Check that the file can be used, and change nothing. Raises StoreError."""
         self.peek(0, bucket.rate(1, 1))
 
     def address_slot(self, address: Address | None) -> int:
@@ -116,7 +116,7 @@ class LimitStore:
         return ACCOUNT_SLOTS + int.from_bytes(digest) % ADDRESS_SLOTS
 
     def close(self) -> None:
-        """Close the file; the next use opens it anew."""
+        """Close the file; the next use opens it again."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -125,7 +125,7 @@ class LimitStore:
         if not 0 <= slot < ACCOUNT_SLOTS + ADDRESS_SLOTS:
             raise StoreError(f"{self._path} has no bucket {slot:,}")
         place = HEADER_BYTES + SLOT_BYTES * slot
-        # PERF: a lock that is free is taken in a tenth of the time if no timeout is named.
+        # PERF: without a timeout, acquiring a free lock takes a tenth of the time.
         if not (self._threads.acquire(False) or self._threads.acquire(timeout=_WAIT_SECONDS)):
             raise StoreError(f"{self._path} is held by another thread")
         try:
@@ -196,7 +196,7 @@ _stores: "weakref.WeakSet[LimitStore]" = weakref.WeakSet()
 
 def _forget_parent() -> None:
     for store in _stores:
-        # A thread of the parent's may have held the lock; that thread is not here.
+        # A thread of the parent may have held the lock; this process does not have that thread.
         store._threads = threading.Lock()
         store.close()
 

@@ -1,7 +1,7 @@
-"""The interface described by itself: the OpenAPI document and the page that shows it.
+"""The OpenAPI document and the page that shows it.
 
 The page is Swagger UI, whose files are part of this package (D63). The browser loads everything
-from this service, so the page works without internet.
+from this service, so the page works without internet access.
 """
 
 import importlib.resources
@@ -99,7 +99,7 @@ class DocumentationAsset:
     def on_get(self, req: falcon.Request, resp: falcon.Response, asset: str) -> None:
         """GET /docs/{asset}.
 
-        Raises falcon.HTTPNotFound for every name but the four the page names.
+        Raises falcon.HTTPNotFound for all names except the four that the page uses.
         """
         if asset == "docs.js":
             resp.content_type = _JAVASCRIPT

@@ -1,4 +1,4 @@
-"""How old what each register says is, and when that is worth a warning (D51)."""
+"""The age of each register, and whether it is worth a warning (D51)."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -10,18 +10,18 @@ from app.storage.registers import Register
 
 
 class Freshness(NamedTuple):
-    """A register that was loaded, and how long that is ago."""
+    """A register that was loaded, and the time since then."""
 
     register: Register
     loaded_at: int
     age_seconds: int
-    """Since its last load that read a row ended, whether that changed anything or not."""
+    """Since the end of its last load that read a row, whether that changed anything or not."""
     limit_seconds: int | None
-    """What `VERIFYD_STALE_AFTER` allows; None if it says nothing of this register."""
+    """The age that `VERIFYD_STALE_AFTER` allows; None if it does not name this register."""
 
     @property
     def is_stale(self) -> bool:
-        """Tell whether the register is older than it should be."""
+        """Whether the register is older than the setting allows."""
         return self.limit_seconds is not None and self.age_seconds > self.limit_seconds
 
     def warning(self) -> str:
@@ -33,7 +33,7 @@ class Freshness(NamedTuple):
 
 
 def freshness(engine: Engine, stale_after: Mapping[str, int]) -> list[Freshness]:
-    """Return the registers that anything was loaded into, by name.
+    """Return the registers that were loaded, ordered by name.
 
     Args:
         stale_after: the setting, in seconds.

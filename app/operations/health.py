@@ -1,6 +1,7 @@
-"""Does the process live, and can it answer: for load balancers and the operator."""
+"""Whether the process lives and can answer, for load balancers and the operator."""
 
 import falcon
+import msgspec
 import peewee
 
 from app import clock
@@ -10,30 +11,55 @@ from app.errors import Problem
 from app.http.address import is_local
 from app.http.authentication import find_caller
 from app.http.bodies import answer
+from app.http.context import Request
 from app.limits.file import StoreError
 from app.limits.store import LimitStore
 from app.operations.conditions.gathered import look
-from app.operations.freshness import freshness
+from app.operations.freshness import Freshness, freshness
 from app.operations.writing import write_fault
 from app.storage.engine import Engine, recover
 from app.storage.registers import find_unreadable
 from app.storage.schema import Versions, versions
 
 
-class Health:
-    """The process lives."""
+class RegisterBody(msgspec.Struct):
+    """How old a register is."""
 
-    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+    name: str
+    loaded_at: str
+    age_seconds: int
+    stale: bool
+
+
+class ReadyBody(msgspec.Struct):
+    """The answer to anybody."""
+
+    status: str
+
+
+class ReadyDetails(ReadyBody):
+    """The answer to local callers and key holders."""
+
+    checks: dict[str, str]
+    registers: list[RegisterBody]
+    warnings: list[str]
+
+
+class Health:
+    """Whether the process lives."""
+
+    def on_get(self, req: Request, resp: falcon.Response) -> None:
         """GET /healthz. 200 as long as the process answers at all; asks nothing else."""
-        answer(resp, {"status": "ok"})
+        answer(resp, ReadyBody("ok"))
 
     on_head = on_get
 
 
 class Readiness:
-    """The service can answer: schema usable (D29), registers readable, rate limits kept (D11).
+    """Whether the service can answer.
 
-    Everything that look-ups do without is only a warning (D58, D76).
+    It can if the schema is usable (D29), the registers can be read, and the rate limits can be
+    kept (D11). Faults in which look-ups still work are only warnings (D58, D76).
     """
 
     def __init__(
@@ -45,11 +71,11 @@ class Readiness:
         self._trusted_proxies = config.trusted_proxies
         self._config = config
 
-    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+    def on_get(self, req: Request, resp: falcon.Response) -> None:
         """GET /readyz. 200, or 503 `not_ready`; details for local callers and key holders (D2)."""
         try:
             found = versions(self._engine)
-            # An empty database has no keys to ask for.
+            # Keys cannot be looked up in an empty database.
             may_see_details = is_local(req, self._trusted_proxies) or (
                 found.database > 0 and find_caller(self._authenticator, req) is not None
             )
@@ -58,7 +84,7 @@ class Readiness:
                 detail = refusal if may_see_details else "The database is not of a usable schema."
                 raise Problem("not_ready", detail)
             self._require_registers(may_see_details)
-            details = self._details(found) if may_see_details else {}
+            body = self._details(found) if may_see_details else ReadyBody("ready")
         except (peewee.DatabaseError, peewee.InterfaceError) as error:
             recover(self._engine, error)
             req.context.has_database_error = True
@@ -67,7 +93,7 @@ class Readiness:
             self._limits.require_usable()
         except StoreError:
             raise Problem("not_ready", "The rate limits cannot be kept.") from None
-        answer(resp, {"status": "ready", **details})
+        answer(resp, body)
 
     on_head = on_get
 
@@ -82,22 +108,21 @@ class Readiness:
                 )
             raise Problem("not_ready", detail)
 
-    def _details(self, found: Versions) -> dict[str, object]:
+    def _details(self, found: Versions) -> ReadyDetails:
         registers = freshness(self._engine, self._config.stale_after)
         warned_of = look(self._engine, self._config, ages=registers).conditions
         warnings = [each.warning for each in warned_of]
         fault = write_fault(self._engine)
         schema = f"{found.database}, program {found.program}"
-        return {
-            "checks": {"database": "reachable", "schema": schema, "limits": "kept"},
-            "registers": [
-                {
-                    "name": each.register.name,
-                    "loaded_at": clock.iso_utc(each.loaded_at),
-                    "age_seconds": each.age_seconds,
-                    "stale": each.is_stale,
-                }
-                for each in registers
-            ],
-            "warnings": [fault, *warnings] if fault else warnings,
-        }
+        return ReadyDetails(
+            status="ready",
+            # A limiter that fails is found after this, and refused.
+            checks={"database": "reachable", "schema": schema, "limits": "kept"},
+            registers=list(map(_register_body, registers)),
+            warnings=[fault, *warnings] if fault else warnings,
+        )
+
+
+def _register_body(each: Freshness) -> RegisterBody:
+    loaded_at = clock.iso_utc(each.loaded_at)
+    return RegisterBody(each.register.name, loaded_at, each.age_seconds, each.is_stale)

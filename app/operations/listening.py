@@ -1,4 +1,4 @@
-"""Where the service listens: an address that is free, and a socket that is not for everybody."""
+"""The address at which the service listens, and the rights of its Unix socket."""
 
 import os
 import socket
@@ -11,21 +11,21 @@ from app.config import SETTINGS, Config, socket_address
 from app.errors import OperatorError
 
 SOCKET_UMASK = 0o117
-"""What the socket is made with: mode 0660 from its first moment.
+"""The socket has mode 0660 from its first moment.
 
-SEC: whoever connects to it can read `/metrics`, and is believed an address (D10).
+SEC: whoever can connect to it can read `/metrics` and can state any client address (D10).
 """
-# With one of these in the environment, systemd or a former master hands the socket over.
+# One of these is in the environment if systemd or a former master passes the socket on.
 _INHERITED = {"LISTEN_FDS", "GUNICORN_FD"}
-# Workers of a master that was killed answer what they have begun, for so long at most (D62).
+# How long workers of a killed master may still answer what they have begun (D62).
 _LEAVING_NS = 1_500_000_000
 _PAUSE_SECONDS = 0.1
 
 
 def require_free(config: Config) -> None:
-    """Refuse an address at which a server answers already: gunicorn takes Unix sockets away.
+    """Refuse an address at which a server answers: gunicorn would take its Unix socket away.
 
-    Raises OperatorError, also if the socket cannot be made there or given to its group.
+    Raises OperatorError, also if the socket cannot be created or given to its group.
     """
     if not _INHERITED.isdisjoint(os.environ):
         return
@@ -50,7 +50,7 @@ def _is_answered(bind: str) -> bool:
 
 
 def path_fault(bind: str) -> str | None:
-    """Return why no Unix socket can be made at this path, or None if one can be."""
+    """Return why no Unix socket can be created at this path; None if one can be."""
     path = Path(bind.removeprefix("unix:"))
     if not bind.startswith("unix:"):
         return None
@@ -62,17 +62,20 @@ def path_fault(bind: str) -> str | None:
 
 
 def group_fault(config: Config) -> str | None:
-    """Return why the socket cannot be given to its group, or None if it can be."""
+    """Return why the socket cannot be given to its group; None if it can be."""
     group = config.socket_group
     if group is None or not config.bind.startswith("unix:"):
         return None
     if os.geteuid() == 0 or group in {os.getegid(), *os.getgroups()}:
         return None
     variable = SETTINGS["socket_group"].variable
-    return f"{variable}: user {os.geteuid()} is no member of group {group}: add it, or take another"
+    return (
+        f"{variable}: user {os.geteuid()} is no member of group {group}: "
+        "add the user to it, or set another group"
+    )
 
 
 def give_to_group(config: Config) -> None:
-    """Let the group connect to the Unix socket that was just made. Raises OSError."""
+    """Let the group connect to the Unix socket, which exists by now. Raises OSError."""
     if config.socket_group is not None and config.bind.startswith("unix:"):
         os.chown(Path(config.bind.removeprefix("unix:")), -1, config.socket_group)

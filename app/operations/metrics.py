@@ -1,4 +1,4 @@
-"""GET /metrics: what Prometheus reads (D2, D80)."""
+"""GET /metrics, for Prometheus (D2, D80)."""
 
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -7,6 +7,7 @@ import falcon
 
 from app.config import Config
 from app.errors import Problem
+from app.http.context import Request
 from app.http.metrics import Measures
 from app.operations import metrics_files
 from app.operations.metrics_state import State
@@ -27,7 +28,7 @@ class MetricsPage:
         self._accounts = config.metrics_accounts
         self._measures = measures
 
-    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+    def on_get(self, req: Request, resp: falcon.Response) -> None:
         """GET /metrics. 200; local peers need no key; 403 `forbidden` for most accounts (D80)."""
         caller = req.context.caller
         if caller is not None and caller.account not in self._accounts:
@@ -37,7 +38,7 @@ class MetricsPage:
 
         fresh = CollectorRegistry()
         fresh.register(self._state)
-        with suppress(OSError):  # This worker finds no room for its own: others have counted, too.
+        with suppress(OSError):  # Without room for this worker's counts, those of others are told.
             self._measures.renew_if_lost()
         try:
             with metrics_files.reading():

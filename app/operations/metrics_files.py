@@ -1,10 +1,9 @@
-"""The files in which workers count: a directory for each master, told as one (DESIGN 5).
+"""The files that hold the counts of workers: a directory for each master (DESIGN 5).
 
-Each worker writes files of its own, which it maps into memory. Those of workers that have ended
-are folded into one, so that there are never more than workers that live.
+Each worker writes files of its own, which it maps into memory. `/metrics` adds them up. The files
+of workers that have ended are folded into one, so that their number does not grow.
 """
 
-import fcntl
 import logging
 import os
 import shutil
@@ -14,19 +13,20 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from app.directories import make_directory
+from app.file_lock import locked, tried
 
 ENVIRONMENT = "PROMETHEUS_MULTIPROC_DIR"
 _KINDS = {"counter": 64 * 1024, "histogram": 256 * 1024}
-"""Files of a worker and how much of the disk is theirs: several times what is ever counted."""
+"""The files of a worker and the bytes reserved for each: several times what they need."""
 DAMAGED = (RuntimeError, ValueError, struct.error)
-"""What the library raises of a file that is not whole."""
+"""What the library raises for a damaged file."""
 _ENDED = 0  # No process has this number.
 _LOCK = "lock"
 _log = logging.getLogger("verifyd.metrics")
 
 
 def prepare(state_dir: Path) -> None:
-    """Make an empty directory for this master and its workers; remove those of ended masters."""
+    """Create an empty directory for this master and its workers; remove those of ended masters."""
     parent = state_dir / "metrics"
     for old in parent.glob("*"):
         if old.name == str(os.getpid()) or not _lives(old.name):
@@ -44,16 +44,16 @@ def remove() -> None:
 
 
 def directory() -> Path | None:
-    """Return the directory that workers count in; None if this process counts alone."""
+    """Return the directory of the workers' files; None if this process counts in memory."""
     path = os.environ.get(ENVIRONMENT)
     return Path(path) if path else None
 
 
 def reserve() -> None:
-    """Take the disk space that this worker's files need. Raises OSError if there is none.
+    """Allocate the disk space of this worker's files. Raises OSError if there is none.
 
-    The library by itself maps a file without blocks. A write to mapped memory that the disk has
-    no room for would then kill the worker (SIGBUS).
+    The library would map a file without allocated blocks. On a full disk, a write to such memory
+    kills the worker (SIGBUS).
     """
     own = directory()
     if own is None:
@@ -61,7 +61,7 @@ def reserve() -> None:
     _make(own)
     for kind, size_bytes in _KINDS.items():
         path = own / f"{kind}_{os.getpid()}.db"
-        # An empty file of that name would be no file of the library's to whoever reads it.
+        # The file gets its name when it is complete: the library cannot read an empty one.
         new = path.with_suffix(".new")
         descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -73,37 +73,38 @@ def reserve() -> None:
 
 
 def is_lost() -> bool:
-    """Tell whether the files that this worker counts in were removed."""
+    """Tell whether the files of this worker were removed."""
     own = directory()
     return own is not None and not (own / f"counter_{os.getpid()}.db").exists()
 
 
 def fold(living: Collection[int]) -> None:
-    """Add the files of workers that have ended to those of all who ended before, in the master.
+    """Fold the files of workers that have ended into those of the workers that ended before.
 
-    What fails is logged and left for the next time: a master must not end by it.
+    Called in the master, which must not end by it: a failure is logged, and the next call tries
+    again.
     """
     own = directory()
     if own is None:
         return
     try:
-        with _locked(own, fcntl.LOCK_EX | fcntl.LOCK_NB):
-            for kind in _KINDS:
-                _fold_kind(own, kind, living)
-    except BlockingIOError:
-        pass  # Somebody is reading; until the next worker ends there are two files more.
+        with tried(own / _LOCK, create=False) as is_locked:
+            # Otherwise a worker is reading. The two files stay until the next worker ends.
+            if is_locked:
+                for kind in _KINDS:
+                    _fold_kind(own, kind, living)
     except Exception as error:
         _log.warning("metrics of an ended worker: %s: %s", type(error).__name__, error)
 
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """Keep files from being folded while they are read: nothing is counted twice."""
+    """Keep files from being folded while they are read, so that nothing is counted twice."""
     own = directory()
     if own is None:
         yield
         return
-    with _locked(own, fcntl.LOCK_SH):
+    with locked(own / _LOCK, shared=True, create=False):
         yield
 
 
@@ -123,7 +124,7 @@ def _fold_kind(own: Path, kind: str, living: Collection[int]) -> None:
             for key, value, *_ in MmapedDict.read_all_values_from_file(str(path)):
                 values[key] = values.get(key, 0.0) + value
         except DAMAGED as error:
-            # Left in place it would stop every reading.
+            # If it stayed, /metrics could not be read.
             _log.warning("%s is damaged, its counts are lost: %s", path, error)
     new = total.with_suffix(".new")
     new.touch(0o600)
@@ -134,9 +135,10 @@ def _fold_kind(own: Path, kind: str, living: Collection[int]) -> None:
 
 
 def _packed(values: dict[str, float]) -> bytes:
-    """Return the library's own form of a file, written whole instead of mapped.
+    """Return the bytes of a file in the library's format.
 
-    The form is private to the library: setup.cfg pins its version, test_metrics_format its bytes.
+    The format is private to the library: setup.cfg pins the version, and test_metrics_format the
+    bytes.
     """
     entries = b""
     for key, value in values.items():
@@ -144,16 +146,6 @@ def _packed(values: dict[str, float]) -> bytes:
         padded = encoded + b" " * (8 - (len(encoded) + 4) % 8)
         entries += struct.pack(f"i{len(padded)}sdd", len(encoded), padded, value, 0.0)
     return struct.pack("ii", 8 + len(entries), 0) + entries
-
-
-@contextmanager
-def _locked(own: Path, how: int) -> Iterator[None]:
-    descriptor = os.open(own / _LOCK, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, how)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _pid(path: Path) -> int:

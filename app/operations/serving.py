@@ -1,17 +1,16 @@
-"""Who serves: a lock in the state directory, shared by the servers of one database on this host.
+"""Whether a service runs: a lock in the state directory, which the servers of one database share.
 
-It ends with the last process of a server, however that ends. What must not happen under a
-running service takes it for itself.
+The lock ends with the last process of a server, however that ends. A command that needs the
+service to be stopped takes the lock for itself.
 """
 
-import fcntl
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from app.directories import make_directory
 from app.errors import OperatorError
+from app.file_lock import hold_until_exit, tried
 
 _FILE_NAME = "serving"
 
@@ -21,35 +20,30 @@ def announce(state_dir: Path) -> None:
 
     Raises OperatorError if a restore is under way, or the directory cannot be written to.
     """
-    descriptor = _opened(state_dir)
-    if not _locked(descriptor, fcntl.LOCK_SH):
-        os.close(descriptor)
-        raise OperatorError("the database is being restored: start the service afterwards")
+    try:
+        make_directory(state_dir)
+        is_held = hold_until_exit(state_dir / _FILE_NAME, shared=True)
+    except OSError as error:
+        raise _unusable(error) from error
+    if not is_held:
+        raise OperatorError(
+            "the service cannot start while the database is being restored: start it afterwards"
+        )
 
 
 @contextmanager
 def stopped(state_dir: Path) -> Iterator[None]:
     """Keep services from starting meanwhile. Raises OperatorError if one is running."""
-    descriptor = _opened(state_dir)
-    try:
-        if not _locked(descriptor, fcntl.LOCK_EX):
+    with ExitStack() as stack:
+        try:
+            make_directory(state_dir)
+            is_held = stack.enter_context(tried(state_dir / _FILE_NAME))
+        except OSError as error:
+            raise _unusable(error) from error
+        if not is_held:
             raise OperatorError("the service is running: stop it first")
         yield
-    finally:
-        os.close(descriptor)
 
 
-def _opened(state_dir: Path) -> int:
-    try:
-        make_directory(state_dir)
-        return os.open(state_dir / _FILE_NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    except OSError as error:
-        raise OperatorError(f"the state directory cannot be used: {error}") from error
-
-
-def _locked(descriptor: int, how: int) -> bool:
-    try:
-        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+def _unusable(error: OSError) -> OperatorError:
+    return OperatorError(f"the state directory cannot be used: {error}")

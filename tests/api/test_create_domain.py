@@ -216,12 +216,16 @@ class Test400:
             b'"name": ["a.example"]',
             b'"name": {"name": "a.example"}',
             b'"name": ' + b"9" * 5_000,
-            b'"name": ' + NESTED_TOO_DEEPLY,
         ],
     )
     def test_the_name_must_be_a_text(self, post, world, members):
         """A missing name, and one of another type, is pointed at."""
         assert refused(post(b"{" + members + b"}"), 400, "invalid_body", "/name")
+        assert stored(world) == []
+
+    def test_a_name_that_is_nested_too_deeply_is_refused(self, post, world):
+        """Deep nesting is no JSON, in known members as in unknown ones (D6)."""
+        assert refused(post(b'{"name": ' + NESTED_TOO_DEEPLY + b"}"), 400, "invalid_json")
         assert stored(world) == []
 
     @pytest.mark.parametrize(

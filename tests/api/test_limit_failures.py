@@ -41,7 +41,7 @@ class Test503:
     def test_the_log_says_why(self, carol, world, broken, caplog):
         """The operator reads the reason; the client does not."""
         response = carol.get(DOMAINS)
-        assert f"{world.limits} is not there" in caplog.text
+        assert f"{world.limits} does not exist" in caplog.text
         assert str(world.directory) not in response.text
         assert caplog.records[-1].request_id == response.headers["X-Request-ID"]
 
@@ -49,10 +49,10 @@ class Test503:
         """The same reason is logged once a minute."""
         for _ in range(20):
             carol.get(DOMAINS)
-        assert caplog.text.count("is not there") == 1
+        assert caplog.text.count("does not exist") == 1
         stopped_clock.pass_seconds(60)
         carol.get(DOMAINS)
-        assert caplog.text.count("is not there") == 2
+        assert caplog.text.count("does not exist") == 2
 
     def test_it_works_again_without_a_restart(self, carol, world, broken, caplog):
         """When the file is back the count goes on, and the log says so."""

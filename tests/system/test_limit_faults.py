@@ -40,7 +40,7 @@ def test_a_missing_file_stops_the_service_until_it_is_back(service, world):
     away.rename(world.limits)
     assert answers(service) == {200}
     reasons = [line["message"] for line in service.lines("stderr") if "limits" in line["logger"]]
-    assert any("is not there" in reason for reason in reasons)
+    assert any("does not exist" in reason for reason in reasons)
     assert any("can be kept again" in reason for reason in reasons)
 
 

@@ -34,7 +34,7 @@ BROKEN = "/var/lib/verifyd/broken"
 REFUSAL = f"""
 
 def prepare_state(config: Config) -> None:
-    if Path("{BROKEN}").exists():
+    if os.path.exists("{BROKEN}"):
         raise SystemExit("broken")
     _prepare_state(config)
 """
@@ -479,10 +479,10 @@ def next_binary(tmp_path_factory) -> Path:
     schema = program_schema() + 1
     script = tree / "app" / "storage" / "migrations" / "main" / f"{schema:04}_further.py"
     script.write_text(NEXT_MIGRATION.format(schema=schema, then=""))
-    server = tree / "app" / "server.py"
-    text = server.read_text()
+    startup = tree / "app" / "operations" / "startup.py"
+    text = startup.read_text()
     assert text.count("def prepare_state(") == 1
-    server.write_text(text.replace("def prepare_state(", "def _prepare_state(") + REFUSAL)
+    startup.write_text(text.replace("def prepare_state(", "def _prepare_state(") + REFUSAL)
     version = tree / "app" / "version.py"
     version.write_text(re.sub('VERSION = ".*"', 'VERSION = "99.0.0"', version.read_text()))
     return built(tree)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from app.errors import Problem
 from app.http.bodies import BODY_BYTES_MAX, DRAINED_BYTES_MAX, BodyIntake, answer, read_json
 from app.http.context import Request
-from tests.contract.malformed import no_objects, not_json
+from tests.contract.malformed import NESTED_TOO_DEEPLY, no_objects, not_json
 
 KNOWN = '"name": "a", "names": ["x"]'
 NOT_JSON = not_json(KNOWN)
@@ -26,6 +26,7 @@ class Shape(msgspec.Struct):
 
     name: str
     names: list[str] = []
+    day: str | None = None
 
 
 def taken_in(stream, **environ):
@@ -149,8 +150,12 @@ class TestJson:
             (b'{"name": 1}', "/name", "This must be a string."),
             (b'{"name": "a", "names": "x"}', "/names", "This must be an array of strings."),
             (b'{"name": "a", "names": ["x", null]}', "/names/1", "This must be a string."),
-            (b'{"name": {"name": "a"}, "name": "b"}', "/name", "This must be a string."),
-            (b'{"x": {}, "names": [[1]], "y": 1}', "/names/0", "This must be a string."),
+            (b'{"name": "a", "day": []}', "/day", "This must be a string or null."),
+            (b'{"names": 1}', "/name", "The member name is missing."),
+            (b"[1]", "", "The body must be a JSON object."),
+            (b'{"name": 1, "name": "a"}', "", "A member is given more than once."),
+            (b'{"name": 1e999}', "/name", "This must be a string."),
+            (b'{"x": {}, "names": [[1]], "name": "y"}', "/names/0", "This must be a string."),
             (b' \r\n["name"]', "", "The body must be a JSON object."),
         ],
     )
@@ -159,6 +164,11 @@ class TestJson:
         problem = refusal(body)
         assert problem.code == "invalid_body"
         assert problem.errors == ({"pointer": pointer, "detail": detail},)
+
+    def test_what_follows_a_wrong_member_is_json_too(self):
+        """A body that is cut off or nested too deeply is no JSON, whatever its members are."""
+        assert refusal(b'{"name": 1').code == "invalid_json"
+        assert refusal(b'{"name": ' + NESTED_TOO_DEEPLY + b"}").code == "invalid_json"
 
     @pytest.mark.parametrize(
         "text",

@@ -88,7 +88,10 @@ def test_a_suspended_account_is_shown_as_such(cli):
 @pytest.mark.parametrize("command", ["show", "suspend", "resume", "delete"])
 def test_an_unknown_account_is_refused(cli, command):
     """A mistyped name is reported, and nothing changes."""
-    assert cli.refusal("accounts", command, "nobody") == "there is no account named nobody\n"
+    assert (
+        cli.refusal("accounts", command, "nobody")
+        == "there is no account named nobody; see `verifyd accounts list`\n"
+    )
 
 
 def test_delete_needs_yes_without_a_terminal(cli, monkeypatch):

@@ -43,10 +43,18 @@ def test_the_name_is_taken_in_any_spelling(acme):
 @pytest.mark.parametrize(
     ("account", "name", "told"),
     [
-        ("nobody", "example.com", "there is no account named nobody"),
-        ("other", "example.com", "the account has no domain example.com"),
-        ("acme", "example.org", "the account has no domain example.org"),
-        ("acme", "not a name", "not a name is not a domain name"),
+        ("nobody", "example.com", "there is no account named nobody; see `verifyd accounts list`"),
+        (
+            "other",
+            "example.com",
+            "account other has no domain example.com; see `verifyd domains list other`",
+        ),
+        (
+            "acme",
+            "example.org",
+            "account acme has no domain example.org; see `verifyd domains list acme`",
+        ),
+        ("acme", "not a name", "not a name is not a domain name such as example.com"),
     ],
 )
 def test_what_is_not_there_is_refused(acme, account, name, told):

@@ -54,7 +54,7 @@ def test_the_register_can_be_named(cli):
 def test_a_register_is_named_by_a_plain_word(cli, name):
     """The name becomes part of a file's name: anything else is a usage error."""
     told = cli.misuse("import", "x.csv", "--register", name)
-    assert "1 to 30 of a-z, 0-9 and _, a letter first" in told
+    assert "1 to 30 of a-z, 0-9 and _, beginning with a letter" in told
 
 
 @pytest.mark.parametrize("limit", ["x", "-1", "101%", "nan%", "1.5", "%", ""])
@@ -231,8 +231,11 @@ def test_help_tells_what_is_experimental(cli):
         (["--drop", "x", "--dry-run"], "argument --drop: not allowed with dry-run"),
         (["--drop", "x", "--register", "x"], "argument --drop: not allowed with register"),
         (["--drop", "x", "a.csv"], "argument --drop: not allowed with files"),
-        (["--drop", ""], "argument --drop: must be a directory, and is empty"),
-        (["--drop", "x", "--options", ""], "argument --options: must be a directory, and is empty"),
+        (["--drop", ""], "argument --drop: must name a directory"),
+        (
+            ["--drop", "x", "--options", ""],
+            "argument --options: must name a directory",
+        ),
         (["--options", "x", "a.csv"], "argument --options: only allowed with argument --drop"),
         ([], "the following arguments are required: FILE"),
     ],

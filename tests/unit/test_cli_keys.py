@@ -57,7 +57,10 @@ def test_a_key_is_stored_nowhere(acme, store):
 
 def test_a_key_needs_an_account(acme):
     """The account's name is repeated, and no key is made."""
-    assert acme.refusal("keys", "create", "nobody") == "there is no account named nobody\n"
+    assert (
+        acme.refusal("keys", "create", "nobody")
+        == "there is no account named nobody; see `verifyd accounts list`\n"
+    )
     assert acme.json("keys", "list") == []
 
 
@@ -126,7 +129,10 @@ def test_a_revoked_key_ends_for_good(acme, monkeypatch):
 @pytest.mark.parametrize("command", ["revoke", "rotate"])
 def test_an_unknown_key_is_refused(acme, command):
     """A mistyped id must not look like success."""
-    assert acme.refusal("keys", command, "nosuchid") == "there is no key nosuchid\n"
+    assert (
+        acme.refusal("keys", command, "nosuchid")
+        == "there is no key nosuchid; see `verifyd keys list`\n"
+    )
 
 
 def test_a_rotated_key_lives_on_for_a_day(acme, monkeypatch):

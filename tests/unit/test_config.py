@@ -49,8 +49,20 @@ def test_every_setting_has_a_default():
 
 
 def test_settings_and_fields_are_the_same():
-    """Each setting is a field of Config, and the other way round."""
-    assert set(SETTINGS) == {field.name for field in fields(Config)}
+    """Each setting is a field of Config, in the same order."""
+    assert list(SETTINGS) == [field.name for field in fields(Config)]
+
+
+def test_there_is_one_default():
+    """A Config that is made directly has the defaults of an empty environment."""
+    assert Config() == read()
+    assert Config(database_url="sqlite:////a/b.db") == read(database_url="sqlite:////a/b.db")
+
+
+def test_the_current_directory_is_a_directory():
+    """A directory that is set to `.` is not moved beside the database."""
+    config = read(database_url="sqlite:////a/b.db", state_dir=".", data_dir=".")
+    assert (config.state_dir, config.data_dir) == (Path("."), Path("."))
 
 
 @pytest.mark.parametrize("name", SETTINGS)

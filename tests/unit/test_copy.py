@@ -11,8 +11,7 @@ from webtest import TestResponse
 from app.accounts.administration import create_account, set_account_plan, set_plan
 from app.accounts.lifecycle import delete_account
 from app.config import Config
-from app.domains.repository import Domains
-from app.errors import Problem
+from app.domains.repository import DomainExists, Domains
 from app.main import create_app
 from app.operations.copy import MAIN_TABLES, copy_database
 from app.registers.demo import write_files
@@ -254,7 +253,7 @@ def test_domains_are_created_while_it_runs(world, target, empty_postgres):
     def meanwhile(table: str, rows: int) -> None:
         if table == "plan":
             other = open_engine(world.store.url)
-            with suppress(Problem):
+            with suppress(DomainExists):
                 Domains(other).create_domain(1, "late.example.com", 10)
             close_quietly(other)
 

@@ -95,7 +95,7 @@ class TestStart:
 
     def test_a_full_disk_stops_the_start_only_as_long_as_it_is_full(self, path):
         """Without room there is no file, not a part of one either; with room there is."""
-        with file_size_limit(FILE_BYTES - 1), pytest.raises(StoreError, match="cannot be made"):
+        with file_size_limit(FILE_BYTES - 1), pytest.raises(StoreError, match="cannot be created"):
             start(path, DATABASE)
         assert os.listdir(path.parent) == []
         start(path, DATABASE)
@@ -128,7 +128,7 @@ class TestStart:
     def test_a_state_directory_that_cannot_be_is_told(self, tmp_path):
         """A state directory that is a file is named in the reason."""
         (tmp_path / "state").write_text("")
-        with pytest.raises(StoreError, match=r"state/limits cannot be made"):
+        with pytest.raises(StoreError, match=r"state/limits cannot be created"):
             start(tmp_path / "state" / "limits", DATABASE)
 
 
@@ -199,7 +199,7 @@ class TestFailure:
         spend(store, 2)
         path.unlink()
         for _ in range(2):
-            with pytest.raises(StoreError, match="is not there; the start of the service makes it"):
+            with pytest.raises(StoreError, match="`verifyd serve` creates it at start-up"):
                 store.take(0, PLAN)
         assert os.listdir(path.parent) == []
 

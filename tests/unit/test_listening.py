@@ -33,7 +33,8 @@ def test_another_group_is_told():
     """By the setting's name, with who would give it and to whom."""
     told = group_fault(config("unix:/run/x", 30))
     assert told == (
-        "VERIFYD_SOCKET_GROUP: user 10 is no member of group 30: add it, or take another"
+        "VERIFYD_SOCKET_GROUP: user 10 is no member of group 30: "
+        "add the user to it, or set another group"
     )
 
 

@@ -9,7 +9,7 @@ import socket
 import pytest
 
 from app import clock, logs
-from app.logs import LineWriter
+from app.line_writer import LineWriter, take_dropped
 
 LINE = b'{"event":"request"}' + b" " * 80 + b"\n"
 
@@ -17,7 +17,7 @@ LINE = b'{"event":"request"}' + b" " * 80 + b"\n"
 @pytest.fixture(autouse=True)
 def nothing_dropped():
     """What other tests dropped is not counted here."""
-    logs.take_dropped()
+    take_dropped()
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def sockets():
 def fill(writer, line=LINE):
     """Write lines until one is dropped; return how many were taken."""
     taken = 0
-    while not logs.take_dropped():
+    while not take_dropped():
         writer.write(line)
         taken += 1
     return taken - 1
@@ -56,10 +56,10 @@ def test_a_stalled_reader_is_not_waited_for(request, ends):
     taken = fill(writer)
     writer.write(LINE)
     writer.write(LINE)
-    assert logs.take_dropped() == 2
+    assert take_dropped() == 2
     assert os.read(reader, 1 << 20) == LINE * taken
     writer.write(LINE)
-    assert (logs.take_dropped(), os.read(reader, 1 << 20)) == (0, LINE)
+    assert (take_dropped(), os.read(reader, 1 << 20)) == (0, LINE)
 
 
 def test_a_line_that_was_begun_is_finished(pipe):
@@ -69,7 +69,7 @@ def test_a_line_that_was_begun_is_finished(pipe):
     writer.write(long)
     writer.write(LINE)
     first = os.read(reader, 1 << 20)
-    assert logs.take_dropped() == 1
+    assert take_dropped() == 1
     writer.write(LINE)
     assert first + os.read(reader, 1 << 20) == long + LINE
 
@@ -115,7 +115,7 @@ def test_a_closed_descriptor_drops_every_line():
     writer = LineWriter(descriptor)
     writer.write(LINE)
     os.close(reader)
-    assert logs.take_dropped() == 1
+    assert take_dropped() == 1
 
 
 def test_a_reader_that_is_gone_drops_every_line(pipe):
@@ -127,7 +127,7 @@ def test_a_reader_that_is_gone_drops_every_line(pipe):
     broken.write(LINE)
     writer.write(LINE)
     os.close(other)
-    assert logs.take_dropped() == 1
+    assert take_dropped() == 1
 
 
 def test_stderr_is_written_the_same_way(capfd):

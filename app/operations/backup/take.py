@@ -1,7 +1,5 @@
 """Takes backups: each is a directory, complete from the moment it has its name (D47)."""
 
-import fcntl
-import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +11,7 @@ import peewee
 from app import clock
 from app.directories import make_directory
 from app.errors import OperatorError
+from app.file_lock import tried
 from app.operations.backup import manifest, postgres, sqlite
 from app.operations.backup.manifest import BackupFile, Manifest
 from app.operations.backup.merged import list_merged
@@ -156,14 +155,10 @@ def _dumped(
 
 @contextmanager
 def _alone(destination: Path) -> Iterator[None]:
-    descriptor = os.open(destination / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with tried(destination / _LOCK) as is_held:
+        if not is_held:
+            raise OperatorError(f"another backup to {destination} is running")
         yield
-    except BlockingIOError:
-        raise OperatorError(f"another backup to {destination} is running") from None
-    finally:
-        os.close(descriptor)
 
 
 def _free_name(destination: Path) -> Path:

@@ -1,6 +1,5 @@
 """The nightly jobs: how each run ended, and whether one did not come (D76)."""
 
-import fcntl
 import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from peewee import fn
 from app import clock
 from app.config import EVERY_REGISTER, JOBS, Config
 from app.directories import make_directory
+from app.file_lock import locked, tried
 from app.operations.conditions.condition import Condition
 from app.operations.freshness import told
 from app.storage import reserve
@@ -174,26 +174,17 @@ def running(state_dir: Path, job: str) -> Iterator[None]:
     with ExitStack() as held:
         with suppress(OSError):
             make_directory(state_dir)
-            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
-            descriptor = os.open(_lock_file(state_dir, job), flags, 0o600)
-            held.callback(os.close, descriptor)
-            fcntl.flock(descriptor, fcntl.LOCK_SH)
-            os.utime(descriptor, (clock.now(), clock.now()))
+            path = _lock_file(state_dir, job)
+            held.enter_context(locked(path, shared=True))
+            os.utime(path, (clock.now(), clock.now()))
         yield
 
 
 def running_since(state_dir: Path, job: str) -> int | None:
     """Return when the run began that is under way on this host; None if there is none."""
-    try:
-        descriptor = os.open(_lock_file(state_dir, job), os.O_RDONLY | os.O_NOFOLLOW)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return int(os.fstat(descriptor).st_mtime)
-    finally:
-        os.close(descriptor)
+    path = _lock_file(state_dir, job)
+    with suppress(OSError), tried(path, create=False) as is_free:
+        return None if is_free else int(path.stat().st_mtime)
     return None
 
 

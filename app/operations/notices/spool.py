@@ -6,7 +6,6 @@ one rename queues a message and remembers that it was queued. The newest message
 """
 
 import errno
-import fcntl
 import logging
 import os
 import secrets
@@ -18,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from app.directories import make_directory
+from app.file_lock import locked, tried
 from app.operations.notices.message import Alerted, Message
 from app.storage import reserve
 from app.storage.engine import sync
@@ -51,17 +51,16 @@ class Spool:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Let nobody else change anything meanwhile. Raises OSError."""
-        with self._flock("lock", fcntl.LOCK_EX):
+        make_directory(self._directory)
+        with locked(self._directory / "lock"):
             yield
 
     @contextmanager
     def delivering(self) -> Iterator[bool]:
         """Yield whether this process is the only one that delivers. Raises OSError."""
-        try:
-            with self._flock("delivering", fcntl.LOCK_EX | fcntl.LOCK_NB):
-                yield True
-        except BlockingIOError:
-            yield False
+        make_directory(self._directory)
+        with tried(self._directory / "delivering") as is_alone:
+            yield is_alone
 
     def alerted(self) -> Mapping[str, Alerted]:
         """Return what the operator has been told and is not over yet. Raises OSError."""
@@ -151,17 +150,6 @@ class Spool:
     @property
     def _reserve(self) -> Path:
         return self._directory / "reserve"
-
-    @contextmanager
-    def _flock(self, name: str, how: int) -> Iterator[None]:
-        make_directory(self._directory)
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(self._directory / name, flags, 0o600)
-        try:
-            fcntl.flock(descriptor, how)
-            yield
-        finally:
-            os.close(descriptor)
 
 
 def new_id() -> str:

@@ -1,0 +1,142 @@
+"""What `verifyd check` finds: faults, with which the service cannot run well, and warnings."""
+
+import os
+from collections.abc import Iterator
+from functools import partial
+from itertools import chain
+from pathlib import Path
+
+import peewee
+
+from app.accounts.administration import list_accounts
+from app.cli.session import opened_database
+from app.config import SETTINGS, Config, sqlite_path
+from app.errors import OperatorError
+from app.operations import listening
+from app.operations.conditions.gathered import gathered
+from app.operations.notices.senders import obstacle
+from app.storage import reserve
+from app.storage.engine import Engine, message_of
+from app.storage.postgres import PostgresEngine
+from app.storage.registers import find_unreadable
+from app.storage.schema import Versions, versions
+
+_MISSING_RIGHTS = (
+    "SELECT current_setting('transaction_read_only') = 'on', "
+    "has_database_privilege(current_database(), 'CREATE'), current_user"
+)
+
+
+def find_faults(config: Config, warnings: list[str]) -> list[str]:
+    """Return a sentence for each fault of the files, the rights and the schema.
+
+    The texts of the settings are checked when the Config is made. Conditions in which look-ups
+    work all the same are added to `warnings` (D76).
+    """
+    faults = _database_faults(config, warnings) + _directory_faults(config)
+    # Look-ups can do without it: no reason not to serve (D58).
+    warnings += _data_warnings(config)
+    obstacles = (obstacle(each, config.notify_secret) for each in config.notify)
+    warnings += [f"{SETTINGS['notify'].variable} {each}." for each in obstacles if each]
+    group_fault = listening.group_fault(config)
+    return [*faults, group_fault] if group_fault else faults
+
+
+def _database_faults(config: Config, warnings: list[str]) -> list[str]:
+    faults = []
+    try:
+        with opened_database(config, check_schema=False) as engine:
+            found = reserve.written(engine, partial(versions, engine))
+            if isinstance(engine, PostgresEngine):
+                faults += _missing_rights(engine)
+            _require_readable(engine, found)
+            if found.refusal() is None:
+                warnings += [each.warning for each in gathered(engine, config).conditions]
+                warnings += _unknown_accounts(engine, config)
+    except (OperatorError, peewee.PeeweeException, OSError) as error:
+        faults.append(_of("database_url", message_of(error)))
+    return faults
+
+
+def _require_readable(engine: Engine, found: Versions) -> None:
+    """Raise OperatorError if `serve` could not read the database or a register."""
+    refusal = found.refusal()
+    if refusal is not None:
+        # `serve` migrates an older database by itself (D39).
+        if found.can_migrate and found.database:
+            return
+        raise OperatorError(refusal)
+    missing = find_unreadable(engine)
+    if missing is not None:
+        raise OperatorError(
+            f"the register {missing.name} cannot be read: restore it, or drop it and load it again"
+        )
+
+
+def _missing_rights(engine: PostgresEngine) -> list[str]:
+    is_read_only, may_create, role = engine.execute_sql(_MISSING_RIGHTS).fetchone()
+    faults = []
+    if is_read_only:
+        faults.append(
+            "the server may only be read: name the primary, or all servers with "
+            "target_session_attrs=read-write"
+        )
+    if not may_create:
+        faults.append(
+            f"no register can be loaded: {role} may not create schemas in the database, "
+            "GRANT CREATE ON DATABASE lets it"
+        )
+    return [_of("database_url", fault) for fault in faults]
+
+
+def _unknown_accounts(engine: Engine, config: Config) -> list[str]:
+    """Return a warning for each account that may read the metrics (D80), but does not exist."""
+    known = {account.name for account in list_accounts(engine)}
+    return [
+        f"{SETTINGS['metrics_accounts'].variable} names {name}: there is no such account"
+        for name in sorted(set(config.metrics_accounts) - known)
+    ]
+
+
+def _directory_faults(config: Config) -> list[str]:
+    faults = []
+    database = sqlite_path(config.database_url)
+    # Path.exists() would raise below a directory that this user may not enter.
+    if database and os.path.exists(database):
+        if not os.access(database, os.W_OK):
+            faults.append(_of("database_url", f"{database} cannot be written to"))
+        faults += _unwritable("database_url", database.absolute().parent)
+    faults += _unwritable("state_dir", _nearest_existing(config.state_dir))
+    if config.bind.startswith("unix:"):
+        faults += _unwritable("bind", Path(config.bind.removeprefix("unix:")).parent)
+    return faults
+
+
+def _data_warnings(config: Config) -> list[str]:
+    """Return a warning for each directory where rejects files and alerts cannot be written."""
+    unwritable = chain.from_iterable(
+        _unwritable("data_dir", directory) for directory in _written_directories(config)
+    )
+    return [f"{each}, so rejects and alerts are lost." for each in dict.fromkeys(unwritable)]
+
+
+def _written_directories(config: Config) -> Iterator[Path]:
+    """Yield where rejects files and alerts are written, or the directories they are made in."""
+    for parts in ((), ("rejects",), ("notices",), ("notices", "queue")):
+        yield _nearest_existing(config.data_dir.joinpath(*parts))
+
+
+def _unwritable(name: str, directory: Path) -> list[str]:
+    if directory.is_dir() and os.access(directory, os.W_OK | os.X_OK):
+        return []
+    return [_of(name, f"{directory} cannot be written to")]
+
+
+def _nearest_existing(path: Path) -> Path:
+    path = path.absolute()
+    return path if os.path.exists(path) else _nearest_existing(path.parent)
+
+
+def _of(name: str, fault: str) -> str:
+    """Return a fault of a setting; it begins with the variable, by which faults are compared."""
+    return f"{SETTINGS[name].variable}: {fault}"

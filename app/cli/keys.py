@@ -1,0 +1,172 @@
+"""`verifyd keys` (D3)."""
+
+import argparse
+from datetime import date
+from functools import partial
+from typing import TypedDict
+
+from app import clock
+from app.accounts import administration
+from app.accounts.models import ApiKey
+from app.accounts.tokens import Token
+from app.cli.output import print_item, print_items
+from app.cli.parser import Commands, add_command, add_group
+from app.cli.session import opened_database
+from app.storage import reserve
+
+_COLUMNS = ("id", "account", "label", "status", "created_at", "expires_at", "revoked_at")
+
+
+class KeyItem(TypedDict):
+    """What commands print of a key; never its secret."""
+
+    id: str
+    account: str
+    label: str
+    status: str
+    """`active`, `revoked`, `expired`, or `suspended` with its account."""
+    created_at: str
+    expires_at: str | None
+    revoked_at: str | None
+    replaced_by: str | None
+    """The id of the key that a rotation made."""
+
+
+class NewKeyItem(KeyItem):
+    """What `keys create` prints."""
+
+    key: str
+    """SEC: the whole key, shown this once."""
+
+
+class RotatedKeyItem(NewKeyItem):
+    """What `keys rotate` prints."""
+
+    replaces: str
+    replaced_until: str | None
+    """When the old key ends."""
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the command group."""
+    keys = add_group(commands, "keys", "create, list, revoke and rotate API keys")
+    create = add_command(
+        keys,
+        "create",
+        _create,
+        "create a key and show it this once",
+        examples=["keys create acme", "keys create acme --label billing --expires 2030-12-31"],
+    )
+    create.add_argument("account", metavar="ACCOUNT", help="name of the account")
+    create.add_argument(
+        "--label", metavar="TEXT", default="", help="text that tells keys apart in lists [none]"
+    )
+    create.add_argument(
+        "--expires",
+        type=_iso_date,
+        metavar="DATE",
+        help="last day on which it works, YYYY-MM-DD in UTC [none]",
+    )
+    listed = add_command(
+        keys,
+        "list",
+        _list,
+        "list keys, without their secrets",
+        examples=["keys list", "keys list acme"],
+    )
+    listed.add_argument(
+        "account", metavar="ACCOUNT", nargs="?", help="name of an account [all accounts]"
+    )
+    revoke = add_command(
+        keys,
+        "revoke",
+        _revoke,
+        "end a key from the next request",
+        examples=["keys revoke 3NnTYh3d"],
+    )
+    revoke.add_argument("id", metavar="ID", help="id of the key in the list")
+    rotate = add_command(
+        keys,
+        "rotate",
+        _rotate,
+        "create a key that replaces another",
+        examples=["keys rotate 3NnTYh3d", "keys rotate 3NnTYh3d --grace 3600"],
+    )
+    rotate.add_argument("id", metavar="ID", help="id of the old key in the list")
+    rotate.add_argument(
+        "--grace",
+        type=int,
+        metavar="SECONDS",
+        default=administration.ROTATION_GRACE_SECONDS,
+        help="how long the old key still works [%(default)s, one day]",
+    )
+
+
+def key_status(key: ApiKey) -> str:
+    """Return the status of a key that was read with its account, as `KeyItem` has it."""
+    if key.revoked_at is not None:
+        return "revoked"
+    if key.expires_at is not None and key.expires_at <= clock.now():
+        return "expired"
+    return "active" if key.account.suspended_at is None else "suspended"
+
+
+def _create(args: argparse.Namespace) -> None:
+    expires_at = administration.end_of_day(args.expires) if args.expires else None
+    with opened_database() as engine:
+        key, token = administration.create_key(engine, args.account, args.label, expires_at)
+        print_item(args, _new_item(key, token))
+
+
+def _list(args: argparse.Namespace) -> None:
+    with opened_database() as engine:
+        keys = [_item(key) for key in administration.list_keys(engine, args.account)]
+    print_items(args, keys, _COLUMNS)
+
+
+def _revoke(args: argparse.Namespace) -> None:
+    with opened_database() as engine:
+        revoke = partial(administration.revoke_key, engine, args.id)
+        print_item(args, _item(reserve.written(engine, revoke)))
+
+
+def _rotate(args: argparse.Namespace) -> None:
+    with opened_database() as engine:
+        key, token = administration.rotate_key(engine, args.id, args.grace)
+        old = administration.require_key(engine, args.id)
+    item: RotatedKeyItem = {
+        **_new_item(key, token),
+        "replaces": old.id,
+        "replaced_until": _time(old.expires_at),
+    }
+    print_item(args, item)
+
+
+def _item(key: ApiKey) -> KeyItem:
+    return {
+        "id": key.id,
+        "account": key.account.name,
+        "label": key.label,
+        "status": key_status(key),
+        "created_at": clock.iso_utc(key.created_at),
+        "expires_at": _time(key.expires_at),
+        "revoked_at": _time(key.revoked_at),
+        "replaced_by": key.replaced_by,
+    }
+
+
+def _new_item(key: ApiKey, token: Token) -> NewKeyItem:
+    item = _item(key)
+    # The key itself comes second, where it is seen.
+    return {"id": item["id"], "key": token.text, **item}
+
+
+def _time(epoch_seconds: int | None) -> str | None:
+    return None if epoch_seconds is None else clock.iso_utc(epoch_seconds)
+
+
+def _iso_date(text: str) -> date:
+    day = clock.parse_iso_date(text)
+    if day is not None and day < date.max:
+        return day
+    raise argparse.ArgumentTypeError("must be a date, YYYY-MM-DD")

@@ -1,0 +1,197 @@
+"""`verifyd imports list` and `show`: the attempts to load, from the history (D69)."""
+
+import argparse
+from typing import TypedDict
+
+import msgspec
+
+from app import clock
+from app.cli.output import Item, print_item, print_items
+from app.cli.parser import Commands, add_command, register_name
+from app.cli.session import opened_database
+from app.config import Config
+from app.errors import OperatorError
+from app.registers.history import INTERRUPTED, find_interrupted, find_load, list_loads
+from app.registers.models import RegisterLoad, list_of
+from app.registers.reading.rejects import Reason, rejects_path
+from app.registers.reading.streams import printable
+
+_COLUMNS = (
+    "id",
+    "register",
+    "kind",
+    "mode",
+    "status",
+    "rows",
+    "loaded",
+    "changed",
+    "rejected",
+    "skipped",
+    "held",
+    "started_at",
+    "seconds",
+    "loaded_by",
+    "checksum",
+    "reason",
+)
+_CHECKSUM_DIGITS_SHOWN = 12
+_ID_DIGITS_MAX = 18
+_LIMIT = 50
+_LIMIT_MAX = 100_000
+
+
+class LoadItem(TypedDict):
+    """What `imports list --json` prints of an attempt; unknown members are None.
+
+    A file that was not recognised has no register, kind, mode and format.
+    """
+
+    id: int
+    register: str | None
+    kind: str | None
+    mode: str | None
+    status: str
+    rows: int
+    loaded: int
+    changed: int
+    rejected: int
+    skipped: int
+    held: int | None
+    started_at: str
+    seconds: int | None
+    loaded_by: str
+    checksum: str | None
+    reason: str | None
+    format: str | None
+    is_terminated: bool | None
+    files: list[str]
+    sizes: list[int | None]
+    """Bytes of each file; None for a pipe."""
+    reasons: list[Reason]
+    notes: list[str]
+    accepted: list[str]
+    known: dict[str, int] | None
+    """How many rows know each member."""
+    finished_at: str | None
+
+
+class LoadDetails(LoadItem):
+    """What `imports show --json` prints."""
+
+    rejects: str | None
+    """Where the rejects file is; None if there is none."""
+
+
+def add_commands(imports: Commands) -> None:
+    """Add the commands to the group `imports`."""
+    listed = add_command(
+        imports,
+        "list",
+        _list,
+        "list attempts to load, the latest first",
+        examples=["imports list", "imports list --register rdw --failed --limit 10"],
+    )
+    listed.add_argument(
+        "--register", type=register_name, metavar="NAME", help="list only those of one register"
+    )
+    listed.add_argument("--failed", action="store_true", help="list only those that failed")
+    listed.add_argument(
+        "--limit", type=_limit, default=_LIMIT, metavar="N", help="list at most N [%(default)s]"
+    )
+    shown = add_command(
+        imports,
+        "show",
+        _show,
+        "show everything that is known of one attempt to load",
+        examples=["imports show 42", "imports show 42 --json"],
+    )
+    shown.add_argument("id", type=_load_id, metavar="ID", help="its number in the list")
+
+
+def _limit(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _LIMIT_MAX:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1 to {_LIMIT_MAX:,}")
+    return int(text)
+
+
+def _load_id(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > _ID_DIGITS_MAX:
+        raise argparse.ArgumentTypeError("must be the number of a load")
+    return int(text)
+
+
+def _list(args: argparse.Namespace) -> None:
+    with opened_database() as engine:
+        interrupted = find_interrupted(engine)
+        failed_or = interrupted if args.failed else None
+        found = list_loads(engine, args.register, failed_or=failed_or, limit=args.limit)
+    loads = [_item(each, interrupted) for each in found]
+    print_items(args, loads if args.json else list(map(_row, loads)), _COLUMNS)
+
+
+def _show(args: argparse.Namespace) -> None:
+    data_dir = Config.from_env().data_dir
+    with opened_database() as engine:
+        found = find_load(engine, args.id)
+        if found is None:
+            raise OperatorError(f"there is no load {args.id}; see `verifyd imports list`")
+        load = _item(found, find_interrupted(engine))
+    rejects = rejects_path(data_dir, found.register, found.id)
+    details: LoadDetails = {**load, "rejects": str(rejects) if rejects.is_file() else None}
+    print_item(args, details if args.json else _text(details))
+
+
+def _item(load: RegisterLoad, interrupted: set[int]) -> LoadItem:
+    """Return the members of an attempt.
+
+    One that was killed is `interrupted` until the next load of its register finds out whether
+    its rows are in.
+    """
+    files = load.files.split("\n") if load.files else []
+    finished_at = load.finished_at
+    return {
+        "id": load.id,
+        "register": load.register or None,
+        "kind": load.kind or None,
+        "mode": load.mode or None,
+        "status": INTERRUPTED if load.id in interrupted else load.status,
+        "rows": load.rows,
+        "loaded": load.loaded,
+        "changed": load.changed,
+        "rejected": load.rejected,
+        "skipped": load.skipped,
+        "held": load.held,
+        "started_at": clock.iso_utc(load.started_at),
+        "seconds": None if finished_at is None else finished_at - load.started_at,
+        "loaded_by": load.loaded_by,
+        "checksum": load.checksum,
+        "reason": load.reason,
+        "format": load.format or None,
+        "is_terminated": load.is_terminated,
+        "files": files,
+        "sizes": list_of(load.sizes, int | None) or [None] * len(files),
+        "reasons": list_of(load.reasons, Reason),
+        "notes": list_of(load.notes, str),
+        "accepted": list_of(load.accepted, str),
+        "known": msgspec.json.decode(load.known) if load.known else None,
+        "finished_at": None if finished_at is None else clock.iso_utc(finished_at),
+    }
+
+
+def _row(load: LoadItem) -> Item:
+    """Return an attempt as the table shows it."""
+    # The first digits tell files apart, and leave room for the rest.
+    checksum = load["checksum"] and load["checksum"][:_CHECKSUM_DIGITS_SHOWN]
+    return {**load, "checksum": checksum, "reason": load["reason"] and printable(load["reason"])}
+
+
+def _text(load: LoadDetails) -> Item:
+    """Return an attempt as `show` prints it without `--json`: the sizes stand with the files."""
+    shown = {name: value for name, value in load.items() if name != "sizes"}
+    shown["files"] = list(map(_sized, load["files"], load["sizes"]))
+    shown["known"] = [f"{member} {rows:,}" for member, rows in (load["known"] or {}).items()]
+    return shown
+
+
+def _sized(file: str, size_bytes: int | None) -> str:
+    return file if size_bytes is None else f"{file} ({size_bytes:,} bytes)"

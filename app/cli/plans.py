@@ -1,0 +1,96 @@
+"""`verifyd plans` (D12, D81)."""
+
+import argparse
+from typing import TypedDict
+
+from app.accounts import administration, lifecycle
+from app.accounts.models import BULK_MAX, Plan
+from app.cli.output import print_item, print_items
+from app.cli.parser import Commands, add_command, add_group
+from app.cli.session import opened_database
+
+
+class PlanItem(TypedDict):
+    """What commands print of a plan."""
+
+    name: str
+    requests: int
+    """Per window."""
+    window_seconds: int
+    bulk_max: int
+    """Registrations in one bulk request."""
+    domains_max: int
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the command group."""
+    plans = add_group(commands, "plans", "create, change, list and delete plans")
+    plan = add_command(
+        plans,
+        "set",
+        _set,
+        "create a plan, or change one from the next request of its accounts",
+        examples=[
+            "plans set standard --requests 600 --window 60 --bulk-max 1000 --domains-max 1000"
+        ],
+    )
+    plan.add_argument("name", metavar="NAME", help="name of the plan")
+    plan.add_argument(
+        "--requests", type=int, required=True, metavar="N", help="requests per window"
+    )
+    plan.add_argument(
+        "--window", type=int, required=True, metavar="SECONDS", help="length of the window"
+    )
+    plan.add_argument(
+        "--bulk-max",
+        type=int,
+        required=True,
+        metavar="N",
+        help=f"registrations in one bulk request, at most {BULK_MAX:,}",
+    )
+    plan.add_argument(
+        "--domains-max", type=int, required=True, metavar="N", help="domains of one account"
+    )
+    add_command(plans, "list", _list, "list plans", examples=["plans list", "plans list --json"])
+    unused = add_command(
+        plans,
+        "delete",
+        _delete,
+        "delete a plan that no account is on",
+        examples=["plans delete trial"],
+    )
+    unused.add_argument("name", metavar="NAME", help="name of the plan")
+
+
+def _set(args: argparse.Namespace) -> None:
+    with opened_database() as engine:
+        plan = administration.set_plan(
+            engine,
+            args.name,
+            requests=args.requests,
+            window_seconds=args.window,
+            bulk_max=args.bulk_max,
+            domains_max=args.domains_max,
+        )
+        print_item(args, _item(plan))
+
+
+def _list(args: argparse.Namespace) -> None:
+    with opened_database() as engine:
+        plans = [_item(plan) for plan in administration.list_plans(engine)]
+    print_items(args, plans, tuple(PlanItem.__annotations__))
+
+
+def _delete(args: argparse.Namespace) -> None:
+    with opened_database() as engine:
+        print_item(args, _item(lifecycle.delete_plan(engine, args.name)))
+
+
+def _item(plan: Plan) -> PlanItem:
+    return {
+        "name": plan.name,
+        "requests": plan.requests,
+        "window_seconds": plan.window_seconds,
+        "bulk_max": plan.bulk_max,
+        "domains_max": plan.domains_max,
+    }

@@ -1,0 +1,235 @@
+"""How a setting is declared, and how its text becomes a value.
+
+There is one function for each kind of value. It takes the text of the variable without spaces
+around it, and returns the value. It raises ValueError with what the text must be, which is shown
+after the name of the variable.
+"""
+
+import grp
+import ipaddress
+import re
+import socket
+import zoneinfo
+from collections.abc import Callable
+from dataclasses import field
+from datetime import UTC, tzinfo
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+BESIDE_DATABASE = Path()
+"""What `directory` returns for an empty text. Compare with `is`: `.` is a directory as well."""
+EVERY_REGISTER = "*"
+"""What stands for all registers (or jobs) that are not named."""
+JOBS = ("import", "backup")
+"""The nightly jobs: `verifyd import --drop` and `verifyd backup`."""
+_REGISTER_NAME = re.compile(r"[a-z][a-z0-9_]{0,29}\Z")
+_AGE = re.compile(r"(?P<number>[1-9][0-9]{0,8})(?P<unit>[smhd])\Z", re.ASCII)
+_UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_SIZE = re.compile(r"(?P<number>[1-9][0-9]{0,8})(?P<unit>[KMGT])\Z", re.ASCII)
+_UNIT_BYTES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_GROUP_MAX = 2**32 - 2
+_SQLITE = "sqlite:///"
+_T = TypeVar("_T")
+
+
+class Setting(NamedTuple):
+    """One environment variable."""
+
+    variable: str
+    default: str
+    """The text that is parsed where the variable is not set."""
+    parse: Callable[[str], Any]
+    """Returns the value, or raises ValueError with what it must be."""
+    meaning: str
+    """What the table of settings says of it."""
+
+
+def setting(
+    default: str, parse: Callable[[str], _T], meaning: str, *, is_secret: bool = False
+) -> _T:
+    """Declare a setting as a field of `Config`; works like `dataclasses.field`.
+
+    Args:
+        is_secret: leave the value out of the representation of a Config.
+    """
+    declared: _T = field(
+        default_factory=partial(parse, default),
+        repr=not is_secret,
+        metadata={"default": default, "parse": parse, "meaning": meaning},
+    )
+    return declared
+
+
+def is_register_name(text: str) -> bool:
+    """Tell whether `text` can name a register: 1 to 30 of a-z, 0-9 and _, a letter first."""
+    return _REGISTER_NAME.match(text) is not None
+
+
+def database_url(text: str) -> str:
+    """Return the URL of a SQLite file or a Postgres database."""
+    text = re.sub(r"\Apostgres://", "postgresql://", text)
+    if re.match(r"(sqlite:///|postgresql://).", text):
+        return text
+    # SEC: the value is not repeated; it may hold a password.
+    raise ValueError("must be sqlite:///PATH or postgresql://...")
+
+
+def listen_address(text: str) -> str:
+    """Return `ADDRESS:PORT` or `unix:/PATH`, where a server can listen."""
+    if text.startswith("unix:"):
+        if text.startswith("unix:/"):
+            return text
+        raise ValueError("a Unix socket is written unix:/ABSOLUTE/PATH")
+    host, _, port = text.rpartition(":")
+    if not host or not port.isascii() or not port.isdigit() or not 1 <= int(port) <= 65535:
+        raise ValueError("must be ADDRESS:PORT, the port from 1 to 65535, or unix:/PATH")
+    return text
+
+
+def group(text: str) -> int | None:
+    """Return the number of a group that is given by name or number; None for an empty text."""
+    if not text:
+        return None
+    if text.isascii() and text.isdigit():
+        return whole_number(0, _GROUP_MAX)(text)
+    try:
+        return grp.getgrnam(text).gr_gid
+    except KeyError:
+        raise ValueError("must be a group of this host, by name or number") from None
+
+
+def whole_number(least: int, most: int) -> Callable[[str], int]:
+    """Return a function that reads a whole number within limits, both included."""
+
+    def parse(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
+            raise ValueError(f"must be a whole number from {least:,} to {most:,}")
+        return int(text)
+
+    return parse
+
+
+def timezone(text: str) -> tzinfo:
+    """Return a time zone by its name in the IANA database."""
+    if text == "UTC":
+        return UTC
+    try:
+        return zoneinfo.ZoneInfo(text)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError("must be the name of a time zone, such as Europe/London") from None
+
+
+def networks(text: str) -> tuple[Network, ...]:
+    """Return addresses and networks that are separated by commas."""
+    try:
+        return tuple(ipaddress.ip_network(part) for part in words(text))
+    except ValueError:
+        raise ValueError(
+            "must be addresses or networks such as 10.0.0.0/8, separated by commas"
+        ) from None
+
+
+def on_or_off(text: str) -> bool:
+    """Return True for `on`, False for `off`."""
+    if text not in ("on", "off"):
+        raise ValueError("must be on or off")
+    return text == "on"
+
+
+def choice(*choices: str) -> Callable[[str], str]:
+    """Return a function that takes one of a few words."""
+
+    def parse(text: str) -> str:
+        if text not in choices:
+            raise ValueError(f"must be {', '.join(choices[:-1])} or {choices[-1]}")
+        return text
+
+    return parse
+
+
+def words(text: str) -> tuple[str, ...]:
+    """Return the texts between commas, without empty ones."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def names(text: str) -> frozenset[str]:
+    """Return names that are separated by commas, in no order."""
+    return frozenset(words(text))
+
+
+def register_names(text: str) -> tuple[str, ...]:
+    """Return the names of different registers, separated by commas, in their order."""
+    found = words(text)
+    if not all(map(is_register_name, found)) or len(set(found)) < len(found):
+        raise ValueError("must be different register names, separated by commas")
+    return found
+
+
+def age(text: str) -> int:
+    """Return the seconds of `36h` or `7d`, or 0."""
+    found = _AGE.match(text)
+    if found is None and text != "0":
+        raise ValueError("must be an age such as 36h or 7d, or 0")
+    return int(found["number"]) * _UNIT_SECONDS[found["unit"]] if found else 0
+
+
+def ages_by_register(text: str) -> dict[str, int]:
+    """Return the seconds by register of `7d` or `rdw=2d,mid=36h,*=7d`."""
+    ages: dict[str, int] = {}
+    for part in words(text):
+        name, _, written = part.rpartition("=")
+        name = name.strip() if "=" in part else EVERY_REGISTER
+        found = _AGE.match(written.strip())
+        is_name = name == EVERY_REGISTER or is_register_name(name)
+        if found is None or not is_name or name in ages:
+            raise ValueError(
+                "must be an age such as 36h or 7d, or one for each register, as in rdw=2d,*=7d"
+            )
+        ages[name] = int(found["number"]) * _UNIT_SECONDS[found["unit"]]
+    return ages
+
+
+def ages_by_job(text: str) -> dict[str, int]:
+    """Return the seconds by nightly job of `26h` or `import=26h,backup=8d`."""
+    ages = ages_by_register(text)
+    if not ages.keys() <= {*JOBS, EVERY_REGISTER}:
+        raise ValueError(
+            "must be an age such as 26h, or one for each job, as in import=26h,backup=8d"
+        )
+    return ages
+
+
+def size_bytes(text: str) -> int:
+    """Return the bytes of `500M` or `10G`."""
+    found = _SIZE.match(text)
+    if found is None:
+        raise ValueError("must be a size such as 500M or 10G")
+    return int(found["number"]) * _UNIT_BYTES[found["unit"]]
+
+
+def directory(text: str) -> Path:
+    """Return a directory; BESIDE_DATABASE for an empty text."""
+    return Path(text) if text else BESIDE_DATABASE
+
+
+def absolute_path(text: str) -> Path | None:
+    """Return an absolute path; None for an empty text."""
+    if text and not text.startswith("/"):
+        raise ValueError("must be an absolute path")
+    return Path(text) if text else None
+
+
+def socket_address(bind: str) -> tuple[socket.AddressFamily, str | tuple[str, int]]:
+    """Return the family and the address of `ADDRESS:PORT` or `unix:/PATH`."""
+    if bind.startswith("unix:"):
+        return socket.AF_UNIX, bind.removeprefix("unix:")
+    host, _, port = bind.rpartition(":")
+    family = socket.AF_INET6 if host.startswith("[") else socket.AF_INET
+    return family, (host.strip("[]"), int(port))
+
+
+def sqlite_path(url: str) -> Path | None:
+    """Return the file that a `sqlite:///PATH` URL names; None for another engine."""
+    return Path(url.removeprefix(_SQLITE)) if url.startswith(_SQLITE) else None

@@ -1,0 +1,117 @@
+"""Locks on files: shared or exclusive, and safe when the file is removed meanwhile."""
+
+import os
+import threading
+
+import pytest
+
+from app.file_lock import hold_until_exit, locked, tried
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Where the lock is; there is no file yet."""
+    return tmp_path / "lock"
+
+
+def in_child(do):
+    """Run a function in a forked process; return whether it returned something true."""
+    child = os.fork()
+    if not child:
+        try:
+            os._exit(0 if do() else 1)
+        finally:
+            os._exit(2)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def is_free(path, **how):
+    """Tell whether the lock could be taken now, and let go of it."""
+    with tried(path, **how) as is_held:
+        return is_held
+
+
+def test_one_at_a_time(path):
+    """An exclusive lock keeps out every other one, until it ends."""
+    with locked(path):
+        assert not is_free(path)
+        assert not is_free(path, shared=True)
+    assert is_free(path)
+
+
+def test_many_share(path):
+    """Shared locks let each other in, and no exclusive one."""
+    with locked(path, shared=True), tried(path, shared=True) as is_held:
+        assert is_held
+        assert not is_free(path)
+    assert is_free(path)
+
+
+def test_the_file_is_for_its_owner(path):
+    """It is created with mode 0600, and stays."""
+    with locked(path):
+        pass
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_missing_file_need_not_be_created(path):
+    """Then it is an error that there is none."""
+    with pytest.raises(FileNotFoundError), locked(path, create=False):
+        pass
+    assert not path.exists()
+    path.touch()
+    assert is_free(path, create=False)
+
+
+def test_a_symbolic_link_is_not_followed(path, tmp_path):
+    """SEC: whoever can write to the directory must not choose which file is created."""
+    path.symlink_to(tmp_path / "other")
+    with pytest.raises(OSError, match="symbolic"), locked(path):
+        pass
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize("create", [True, False])
+def test_a_file_that_was_removed_is_not_enough(path, create):
+    """Whoever waited for a lock whose file is removed takes that of the file in its place."""
+    path.touch()
+    entered, opened = threading.Event(), threading.Event()
+
+    def wait():
+        opened.set()
+        with locked(path, create=create):
+            assert not is_free(path)
+            entered.set()
+
+    with locked(path):
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        opened.wait()
+        while not waits_for_lock(waiting):
+            pass
+        path.unlink()
+        path.touch()
+    waiting.join(10)
+    assert entered.is_set()
+
+
+def waits_for_lock(thread):
+    """Tell whether a thread of this process is stopped in flock."""
+    with open(f"/proc/self/task/{thread.native_id}/syscall", encoding="ascii") as file:
+        return file.read().split()[0] == FLOCK
+
+
+FLOCK = {"x86_64": "73", "aarch64": "32"}[os.uname().machine]
+
+
+def test_an_error_inside_is_not_taken_for_a_held_lock(path):
+    """What the caller raises leaves as it is, BlockingIOError too."""
+    with pytest.raises(BlockingIOError, match="mine"), tried(path):
+        raise BlockingIOError("mine")
+    assert is_free(path)
+
+
+def test_a_lock_lives_as_long_as_the_process(path):
+    """Another process gets it when the one that held it has ended."""
+    assert in_child(lambda: hold_until_exit(path) and not is_free(path))
+    assert is_free(path)

@@ -22,7 +22,6 @@ from app.registers.history import History, list_loads
 from app.registers.lock import alone
 from app.registers.reading import reader as reading_module
 from app.registers.reading import sorted_runs as sorting
-from app.registers.reading.intake import Intake
 from app.registers.request import LoadRequest
 from app.registers.undo import purge_register
 from app.storage import schema as schema_module
@@ -352,7 +351,7 @@ class TestAllOrNothing:
             Generations(other, "native").remove_unused()
             other.execute_sql(next_schema)
 
-        monkeypatch.setattr(Intake, "require_no_shrink", losing)
+        monkeypatch.setattr(load_module, "require_few_lost", losing)
         paths = files(world, a="registration,make\nAB12CDE,SEAT\n")
         with ExitStack() as another:
             with pytest.raises(peewee.PeeweeException):

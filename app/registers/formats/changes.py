@@ -121,7 +121,7 @@ INCOMPLETE: frozenset[type[Columns]] = frozenset(
 
 def are_complete(changes: Iterable[Columns]) -> bool:
     """Tell whether all changes are complete rows, which only need to be written."""
-    # PERF: 20 ns a row; a load of a million rows takes 10 s.
+    # PERF: 20 ns a row, of 9 us that a load takes.
     return INCOMPLETE.isdisjoint(map(type, changes))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from app.errors import OperatorError
-from app.registers.applying.knowledge import NAMES
+from app.registers.applying.tally import NAMES
 from app.registers.baseline import SHRINK_MAX_PERCENT
 from app.registers.formats import DEFAULT_STATE, FORMATS, Format, formats_of
 from app.registers.formats.mapped import MappedCsv

@@ -6,7 +6,7 @@ from peewee import fn
 
 from app import clock
 from app.errors import OperatorError
-from app.registers.applying.comparison import Counts
+from app.registers.applying.counts import Counts
 from app.registers.history import DROP, PURGE, REPLACE
 from app.registers.models import RegisterLoad, list_of
 from app.registers.request import SHRINK

@@ -9,7 +9,7 @@ import peewee
 
 from app import clock
 from app.errors import OperatorError
-from app.registers.applying.comparison import Counts
+from app.registers.applying.counts import Counts
 from app.registers.applying.table import Applied, Table, find_applied
 from app.registers.generations import Generations
 from app.registers.history import History

@@ -13,7 +13,7 @@ from pathlib import Path
 import peewee
 
 from app import clock
-from app.registers.applying.comparison import Counts
+from app.registers.applying.counts import Counts
 from app.registers.applying.table import Table
 from app.registers.attempts import Attempt, noted, reason_of
 from app.registers.baseline import find_baseline

@@ -7,7 +7,7 @@ one, from what the register itself knows.
 from collections.abc import Callable
 from functools import partial
 
-from app.registers.applying.comparison import Counts
+from app.registers.applying.counts import Counts
 from app.registers.applying.table import Applied, Table, note_applied
 from app.registers.comparing import outcomes
 from app.registers.current import count_held, finish_merge, opened_current

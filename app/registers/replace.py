@@ -4,7 +4,7 @@ from functools import partial
 
 from app import clock
 from app.registers.applying import parallel_build
-from app.registers.applying.comparison import Counts
+from app.registers.applying.counts import Counts
 from app.registers.applying.table import Table
 from app.registers.comparing import outcomes
 from app.registers.current import count_held, opened_current

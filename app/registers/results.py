@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from app.registers.applying.comparison import Counts
+from app.registers.applying.counts import Counts
 from app.registers.models import text_of
 from app.registers.reading.intake import Intake
 from app.registers.request import LoadResult

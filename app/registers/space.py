@@ -5,9 +5,10 @@ from pathlib import Path
 
 from app.errors import Hindered
 from app.registers.forked_worker import CORES
+from app.registers.formats.changes import Columns
 from app.registers.history import REPLACE
 from app.registers.reading.reader import Progress
-from app.registers.reading.sorted_runs import Columns, Runs
+from app.registers.reading.sorted_runs import Runs
 from app.storage.engine import Engine
 from app.storage.registers import Entry
 from app.storage.stores import store_of

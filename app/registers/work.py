@@ -1,6 +1,6 @@
 """A load under way: what its steps hand on to each other."""
 
-from app.registers.applying.comparison import Counts
+from app.registers.applying.counts import Counts
 from app.registers.applying.losses import exchange_notes, require_no_loss, uniform_notes
 from app.registers.comparing import require_few_lost
 from app.registers.current import count_known

@@ -3,7 +3,7 @@
 No personal data of holders, keepers or drivers has a column here, ever.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -136,3 +136,35 @@ def in_schema(model: type[Any], schema: str) -> type[Any]:
 def qualified(schema: str | None, name: str) -> str:
     """Return a table's name as it stands in SQL; both parts are ours, and need no more quoting."""
     return f'"{schema}"."{name}"' if schema else f'"{name}"'
+
+
+TIME_COLUMN = "updated"
+"""The last column of every table."""
+
+
+def column_names(model: type[Any]) -> tuple[str, ...]:
+    """Return the names of a table's columns in their order: the key first, the time last."""
+    return tuple(field.column_name for field in model._meta.sorted_fields)
+
+
+def require_columns(
+    shape: type[Any],
+    model: type[Any],
+    *,
+    without: Collection[str] = (),
+    then: Collection[str] = (),
+) -> None:
+    """Check that a NamedTuple has the columns of a table, in the table's order.
+
+    Call it beside the definition of the NamedTuple: a column that one of them lacks then stops
+    every test and every command at the import.
+
+    Args:
+        without: columns that the NamedTuple leaves out.
+        then: fields that follow the columns.
+
+    Raises TypeError with the fields that should be there.
+    """
+    expected = (*(name for name in column_names(model) if name not in without), *then)
+    if shape._fields != expected:
+        raise TypeError(f"{shape.__name__} must have the fields {', '.join(expected)}")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import BinaryIO, Protocol
 
-from app.registers.applying.comparison import Counts
+from app.registers.applying.counts import Counts
 from app.registers.forked_worker import CORES, ForkedWorker
 from app.registers.reading.dumping import dump, undump
 from app.registers.reading.intake import Intake
@@ -37,7 +37,7 @@ def build(made: NextGeneration, intake: Intake, fill: Fill, counts: Counts) -> N
         is_done = worker.wait()
         if is_done:
             made.add_part(intake.kind)
-            counts.add_part(undump(result)[0])
+            counts.add_tuple(undump(result)[0])
     finally:
         worker.end()
         result.close()
@@ -55,5 +55,5 @@ def _build_part(
     with made.opened_part() as part:
         fill(part, counts)
         # Before the end of the part: once that is there, nothing is left that could fail.
-        dump(counts.told(), result)
+        dump(counts.to_tuple(), result)
         result.flush()

@@ -1,27 +1,28 @@
 """Reads and writes one kind of rows in one register (D25)."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import peewee
 from peewee import fn
 
-from app.registers.applying.knowledge import Member, Tally
-from app.registers.reading.sorted_runs import Columns, Order
+from app.registers.applying.tally import Member, Tally
+from app.registers.formats.changes import Columns
+from app.registers.reading.sorted_runs import Order
 from app.storage.engine import Engine
 from app.storage.errors import driver_errors_translated
-from app.storage.tables import TABLES, AppliedLoad, Kind, in_schema, qualified
+from app.storage.tables import TABLES, AppliedLoad, Kind, column_names, in_schema, qualified
 
 
+@cache
 def order_of(kind: Kind) -> Order:
-    """Return how rows and changes of a kind are sorted; a group is what one change can meet."""
-    meta = TABLES[kind]._meta
-    keys = len(meta.get_primary_keys())
-    if kind == Kind.POLICIES:
-        # A change means all periods of a policy: of its key all but the last column. A row whose
-        # file does not tell the insurer can mean any policy of the vehicle.
-        return Order(1, keys, len(meta.fields), met_columns=keys - 1)
-    return Order(keys, keys, len(meta.fields))
+    """Return how rows and changes of a kind are sorted; a group is what one change can affect."""
+    key_columns = len(TABLES[kind]._meta.get_primary_keys())
+    # A deletion affects all periods of a policy. A row whose file does not give the insurer can
+    # mean any policy of the vehicle.
+    group_columns = 1 if kind == Kind.POLICIES else key_columns
+    return Order(group_columns, key_columns)
 
 
 class Applied(NamedTuple):
@@ -33,14 +34,14 @@ class Applied(NamedTuple):
 
 
 def find_applied(register: Engine, schema: str | None, load_id: int) -> Applied | None:
-    """Return what a register knows of a load, or None if that never committed."""
+    """Return what a register knows about a load, or None if the load never committed."""
     model = _in(schema, AppliedLoad)
     found = model.select().where(model.load_id == load_id).first(register)
     return Applied(found.loaded, found.changed, found.held) if found else None
 
 
 def note_applied(register: Engine, schema: str | None, load_id: int, applied: Applied) -> None:
-    """Note in the register itself that this load is in it; within the load's own transaction."""
+    """Note in the register that it contains this load; within the load's own transaction."""
     model = _in(schema, AppliedLoad)
     model.insert(load_id=load_id, **applied._asdict()).execute(register)
 
@@ -59,7 +60,7 @@ class Table:
         self.schema = schema
         self._model = _in(schema, TABLES[kind])
         self.name = qualified(schema, TABLES[kind]._meta.table_name)
-        self._columns = [field.column_name for field in self._model._meta.sorted_fields]
+        self._columns = column_names(self._model)
 
     def exists(self) -> bool:
         """Tell whether the register has this table."""
@@ -79,7 +80,7 @@ class Table:
         return Tally(tally.kind, (rows, known, tally.values))
 
     def find_of(self, changes: Iterable[Columns]) -> Iterator[Columns]:
-        """Yield all rows of the groups that changes mean; each once, in any order."""
+        """Yield all rows of the groups of these changes; each once, in any order."""
         size = self.order.group_columns
         groups = dict.fromkeys(change[:size] for change in changes)
         return self.register.select_by_key(self._select(), self._names(size), groups)
@@ -120,7 +121,7 @@ class Table:
         self.register.analyse(self.name)
 
     @property
-    def _key(self) -> list[str]:
+    def _key(self) -> tuple[str, ...]:
         return self._columns[: self.order.key_columns]
 
     def _select(self) -> str:

@@ -25,7 +25,7 @@ from app.operations.health import Health, Readiness
 from app.operations.metrics import MetricsPage
 from app.routes import ENDPOINTS, Resource
 from app.storage.engine import Engine, open_engine
-from app.storage.schema import database_id
+from app.storage.versions import database_id
 from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Records
 from app.vehicles.resources import BulkInsurance, Compliance, Insurance

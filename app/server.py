@@ -20,7 +20,8 @@ from app.logs import LOGGING, log_everything
 from app.main import create_app
 from app.operations import listening, metrics_files, startup
 from app.parent import end_with_bootloader
-from app.storage.engine import message_of, open_engine, recover
+from app.storage.engine import open_engine
+from app.storage.errors import message_of
 from app.storage.registers import find_unreadable
 
 _config = Config.from_env()
@@ -113,7 +114,7 @@ class Server(BaseApplication):
             # A connection needs some disk space; take it before the disk can be full (D56).
             find_unreadable(engine)
         except (peewee.DatabaseError, peewee.InterfaceError) as error:
-            recover(engine, error)  # Requests are answered 503 until the database is back.
+            engine.recover(error)  # Requests are answered 503 until the database is back.
         return app
 
 

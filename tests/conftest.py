@@ -28,7 +28,7 @@ from app.registers.load import load
 from app.registers.reading.rejects import RejectLimit
 from app.registers.request import LoadRequest, LoadResult
 from app.storage.engine import Engine, close_quietly, open_engine
-from app.storage.schema import database_id
+from app.storage.versions import database_id
 from tests.contract.answers import require_documented
 from tests.postgres import connect, database_url, server_url
 from tests.stores import PostgresTemplate, SqliteStore, SqliteTemplate, Store, Template

@@ -4,14 +4,12 @@ Every function is one transaction; each refusal is an OperatorError that says wh
 """
 
 from collections.abc import Callable
-from typing import Any
 
 from app import clock
 from app.accounts.administration import DEFAULT_PLAN, require_account, require_plan
 from app.accounts.models import Account, Plan
 from app.errors import OperatorError
 from app.storage.engine import Engine
-from app.storage.postgres import PostgresEngine
 
 _NAMED_MAX = 5
 
@@ -44,7 +42,7 @@ def delete_account(engine: Engine, name: str, count_domains: Callable[[int], int
     with engine.atomic():
         account = require_account(engine, name)
         # On Postgres a domain that is created meanwhile is counted, or waits and fails.
-        _lock(engine, Account.select().where(Account.id == account.id))
+        engine.lock_rows(Account.select().where(Account.id == account.id))
         require_without_domains(account, count_domains)
         Account.delete().where(Account.id == account.id).execute(engine)
         return account
@@ -73,7 +71,7 @@ def delete_plan(engine: Engine, name: str) -> Plan:
                 f"plan {name} cannot be deleted: new accounts get it by default; "
                 "`verifyd plans set` changes it"
             )
-        _lock(engine, Plan.select().where(Plan.name == name))
+        engine.lock_rows(Plan.select().where(Plan.name == name))
         users = Account.select().where(Account.plan == name).order_by(Account.name)
         names = [account.name for account in users.limit(_NAMED_MAX + 1).execute(engine)]
         if names:
@@ -88,10 +86,3 @@ def delete_plan(engine: Engine, name: str) -> Plan:
 
 def _set_suspended(engine: Engine, account: Account, at: int | None) -> None:
     Account.update(suspended_at=at).where(Account.id == account.id).execute(engine)
-
-
-def _lock(engine: Engine, query: Any) -> None:
-    """Let nobody refer to the selected rows until the transaction ends."""
-    # NOTE: SQLite's write transactions run one by one anyway (D27).
-    if isinstance(engine, PostgresEngine):
-        list(query.for_update().execute(engine))

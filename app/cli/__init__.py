@@ -19,7 +19,7 @@ from app.cli.output import print_failure
 from app.cli.parser import Commands
 from app.errors import OperatorError
 from app.logs import opened_log
-from app.storage.engine import message_of
+from app.storage.errors import message_of
 from app.version import line as version_line
 
 COMMANDS: Mapping[str, Sequence[str]] = {

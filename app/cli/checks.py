@@ -16,10 +16,10 @@ from app.operations import listening
 from app.operations.conditions.gathered import gathered
 from app.operations.notices.senders import obstacle
 from app.storage import reserve
-from app.storage.engine import Engine, message_of
-from app.storage.postgres import PostgresEngine
+from app.storage.engine import Engine
+from app.storage.errors import message_of
 from app.storage.registers import find_unreadable
-from app.storage.schema import Versions, versions
+from app.storage.versions import Versions, versions
 
 _MISSING_RIGHTS = (
     "SELECT current_setting('transaction_read_only') = 'on', "
@@ -47,8 +47,8 @@ def _database_faults(config: Config, warnings: list[str]) -> list[str]:
     try:
         with opened_database(config, check_schema=False) as engine:
             found = reserve.written(engine, partial(versions, engine))
-            if isinstance(engine, PostgresEngine):
-                faults += _missing_rights(engine)
+            variable = SETTINGS["database_url"].variable
+            faults += [f"{variable}: {right}" for right in engine.missing_rights()]
             _require_readable(engine, found)
             if found.refusal() is None:
                 warnings += [each.warning for each in gathered(engine, config).conditions]
@@ -71,22 +71,6 @@ def _require_readable(engine: Engine, found: Versions) -> None:
         raise OperatorError(
             f"the register {missing.name} cannot be read: restore it, or drop it and load it again"
         )
-
-
-def _missing_rights(engine: PostgresEngine) -> list[str]:
-    is_read_only, may_create, role = engine.execute_sql(_MISSING_RIGHTS).fetchone()
-    faults = []
-    if is_read_only:
-        faults.append(
-            "the server may only be read: name the primary, or all servers with "
-            "target_session_attrs=read-write"
-        )
-    if not may_create:
-        faults.append(
-            f"no register can be loaded: {role} may not create schemas in the database, "
-            "GRANT CREATE ON DATABASE lets it"
-        )
-    return [_of("database_url", fault) for fault in faults]
 
 
 def _unknown_accounts(engine: Engine, config: Config) -> list[str]:

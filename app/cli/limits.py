@@ -14,7 +14,7 @@ from app.config import Config
 from app.limits.bucket import SECOND_NS, Outcome, Rate, rate
 from app.limits.file import FILE_NAME, Identity
 from app.limits.store import LimitStore, account_slot
-from app.storage.schema import database_id
+from app.storage.versions import database_id
 
 _Ask = Callable[[LimitStore, int, Rate], Outcome]
 

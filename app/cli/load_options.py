@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from app.errors import OperatorError
-from app.registers.applying.knowledge import NAMES
+from app.registers.applying.tally import NAMES
 from app.registers.baseline import SHRINK_MAX_PERCENT
-from app.registers.formats import DEFAULT_STATE, FORMATS, Format, Kind, formats_of
+from app.registers.formats import DEFAULT_STATE, FORMATS, Format, formats_of
 from app.registers.formats.mapped import MappedCsv
 from app.registers.formats.mapping import read_mapping
 from app.registers.history import MERGE, REPLACE
 from app.registers.reading.rejects import RejectLimit
 from app.registers.request import DEFAULT_MAX_REJECTS, LoadRequest
-from app.storage.registers import KINDS
+from app.storage.tables import Kind
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +34,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="NY",
         help=f"read the plates of this state from fines of NYC [{DEFAULT_STATE}]",
     )
-    parser.add_argument("--kind", choices=KINDS, help="what the rows are [detected]")
+    parser.add_argument("--kind", choices=list(Kind), help="what the rows are [detected]")
     parser.add_argument(
         "--mode",
         choices=[MERGE, REPLACE],

@@ -10,7 +10,7 @@ import msgspec
 from app.cli import loads
 from app.errors import Hindered, OperatorError
 from app.registers.attempts import Attempt
-from app.registers.forked_worker import Child
+from app.registers.forked_worker import ForkedWorker
 from app.registers.request import LoadRequest, LoadResult
 from app.registers.space import TooLittleSpace
 
@@ -36,14 +36,14 @@ class LoadProcess:
 
     def __init__(self) -> None:
         self.is_stopped = False
-        self._child: Child | None = None
+        self._child: ForkedWorker | None = None
 
     def run(self, request: LoadRequest) -> Ended:
         """Run a load to its end."""
         source, target = os.pipe()
         with open(source, "rb") as reading:
             with open(target, "wb") as writing:
-                self._child = Child(lambda: _work(request, writing), [writing])
+                self._child = ForkedWorker(lambda: _work(request, writing), [writing])
                 if self.is_stopped:  # The signal came before there was a child.
                     self._child.stop()
             written = reading.read()

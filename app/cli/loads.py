@@ -19,7 +19,7 @@ from app.registers.attempts import Attempt, files_line, note_attempt, reason_of
 from app.registers.load import load
 from app.registers.reading.reader import Progress, Show
 from app.registers.request import LoadRequest, LoadResult
-from app.storage.engine import message_of
+from app.storage.errors import message_of
 
 NICENESS = 10
 """The niceness of a load: the service comes first."""

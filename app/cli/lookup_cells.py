@@ -3,13 +3,12 @@
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
 
 from app.cli.plate_file import COLUMN_PREFIX
-from app.vehicles.compliance import checks_of, judge
-from app.vehicles.insurance import insurance_members
-from app.vehicles.reader import Found, failure_members
-from app.vehicles.records import Record
+from app.vehicles.answers import failure_answer, insurance_answer
+from app.vehicles.compliance import judge
+from app.vehicles.facts import Record
+from app.vehicles.reader import Found
 
 FOUND = "found"
 COLUMNS = (
@@ -38,13 +37,12 @@ COLUMNS = (
     "lastUpdated",
 )
 _NOTHING = [""] * (len(COLUMNS) - 3)
-_NO_POLICY: dict[str, Any] = {}
 # What a spreadsheet takes for the beginning of a formula, its full-width forms included.
 _SIGN = r"[=+\-@\uff1d\uff0b\uff0d\uff20]"
 _FORMULA = re.compile(rf"\s*{_SIGN}|[\t\r\n]")
 _DIVIDERS = ",;\t|"
 """What a spreadsheet may part cells by, whatever the file does: it depends on the country."""
-_WORDS = {None: "", True: "true", False: "false"}
+_WORDS = {True: "true", False: "false"}
 
 
 def heading(delimiter: str) -> str:
@@ -72,7 +70,7 @@ class Cells:
     def of_plate(self, found: Found) -> tuple[str, str]:
         """Return what became of a plate, the first of its cells, and all of them."""
         if found.record is None:
-            result = str(failure_members(found)["code"])
+            result = failure_answer(found)["code"]
             return result, self._joined(result, found.registration, _NOTHING)
         return FOUND, self._joined(FOUND, found.registration, self._answer(found.record))
 
@@ -81,32 +79,31 @@ class Cells:
 
     def _answer(self, record: Record) -> list[str]:
         """Return what the API answers for the record, in the order of the columns."""
-        insurance: dict[str, Any] = insurance_members(record, self._day)
-        reasons = judge(record, self._day, self._mot_first_years)
-        checks = checks_of(reasons)
-        policy, vehicle = insurance["policy"] or _NO_POLICY, insurance["vehicle"]
+        insurance = insurance_answer(record, self._day)
+        judgement = judge(record, self._day, self._mot_first_years)
+        policy, vehicle = insurance["policy"], insurance["vehicle"]
         text = self._text
         return [
-            _WORDS[checks["insuranceValid"]],
-            reasons.insurance,
-            text(policy.get("number")),
-            text(policy.get("insurer")),
-            text(policy.get("type")),
-            policy.get("validFrom", ""),
-            policy.get("validTo", ""),
-            _WORDS[all(checks.values())],
-            _WORDS[checks["motValid"]],
-            reasons.mot,
+            _WORDS[judgement.insurance.is_good],
+            judgement.insurance.reason,
+            text(policy and policy["number"]),
+            text(policy and policy["insurer"]),
+            text(policy and policy["type"]),
+            policy["validFrom"] if policy else "",
+            policy["validTo"] if policy else "",
+            _WORDS[judgement.is_compliant],
+            _WORDS[judgement.mot.is_good],
+            judgement.mot.reason,
             record.mot_expiry or "",
-            _WORDS[checks["roadTaxPaid"]],
-            reasons.tax,
+            _WORDS[judgement.tax.is_good],
+            judgement.tax.reason,
             record.tax_due or "",
-            _WORDS[checks["noOutstandingFines"]],
+            _WORDS[judgement.fines.is_good],
             text(vehicle["make"]),
             text(vehicle["model"]),
             "" if vehicle["year"] is None else str(vehicle["year"]),
             text(vehicle["color"]),
-            str(insurance["lastUpdated"]),
+            insurance["lastUpdated"],
         ]
 
 

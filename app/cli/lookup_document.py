@@ -3,17 +3,20 @@
 from typing import Any
 
 from app import clock
+from app.vehicles.answers import (
+    compliance_answer,
+    failure_answer,
+    insurance_answer,
+    policy_answer,
+)
 from app.vehicles.choice import Choice
-from app.vehicles.compliance import compliance_members
+from app.vehicles.compliance import judge
 from app.vehicles.explanation import Decision, Explained, Explanation
-from app.vehicles.holdings import FineFacts, Holding, VehicleFacts
-from app.vehicles.insurance import insurance_members, policy_members, policy_reason
-from app.vehicles.reader import failure_members
-from app.vehicles.records import PolicyFacts
+from app.vehicles.facts import FineFacts, PolicyFacts, VehicleFacts
+from app.vehicles.holdings import Holding
+from app.vehicles.insurance import policy_state
 
 Document = dict[str, Any]
-
-_TIMES = ("lastUpdated",)
 
 
 def document_of(explained: Explained, day: str, mot_first_years: int) -> Document:
@@ -32,11 +35,14 @@ def _plate(explanation: Explanation, day: str, mot_first_years: int) -> Document
     found = explanation.found
     asked = {"asked": found.asked, "registration": found.registration}
     if found.record is None:
-        return asked | failure_members(found)
+        return asked | failure_answer(found)
     return asked | {
-        "insurance": insurance_members(found.record, day),
-        "compliance": compliance_members(
-            found.record, day, mot_first_years, explain=True, checked_at=clock.now()
+        "insurance": insurance_answer(found.record, day),
+        "compliance": compliance_answer(
+            found.record.registration,
+            judge(found.record, day, mot_first_years),
+            explain=True,
+            checked_at=clock.now(),
         ),
         "decidedBy": list(map(_decision, explanation.decisions)),
         "chosenPolicy": _choice(explanation.choice, day),
@@ -45,10 +51,9 @@ def _plate(explanation: Explanation, day: str, mot_first_years: int) -> Document
 
 
 def _decision(decision: Decision) -> Document:
-    is_time = decision.column in _TIMES
     return {
         "column": decision.column,
-        "value": clock.iso_utc(decision.value) if is_time else decision.value,
+        "value": decision.value,
         "registers": list(decision.registers),
         "why": decision.why,
     }
@@ -92,10 +97,10 @@ def _vehicle(facts: VehicleFacts | None) -> Document | None:
 def _policy(policy: PolicyFacts, day: str) -> Document:
     """Return a policy as the API does, with what it leaves out and how it stands on the day."""
     return {
-        **(policy_members(policy) or {}),
+        **(policy_answer(policy) or {}),
         "cancelledOn": policy.cancelled_on,
         "lastUpdated": clock.iso_utc(policy.updated),
-        "state": policy_reason(policy, day),
+        "state": policy_state(policy, day),
     }
 
 

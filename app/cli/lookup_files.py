@@ -15,7 +15,7 @@ from typing import BinaryIO, cast
 from app.cli.stopping import ended_like_ctrl_c
 from app.errors import OperatorError
 from app.registers.reading.sources import STANDARD_INPUT
-from app.storage.engine import sync
+from app.storage.files import sync
 
 _MODE = 0o640
 """SEC: answers about vehicles are nobody else's to read."""

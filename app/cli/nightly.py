@@ -15,7 +15,7 @@ from app.operations.conditions.gathered import Gathered, gathered
 from app.operations.conditions.jobs import Run, record, running, shortened
 from app.operations.conditions.loads import shown_files
 from app.operations.notices.report import report
-from app.storage.sqlite import is_out_of_space
+from app.storage.errors import is_out_of_space
 
 _UNUSABLE = (OperatorError, OSError, peewee.PeeweeException)
 

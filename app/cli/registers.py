@@ -7,7 +7,6 @@ from app.cli.output import print_item
 from app.cli.parser import Commands, add_command, register_name
 from app.cli.session import opened_database
 from app.logs import logged_to_stderr
-from app.registers.formats import Kind
 from app.registers.generations import Generations
 from app.registers.history import History
 from app.registers.undo import (
@@ -18,7 +17,7 @@ from app.registers.undo import (
     undrop_register,
 )
 from app.storage.engine import Engine
-from app.storage.registers import KINDS, Register
+from app.storage.tables import Kind
 
 _REGISTER_HELP = "name of the register"
 
@@ -39,7 +38,7 @@ def add_commands(imports: Commands) -> None:
         help="name of the register [the only one that can go back]",
     )
     rolled_back.add_argument(
-        "--kind", choices=KINDS, help="refuse if another kind than this would change [all]"
+        "--kind", choices=list(Kind), help="refuse if another kind than this would change [all]"
     )
     rolled_back.add_argument(
         "--to",
@@ -95,7 +94,7 @@ def _question(engine: Engine, name: str, *, purge: bool) -> str:
     is_there = dropped is not None or generations.find_current() is not None
     if purge and not is_there and not History(engine, name).is_settled():
         return f"There is no register {name}. End the warning about its failed loads?"
-    rows = _rows(dropped or require_register(engine, name))
+    rows = (dropped or require_register(engine, generations)).described()
     if purge:
         return f"Remove the register {name} ({rows}) for good?"
     return f"Drop the register {name} ({rows})?"
@@ -104,8 +103,4 @@ def _question(engine: Engine, name: str, *, purge: bool) -> str:
 def _undrop(args: argparse.Namespace) -> None:
     with opened_database() as engine, logged_to_stderr():
         entry = undrop_register(engine, args.register)
-    print_item(args, {"undropped": entry.name} | {kind: getattr(entry, kind) for kind in KINDS})
-
-
-def _rows(entry: Register) -> str:
-    return ", ".join(f"{getattr(entry, kind):,} {kind}" for kind in KINDS)
+    print_item(args, {"undropped": entry.name} | {kind: entry.rows(kind) for kind in Kind})

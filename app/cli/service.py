@@ -10,7 +10,8 @@ from app.cli.session import opened_database
 from app.config import SETTINGS, Config
 from app.errors import OperatorError
 from app.storage import reserve
-from app.storage.schema import migrate, pending_migrations, versions
+from app.storage.schema import migrate, pending_migrations
+from app.storage.versions import versions
 
 
 def add_commands(commands: Commands) -> None:

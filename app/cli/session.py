@@ -11,8 +11,7 @@ from app.directories import make_directory
 from app.errors import OperatorError
 from app.storage import reserve
 from app.storage.engine import Engine, close_quietly, open_engine
-from app.storage.schema import versions
-from app.storage.sqlite import SqliteEngine
+from app.storage.versions import versions
 
 
 @contextmanager
@@ -30,8 +29,8 @@ def opened_database(
     """
     config = config or Config.from_env()
     engine = open_engine(config.database_url, create=create)
-    if isinstance(engine, SqliteEngine):
-        _check_file(engine, create=create)
+    if engine.file is not None:
+        _check_file(engine.file, create=create)
     try:
         if check_schema:
             refusal = reserve.written(engine, partial(versions, engine)).refusal()
@@ -42,8 +41,8 @@ def opened_database(
         close_quietly(engine)
 
 
-def _check_file(engine: SqliteEngine, *, create: bool) -> None:
-    path = engine.path.absolute()  # Told so, where a URL has a slash too few.
+def _check_file(file: Path, *, create: bool) -> None:
+    path = file.absolute()  # Told so, where a URL has a slash too few.
     if not path.exists():
         if not create:
             raise OperatorError(f"there is no database {path}: run `verifyd migrate`")

@@ -9,7 +9,7 @@ import peewee
 from app import clock
 from app.cli.output import print_item
 from app.cli.parser import Commands, add_command
-from app.storage.schema import program_schema
+from app.storage.versions import program_schema
 from app.version import VERSION, revision
 
 

@@ -7,7 +7,6 @@ from typing import NamedTuple
 from app import clock
 from app.domains.models import STATUSES, Domain
 from app.storage.engine import Engine, Prepared, parameter
-from app.storage.postgres import PostgresEngine
 
 _ID_DIGITS = string.digits + string.ascii_letters
 _ID_CHARACTERS = 20
@@ -113,10 +112,7 @@ class Domains:
 
     def _take_turn(self, account_id: int) -> None:
         """Let an account's creations run one by one: two at once would both find room (D15)."""
-        # NOTE: SQLite needs none of it; its write transactions run one by one (D27).
-        if isinstance(self._engine, PostgresEngine):
-            numbers = (_CREATION_LOCK, account_id)
-            self._engine.execute_sql("SELECT pg_advisory_xact_lock(%s, %s)", numbers)
+        self._engine.take_turn(_CREATION_LOCK, account_id)
 
     def _require_room(self, account_id: int, name: str, domains_max: int) -> None:
         if self.find_domain(account_id, name):

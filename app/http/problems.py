@@ -8,7 +8,8 @@ import peewee
 
 from app.errors import Problem
 from app.http.context import Request
-from app.storage.engine import Engine, message_of, recover
+from app.storage.engine import Engine
+from app.storage.errors import message_of
 
 PROBLEM_JSON = "application/problem+json"
 _log = logging.getLogger("verifyd.http")
@@ -29,7 +30,7 @@ def install(app: falcon.App[Request, falcon.Response], engine: Engine) -> None:
     def database_failed(
         req: Request, resp: falcon.Response, error: Exception, params: object
     ) -> None:
-        recover(engine, error)
+        engine.recover(error)
         req.context.has_database_error = True
         # SEC: the whole message could quote a value of the request.
         message = message_of(error)
@@ -39,7 +40,7 @@ def install(app: falcon.App[Request, falcon.Response], engine: Engine) -> None:
     def programming_failed(
         req: Request, resp: falcon.Response, error: Exception, params: object
     ) -> None:
-        recover(engine, error)
+        engine.recover(error)
         _unexpected(req, resp, error, params)
 
     app.add_error_handler(Exception, _unexpected)

@@ -9,24 +9,25 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from app.errors import OperatorError
 from app.registers.lock import alone
-from app.storage.engine import Row
+from app.storage.errors import driver_errors_translated
 from app.storage.postgres import PostgresEngine
-from app.storage.registers import Register, RegisterRef, attach
-from app.storage.schema import migrate, migrate_register, versions
-from app.storage.sqlite import SqliteEngine, driver_errors_translated
+from app.storage.postgres_dialect import copy_text
+from app.storage.register_schemas import RegisterSchemas
+from app.storage.registers import Register
+from app.storage.schema import migrate
+from app.storage.sqlite import SqliteEngine
+from app.storage.tables import RegisterRef, qualified
+from app.storage.versions import versions
 
 MAIN_TABLES = ("plan", "account", "api_key", "domain", "register", "register_load", "job_run")
 """In the order of their foreign keys; `installation` stays the target's own."""
 REGISTER_TABLES = ("vehicle", "policy", "fine", "applied_load")
 _NUMBERED = ("register_load", "job_run")
 _BATCH_ROWS = 10_000
-_ESCAPES = str.maketrans(
-    {"\\": r"\\", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\v": r"\v"}
-)
 
 Progress = Callable[[str, int], object]
 """Called now and then with a table and how many more of its rows were read or written."""
@@ -46,6 +47,7 @@ class _Table(NamedTuple):
     schema: str | None
     name: str
     columns: Sequence[str]
+    """In quotes, like the columns of the key."""
     booleans: Sequence[bool]
     key: Sequence[str]
 
@@ -53,14 +55,25 @@ class _Table(NamedTuple):
     def title(self) -> str:
         return f"{self.schema}.{self.name}" if self.schema else self.name
 
-    def select(self) -> str:
-        """Return the query for all rows, in the order of their keys: by code point on both."""
-        columns, key = (", ".join(f'"{c}"' for c in each) for each in (self.columns, self.key))
-        return f"SELECT {columns} FROM {self.quoted} ORDER BY {key}"  # noqa: S608 - names of ours
+    def select(self, columns: Iterable[str]) -> str:
+        """Return the query for all rows, in the order of their keys: by code point on both.
+
+        Args:
+            columns: expressions for them.
+        """
+        order = ", ".join(self.key)
+        return f"SELECT {', '.join(columns)} FROM {self.quoted} ORDER BY {order}"  # noqa: S608 - ours
 
     @property
     def quoted(self) -> str:
-        return f'"{self.schema}"."{self.name}"' if self.schema else f'"{self.name}"'
+        return qualified(self.schema, self.name)
+
+
+class _Batch(NamedTuple):
+    """Some rows of a table, in the text format of Postgres' COPY."""
+
+    rows: int
+    text: bytes
 
 
 def copy_database(source: SqliteEngine, target: PostgresEngine, progress: Progress) -> list[Copied]:
@@ -77,7 +90,7 @@ def copy_database(source: SqliteEngine, target: PostgresEngine, progress: Progre
         registers = _registers(source)
         for register in registers:
             held.enter_context(alone(source, register.name))
-        attach(source, registers)
+        source.attach_registers(registers)
         held.enter_context(source.atomic("DEFERRED"))
         if _registers(source) != registers:
             raise OperatorError("the registers of the source change just now; try again")
@@ -123,10 +136,8 @@ def _carried(
 ) -> list[Copied]:
     target.execute_sql('DELETE FROM "plan"')
     for register in registers:
-        # NOTE: no register is known here yet; a schema of that name is what a failure left.
-        target.execute_sql(f'DROP SCHEMA IF EXISTS "{register.schema}" CASCADE')
-        target.execute_sql(f'CREATE SCHEMA "{register.schema}"')
-        migrate_register(target, register.schema)
+        # No register is known here yet.
+        RegisterSchemas(target, register.name).make_empty()
     copied = []
     for table in _tables(target, registers):
         written = _digest(table, _written(target, table, source), progress)
@@ -155,7 +166,7 @@ def _compared(
     """Return what both hold; raises OperatorError if it is not the same."""
     copied = []
     for table in _tables(target, registers):
-        copied.append(_digest(table, _batches(_lines(source, table)), progress))
+        copied.append(_digest(table, _read(source, table), progress))
         if _read_back(target, table, progress) != copied[-1]:
             raise OperatorError(
                 f"the target holds other data ({table.title}); copy into an empty database"
@@ -172,63 +183,54 @@ def _tables(target: PostgresEngine, registers: Iterable[RegisterRef]) -> Iterato
         yield _Table(
             schema,
             name,
-            [column.name for column in columns],
+            [f'"{column.name}"' for column in columns],
             [column.data_type == "boolean" for column in columns],
-            target.get_primary_keys(name, schema),
+            [f'"{name}"' for name in target.get_primary_keys(name, schema)],
         )
 
 
-def _digest(table: _Table, batches: Iterable[list[bytes]], progress: Progress) -> Copied:
-    """Count and hash the lines of a table."""
+def _digest(table: _Table, batches: Iterable[_Batch], progress: Progress) -> Copied:
+    """Count and hash the rows of a table."""
     rows, sha256 = 0, hashlib.sha256()
     for batch in batches:
-        sha256.update(b"".join(batch))
-        rows += len(batch)
-        progress(table.title, len(batch))
+        sha256.update(batch.text)
+        rows += batch.rows
+        progress(table.title, batch.rows)
     return Copied(table.title, rows, sha256.hexdigest())
 
 
-def _lines(source: SqliteEngine, table: _Table) -> Iterator[bytes]:
-    """Yield the source's rows as lines of Postgres' COPY."""
+def _read(source: SqliteEngine, table: _Table) -> Iterator[_Batch]:
+    """Yield the source's rows."""
+    # As Postgres writes flags.
+    flag = "CASE WHEN {0} THEN 't' WHEN NOT {0} THEN 'f' END"
+    columns = [
+        flag.format(quoted) if is_boolean else quoted
+        for quoted, is_boolean in zip(table.columns, table.booleans, strict=True)
+    ]
     with driver_errors_translated():
-        for row in source.execute_sql(table.select()):
-            yield _line(row, table.booleans)
+        cursor = source.execute_sql(table.select(columns))
+        while rows := cursor.fetchmany(_BATCH_ROWS):
+            yield _Batch(len(rows), copy_text(rows).encode())
 
 
-def _line(row: Row, booleans: Sequence[bool]) -> bytes:
-    return ("\t".join(map(_text, row, booleans)) + "\n").encode()
-
-
-def _text(value: Any, is_boolean: bool) -> str:
-    if value is None:
-        return r"\N"
-    if is_boolean:
-        return "t" if value else "f"
-    if not isinstance(value, str):
-        return str(value)
-    # PERF: nearly all are plain; translating takes ten times as long as looking.
-    is_plain = value.isprintable() and "\\" not in value
-    return value if is_plain else value.translate(_ESCAPES)
-
-
-def _written(target: PostgresEngine, table: _Table, source: SqliteEngine) -> Iterator[list[bytes]]:
-    """Yield the source's lines in batches, each of them after it was sent to the target."""
-    columns = ", ".join(f'"{column}"' for column in table.columns)
-    statement = f"COPY {table.quoted} ({columns}) FROM STDIN"
+def _written(target: PostgresEngine, table: _Table, source: SqliteEngine) -> Iterator[_Batch]:
+    """Yield the source's rows, each batch of them after it was sent to the target."""
+    statement = f"COPY {table.quoted} ({', '.join(table.columns)}) FROM STDIN"
     with driver_errors_translated(), target.cursor().copy(statement) as stream:
-        for batch in _batches(_lines(source, table)):
-            stream.write(b"".join(batch))
+        for batch in _read(source, table):
+            stream.write(batch.text)
             yield batch
 
 
 def _read_back(target: PostgresEngine, table: _Table, progress: Progress) -> Copied:
-    statement = f"COPY ({table.select()}) TO STDOUT"
+    statement = f"COPY ({table.select(table.columns)}) TO STDOUT"
     with driver_errors_translated(), target.cursor().copy(statement) as stream:
         # NOTE: the server sends each row as a message of its own.
-        return _digest(table, _batches(map(bytes, stream)), progress)
+        lines = map(bytes, stream)
+        return _digest(table, iter(lambda: _batch_of(lines), _Batch(0, b"")), progress)
 
 
-def _batches(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
-    iterator = iter(lines)
-    while batch := list(islice(iterator, _BATCH_ROWS)):
-        yield batch
+def _batch_of(lines: Iterator[bytes]) -> _Batch:
+    """Return the next lines as a batch; an empty one in the end."""
+    some = list(islice(lines, _BATCH_ROWS))
+    return _Batch(len(some), b"".join(some))

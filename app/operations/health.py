@@ -17,9 +17,9 @@ from app.limits.store import LimitStore
 from app.operations.conditions.gathered import look
 from app.operations.freshness import Freshness, freshness
 from app.operations.writing import write_fault
-from app.storage.engine import Engine, recover
+from app.storage.engine import Engine
 from app.storage.registers import find_unreadable
-from app.storage.schema import Versions, versions
+from app.storage.versions import Versions, versions
 
 
 class RegisterBody(msgspec.Struct):
@@ -86,7 +86,7 @@ class Readiness:
             self._require_registers(may_see_details)
             body = self._details(found) if may_see_details else ReadyBody("ready")
         except (peewee.DatabaseError, peewee.InterfaceError) as error:
-            recover(self._engine, error)
+            self._engine.recover(error)
             req.context.has_database_error = True
             raise Problem("not_ready", "The database cannot be reached.") from None
         try:

@@ -14,8 +14,8 @@ from app.operations.conditions.jobs import LastRuns, last_runs
 from app.operations.conditions.loads import UNRECOGNISED, LoadFacts, ended_at, load_facts
 from app.operations.freshness import Freshness, freshness
 from app.operations.writing import write_fault
-from app.storage.engine import Engine, recover
-from app.storage.registers import KINDS
+from app.storage.engine import Engine
+from app.storage.tables import Kind
 from app.version import VERSION, revision
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class State:
             is_writable = write_fault(self._engine) is None
             is_up = True
         except (peewee.DatabaseError, peewee.InterfaceError) as error:
-            recover(self._engine, error)
+            self._engine.recover(error)
             is_up = is_writable = False
         yield _gauge("verifyd_database_up", "Whether the database answers.", is_up)
         yield _gauge(
@@ -89,7 +89,7 @@ def _registers(ages: list[Freshness]) -> Iterator["Metric"]:
         loaded.add_metric([name], each.loaded_at)
         if each.limit_seconds is not None:
             stale.add_metric([name], int(each.is_stale))
-        for kind in KINDS:
+        for kind in Kind:
             rows.add_metric([name, kind], getattr(each.register, kind))
     yield from (loaded, stale, rows)
 

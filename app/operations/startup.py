@@ -12,8 +12,8 @@ from app.operations import listening, metrics_files, serving
 from app.operations.conditions.gathered import look
 from app.storage import reserve
 from app.storage.engine import close_quietly, open_engine
-from app.storage.schema import database_id, migrate, versions
-from app.storage.sqlite import SqliteEngine
+from app.storage.schema import migrate
+from app.storage.versions import database_id, versions
 
 _log = logging.getLogger("verifyd.server")
 
@@ -35,8 +35,8 @@ def prepare_database(config: Config) -> None:
     peewee.PeeweeException if it cannot be read.
     """
     engine = open_engine(config.database_url)
-    if isinstance(engine, SqliteEngine) and not engine.path.exists():
-        raise OperatorError(f"there is no database {engine.path.absolute()}: run `verifyd migrate`")
+    if engine.file is not None and not engine.file.exists():
+        raise OperatorError(f"there is no database {engine.file.absolute()}: run `verifyd migrate`")
     try:
         # The last stop removed files that a connection needs, and the disk can be full by now.
         found = reserve.written(engine, partial(versions, engine))

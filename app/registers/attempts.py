@@ -19,7 +19,8 @@ from app.registers.reading.sources import file_size
 from app.registers.reading.streams import printable
 from app.registers.request import LoadRequest
 from app.storage import reserve
-from app.storage.engine import Engine, message_of
+from app.storage.engine import Engine
+from app.storage.errors import message_of
 
 _log = logging.getLogger(__name__)
 

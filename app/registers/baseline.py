@@ -6,13 +6,13 @@ from peewee import fn
 
 from app import clock
 from app.errors import OperatorError
-from app.registers.applying.comparison import Counts
-from app.registers.formats import Kind
+from app.registers.applying.counts import Counts
 from app.registers.history import DROP, PURGE, REPLACE
 from app.registers.models import RegisterLoad, list_of
 from app.registers.request import SHRINK
 from app.storage.engine import Engine
-from app.storage.registers import Register
+from app.storage.registers import Entry
+from app.storage.tables import Kind
 
 SHRINK_MAX_PERCENT = 10
 _REMOVED_MIN = 10
@@ -34,9 +34,15 @@ class Baseline(NamedTuple):
     """Which one; 0 if there is none."""
 
 
-def find_baseline(engine: Engine, register: str, kind: Kind, format_name: str) -> Baseline:
-    """Return what the loads that count say of the next one of this register, kind and format."""
-    if Register.select().where(Register.name == register).first(engine) is None:
+def find_baseline(
+    engine: Engine, entry: Entry | None, register: str, kind: Kind, format_name: str
+) -> Baseline:
+    """Return what the loads that count say of the next one of this register, kind and format.
+
+    Args:
+        entry: the register as it is; None if there is none.
+    """
+    if entry is None:
         return Baseline(is_terminated=False, held=0, load_id=0)
     previous: Any = (
         _counted(engine, register, kind)

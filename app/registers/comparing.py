@@ -2,14 +2,15 @@
 
 from collections.abc import Iterable, Iterator
 
-from app.registers.applying.comparison import Counts, Outcome, compare
+from app.registers.applying.apply_changes import Outcome, apply_changes
+from app.registers.applying.counts import Counts
 from app.registers.applying.table import Table
 from app.registers.baseline import require_few_removed, require_no_shrink
 from app.registers.formats import FileFault
+from app.registers.formats.changes import Columns, are_complete
 from app.registers.history import REPLACE
 from app.registers.reading.intake import NO_SNAPSHOT, Intake
 from app.registers.reading.reader import Progress
-from app.registers.reading.sorted_runs import Columns
 
 
 def outcomes(
@@ -32,11 +33,11 @@ def outcomes(
     for batch in intake.runs.batches(after, until):
         held: Iterable[Columns] = ()
         if is_replace:
-            _require_rows(intake, batch)
+            _require_rows(batch)
         if table is not None and counts.held_before:
             find = table.find_between if is_replace else table.find_of
             held = find(batch)
-        outcome = compare(intake.narrowed(batch), held, intake.runs.order, intake.read_at)
+        outcome = apply_changes(intake.kind, intake.narrowed(batch), held, intake.read_at)
         counts.add(outcome)
         yield outcome
         if after is None:  # Otherwise another process shows the progress, of both halves.
@@ -55,7 +56,7 @@ def require_few_lost(intake: Intake, counts: Counts) -> None:
         require_few_removed(intake.kind, counts)
 
 
-def _require_rows(intake: Intake, changes: list[Columns]) -> None:
+def _require_rows(changes: list[Columns]) -> None:
     """Raise FileFault if there are deletions or cancellations: nothing says of which rows."""
-    if set(map(len, changes)) != {intake.runs.order.row_columns}:
+    if not are_complete(changes):
         raise FileFault(NO_SNAPSHOT)

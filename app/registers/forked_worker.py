@@ -1,6 +1,6 @@
-"""Child processes of a load: each does a piece of it on another core.
+"""Forked workers: processes that do a piece of a load on another core.
 
-What a child cannot do, its parent does by itself, and then says what is in the way.
+What a worker cannot do, its parent does by itself, and then says what is in the way.
 """
 
 import gc
@@ -16,7 +16,7 @@ CORES = len(os.sched_getaffinity(0))
 _STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
-class Child:
+class ForkedWorker:
     """A process that does one piece of work; it ends with its parent, however that ends.
 
     Args:
@@ -27,7 +27,7 @@ class Child:
 
     def __init__(self, work: Callable[[], object], kept: Iterable[BinaryIO]) -> None:
         self._parent_id = os.getpid()
-        # What stops the load waits: it must not meet a child that still is as its parent.
+        # What stops the load waits: it must not meet a worker that still is as its parent.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
         try:
             self._process_id = os.fork()

@@ -1,222 +1,167 @@
 """The generations of a register: the one that is read, the next one, and those that wait.
 
-Those that wait can be rolled back to (D71), or are a dropped register (D72). On SQLite each
-generation is a file, on Postgres a schema; its number is that of the load that made it.
+Those that wait can be rolled back to (D71), or are a dropped register (D72). The register index
+says which is which; here it changes, together with what is stored.
 """
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
+import peewee
+
 from app.errors import Hindered
-from app.registers import files, schemas
-from app.registers.applying.table import TABLES
-from app.registers.files import part_of, remove
-from app.registers.formats import Kind
-from app.registers.next_generation import NextGeneration, written_file, written_schema
-from app.registers.schemas import current_schema, kept_schema, next_schema
 from app.storage.engine import Engine
-from app.storage.postgres import PostgresEngine
 from app.storage.registers import (
     REGISTERS_MAX,
     DroppedRegister,
+    Entry,
     KeptRegister,
     Register,
-    is_stored,
-    register_file,
 )
-from app.storage.schema import migrate_register, opened_register
-from app.storage.sqlite import SqliteEngine
+from app.storage.scripts import migrate_register
+from app.storage.stores import store_of
+from app.storage.tables import Kind
 
 
 class Generations:
-    """All generations of one register; what changes them needs the register's lock."""
+    """All generations of one register; what changes them needs the register's lock.
+
+    Whoever has the lock reads the entry once, and hands it on: nobody else changes it.
+    """
 
     def __init__(self, engine: Engine, name: str) -> None:
         self._engine = engine
         self.name = name
+        self.store = store_of(engine, name)
 
-    def find_current(self) -> Any:
+    def find_current(self) -> Entry | None:
         """Return the entry of the register, None if there is none of this name."""
-        return Register.select().where(Register.name == self.name).first(self._engine)
+        return next(iter(self._entries(Register)), None)
 
-    def find_dropped(self) -> Any:
+    def find_dropped(self) -> Entry | None:
         """Return the entry of the register as it was when it was dropped, or None."""
-        is_it = DroppedRegister.name == self.name
-        return DroppedRegister.select().where(is_it).first(self._engine)
+        return next(iter(self._entries(DroppedRegister)), None)
 
-    def list_kept(self) -> list[Any]:
+    def list_kept(self) -> list[Entry]:
         """Return the generations that a rollback can go back to, the latest first."""
-        query = KeptRegister.select().where(KeptRegister.name == self.name)
-        return list(query.order_by(KeptRegister.generation.desc()).execute(self._engine))
+        return self._entries(KeptRegister)
 
-    def is_waiting_there(self, entry: Any) -> bool:
-        """Tell whether a generation that waits is stored: a restored database may lack it."""
-        schema = kept_schema(self.name, entry.generation)
-        return is_stored(self._engine, self.name, entry.generation, schema)
+    def _entries(self, model: type[Register]) -> list[Entry]:
+        columns = [getattr(model, name) for name in Entry._fields]
+        query = model.select(*columns).where(model.name == self.name)
+        ordered = query.order_by(model.generation.desc()).tuples()
+        return [Entry(*row) for row in ordered.execute(self._engine)]
 
-    def is_current_there(self) -> bool:
-        """Tell whether the generation that readers see is stored."""
-        entry = self.find_current()
-        schema = current_schema(self.name)
-        return entry is not None and is_stored(self._engine, self.name, entry.generation, schema)
-
-    def require_there(self) -> None:
-        """Raise Hindered if the register was loaded, and what it held is not there."""
-        current = self.find_current()
-        was_loaded = current is not None and current.loaded_at is not None
-        if was_loaded and not self.is_current_there():
+    def require_there(self, entry: Entry | None) -> None:
+        """Raise Hindered if the register was loaded, and its data is not there."""
+        was_loaded = entry is not None and entry.loaded_at is not None
+        if entry is not None and was_loaded and not self.store.has_current(entry.generation):
             raise Hindered(
                 f"what the register {self.name} held is not there: restore it, or drop the "
                 "register and load it again"
             )
 
-    def require_room(self) -> None:
+    def require_room(self, entry: Entry | None) -> None:
         """Raise Hindered if this would be a register too many (D25)."""
-        if self.find_current() is None and Register.select().count(self._engine) >= REGISTERS_MAX:
+        if entry is None and Register.select().count(self._engine) >= REGISTERS_MAX:
             raise Hindered(f"there are {REGISTERS_MAX} registers; drop one first")
 
-    @contextmanager
-    def opened_next(self, load_id: int) -> Iterator[NextGeneration]:
-        """Make the next generation, without rows, and open it for its one writer.
+    def add(self, load_id: int) -> Entry:
+        """Make the entry of a register that is new, with nothing to read yet.
 
-        What a killed load left is removed before; what this one leaves if it fails is the caller's
-        to remove.
+        Its generation is the number of the load that makes it: none comes twice.
         """
-        self.remove_unused()
-        if isinstance(self._engine, SqliteEngine):
-            opened = written_file(register_file(self._engine.path, self.name, load_id))
-        else:
-            opened = written_schema(self._engine, next_schema(self.name))
-        with opened as made:
-            yield made
+        entry = Entry(self.name, load_id, "")
+        with self._engine.atomic():
+            self.require_room(None)
+            self._insert(Register, entry)
+        return entry
 
-    def carry_over(self, made: NextGeneration, replaced: Kind) -> None:
-        """Copy what the register holds of the other kinds into its next generation."""
-        current = self.find_current()
-        if current is None:
-            return
-        kinds = [kind for kind in TABLES if kind != replaced and kind[0] in current.kinds]
-        if isinstance(self._engine, SqliteEngine):
-            file = register_file(self._engine.path, self.name, current.generation)
-            made.copy_from_file(file, kinds)
-        else:
-            made.copy_from_schema(current_schema(self.name), kinds)
+    def announce(self, entry: Entry, kind: Kind) -> Entry:
+        """Let readers look for rows of this kind, before there are any.
 
-    def switch(self, load_id: int, kind: Kind, held: int, loaded_at: int | None) -> None:
-        """Let readers have the next generation; within the commit that ends the load.
+        A kind is announced before its rows are committed, never after: rows that nobody looks
+        for would be a mixture of old and new (D28).
+        """
+        announced = entry.with_kind(kind)
+        if announced != entry:
+            self._update(kinds=announced.kinds)
+        return announced
+
+    def count_merged(self, kind: Kind, held: int, loaded_at: int | None) -> None:
+        """Note what the register holds after a merge.
 
         Args:
-            held: how many rows of the kind it holds.
+            held: how many rows of this kind.
+            loaded_at: when it was loaded; None if it is as old as before (D51).
         """
-        current = self.find_current()
-        self.forget_dropped()
-        entry = _columns(current) if current else {"kinds": ""}
-        # A register that nothing was ever loaded into is no way back.
-        if current is not None and current.loaded_at is not None:
-            KeptRegister.insert(**entry).execute(self._engine)
-        self._take_away(current)
-        entry |= {"name": self.name, "generation": load_id, "loaded_at": loaded_at}
-        entry |= {kind.value: held, "kinds": "".join(sorted({*str(entry["kinds"]), kind[0]}))}
-        self._give(entry, next_schema(self.name))
+        values: dict[str, object] = {kind.value: held}
+        if loaded_at is not None:
+            values["loaded_at"] = loaded_at
+        self._update(**values)
 
-    def roll_back(self, kept: Any) -> None:
+    def publish(self, former: Entry | None, published: Entry) -> None:
+        """Let readers have the next generation; within the commit that ends the load."""
+        self.require_room(former)
+        self.forget_dropped()
+        # A register that nothing was ever loaded into is no way back.
+        if former is not None and former.loaded_at is not None:
+            self._insert(KeptRegister, former)
+        self._take_away(former)
+        self._insert(Register, published)
+        self.store.publish_next(published.generation)
+
+    def roll_back(self, current: Entry | None, kept: Entry) -> None:
         """Let readers have a kept generation again; within a transaction.
 
         Later generations are no way back any more. What readers had is removed by the next load.
         """
-        self._take_away(self.find_current())
         is_undone = KeptRegister.generation >= kept.generation
-        KeptRegister.delete().where((KeptRegister.name == self.name) & is_undone).execute(
-            self._engine
-        )
-        self._give(_columns(kept), kept_schema(self.name, kept.generation))
+        self._delete(KeptRegister, is_undone)
+        self._give_back(current, kept)
 
-    def drop(self) -> None:
+    def drop(self, current: Entry) -> None:
         """Take the register from readers; it waits, with its ways back. Within a transaction.
 
         One that nothing was ever loaded into is gone at once. So is one that was made after an
         earlier drop which can still be undone: it holds nothing, and what was dropped stays.
         """
-        current = self.find_current()
         if current.loaded_at is not None and self.find_dropped() is None:
-            DroppedRegister.insert(**_columns(current)).execute(self._engine)
+            self._insert(DroppedRegister, current)
         self._take_away(current)
 
-    def undrop(self, dropped: Any) -> None:
+    def undrop(self, current: Entry | None, dropped: Entry) -> None:
         """Let readers have the register as it was when it was dropped; within a transaction."""
-        self._take_away(self.find_current())
-        DroppedRegister.delete().where(DroppedRegister.name == self.name).execute(self._engine)
-        self._give(_columns(dropped), kept_schema(self.name, dropped.generation))
+        self._delete(DroppedRegister)
+        self._give_back(current, dropped)
 
-    def _take_away(self, current: Any) -> None:
-        """Let readers see no such register; what they saw waits under its number."""
-        Register.delete().where(Register.name == self.name).execute(self._engine)
-        if isinstance(self._engine, PostgresEngine):
-            schemas.hold_off_backups(self._engine)
-            schema = current_schema(self.name)
-            if current is None:
-                schemas.remove(self._engine, schema)  # Nobody reads what has no entry.
-            elif schemas.exists(self._engine, schema):
-                schemas.rename(self._engine, schema, kept_schema(self.name, current.generation))
-
-    def _give(self, entry: dict[str, Any], schema: str) -> None:
-        """Let readers see a generation, which on Postgres is in this schema until now."""
-        Register.insert(**entry).execute(self._engine)
-        if isinstance(self._engine, PostgresEngine):
-            schemas.rename(self._engine, schema, current_schema(self.name))
-
-    def migrate_waiting(self, entry: Any) -> None:
+    def migrate_waiting(self, entry: Entry) -> None:
         """Bring a generation that waits to this program's schema, before readers have it again."""
-        with opened_register(self._engine, self.name, entry.generation, create=False) as opened:
-            register, schema = opened
-            migrate_register(register, schema and kept_schema(self.name, entry.generation))
+        with self.store.opened_waiting(entry.generation) as opened:
+            migrate_register(*opened)
 
     def forget_kept(self, leave: int = 0) -> None:
         """Let no rollback go back further than to the latest generations, `leave` of them."""
         forgotten = [each.generation for each in self.list_kept()[leave:]]
         if forgotten:
-            is_one = KeptRegister.generation.in_(forgotten)
-            delete = KeptRegister.delete().where((KeptRegister.name == self.name) & is_one)
-            delete.execute(self._engine)
+            self._delete(KeptRegister, KeptRegister.generation.in_(forgotten))
+
+    def forget_ways_back(self) -> None:
+        """Make it impossible to undo what was done before: a merge has changed rows (D71)."""
+        self.forget_kept()
+        self.forget_dropped()
 
     def forget_dropped(self) -> None:
         """Make it impossible to bring the dropped register back; within the commit of a load."""
-        is_it = DroppedRegister.name == self.name
-        if DroppedRegister.delete().where(is_it).execute(self._engine):
+        if self._delete(DroppedRegister):
             self.forget_kept()  # They were ways back from what was dropped.
 
     def remove_unused(self) -> None:
-        """Remove every generation but the current one and those that wait for someone.
-
-        A reader that has one attached goes on reading the removed file until its next request.
-        No generation is used twice, so that it never takes a later one for this.
-        """
-        self._remove_all_but([self.find_current(), self.find_dropped(), *self.list_kept()])
+        """Remove every generation but the current one and those that wait for someone."""
+        self._remove_all_but(Register, DroppedRegister, KeptRegister)
 
     def remove_waiting(self) -> None:
         """Remove every generation but the current one: nobody gets the others back."""
-        self._remove_all_but([self.find_current()])
-
-    def _remove_all_but(self, entries: Iterable[Any]) -> None:
-        used = {each.generation for each in entries if each}
-        if isinstance(self._engine, PostgresEngine):
-            schemas.remove_unused(self._engine, self.name, used)
-            return
-        for generation in files.generations_on_disk(self._engine.path, self.name) - used:
-            file = register_file(self._engine.path, self.name, generation)
-            remove(file)
-            remove(part_of(file))
-
-    def truncate_log(self) -> None:
-        """Give back the disk space of the register's log, on SQLite, once readers let go of it.
-
-        It stays as long as it ever was while the service runs, also what was rolled back.
-        """
-        if isinstance(self._engine, SqliteEngine) and self.is_current_there():
-            generation = self.find_current().generation
-            with opened_register(self._engine, self.name, generation, create=False) as (file, _):
-                file.execute_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._remove_all_but(Register)
 
     def remove_made(self, load_id: int) -> None:
         """Remove the register if this load, which failed, made it."""
@@ -227,6 +172,30 @@ class Generations:
                 self._take_away(made)
             self.remove_unused()
 
+    def _remove_all_but(self, *models: type[Register]) -> None:
+        # NOTE: what is in use is asked of the index, whatever the caller believes it to be: what
+        # was committed in between, as by a load that Ctrl-C interrupted, must not be removed.
+        used = {entry.generation for model in models for entry in self._entries(model)}
+        self.store.remove_unused(used)
 
-def _columns(entry: Any) -> dict[str, Any]:
-    return {name: getattr(entry, name) for name in Register._meta.fields}
+    def _take_away(self, current: Entry | None) -> None:
+        """Let readers see no such register; what they saw waits under its number."""
+        self._delete(Register)
+        self.store.put_aside(current and current.generation)
+
+    def _give_back(self, current: Entry | None, waiting: Entry) -> None:
+        """Let readers see a generation that waits instead of the current one."""
+        self._take_away(current)
+        self._insert(Register, waiting)
+        self.store.bring_back(waiting.generation)
+
+    def _insert(self, model: type[Register], entry: Entry) -> None:
+        model.insert(**entry._asdict()).execute(self._engine)
+
+    def _update(self, **values: object) -> None:
+        Register.update(**values).where(Register.name == self.name).execute(self._engine)
+
+    def _delete(self, model: type[Register], condition: peewee.Expression | None = None) -> Any:
+        is_it: Any = model.name == self.name
+        which = is_it if condition is None else is_it & condition
+        return model.delete().where(which).execute(self._engine)

@@ -1,18 +1,13 @@
-"""The history of loads, and the catalogue's entry of each register, in the main database."""
+"""The history of loads, in the main database: a line for each (D69)."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from app import clock
-from app.registers.applying.table import Applied
-from app.registers.formats import Kind
-from app.registers.generations import Generations
 from app.registers.lock import is_being_loaded
 from app.registers.models import RegisterLoad, insert_line
 from app.storage.engine import Engine
-from app.storage.registers import Register
 
-FindApplied = Callable[[int], Applied | None]
 MERGE, REPLACE, ROLLBACK = "merge", "replace", "rollback"
 DROP, UNDROP, PURGE = "drop", "undrop", "purge"
 """What a line of the history can be."""
@@ -20,111 +15,38 @@ INTERRUPTED = "interrupted"
 
 
 class History:
-    """Keeps the main database's record of one register and its loads."""
+    """Keeps the lines of one register."""
 
     def __init__(self, engine: Engine, register: str) -> None:
         self._engine = engine
         self.register = register
-        self.generations = Generations(engine, register)
 
-    def ensure_register(self, load_id: int) -> int:
-        """Return the register's generation; make its entry if need be, with nothing to read yet.
-
-        The generation of a new one is the number of the load that makes it: none comes twice.
-        """
-        with self._engine.atomic():
-            found = self.generations.find_current()
-            if found is not None:
-                return int(found.generation)
-            self.generations.require_room()
-            insert = Register.insert(name=self.register, generation=load_id, kinds="")
-            insert.execute(self._engine)
-        return load_id
-
-    def announce(self, kind: Kind) -> None:
-        """Let readers look for rows of this kind, before there are any.
-
-        A kind is announced before its rows are committed, never after: rows that nobody looks
-        for would be a mixture of old and new (D28).
-        """
-        is_it = Register.name == self.register
-        kinds = Register.select(Register.kinds).where(is_it).scalar(self._engine)
-        if kind[0] not in kinds:
-            kinds = "".join(sorted(kinds + kind[0]))
-            Register.update(kinds=kinds).where(is_it).execute(self._engine)
-
-    def finish(
-        self,
-        load_id: int,
-        kind: Kind,
-        held: int,
-        counts: dict[str, Any],
-        *,
-        is_fresh: bool = True,
-    ) -> None:
-        """Note that a merge's rows are in the register; if it changed any, no way leads back (D71).
+    def done(self, load_id: int, finished_at: int, columns: Mapping[str, object]) -> None:
+        """Note that a load succeeded.
 
         Args:
-            held: how many rows of this kind the register holds now.
-            counts: further columns of the history's line, `changed` among them.
-            is_fresh: whether the register is as young as this load (D51).
+            finished_at: Unix seconds.
+            columns: further columns of the history's line.
         """
-        now = clock.now()
-        with self._engine.atomic():
-            if counts["changed"]:
-                self.generations.forget_kept()
-                self.generations.forget_dropped()
-            values: dict[str, Any] = {kind.value: held} | ({"loaded_at": now} if is_fresh else {})
-            update = Register.update(**values).where(Register.name == self.register)
-            update.execute(self._engine)
-            self._end(load_id, status="done", held=held, finished_at=now, **counts)
+        self._end(load_id, status="done", finished_at=finished_at, **columns)
 
-    def switch(
-        self,
-        load_id: int,
-        kind: Kind,
-        held: int,
-        counts: dict[str, Any],
-        *,
-        is_fresh: bool = True,
-    ) -> None:
-        """Let readers have the generation that a load made, and note that the load is done."""
-        now = clock.now()
-        with self._engine.atomic():
-            self.generations.require_room()
-            found = self.generations.find_current()
-            loaded_at = now if is_fresh else found and found.loaded_at
-            self.generations.switch(load_id, kind, held, loaded_at)
-            self._end(load_id, status="done", held=held, finished_at=now, **counts)
-
-    def fail(self, load_id: int, reason: str, counts: Mapping[str, object]) -> None:
+    def fail(self, load_id: int, columns: Mapping[str, object]) -> None:
         """Note that a load failed.
 
         Args:
-            counts: further columns of the history's line.
+            columns: of the history's line, `reason` among them.
         """
-        now = clock.now()
-        self._end(load_id, status="failed", reason=reason, finished_at=now, **counts)
+        self._end(load_id, status="failed", finished_at=clock.now(), **columns)
 
-    def settle_interrupted(self, load_id: int, find_applied: FindApplied) -> None:
-        """Find out what became of loads before this one that never ended; needs the lock.
+    def list_running(self) -> list[Any]:
+        """Return the loads that run, or were killed."""
+        is_it = RegisterLoad.register == self.register
+        running = RegisterLoad.select().where(is_it & (RegisterLoad.status == "running"))
+        return list(running.execute(self._engine))
 
-        Args:
-            find_applied: returns what the register, as it is read now, knows of a load.
-        """
-        query = RegisterLoad.select().where(
-            (RegisterLoad.register == self.register)
-            & (RegisterLoad.status == "running")
-            & (RegisterLoad.id != load_id)
-        )
-        for load in list(query.execute(self._engine)):
-            applied = find_applied(load.id)
-            if applied is None:
-                self._end(load.id, status="failed", reason=INTERRUPTED)
-            else:
-                counts = {"loaded": applied.loaded, "changed": applied.changed}
-                is_fresh = applied.loaded > 0
-                self.finish(load.id, Kind(load.kind), applied.held, counts, is_fresh=is_fresh)
+    def interrupted(self, load_id: int) -> None:
+        """Note that a load was killed before it changed anything; nobody knows when."""
+        self._end(load_id, status="failed", reason=INTERRUPTED)
 
     def note(self, mode: str, kind: str = "") -> int:
         """Note what was done at once, within the transaction that does it; returns its number."""
@@ -136,11 +58,6 @@ class History:
         status = RegisterLoad.select(RegisterLoad.status)
         last = status.where(RegisterLoad.register == self.register).order_by(RegisterLoad.id.desc())
         return last.limit(1).scalar(self._engine) in (None, "done")
-
-    def has_running(self) -> bool:
-        """Tell whether a load of the register runs, or was killed and is not settled yet."""
-        is_it = (RegisterLoad.register == self.register) & (RegisterLoad.status == "running")
-        return bool(RegisterLoad.select().where(is_it).exists(self._engine))
 
     def take_back(self, by: int, modes: Sequence[str], after: int) -> None:
         """Let what was done count no more, since line `by` took it back (D69).

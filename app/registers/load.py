@@ -1,51 +1,39 @@
 """One load: files read, rows written, all or nothing, whatever happens in between (D28).
 
-All files are read and sorted first. A merge then changes the register in one transaction of its
-own; only afterwards the main database is told, and a load killed between the two is settled by
-the next one, from what the register itself knows. A replace writes the register's next
-generation, which nobody reads until one commit in the main database points to it.
+All files are read and sorted first, before a merge or a replace changes anything. A load holds
+the lock of its register, reads the register's entry in the index once, and hands it on.
 """
 
 import logging
-import tempfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import peewee
 
 from app import clock
-from app.errors import OperatorError
-from app.registers.applying.comparison import Counts
-from app.registers.applying.losses import exchange_notes, require_no_loss, uniform_notes
-from app.registers.applying.parallel_build import fill_in_halves
-from app.registers.applying.table import Applied, Table, note_applied
+from app.registers.applying.counts import Counts
+from app.registers.applying.table import Table
 from app.registers.attempts import Attempt, noted, reason_of
-from app.registers.baseline import find_baseline, prune
-from app.registers.comparing import outcomes, require_few_lost
-from app.registers.current import (
-    count_known,
-    is_applied,
-    opened_current,
-    opened_table,
-    opened_unchanged,
-    settle,
-)
-from app.registers.history import MERGE, REPLACE, History
-from app.registers.lock import alone, still_alone
+from app.registers.baseline import find_baseline
+from app.registers.cleanup import forget_old, note_failure, remove_unused
+from app.registers.comparing import outcomes
+from app.registers.current import count_held, opened_unchanged, settle
+from app.registers.history import REPLACE
+from app.registers.lock import alone
+from app.registers.merge import finish, merge
 from app.registers.models import insert_line
-from app.registers.next_generation import NextGeneration
-from app.registers.reading.intake import Intake, opened_intake
+from app.registers.reading.intake import opened_intake
 from app.registers.reading.reader import Show
-from app.registers.reading.rejects import keep_newest, rejects_path
+from app.registers.reading.rejects import rejects_path
+from app.registers.replace import build, publish
 from app.registers.request import LoadRequest, LoadResult
-from app.registers.results import columns_of_failure, columns_of_success, result_of
+from app.registers.results import columns_of_failure, result_of
 from app.registers.space import Space
+from app.registers.work import Work
 from app.storage import reserve
 from app.storage.engine import Engine
-from app.storage.sqlite import SqliteEngine
 
 _log = logging.getLogger(__name__)
 
@@ -68,80 +56,44 @@ def load(
     attempt = attempt or Attempt(request)
     with (
         noted(engine, attempt, dry_run=request.dry_run),
-        opened_intake(request, _scratch_directory(engine), show) as intake,
+        opened_intake(request, engine.scratch_directory, show) as intake,
     ):
-        history = History(engine, request.register or intake.format.register)
-        attempt.recognised(history.register, intake)
-        if request.dry_run:
-            return _tried(engine, history, intake)
-        return _loaded(engine, history, intake, data_dir, attempt)
+        work = Work(engine, request.register or intake.format.register, intake)
+        attempt.recognised(work.register, intake)
+        return _tried(work) if request.dry_run else _loaded(work, data_dir, attempt)
 
 
-def _tried(engine: Engine, history: History, intake: Intake) -> LoadResult:
+def _tried(work: Work) -> LoadResult:
     """Find out how a load would end; nothing is written but the rejects, if told where to."""
-    counts = Counts(intake.kind)
-    history.generations.require_room()
-    history.generations.require_there()
-    intake.rejects.path = intake.request.rejects
-    intake.rejects.is_named = intake.request.rejects is not None
-    _read(engine, history, intake)
-    with opened_unchanged(engine, history, intake.kind, counts) as current:
-        if current is not None and history.has_running():
-            # The load settles a killed merge first, and then knows what that one committed.
-            counts.held_before = current.count()
-        for _ in outcomes(intake, current, counts):
-            pass
-    if intake.request.mode == REPLACE:
-        counts.end_replace()
-    _judge(engine, history, intake, counts)
-    return result_of(intake, None, history.register, counts)
+    _look(work)
+    _read(work)
+    _compare(work)
+    work.judge()
+    return result_of(work.intake, None, work.register, work.counts)
 
 
-def _loaded(
-    engine: Engine, history: History, intake: Intake, data_dir: Path, attempt: Attempt
-) -> LoadResult:
+def _loaded(work: Work, data_dir: Path, attempt: Attempt) -> LoadResult:
     """Do a load, and keep the history of it."""
-    with alone(engine, history.register) as require_alone:
-        started_ns = clock.monotonic_ns()
-        begin = partial(insert_line, engine, status="running", **attempt.line)
-        load_id = attempt.load_id = reserve.written(engine, begin)
-        what = f"load {load_id}, {intake.request.mode} of {history.register} {intake.kind}"
-        intake.rejects.is_named = intake.request.rejects is not None
-        intake.rejects.path = intake.request.rejects or rejects_path(
-            data_dir, history.register, load_id
-        )
-        forget_surplus = partial(history.generations.forget_kept, intake.request.keep_snapshots)
-        try:
-            history.generations.require_room()
-            # Here as well: what is removed now makes room for this load.
-            reserve.written(engine, forget_surplus)
-            reserve.written(engine, partial(settle, engine, history, load_id))
-            _read(engine, history, intake)
-            do = _replace if intake.request.mode == REPLACE else _merge
-            counts = do(engine, history, load_id, intake, require_alone)
-        except BaseException as error:
-            _note_failure(engine, history, load_id, intake, reason_of(error))
-            _forget_old(engine, data_dir)
-            # SEC: the reason, which can quote a record, is for the operator only.
-            _log.warning("%s: failed, %s", what, type(error).__name__)
-            raise
-        if intake.request.mode == MERGE:
+    started_ns = clock.monotonic_ns()
+    with alone(work.engine, work.register) as require_alone:
+        _begin(work, data_dir, attempt)
+        with _failure_noted(work, data_dir):
+            _settle(work)
+            _read(work)
+            if work.request.mode == REPLACE:
+                build(work)
+                require_alone()
+                publish(work)
+            else:
+                merge(work, require_alone)
+        if work.request.mode != REPLACE:
             # NOTE: not above: the rows are in, whatever hinders this; the next load settles it.
-            if not counts.changed:  # A load that changes nothing makes no register either.
-                reserve.written(engine, partial(history.generations.remove_made, load_id))
-            columns = columns_of_success(intake, counts)
-            finish = partial(history.finish, load_id, intake.kind, counts.held, columns)
-            reserve.written(engine, partial(finish, is_fresh=intake.is_fresh))
-        with suppress(OSError, peewee.PeeweeException):  # The next load does so as well.
-            forget_surplus()
-            history.generations.remove_unused()
-            history.generations.truncate_log()
-        _forget_old(engine, data_dir)
-        reserve.fill(engine)
-    result = result_of(intake, load_id, history.register, counts)
+            finish(work)
+        _tidy(work, data_dir)
+    result = result_of(work.intake, work.load_id, work.register, work.counts)
     _log.info(
         "%s: done in %.1f s, rows %d, loaded %d, changed %d, rejected %d, skipped %d, held %d",
-        what,
+        work,
         (clock.monotonic_ns() - started_ns) / 1e9,
         *(result.rows, result.loaded, result.changed, result.rejected, result.skipped),
         result.held,
@@ -149,135 +101,78 @@ def _loaded(
     return result
 
 
-def _note_failure(
-    engine: Engine, history: History, load_id: int, intake: Intake, reason: str
-) -> None:
-    """Remove what a failed load wrote, unless another has begun by now; then note that it failed.
-
-    In this order: where the disk is full, the note finds room only afterwards.
-    """
-    ignored = (OSError, peewee.PeeweeException, OperatorError)
-    generations = history.generations
-    intake.runs.close()
-    with suppress(*ignored), still_alone(engine, history.register):
-        generations.remove_unused()
-        generations.truncate_log()
-    with suppress(*ignored):
-        # NOTE: Ctrl-C can come just behind the commit; then the next load settles it.
-        if is_applied(engine, history, load_id):
-            return
-        fail = partial(history.fail, load_id, reason, columns_of_failure(intake))
-        reserve.written(engine, fail)
-        with still_alone(engine, history.register):
-            reserve.written(engine, partial(generations.remove_made, load_id))
-    reserve.fill(engine)
+def _begin(work: Work, data_dir: Path, attempt: Attempt) -> None:
+    """Write the line of the history; from here on rejects are kept under its number."""
+    insert = partial(insert_line, work.engine, status="running", **attempt.line)
+    work.load_id = attempt.load_id = reserve.written(work.engine, insert)
+    rejects = work.intake.rejects
+    rejects.is_named = work.request.rejects is not None
+    rejects.path = work.request.rejects or rejects_path(data_dir, work.register, work.load_id)
 
 
-def _merge(
-    engine: Engine,
-    history: History,
-    load_id: int,
-    intake: Intake,
-    require_alone: Callable[[], None],
-) -> Counts:
-    """Change the rows of the register in its own transaction; the main database is told later."""
-    counts = Counts(intake.kind)
-    if intake.loaded:
-        history.ensure_register(load_id)
-    with opened_current(engine, history, intake.kind, counts) as table:
-        if table is None:
-            return counts
-        history.announce(intake.kind)
-        with table.register.atomic():
-            compared = outcomes(intake, table, counts)
-            if counts.held_before:
-                for outcome in compared:
-                    table.put(outcome.changed)
-                    table.remove(outcome.removed)
-            else:
-                table.fill(outcome.rows for outcome in compared)
-            _judge(engine, history, intake, counts)
-            table.analyse()
-            applied = Applied(intake.loaded - counts.skipped, counts.changed, counts.held)
-            note_applied(table.register, table.schema, load_id, applied)
-            require_alone()
-    return counts
+@contextmanager
+def _failure_noted(work: Work, data_dir: Path) -> Iterator[None]:
+    """Remove what a load that fails wrote, and note why it failed."""
+    try:
+        yield
+    except BaseException as error:
+        work.intake.runs.close()
+        columns = {"reason": reason_of(error)} | columns_of_failure(work.intake)
+        note_failure(work.engine, work.generations, work.load_id, columns)
+        forget_old(work.engine, data_dir)
+        # SEC: the reason, which can quote a record, is for the operator only.
+        _log.warning("%s: failed, %s", work, type(error).__name__)
+        raise
 
 
-def _replace(
-    engine: Engine,
-    history: History,
-    load_id: int,
-    intake: Intake,
-    require_alone: Callable[[], None],
-) -> Counts:
-    """Write the next generation, then let readers have it."""
-    generations = history.generations
-    generations.require_there()
-    held = generations.find_current()
-    counts = Counts(intake.kind)
-    with generations.opened_next(load_id) as made:
-        generations.carry_over(made, intake.kind)
-        fill = partial(_fill, engine, held, intake)
-        fill_in_halves(made, intake, fill, counts)
-        counts.end_replace()
-        _judge(engine, history, intake, counts)
-    require_alone()
-    columns = columns_of_success(intake, counts)
-    history.switch(load_id, intake.kind, counts.held, columns, is_fresh=intake.is_fresh)
-    return counts
+def _look(work: Work) -> None:
+    """Read the register's entry, as it is before anything is settled."""
+    work.intake.rejects.path = work.request.rejects
+    work.intake.rejects.is_named = work.request.rejects is not None
+    work.entry = work.generations.find_current()
+    work.generations.require_room(work.entry)
+    work.generations.require_there(work.entry)
 
 
-def _judge(engine: Engine, history: History, intake: Intake, counts: Counts) -> None:
-    """Refuse a load that loses rows, or what was known; note what looks wrong (D67)."""
-    require_few_lost(intake, counts)
-    if intake.request.mode == REPLACE:
-        count_known(engine, history, counts)
-    require_no_loss(engine, history.register, intake.request, counts)
-    intake.rejects.notes += exchange_notes(intake.request, counts)
-    intake.rejects.notes += uniform_notes(intake.request, counts)
+def _settle(work: Work) -> None:
+    """Find out what became of killed loads, and remove what nobody needs; read the entry."""
+    # Here as well as in the end: what is removed now makes room for this load.
+    reserve.written(work.engine, partial(_forget_surplus, work))
+    settled = partial(settle, work.engine, work.generations, work.load_id)
+    work.entry = reserve.written(work.engine, settled)
+    work.generations.require_room(work.entry)
 
 
-def _fill(
-    engine: Engine,
-    held: Any,
-    intake: Intake,
-    made: NextGeneration,
-    counts: Counts,
-    **span: str | None,
-) -> None:
-    """Write what was read, compared with what is held, into a generation that is being made."""
-    with opened_table(engine, held, intake.kind, counts) as current, made.engine.atomic():
-        compared = outcomes(intake, current, counts, **span)
-        Table(made.engine, made.schema, intake.kind).fill(each.rows for each in compared)
-
-
-def _read(engine: Engine, history: History, intake: Intake) -> None:
+def _read(work: Work) -> None:
     """Read all files, held against what earlier loads say."""
-    format_name = intake.format.name
-    baseline = find_baseline(engine, history.register, intake.kind, format_name)
-    with intake.rejects:
-        intake.read(_space(engine, history, intake), baseline)
+    format_name = work.intake.format.name
+    baseline = find_baseline(work.engine, work.entry, work.register, work.kind, format_name)
+    space = Space(work.engine, kind=work.kind, mode=work.request.mode, entry=work.entry)
+    with work.intake.rejects:
+        work.intake.read(space, baseline)
 
 
-def _forget_old(engine: Engine, data_dir: Path) -> None:
-    """Remove old lines of the history, and the rejects of all but the last loads."""
-    with suppress(OSError, peewee.PeeweeException):
-        prune(engine)
-    with suppress(OSError):
-        keep_newest(data_dir)
+def _compare(work: Work) -> None:
+    """Count what the load would change."""
+    with opened_unchanged(work.generations, work.entry) as opened:
+        table = Table(*opened, work.kind) if opened else None
+        held = count_held(opened, work.entry, work.kind)
+        if table is not None and work.history.list_running():
+            # The load settles a killed merge first, and then knows what that one committed.
+            held = table.count()
+        work.counts = Counts(work.kind, held)
+        for _ in outcomes(work.intake, table, work.counts):
+            pass
 
 
-def _space(engine: Engine, history: History, intake: Intake) -> Space:
-    return Space(
-        engine,
-        _scratch_directory(engine),
-        kind=intake.kind,
-        mode=intake.request.mode,
-        entry=history.generations.find_current(),
-    )
+def _tidy(work: Work, data_dir: Path) -> None:
+    """Remove what nobody needs any more."""
+    with suppress(OSError, peewee.PeeweeException):  # The next load does so as well.
+        _forget_surplus(work)
+        remove_unused(work.generations, work.entry)
+    forget_old(work.engine, data_dir)
+    reserve.fill(work.engine)
 
 
-def _scratch_directory(engine: Engine) -> Path:
-    """Return where runs may wait: beside the data, since the state may be kept in memory."""
-    return engine.path.parent if isinstance(engine, SqliteEngine) else Path(tempfile.gettempdir())
+def _forget_surplus(work: Work) -> None:
+    work.generations.forget_kept(work.request.keep_snapshots)

@@ -1,4 +1,4 @@
-"""The history of loads, in the main database; and what a register itself knows of them (D25)."""
+"""The history of loads, in the main database (D25)."""
 
 import getpass
 import os
@@ -51,21 +51,6 @@ class RegisterLoad(peewee.Model):
 
     class Meta:
         table_name = "register_load"
-
-
-class AppliedLoad(peewee.Model):
-    """A load whose rows are in this register; committed together with them.
-
-    What a load killed between its two commits did is read from here by the next (D28).
-    """
-
-    load_id = peewee.BigIntegerField(primary_key=True)
-    loaded = peewee.BigIntegerField()
-    changed = peewee.BigIntegerField()
-    held = peewee.BigIntegerField()
-
-    class Meta:
-        table_name = "applied_load"
 
 
 def insert_line(engine: Engine, **line: object) -> int:

@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from app.registers.formats import FORMATS, Format, Kind
+from app.registers.formats import FORMATS, Format
 from app.registers.history import MERGE
 from app.registers.reading.rejects import Reason, RejectLimit
+from app.storage.tables import Kind
 
 DEFAULT_MAX_REJECTS = "1%"
 SHRINK, UNTERMINATED, EMPTY = "shrink", "unterminated", "empty"

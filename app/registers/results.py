@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from app.registers.applying.comparison import Counts
+from app.registers.applying.counts import Counts
 from app.registers.models import text_of
 from app.registers.reading.intake import Intake
 from app.registers.request import LoadResult
@@ -40,8 +40,8 @@ def result_of(intake: Intake, load_id: int | None, register: str, counts: Counts
 
 def columns_of_success(intake: Intake, counts: Counts) -> dict[str, Any]:
     """Return the history's columns of a load that is done."""
-    known = {"known": text_of(counts.known.document())}
-    return _totals(intake, counts)._asdict() | _columns_of_files(intake) | known
+    after = {"held": counts.held, "known": text_of(counts.known.document())}
+    return _totals(intake, counts)._asdict() | _columns_of_files(intake) | after
 
 
 def columns_of_failure(intake: Intake) -> dict[str, Any]:

@@ -1,23 +1,23 @@
 """The earlier states of a register, and which of them a rollback goes back to (D71)."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from app import clock
 from app.errors import OperatorError
-from app.registers.formats import Kind
 from app.registers.generations import Generations
 from app.registers.history import MERGE, REPLACE, ROLLBACK
 from app.registers.models import RegisterLoad
 from app.storage.engine import Engine
-from app.storage.registers import KINDS
+from app.storage.registers import Entry
+from app.storage.tables import Kind
 
 
 class Snapshot(NamedTuple):
     """What a register held after a load, until the next one replaced it."""
 
-    kept: Any
-    """Its entry in the catalogue."""
+    kept: Entry
+    """Its entry in the register index."""
     load_id: int
     """The last load whose rows are in it."""
     undone: frozenset[str]
@@ -25,14 +25,15 @@ class Snapshot(NamedTuple):
 
     def told(self) -> str:
         """Return what an operator chooses by."""
-        rows = ", ".join(f"{getattr(self.kept, kind):,} {kind}" for kind in KINDS)
-        return f"load {self.load_id} of {clock.iso_utc(self.kept.loaded_at)} ({rows})"
+        # Only what was loaded is kept.
+        loaded_at = clock.iso_utc(self.kept.loaded_at or 0)
+        return f"load {self.load_id} of {loaded_at} ({self.kept.described()})"
 
 
-def list_snapshots(engine: Engine, generations: Generations) -> list[Snapshot]:
+def list_snapshots(engine: Engine, generations: Generations, current: Entry) -> list[Snapshot]:
     """Return the states that a register can be rolled back to, the latest first."""
     snapshots: list[Snapshot] = []
-    later, undone = generations.find_current(), frozenset[str]()
+    later, undone = current, frozenset[str]()
     for kept in generations.list_kept():
         query = RegisterLoad.select(RegisterLoad.kind).where(RegisterLoad.id == later.generation)
         undone |= {kind for (kind,) in query.tuples().execute(engine)}
@@ -42,7 +43,7 @@ def list_snapshots(engine: Engine, generations: Generations) -> list[Snapshot]:
     return snapshots
 
 
-def _last_load(engine: Engine, kept: Any, later: int) -> int:
+def _last_load(engine: Engine, kept: Entry, later: int) -> int:
     """Return the load that left a generation as it is: it made it, or was merged into it.
 
     Args:
@@ -60,17 +61,21 @@ def _last_load(engine: Engine, kept: Any, later: int) -> int:
 
 
 def require_snapshot(
-    engine: Engine, generations: Generations, to: int | None, kind: Kind | None
+    engine: Engine,
+    generations: Generations,
+    current: Entry,
+    to: int | None,
+    kind: Kind | None,
 ) -> Snapshot:
     """Return the state to go back to; OperatorError, with those that there are, if it is none.
 
     Args:
+        current: the register as it is.
         to: the load that left it; the latest one if None.
         kind: the only kind that may change, None if any may.
     """
     name = generations.name
-    require_not_dropped(generations)
-    snapshots = list_snapshots(engine, generations)
+    snapshots = list_snapshots(engine, generations, current)
     if not snapshots:
         reason = _reason(engine, name)
         raise OperatorError(f"the register {name} cannot be rolled back: {reason}")
@@ -85,7 +90,7 @@ def require_snapshot(
             f"a rollback of the register {name} to load {found.load_id} changes its {changed}, "
             f"not its {kind}. {_choice(snapshots)}"
         )
-    if not generations.is_waiting_there(found.kept):
+    if not generations.store.has_waiting(found.kept.generation):
         raise OperatorError(
             f"what the register {name} held after load {found.load_id} is not there: restore it, "
             "or load it again"
@@ -93,15 +98,17 @@ def require_snapshot(
     return found
 
 
-def require_not_dropped(generations: Generations) -> None:
-    """Raise OperatorError if there is no register of this name, or it was dropped."""
+def require_not_dropped(generations: Generations) -> Entry:
+    """Return the entry of a register; OperatorError if there is none, or it was dropped."""
     name = generations.name
     if generations.find_dropped() is not None:
         raise OperatorError(
             f"the register {name} was dropped; run `verifyd imports undrop {name}` to bring it back"
         )
-    if generations.find_current() is None:
+    current = generations.find_current()
+    if current is None:
         raise OperatorError(f"there is no register {name}")
+    return current
 
 
 def _choice(snapshots: Sequence[Snapshot]) -> str:

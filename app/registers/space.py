@@ -2,17 +2,17 @@
 
 import os
 from pathlib import Path
-from typing import Any
 
 from app.errors import Hindered
 from app.registers.forked_worker import CORES
-from app.registers.formats import Kind
+from app.registers.formats.changes import Columns
 from app.registers.history import REPLACE
 from app.registers.reading.reader import Progress
-from app.registers.reading.sorted_runs import Columns, Runs
+from app.registers.reading.sorted_runs import Runs
 from app.storage.engine import Engine
-from app.storage.registers import KINDS, register_file
-from app.storage.sqlite import SqliteEngine
+from app.storage.registers import Entry
+from app.storage.stores import store_of
+from app.storage.tables import Kind
 
 _FIXED_BYTES = 128 * 1024
 """A register without rows, its log, and the index of that."""
@@ -38,19 +38,16 @@ class Space:
     On Postgres the register is the server's: what is estimated is where rows wait to be sorted.
 
     Args:
-        directory: where rows wait; on SQLite the register is there, too.
         entry: the register as it is; None if there is none.
     """
 
-    def __init__(
-        self, engine: Engine, directory: Path, *, kind: Kind, mode: str, entry: Any
-    ) -> None:
-        self._directory = directory
-        self._is_here = isinstance(engine, SqliteEngine)
+    def __init__(self, engine: Engine, *, kind: Kind, mode: str, entry: Entry | None) -> None:
+        self._directory = engine.scratch_directory
+        self._is_here = engine.file is not None
         self._is_replace = mode == REPLACE
-        self._held = getattr(entry, kind.value) if entry is not None else 0
+        self._held = entry.rows(kind) if entry is not None else 0
         self._carried_bytes = 0
-        if isinstance(engine, SqliteEngine) and entry is not None:
+        if engine.file is not None and entry is not None:
             self._carried_bytes = _carried_bytes(engine, entry, kind)
         self._latest = self._start = Progress(None, 0, None, 0)
 
@@ -122,15 +119,11 @@ def size_text(size_bytes: int) -> str:
     return f"{size_bytes / 1000:,.0f} kB"
 
 
-def _carried_bytes(engine: SqliteEngine, entry: Any, replaced: Kind) -> int:
+def _carried_bytes(engine: Engine, entry: Entry, replaced: Kind) -> int:
     """Return what the other kinds take of a register's file: a replace copies them."""
-    rows = {kind: getattr(entry, kind) for kind in KINDS}
-    try:
-        file_bytes = register_file(engine.path, entry.name, entry.generation).stat().st_size
-    except FileNotFoundError:
-        return 0
-    total = sum(rows.values())
-    return file_bytes * (total - rows[replaced.value]) // total if total else 0
+    file_bytes = store_of(engine, entry.name).size_bytes(entry.generation)
+    total = sum(map(entry.rows, Kind))
+    return file_bytes * (total - entry.rows(replaced)) // total if total else 0
 
 
 def _row_bytes(runs: Runs) -> float:

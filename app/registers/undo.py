@@ -10,14 +10,14 @@ import peewee
 
 from app.errors import OperatorError
 from app.registers.current import settle
-from app.registers.formats import Kind
 from app.registers.generations import Generations
 from app.registers.history import DROP, MERGE, PURGE, REPLACE, ROLLBACK, UNDROP, History
 from app.registers.lock import alone
 from app.registers.snapshots import Snapshot, require_not_dropped, require_snapshot
 from app.storage import reserve
 from app.storage.engine import Engine
-from app.storage.registers import DroppedRegister, KeptRegister, Register
+from app.storage.registers import DroppedRegister, Entry, KeptRegister, Register
+from app.storage.tables import Kind
 
 _log = logging.getLogger(__name__)
 
@@ -35,27 +35,28 @@ def roll_back(
     Returns the register, the kind that changes, the rows of it, and the load that left them; kind
     and rows are None if several kinds change. Raises OperatorError.
     """
-    history = History(engine, register or _only_kept(engine))
-    generations = history.generations
+    name = register or _only_kept(engine)
+    generations, history = Generations(engine, name), History(engine, name)
     require_not_dropped(generations)
 
     def rolled_back() -> tuple[int, Snapshot, Kind | None]:
-        settle(engine, history, 0)
-        found = require_snapshot(engine, generations, to, kind)
+        settle(engine, generations)
+        current = require_not_dropped(generations)
+        found = require_snapshot(engine, generations, current, to, kind)
         generations.migrate_waiting(found.kept)
         replaced = Kind(min(found.undone)) if len(found.undone) == 1 else None
         with engine.atomic():
             load_id = history.note(ROLLBACK, replaced or "")
             history.take_back(load_id, [MERGE, REPLACE], after=found.load_id)
-            generations.roll_back(found.kept)
+            generations.roll_back(current, found.kept)
         return load_id, found, replaced
 
-    with alone(engine, history.register):
+    with alone(engine, name):
         load_id, found, replaced = reserve.written(engine, rolled_back)
-    held = getattr(found.kept, replaced.value) if replaced else None
-    _log.info("load %d, rollback of %s to load %d: done", load_id, history.register, found.load_id)
+    held = found.kept.rows(replaced) if replaced else None
+    _log.info("load %d, rollback of %s to load %d: done", load_id, name, found.load_id)
     return {
-        "register": history.register,
+        "register": name,
         "kind": replaced and replaced.value,
         "held": held,
         "load": found.load_id,
@@ -69,55 +70,53 @@ def drop_register(engine: Engine, name: str) -> None:
     `purge_register` removes it. Raises OperatorError if there is no register of that name, or a
     load of it is running.
     """
-    require_register(engine, name)
-    history = History(engine, name)
+    generations, history = Generations(engine, name), History(engine, name)
+    require_register(engine, generations)
 
     def dropped() -> int:
         # What a damaged register knows of a killed load does not matter.
         with suppress(OSError, peewee.PeeweeException, OperatorError):
-            settle(engine, history, 0)
-        require_register(engine, name)
+            settle(engine, generations)
+        current = require_register(engine, generations)
         with engine.atomic():
             load_id = history.note(DROP)
-            history.generations.drop()
+            generations.drop(current)
         return load_id
 
     with alone(engine, name):
         load_id = reserve.written(engine, dropped)
-        _remove_unused(history.generations)
+        _remove_unused(generations)
     reserve.fill(engine)
     _log.info("load %d, drop of %s: done", load_id, name)
 
 
-def undrop_register(engine: Engine, name: str) -> Register:
+def undrop_register(engine: Engine, name: str) -> Entry:
     """Let readers have a dropped register again, as it was, and return its entry (D72).
 
     Raises OperatorError if it was not dropped or was loaded since, if what it held is not there,
     or there is no room for it.
     """
-    _require_dropped(engine, name)
-    history = History(engine, name)
-    generations = history.generations
+    generations, history = Generations(engine, name), History(engine, name)
+    _require_dropped(engine, generations)
 
-    def undropped() -> int:
-        settle(engine, history, 0)
-        dropped = _require_dropped(engine, name)
-        if not generations.is_waiting_there(dropped):
+    def undropped() -> tuple[int, Entry]:
+        settle(engine, generations)
+        current, dropped = _require_dropped(engine, generations)
+        if not generations.store.has_waiting(dropped.generation):
             raise OperatorError(f"what the register {name} held is not there: load it again")
-        generations.require_room()
+        generations.require_room(current)
         generations.migrate_waiting(dropped)
         with engine.atomic():
             load_id = history.note(UNDROP)
             # Older drops stay: this generation was made after them.
             history.take_back(load_id, [DROP], after=dropped.generation)
-            generations.undrop(dropped)
-        return load_id
+            generations.undrop(current, dropped)
+        return load_id, dropped
 
     with alone(engine, name):
-        load_id = reserve.written(engine, undropped)
+        load_id, entry = reserve.written(engine, undropped)
         _remove_unused(generations)
     _log.info("load %d, undrop of %s: done", load_id, name)
-    entry: Register = generations.find_current()
     return entry
 
 
@@ -128,8 +127,7 @@ def purge_register(engine: Engine, name: str) -> None:
 
     Raises OperatorError if there is none of it, or a load of it is running.
     """
-    history = History(engine, name)
-    generations = history.generations
+    generations, history = Generations(engine, name), History(engine, name)
     if generations.find_current() is not None:
         drop_register(engine, name)
     elif generations.find_dropped() is None and history.is_settled():
@@ -150,10 +148,10 @@ def purge_register(engine: Engine, name: str) -> None:
     _log.info("load %d, purge of %s: done", load_id, name)
 
 
-def require_register(engine: Engine, name: str) -> Register:
+def require_register(engine: Engine, generations: Generations) -> Entry:
     """Return the entry of a register; OperatorError if there is none of this name."""
-    generations = Generations(engine, name)
-    current: Register | None = generations.find_current()
+    name = generations.name
+    current = generations.find_current()
     if current is not None:
         return current
     if generations.find_dropped() is not None:
@@ -173,13 +171,14 @@ def _remove_unused(generations: Generations) -> None:
         generations.remove_unused()
 
 
-def _require_dropped(engine: Engine, name: str) -> DroppedRegister:
-    generations = Generations(engine, name)
-    dropped: DroppedRegister | None = generations.find_dropped()
+def _require_dropped(engine: Engine, generations: Generations) -> tuple[Entry | None, Entry]:
+    """Return the entry that is in the way of a dropped register, if any, and its own."""
+    name = generations.name
+    dropped = generations.find_dropped()
     current = generations.find_current()
     # What has its name now, if anything, holds nothing: a load that changes a row forgets this.
     if dropped is not None:
-        return dropped
+        return current, dropped
     reason = "it was not dropped, or was loaded since" if current else "there is none"
     query = DroppedRegister.select(DroppedRegister.name).order_by(DroppedRegister.name)
     names = ", ".join(each for (each,) in query.tuples().execute(engine)) or "none"

@@ -4,20 +4,25 @@ Models are bound to no engine; a query is given the one it runs on, so that seve
 databases can be open in one process (`Account.select().get(engine)`).
 """
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import peewee
 
 from app.config import sqlite_path
-from app.storage.postgres import COMMAND_OPTIONS, SERVING_OPTIONS, PostgresEngine, is_gone
-from app.storage.sqlite import SqliteEngine, is_busy
+from app.storage.interface import Engine, Row
+from app.storage.postgres import COMMAND_OPTIONS, SERVING_OPTIONS, PostgresEngine
+from app.storage.sqlite import SqliteEngine
 
-Row = tuple[Any, ...]
-Engine = SqliteEngine | PostgresEngine
+__all__ = [
+    "Engine",
+    "Prepared",
+    "Row",
+    "close_quietly",
+    "open_engine",
+    "parameter",
+]
 
 
 def open_engine(database_url: str, *, create: bool = False, is_serving: bool = False) -> Engine:
@@ -33,34 +38,6 @@ def open_engine(database_url: str, *, create: bool = False, is_serving: bool = F
     if path:
         return SqliteEngine(path, create=create)
     return PostgresEngine(database_url, SERVING_OPTIONS if is_serving else COMMAND_OPTIONS)
-
-
-def recover(engine: Engine, error: Exception) -> None:
-    """Make this thread's connection fit for the next query, after an error."""
-    if isinstance(engine, SqliteEngine):
-        engine.recover(error)
-        return
-    try:
-        engine.close()
-    except (peewee.PeeweeException, OSError):
-        engine.dispose()
-
-
-def may_be_gone(engine: Engine, error: Exception) -> bool:
-    """Tell whether a statement may have failed because a register was taken away meanwhile."""
-    if isinstance(engine, SqliteEngine):
-        # A file that is removed while it is opened fails in many ways; asking again costs little.
-        return not is_busy(error)
-    return is_gone(error)
-
-
-def message_of(error: BaseException) -> str:
-    """Return what an error says is wrong; of the database's it names files and tables, no value.
-
-    What Postgres adds to it, as detail and context, can quote a row or what was asked for.
-    """
-    diagnosis = getattr(getattr(error, "orig", None), "diag", None)
-    return (diagnosis and diagnosis.message_primary) or str(error)
 
 
 class _Placeholder(NamedTuple):
@@ -108,34 +85,7 @@ class Prepared:
         return self._compiled
 
 
-def greatest(engine: Engine, columns: Sequence[peewee.Node], null: str) -> Any:
-    """Return an expression for the greatest of `columns`, or null if all of them are.
-
-    Args:
-        null: an SQL literal of the columns' type, below every real value, to stand for null.
-    """
-    if not columns:
-        return peewee.SQL("NULL")
-    if len(columns) == 1:  # SQLite's MAX of one argument is the aggregate.
-        return columns[0]
-    if not isinstance(engine, SqliteEngine):
-        return peewee.fn.GREATEST(*columns)
-    # Unlike GREATEST, SQLite's MAX is null if any of its arguments is.
-    lowest = peewee.SQL(null)
-    filled = [peewee.fn.COALESCE(column, lowest) for column in columns]
-    return peewee.fn.NULLIF(peewee.fn.MAX(*filled), lowest)
-
-
 def close_quietly(engine: Engine) -> None:
     """Close this thread's connection if there is one, whatever its state."""
     with suppress(peewee.PeeweeException):
         engine.close()
-
-
-def sync(path: Path) -> None:
-    """See that a file, or the names in a directory, survive a power cut."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -4,13 +4,18 @@ Everything a URL can say of a connection (TLS, several hosts with `target_sessio
 timeouts) is libpq's, and passed through; what it does not say has defaults of ours.
 """
 
+import tempfile
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import peewee
 
 from app.errors import OperatorError
+from app.storage.errors import sqlstate
+from app.storage.postgres_dialect import PostgresDialect
+from app.storage.tables import RegisterRef
 
 SERVING_OPTIONS = (
     "-c statement_timeout=10s -c lock_timeout=5s -c idle_in_transaction_session_timeout=10s"
@@ -45,7 +50,7 @@ _GONE = ("42P01", "3F000")
 _DEADLOCK = "40P01"
 
 
-class PostgresEngine(peewee.PostgresqlDatabase):
+class PostgresEngine(PostgresDialect, peewee.PostgresqlDatabase):
     """A Postgres database; dates come and go as ISO texts, as on SQLite.
 
     A lost connection is noticed by the statement that meets it. A statement that only reads,
@@ -126,7 +131,7 @@ class PostgresEngine(peewee.PostgresqlDatabase):
         try:
             return self._execute_once(sql, params)
         except peewee.DatabaseError as error:
-            is_mendable = self._is_lost() or _sqlstate(error).startswith(_MENDED_BY_CONNECTING)
+            is_mendable = self._is_lost() or sqlstate(error).startswith(_MENDED_BY_CONNECTING)
             if not (may_repeat and is_mendable):
                 raise
         self.close()
@@ -136,7 +141,7 @@ class PostgresEngine(peewee.PostgresqlDatabase):
         try:
             return super().execute_sql(sql, params)
         except peewee.DatabaseError as error:
-            if _sqlstate(error).startswith(_GONE):
+            if sqlstate(error).startswith(_GONE):
                 raise peewee.OperationalError(getattr(error, "orig", None), *error.args) from error
             raise
 
@@ -155,12 +160,51 @@ class PostgresEngine(peewee.PostgresqlDatabase):
     def _is_lost(self) -> bool:
         return self.is_closed() or bool(self.connection().closed)
 
+    def recover(self, error: Exception) -> None:
+        """Make this thread's connection fit for the next query: it is closed."""
+        try:
+            self.close()
+        except (peewee.PeeweeException, OSError):
+            self.dispose()
 
-def is_gone(error: Exception) -> bool:
-    """Tell whether a statement failed because its table is not there, or is just being removed."""
-    return _sqlstate(error).startswith((*_GONE, _DEADLOCK))
+    def may_be_gone(self, error: Exception) -> bool:
+        """Tell whether a table is not there, or is just being removed."""
+        return sqlstate(error).startswith((*_GONE, _DEADLOCK))
 
+    @property
+    def scratch_directory(self) -> Path:
+        """The system's temporary directory: the data is on the server's disk."""
+        return Path(tempfile.gettempdir())
 
-def _sqlstate(error: Exception) -> str:
-    """Return the SQLSTATE of the driver's error behind one of Peewee's; empty if it has none."""
-    return getattr(getattr(error, "orig", None), "sqlstate", None) or ""
+    def write_refusal(self) -> str | None:
+        """Return why the database takes no writes, None if it takes them."""
+        query = "SELECT current_setting('transaction_read_only') = 'on'"
+        (is_read_only,) = self.execute_sql(query).fetchone()
+        return "the server may only be read" if is_read_only else None
+
+    def missing_rights(self) -> list[str]:
+        """Return what this role may not do here, a sentence each."""
+        query = (
+            "SELECT current_setting('transaction_read_only') = 'on', "
+            "has_database_privilege(current_database(), 'CREATE'), current_user"
+        )
+        is_read_only, may_create, role = self.execute_sql(query).fetchone()
+        missing = []
+        if is_read_only:
+            missing.append(
+                "the server may only be read: name the primary, or all servers with "
+                "target_session_attrs=read-write"
+            )
+        if not may_create:
+            missing.append(
+                f"no register can be loaded: {role} may not create schemas in the database, "
+                "GRANT CREATE ON DATABASE lets it"
+            )
+        return missing
+
+    def attach_registers(self, registers: tuple[RegisterRef, ...]) -> None:
+        """Do nothing: every connection reads all schemas."""
+
+    def can_attach(self, registers: tuple[RegisterRef, ...]) -> bool:
+        """Tell that every connection reads all schemas."""
+        return True

@@ -1,25 +1,23 @@
-"""Which registers there are, where each is stored, and how a reader reaches them (D25, D26).
+"""The register index: which registers there are, and how a reader reaches them (D25, D26).
 
 The state of all registers is one short text, read together with the key of a request:
 `native/1/vpf,rdw/3/v` is name, generation and the tables that hold rows. A worker whose
 attached registers come from another text attaches anew.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache
-from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import peewee
 from peewee import fn
 
-from app.storage.engine import Engine, may_be_gone, recover
-from app.storage.sqlite import SqliteEngine
+from app.storage.engine import Engine
+from app.storage.tables import Kind, RegisterRef, with_kind
 
 REGISTERS_MAX = 8
 """SQLite attaches ten files at most; a register of each agency and two to spare (D25)."""
 
-KINDS = ("vehicles", "policies", "fines")
 REPEATS_MAX = 2
 """How often a look-up is repeated whose register was taken away under it."""
 
@@ -59,21 +57,40 @@ class DroppedRegister(Register):
         table_name = "register_dropped"
 
 
-class RegisterRef(NamedTuple):
-    """One register as a reader sees it."""
+class Entry(NamedTuple):
+    """What the index says of one generation of a register."""
 
     name: str
     generation: int
     kinds: str
+    """The letters of the kinds that were ever loaded."""
+    vehicles: int = 0
+    policies: int = 0
+    fines: int = 0
+    loaded_at: int | None = None
+    """Unix seconds; None if nothing was loaded yet."""
 
-    @property
-    def schema(self) -> str:
-        """The name its tables are qualified with: `register_NAME` (D25)."""
-        return f"register_{self.name}"
+    def rows(self, kind: Kind) -> int:
+        """Return how many rows of a kind it holds."""
+        rows: int = getattr(self, kind.value)
+        return rows
 
-    def holds(self, kind: str) -> bool:
-        """Tell whether rows of this kind (`vehicles`, ...) were ever loaded."""
-        return kind[0] in self.kinds
+    def holds(self, kind: Kind) -> bool:
+        """Tell whether rows of a kind were ever loaded."""
+        return kind.letter in self.kinds
+
+    def with_kind(self, kind: Kind) -> "Entry":
+        """Return the same with one more kind, if that is new."""
+        return self._replace(kinds=with_kind(self.kinds, kind))
+
+    def with_rows(self, kind: Kind, held: int) -> "Entry":
+        """Return the same, but holding so many rows of a kind."""
+        values: dict[str, Any] = {kind.value: held}
+        return self.with_kind(kind)._replace(**values)
+
+    def described(self) -> str:
+        """Return how many rows of each kind it holds, for a person to read."""
+        return ", ".join(f"{self.rows(kind):,} {kind}" for kind in Kind)
 
 
 def state_expression() -> "peewee.ModelSelect[Register]":
@@ -108,9 +125,9 @@ def followed(engine: Engine, state: str, ask: Callable[[str], T]) -> T:
         try:
             return ask(state)
         except (peewee.DatabaseError, peewee.InterfaceError) as error:
-            if engine.in_transaction() or not may_be_gone(engine, error):
+            if engine.in_transaction() or not engine.may_be_gone(error):
                 raise
-            recover(engine, error)
+            engine.recover(error)
         state = read_state(engine)
     return ask(state)
 
@@ -131,25 +148,6 @@ def in_precedence(state: str, order: tuple[str, ...]) -> tuple[RegisterRef, ...]
     return tuple(sorted(refs, key=lambda ref: (rank.get(ref.name, len(rank)), ref.name)))
 
 
-def register_file(database: Path, name: str, generation: int) -> Path:
-    """Return the file of a register's generation, beside the main SQLite database."""
-    return database.with_name(f"{database.stem}.register_{name}.{generation}{database.suffix}")
-
-
-def is_stored(engine: Engine, name: str, generation: int, schema: str) -> bool:
-    """Tell whether a generation of a register is there: on SQLite its file, else its schema."""
-    if isinstance(engine, SqliteEngine):
-        return register_file(engine.path, name, generation).exists()
-    query = "SELECT count(*) FROM pg_namespace WHERE nspname = %s"
-    return bool(engine.execute_sql(query, (schema,)).fetchone()[0])
-
-
-def attach(engine: Engine, registers: tuple[RegisterRef, ...]) -> None:
-    """Let this thread's connection read exactly these registers, under their schema names."""
-    if isinstance(engine, SqliteEngine):
-        engine.attach_only(_files(engine.path, registers))
-
-
 def find_unreadable(engine: Engine) -> RegisterRef | None:
     """Return the first register that look-ups cannot read, None if they can read all of them.
 
@@ -166,22 +164,14 @@ def find_unreadable(engine: Engine) -> RegisterRef | None:
 
 
 def _can_read(engine: Engine, registers: tuple[RegisterRef, ...]) -> bool:
-    if isinstance(engine, SqliteEngine):
-        # A worker goes on reading a file that was removed, but no other one can attach it.
-        files = _files(engine.path, registers).values()
-        if not all(file.exists() for file in files):
-            return False
+    # A worker goes on reading a register that was removed, but no other one can attach it.
+    if not engine.can_attach(registers):
+        return False
     try:
-        attach(engine, registers)
+        engine.attach_registers(registers)
         for ref in registers:
             engine.rows(f'SELECT 1 FROM "{ref.schema}".vehicle LIMIT 1', ())  # noqa: S608
     except (peewee.DatabaseError, peewee.InterfaceError) as error:
-        recover(engine, error)
+        engine.recover(error)
         return False
     return True
-
-
-# PERF: naming the files of three registers takes 15 % of a look-up.
-@lru_cache(maxsize=8)
-def _files(database: Path, registers: tuple[RegisterRef, ...]) -> Mapping[str, Path]:
-    return {ref.schema: register_file(database, ref.name, ref.generation) for ref in registers}

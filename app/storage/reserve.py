@@ -14,7 +14,7 @@ from typing import TypeVar
 import peewee
 
 from app.storage.engine import Engine
-from app.storage.sqlite import SqliteEngine, is_out_of_space
+from app.storage.errors import is_out_of_space
 
 RESERVE_BYTES = 512 * 1024
 _STEP_BYTES = 32 * 1024
@@ -30,8 +30,8 @@ def reserve_file(database: Path) -> Path:
 
 def fill(engine: Engine) -> None:
     """Take the space of the reserve, as far as the disk has it; nothing on Postgres."""
-    if isinstance(engine, SqliteEngine):
-        take(reserve_file(engine.path))
+    if engine.file is not None:
+        take(reserve_file(engine.file))
 
 
 def take(path: Path) -> None:
@@ -62,9 +62,10 @@ def written(engine: Engine, write: Callable[[], T]) -> T:
     try:
         return write()
     except peewee.OperationalError as error:
-        if not isinstance(engine, SqliteEngine) or not is_out_of_space(error):
+        if engine.file is None or not is_out_of_space(error):
             raise
-    release(reserve_file(engine.path))
+        file = reserve_file(engine.file)
+    release(file)
     try:
         return write()
     finally:

@@ -1,14 +1,52 @@
-"""What a register holds: the same three tables in every register's schema (D25).
+"""What a register holds: the same tables in every register's schema (D25).
 
 No personal data of holders, keepers or drivers has a column here, ever.
 """
 
+from collections.abc import Collection, Mapping
+from enum import StrEnum
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import peewee
 
 TEXT_CHARACTERS_MAX = 100
+
+
+class Kind(StrEnum):
+    """What the rows of a table, or of a file, are."""
+
+    VEHICLES = "vehicles"
+    POLICIES = "policies"
+    FINES = "fines"
+
+    @property
+    def letter(self) -> str:
+        """The letter that stands for the kind in the register index."""
+        return self.value[0]
+
+
+def with_kind(letters: str, kind: Kind) -> str:
+    """Return the letters of some kinds and of one more, in alphabetical order."""
+    return "".join(sorted({*letters, kind.letter}))
+
+
+class RegisterRef(NamedTuple):
+    """One register as a reader sees it."""
+
+    name: str
+    generation: int
+    kinds: str
+    """The letters of the kinds that were ever loaded."""
+
+    @property
+    def schema(self) -> str:
+        """The name its tables are qualified with: `register_NAME` (D25)."""
+        return f"register_{self.name}"
+
+    def holds(self, kind: str) -> bool:
+        """Tell whether rows of this kind (`vehicles`, ...) were ever loaded."""
+        return Kind(kind).letter in self.kinds
 
 
 class Vehicle(peewee.Model):
@@ -65,8 +103,68 @@ class Fine(peewee.Model):
         primary_key = peewee.CompositeKey("registration", "reference")
 
 
+class AppliedLoad(peewee.Model):
+    """A load whose rows are in this register; committed together with them.
+
+    The next load reads here what a load did that was killed between its two commits (D28).
+    """
+
+    load_id = peewee.BigIntegerField(primary_key=True)
+    loaded = peewee.BigIntegerField()
+    changed = peewee.BigIntegerField()
+    held = peewee.BigIntegerField()
+
+    class Meta:
+        table_name = "applied_load"
+
+
+TABLES: Mapping[Kind, type[Any]] = {
+    Kind.VEHICLES: Vehicle,
+    Kind.POLICIES: Policy,
+    Kind.FINES: Fine,
+}
+"""The model of each kind's table."""
+
+
 @lru_cache(maxsize=64)
 def in_schema(model: type[Any], schema: str) -> type[Any]:
     """Return a register's model as it stands in a schema, such as `register_rdw`."""
     meta = type("Meta", (), {"schema": schema, "table_name": model._meta.table_name})
     return type(model.__name__, (model,), {"Meta": meta, "__doc__": model.__doc__})
+
+
+def qualified(schema: str | None, name: str) -> str:
+    """Return a table's name as it stands in SQL; both parts are ours, and need no more quoting."""
+    return f'"{schema}"."{name}"' if schema else f'"{name}"'
+
+
+TIME_COLUMN = "updated"
+"""The last column of every table."""
+
+
+def column_names(model: type[Any]) -> tuple[str, ...]:
+    """Return the names of a table's columns in their order: the key first, the time last."""
+    return tuple(field.column_name for field in model._meta.sorted_fields)
+
+
+def require_columns(
+    shape: type[Any],
+    model: type[Any],
+    *,
+    without: Collection[str] = (),
+    then: Collection[str] = (),
+) -> None:
+    """Check that a NamedTuple has the columns of a table, in the table's order.
+
+    Call it beside the definition of the NamedTuple: a column that one of them lacks then stops
+    every test and every command at the import.
+
+    Args:
+        without: columns that the NamedTuple leaves out.
+        then: fields that follow the columns.
+
+    Raises TypeError with the fields that should be there.
+    """
+    expected = (*(name for name in column_names(model) if name not in without), *then)
+    if shape._fields != expected:
+        raise TypeError(f"{shape.__name__} must have the fields {', '.join(expected)}")

@@ -1,25 +1,26 @@
-"""Which of a plate's policies is answered, and why that one (D20, D26)."""
+"""Chooses the policy to answer with among all policies of a plate, and says why (D20, D26)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from app.vehicles.facts import PolicyFacts
 from app.vehicles.holdings import Holding
-from app.vehicles.records import PolicyFacts
 
 
 class Choice(NamedTuple):
-    """The policy that is answered."""
+    """The policy to answer with."""
 
     register: str
     policy: PolicyFacts
     rule: str
-    """What set it apart from the next best: a key of the sentences below."""
+    """The rule that put it before the next best policy, such as `ends_last`."""
     why: str
     """The rule as a sentence for a person."""
 
 
 class _Candidate(NamedTuple):
     place: int
+    """Of its register, in the order of precedence."""
     register: str
     policy: PolicyFacts
 
@@ -29,11 +30,10 @@ class _Candidate(NamedTuple):
 
 
 def choose_policy(held: Sequence[Holding], day: str) -> Choice | None:
-    """Return the policy that D20 answers with, None if no register knows one.
+    """Return the policy to answer with, None if no register knows one (D20).
 
-    In force before not in force, then by the later end, the later beginning, the greater number.
-    What is still open goes to the register that comes first, and within a register to the insurer
-    that sorts first.
+    Policies in force come first, then those that end later, begin later, and have the greater
+    number. Among equals the first register decides, within a register the insurer's name.
 
     Args:
         held: what the registers hold, in the order of precedence.
@@ -46,7 +46,7 @@ def choose_policy(held: Sequence[Holding], day: str) -> Choice | None:
     if not candidates:
         return None
     candidates.sort(key=lambda each: (each.place, each.policy.insurer))
-    candidates.sort(key=lambda each: _rank(each.policy, day), reverse=True)
+    candidates.sort(key=lambda each: each.policy.rank(day), reverse=True)
     chosen, *others = candidates
     is_in_force = chosen.policy.is_in_force(day)
     if not others:
@@ -58,12 +58,8 @@ def choose_policy(held: Sequence[Holding], day: str) -> Choice | None:
     return Choice(chosen.register, chosen.policy, rule, f"{how} on {day}; {reason}")
 
 
-def _rank(policy: PolicyFacts, day: str) -> tuple[bool, str, str, str]:
-    return policy.is_in_force(day), policy.valid_to, policy.valid_from, policy.number
-
-
 def _difference(chosen: _Candidate, other: _Candidate, day: str) -> tuple[str, str]:
-    """Return what sets the chosen policy apart from the next best: the rule, and a sentence."""
+    """Return the rule that puts the chosen policy before the next best, and a sentence."""
     best, next_best = chosen.policy, other.policy
     if best.is_in_force(day) != next_best.is_in_force(day):
         return "in_force", "no other policy is"

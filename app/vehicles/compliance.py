@@ -1,21 +1,25 @@
-"""Is the vehicle road-legal on a day: four checks and their reasons (D22)."""
+"""Is the vehicle road-legal on a day: four checks, each with its reason (D22)."""
 
 from typing import NamedTuple
 
-from app import clock
-from app.vehicles.insurance import Members, insurance_reason
-from app.vehicles.records import Record
+from app.vehicles.facts import Record
+from app.vehicles.insurance import Verdict, judge_insurance
 
 TAX_STATUSES = ("taxed", "exempt", "sorn", "untaxed")
 
 
 class Judgement(NamedTuple):
-    """One reason for each check; a check holds if its reason is a good one."""
+    """The verdicts of the four checks."""
 
-    insurance: str
-    mot: str
-    tax: str
-    fines: str
+    insurance: Verdict
+    mot: Verdict
+    tax: Verdict
+    fines: Verdict
+
+    @property
+    def is_compliant(self) -> bool:
+        """The vehicle is in order in all four respects."""
+        return all(verdict.is_good for verdict in self)
 
 
 def judge(record: Record, day: str, mot_first_years: int) -> Judgement:
@@ -25,53 +29,21 @@ def judge(record: Record, day: str, mot_first_years: int) -> Judgement:
         mot_first_years: years after first registration before an MOT is due; 0 for never.
     """
     return Judgement(
-        insurance_reason(record, day),
-        _mot_reason(record, day, mot_first_years),
-        _tax_reason(record, day),
-        "outstanding" if record.has_outstanding_fines else "none",
+        judge_insurance(record, day),
+        _judge_mot(record, day, mot_first_years),
+        _judge_tax(record, day),
+        Verdict(False, "outstanding") if record.has_outstanding_fines else Verdict(True, "none"),
     )
 
 
-def checks_of(judgement: Judgement) -> dict[str, bool]:
-    """Return the four checks of spec 2, true where the vehicle is in order."""
-    return {
-        "insuranceValid": judgement.insurance in ("valid", "flag"),
-        "motValid": judgement.mot in ("valid", "exempt", "not_due"),
-        "roadTaxPaid": judgement.tax in ("valid", "exempt"),
-        "noOutstandingFines": judgement.fines == "none",
-    }
-
-
-def compliance_members(
-    record: Record, day: str, mot_first_years: int, *, explain: bool, checked_at: int
-) -> Members:
-    """Return the compliance record of spec 2.
-
-    Args:
-        explain: add `reasons` (D22).
-        checked_at: Unix seconds of the request.
-    """
-    judgement = judge(record, day, mot_first_years)
-    checks = checks_of(judgement)
-    members: Members = {
-        "registration": record.registration,
-        "compliant": all(checks.values()),
-        "checks": checks,
-        "lastChecked": clock.iso_utc(checked_at),
-    }
-    if explain:
-        members["reasons"] = dict(zip(checks, judgement, strict=True))
-    return members
-
-
-def _mot_reason(record: Record, day: str, mot_first_years: int) -> str:
+def _judge_mot(record: Record, day: str, mot_first_years: int) -> Verdict:
     if record.mot_exempt:
-        return "exempt"
+        return Verdict(True, "exempt")
     if record.mot_expiry is not None and record.mot_expiry >= day:
-        return "valid"
+        return Verdict(True, "valid")
     if _is_before_first_mot(record.first_registered, day, mot_first_years):
-        return "not_due"
-    return "unknown" if record.mot_expiry is None else "expired"
+        return Verdict(True, "not_due")
+    return Verdict(False, "unknown" if record.mot_expiry is None else "expired")
 
 
 def _is_before_first_mot(first_registered: str | None, day: str, years: int) -> bool:
@@ -82,12 +54,12 @@ def _is_before_first_mot(first_registered: str | None, day: str, years: int) -> 
     return first_registered > f"{int(day[:4]) - years:04}{day[4:]}"
 
 
-def _tax_reason(record: Record, day: str) -> str:
+def _judge_tax(record: Record, day: str) -> Verdict:
     status = record.tax_status
     if status not in TAX_STATUSES:
-        return "unknown"
+        return Verdict(False, "unknown")
     if status in ("sorn", "untaxed"):
-        return status
+        return Verdict(False, status)
     if record.tax_due is not None and record.tax_due < day:
-        return "expired"
-    return "exempt" if status == "exempt" else "valid"
+        return Verdict(False, "expired")
+    return Verdict(True, "exempt" if status == "exempt" else "valid")

@@ -1,38 +1,37 @@
-"""Why a plate is answered as it is: which register decided what, and which policy was chosen.
+"""Explains the answer for a plate: which register decided what, and which policy was chosen.
 
-The rules stand here a second time, in words: `records` asks the database for the answer, and this
-module finds in the rows of each register where it comes from (D20 to D26, D33). The tests hold
-the two against each other.
+`records` has the database merge the registers. This module reads the rows of each register and
+finds where every value of the answer comes from (D20 to D26, D33). The tests compare the two.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
+from app import clock
 from app.storage.engine import Engine
-from app.storage.registers import attach, in_precedence
-from app.storage.sqlite import SqliteEngine
+from app.storage.registers import in_precedence
 from app.vehicles.choice import Choice, choose_policy
 from app.vehicles.compliance import judge
+from app.vehicles.facts import Record
 from app.vehicles.holdings import Holding, holdings_of
-from app.vehicles.insurance import is_insured, policy_reason
+from app.vehicles.insurance import PolicyState, Verdict, policy_state
 from app.vehicles.reader import Found, VehicleReader, with_current_registers
-from app.vehicles.records import Record
 
 
 class Decision(NamedTuple):
-    """Where one column of the answer comes from."""
+    """Where one member of the answer comes from."""
 
     column: str
-    """The name of the member that the API answers with."""
-    value: Any
+    """The name of the member in the API."""
+    value: str | int | bool | None
+    """As the API answers it."""
     registers: tuple[str, ...]
-    """Those that decided it, in the order of precedence; none if no register knows it."""
+    """The registers that decided it, in the order of precedence; none if no register knows it."""
     why: str
 
 
 class Explanation(NamedTuple):
-    """One plate: its answer, what each register holds, and what led from these to that."""
+    """One plate: its answer, what each register holds, and how the answer follows from that."""
 
     found: Found
     holdings: tuple[Holding, ...]
@@ -41,10 +40,10 @@ class Explanation(NamedTuple):
 
 
 class Explained(NamedTuple):
-    """Explanations of one moment."""
+    """Explanations of plates, all from the same state of the registers."""
 
     registers: tuple[str, ...]
-    """All that were asked, in the order of precedence."""
+    """All registers, in the order of precedence."""
     plates: list[Explanation]
 
 
@@ -55,10 +54,10 @@ def explain(
     asked: Sequence[str],
     day: str,
 ) -> Explained:
-    """Look plates up and explain each answer; all from one state of the registers.
+    """Look plates up and explain each answer; all from the same state of the registers.
 
     Args:
-        order: names of registers, the one that is believed first in front (D26).
+        order: names of registers in the order of precedence (D26).
         asked: plates as they were given.
         day: ISO date to judge by.
 
@@ -67,8 +66,8 @@ def explain(
 
     def read(state: str) -> Explained:
         registers = in_precedence(state, order)
-        attach(engine, registers)
-        with _one_moment(engine):
+        engine.attach_registers(registers)
+        with engine.consistent_read():
             found = reader.look_up(state, asked, day)
             known = [each.registration for each in found if each.registration and each.record]
             held = holdings_of(engine, registers, known)
@@ -78,14 +77,6 @@ def explain(
     return with_current_registers(engine, read)
 
 
-def _one_moment(engine: Engine) -> AbstractContextManager[object]:
-    """Return a transaction that only reads, and sees what is stored at one moment."""
-    # NOTE: on SQLite another kind would take the lock that domains are written under (D27).
-    how = "DEFERRED" if isinstance(engine, SqliteEngine) else "REPEATABLE READ"
-    transaction: AbstractContextManager[object] = engine.atomic(how)
-    return transaction
-
-
 def _explanation(
     found: Found, holdings: Mapping[str, tuple[Holding, ...]], day: str, mot_first_years: int
 ) -> Explanation:
@@ -93,47 +84,38 @@ def _explanation(
         return Explanation(found, (), None, ())
     held = holdings[found.registration]
     choice = choose_policy(held, day)
-    return Explanation(
-        found, held, choice, tuple(_decisions(found.record, held, choice, day, mot_first_years))
+    judgement = judge(found.record, day, mot_first_years)
+    decisions = (
+        _insured(held, choice, judgement.insurance, day),
+        _policy(choice),
+        *(_described(found.record, held, column) for column in ("make", "model", "year", "color")),
+        _last_updated(found.record, held, choice),
+        _mot(found.record, held, judgement.mot, mot_first_years),
+        _tax(found.record, held, judgement.tax),
+        _fines(held, judgement.fines),
     )
+    return Explanation(found, held, choice, decisions)
 
 
-def _decisions(
-    record: Record,
-    held: Sequence[Holding],
-    choice: Choice | None,
-    day: str,
-    mot_first_years: int,
-) -> Iterable[Decision]:
-    yield _insured(record, held, choice, day)
-    if choice is None:
-        yield Decision("policy", None, (), "no register knows a policy")
-    else:
-        yield Decision("policy", choice.policy.number, (choice.register,), choice.why)
-    for column in ("make", "model", "year", "color"):
-        yield _first_known(held, column, column, getattr(record, column))
-    yield _last_updated(record, held, choice)
-    judgement = judge(record, day, mot_first_years)
-    yield _mot(record, held, judgement.mot, mot_first_years)
-    yield _tax(record, held, judgement.tax)
-    yield _fines(held)
-
-
-def _insured(record: Record, held: Sequence[Holding], choice: Choice | None, day: str) -> Decision:
-    value = is_insured(record, day)
+def _insured(
+    held: Sequence[Holding], choice: Choice | None, verdict: Verdict, day: str
+) -> Decision:
+    """Explain the insurance: the chosen policy decides, else the first known yes or no (D20)."""
     if choice is not None:
-        policy = choice.policy._asdict() | {"day": day}
-        state = _STATES[policy_reason(choice.policy, day)].format(**policy)
+        state = _STATES[policy_state(choice.policy, day)]
+        state = state.format(day=day, **choice.policy._asdict())
         why = f"policy {choice.policy.number} of {choice.register} {state}"
-        return Decision("insured", value, (choice.register,), why)
-    flag = _first_known(held, "insured", "insured", value)
-    if not flag.registers:
-        return flag._replace(why="no register knows a policy or says whether it is insured")
-    word = "insured" if value else "not insured"
-    return flag._replace(why=f"{flag.registers[0]} says {word}, and no policy is known")
+        return Decision("insured", verdict.is_good, (choice.register,), why)
+    registers, _ = _first_that_knows(held, "insured")
+    if not registers:
+        why = "no register knows a policy or says whether it is insured"
+    else:
+        word = "insured" if verdict.is_good else "not insured"
+        why = f"{registers[0]} says {word}, and no policy is known"
+    return Decision("insured", verdict.is_good, registers, why)
 
 
-_STATES = {
+_STATES: dict[PolicyState, str] = {
     "valid": "is in force on {day}",
     "expired": "ended on {valid_to}",
     "cancelled": "was cancelled on {cancelled_on}",
@@ -141,24 +123,43 @@ _STATES = {
 }
 
 
-def _first_known(held: Sequence[Holding], column: str, field: str, value: object) -> Decision:
-    """Explain a column that the first register with a value decides (D26)."""
+def _policy(choice: Choice | None) -> Decision:
+    if choice is None:
+        return Decision("policy", None, (), "no register knows a policy")
+    return Decision("policy", choice.policy.number, (choice.register,), choice.why)
+
+
+def _described(record: Record, held: Sequence[Holding], column: str) -> Decision:
+    registers, why = _first_that_knows(held, column)
+    return Decision(column, getattr(record, column), registers, why)
+
+
+def _first_that_knows(held: Sequence[Holding], column: str) -> tuple[tuple[str, ...], str]:
+    """Return the first register that knows a column of the vehicle, and why it decides (D26)."""
     known = [
         each.register
         for each in held
-        if each.vehicle is not None and getattr(each.vehicle, field) is not None
+        if each.vehicle is not None and getattr(each.vehicle, column) is not None
     ]
     if not known:
-        return Decision(column, value, (), "no register knows it")
+        return (), "no register knows it"
     first, *others = known
     if not others:
-        return Decision(column, value, (first,), f"only {first} knows it")
-    why = f"{first} comes before {', '.join(others)} in the order of registers"
-    return Decision(column, value, (first,), why)
+        return (first,), f"only {first} knows it"
+    return (first,), f"{first} comes before {', '.join(others)} in the order of registers"
+
+
+def _all_with(held: Sequence[Holding], column: str, value: object) -> tuple[str, ...]:
+    """Return the registers that have this value in a column of the vehicle."""
+    return tuple(
+        each.register
+        for each in held
+        if each.vehicle is not None and getattr(each.vehicle, column) == value
+    )
 
 
 def _last_updated(record: Record, held: Sequence[Holding], choice: Choice | None) -> Decision:
-    """Explain the newest change among the vehicle rows and the policy answered (D21, D33)."""
+    """Explain the time: the newest change of the vehicle rows and the chosen policy (D21, D33)."""
     times = [(each.register, each.vehicle.updated) for each in held if each.vehicle is not None]
     what = "a vehicle row or the policy"
     if choice is not None:
@@ -168,49 +169,43 @@ def _last_updated(record: Record, held: Sequence[Holding], choice: Choice | None
         what = "a fine, since nothing else is known"
     newest = {register for register, updated in times if updated == record.updated}
     registers = tuple(each.register for each in held if each.register in newest)
-    return Decision("lastUpdated", record.updated, registers, f"the newest change of {what}")
+    why = f"the newest change of {what}"
+    return Decision("lastUpdated", clock.iso_utc(record.updated), registers, why)
 
 
-def _mot(record: Record, held: Sequence[Holding], reason: str, first_years: int) -> Decision:
+def _mot(record: Record, held: Sequence[Holding], verdict: Verdict, first_years: int) -> Decision:
     """Explain the MOT: any exemption, else the latest expiry, else the first years (D22)."""
-    is_valid = reason in ("valid", "exempt", "not_due")
-    if reason == "unknown":
-        return Decision("motValid", is_valid, (), "no register knows an expiry")
-    if reason == "exempt":
-        registers = _registers_with(held, "mot_exempt", True)
-        return Decision("motValid", is_valid, registers, "any register can say exempt")
-    if reason == "not_due":
-        first = _first_known(held, "motValid", "first_registered", is_valid)
-        years = f"{first_years} {'year' if first_years == 1 else 'years'}"
-        why = f"first registered on {record.first_registered}, and no MOT is due for {years}"
-        return first._replace(why=why)
-    registers = _registers_with(held, "mot_expiry", record.mot_expiry)
-    why = f"expiry {record.mot_expiry}, the latest that any register knows"
-    return Decision("motValid", is_valid, registers, why)
+    match verdict.reason:
+        case "exempt":
+            registers, why = _all_with(held, "mot_exempt", True), "any register can say exempt"
+        case "not_due":
+            registers, _ = _first_that_knows(held, "first_registered")
+            years = f"{first_years} {'year' if first_years == 1 else 'years'}"
+            why = f"first registered on {record.first_registered}, and no MOT is due for {years}"
+        case "unknown":
+            registers, why = (), "no register knows an expiry"
+        case _:
+            registers = _all_with(held, "mot_expiry", record.mot_expiry)
+            why = f"expiry {record.mot_expiry}, the latest that any register knows"
+    return Decision("motValid", verdict.is_good, registers, why)
 
 
-def _registers_with(held: Sequence[Holding], field: str, value: object) -> tuple[str, ...]:
-    return tuple(
-        each.register
-        for each in held
-        if each.vehicle is not None and getattr(each.vehicle, field) == value
-    )
-
-
-def _tax(record: Record, held: Sequence[Holding], reason: str) -> Decision:
+def _tax(record: Record, held: Sequence[Holding], verdict: Verdict) -> Decision:
     """Explain the tax: status and due date of the first register that knows a status (D26)."""
-    tax = _first_known(held, "roadTaxPaid", "tax_status", reason in ("valid", "exempt"))
-    if not tax.registers:
-        return tax._replace(why="no register knows a tax status")
-    due = f", due {record.tax_due}" if record.tax_due else ""
-    return tax._replace(why=f"{record.tax_status}{due}; {tax.why}")
+    registers, why = _first_that_knows(held, "tax_status")
+    if registers:
+        due = f", due {record.tax_due}" if record.tax_due else ""
+        why = f"{record.tax_status}{due}; {why}"
+    else:
+        why = "no register knows a tax status"
+    return Decision("roadTaxPaid", verdict.is_good, registers, why)
 
 
-def _fines(held: Sequence[Holding]) -> Decision:
-    """Explain fines: one that is owed in any register is enough (D22)."""
-    owed = [(each.register, fine) for each in held for fine in each.fines if not fine.settled]
+def _fines(held: Sequence[Holding], verdict: Verdict) -> Decision:
+    """Explain the fines: one that is owed in any register is enough (D22)."""
+    owed = [each.register for each in held for fine in each.fines if not fine.settled]
     if not owed:
-        return Decision("noOutstandingFines", True, (), "no register knows a fine that is owed")
-    registers = tuple(dict.fromkeys(register for register, _ in owed))
-    why = "one fine is owed" if len(owed) == 1 else f"{len(owed)} fines are owed"
-    return Decision("noOutstandingFines", False, registers, why)
+        why = "no register knows a fine that is owed"
+    else:
+        why = "one fine is owed" if len(owed) == 1 else f"{len(owed)} fines are owed"
+    return Decision("noOutstandingFines", verdict.is_good, tuple(dict.fromkeys(owed)), why)

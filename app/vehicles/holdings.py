@@ -1,4 +1,4 @@
-"""What each register holds of a plate: its vehicle row, its policies and its fines (D25)."""
+"""Reads what each register holds about a plate: vehicle row, policies and fines (D25)."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -6,43 +6,15 @@ from typing import Any, NamedTuple, TypeVar
 import peewee
 
 from app.storage.engine import Engine, Prepared
-from app.storage.registers import RegisterRef
-from app.storage.tables import Fine, Policy, Vehicle, in_schema
-from app.vehicles.records import PolicyFacts, listed, many_plates
+from app.storage.tables import Fine, Policy, RegisterRef, Vehicle, in_schema
+from app.vehicles.facts import FineFacts, PolicyFacts, VehicleFacts
+from app.vehicles.look_up_query import listed, many_plates
 
 _F = TypeVar("_F", bound=tuple[Any, ...])
 
 
-class VehicleFacts(NamedTuple):
-    """A vehicle row. None is unknown; dates are ISO texts."""
-
-    make: str | None
-    model: str | None
-    year: int | None
-    color: str | None
-    insured: bool | None
-    mot_expiry: str | None
-    mot_exempt: bool | None
-    first_registered: str | None
-    tax_status: str | None
-    tax_due: str | None
-    updated: int
-    """Unix seconds."""
-
-
-class FineFacts(NamedTuple):
-    """A fine; `amount_cents` is what is owed, in hundredths of the currency."""
-
-    reference: str
-    issued_on: str | None
-    amount_cents: int
-    currency: str | None
-    settled: bool
-    updated: int
-
-
 class Holding(NamedTuple):
-    """What one register holds of one plate."""
+    """What one register holds about one plate."""
 
     register: str
     vehicle: VehicleFacts | None
@@ -53,7 +25,7 @@ class Holding(NamedTuple):
 def holdings_of(
     engine: Engine, registers: Sequence[RegisterRef], registrations: Sequence[str]
 ) -> dict[str, tuple[Holding, ...]]:
-    """Return what each register holds of each plate. One statement for each table.
+    """Return what each register holds about each plate, with one statement for each table.
 
     Args:
         registers: in the order of precedence; they must be attached.
@@ -73,38 +45,37 @@ def holdings_of(
 
 
 class _Table(NamedTuple):
-    model: type[peewee.Model]
+    model: Any
     order: tuple[str, ...]
-    flags: tuple[str, ...]
-    """Columns of yes or no: SQLite has 1 and 0 for them."""
+    """The columns by which the rows of a plate are sorted."""
 
 
 _TABLES = {
-    "vehicles": _Table(Vehicle, (), ("insured", "mot_exempt")),
-    "policies": _Table(Policy, ("valid_from", "number", "insurer"), ()),
-    "fines": _Table(Fine, ("reference",), ("settled",)),
+    "vehicles": _Table(Vehicle, ()),
+    "policies": _Table(Policy, ("valid_from", "number", "insurer")),
+    "fines": _Table(Fine, ("reference",)),
 }
 
 
 def _rows(
     engine: Engine, ref: RegisterRef, kind: str, shape: type[_F], plates: Sequence[str]
 ) -> dict[str, list[_F]]:
-    """Return the rows of one table by plate, each as a `shape`."""
+    """Return the rows of one table by plate, each in the shape of its facts."""
     if not ref.holds(kind):
         return {}
-    model, order, flags = _TABLES[kind]
+    model, order = _TABLES[kind]
     table: Any = in_schema(model, ref.schema)
-    columns = [getattr(table, name) for name in ("registration", *_fields(shape))]
+    facts_of: Any = shape
+    columns = [getattr(table, name) for name in ("registration", *facts_of._fields)]
     query = table.select(*columns).where(table.registration.in_(many_plates(engine)))
     prepared = Prepared(engine, lambda: query.order_by(*(getattr(table, name) for name in order)))
+    flags = [
+        field.name for field in model._meta.sorted_fields if isinstance(field, peewee.BooleanField)
+    ]
     found: dict[str, list[_F]] = {}
     for plate, *values in prepared.rows(plates=listed(engine, plates)):
-        facts: Any = shape(*values)
+        facts = facts_of(*values)
+        # SQLite has 1 and 0 for true and false.
         known = {name: bool(v) for name in flags if (v := getattr(facts, name)) is not None}
         found.setdefault(plate, []).append(facts._replace(**known))
     return found
-
-
-def _fields(shape: Any) -> tuple[str, ...]:
-    fields: tuple[str, ...] = shape._fields
-    return fields

@@ -1,27 +1,45 @@
-"""Is the vehicle insured on a day, and how that is answered (D20, spec 2)."""
+"""Is the vehicle insured on a day, and why: decided here for every operation (D20, D22)."""
 
-from app import clock
-from app.vehicles.records import PolicyFacts, Record
+from typing import Literal, NamedTuple
 
-Members = dict[str, object]
+from app.vehicles.facts import PolicyFacts, Record
+
+PolicyState = Literal["valid", "expired", "cancelled", "future"]
 
 
-def is_insured(record: Record, day: str) -> bool:
-    """Tell whether a policy is in force; the register's flag counts if no policy is known."""
+class Verdict(NamedTuple):
+    """The outcome of a check."""
+
+    is_good: bool
+    """The vehicle is in order in this respect."""
+    reason: str
+    """The reason as the API gives it (D22)."""
+
+
+_BY_STATE: dict[PolicyState, Verdict] = {
+    "valid": Verdict(True, "valid"),
+    "expired": Verdict(False, "expired"),
+    "cancelled": Verdict(False, "cancelled"),
+    "future": Verdict(False, "future"),
+}
+_BY_FLAG = {
+    True: Verdict(True, "flag"),
+    False: Verdict(False, "none"),
+    None: Verdict(False, "unknown"),
+}
+
+
+def judge_insurance(record: Record, day: str) -> Verdict:
+    """Decide whether a vehicle is insured on the day (ISO date), and why.
+
+    The policy decides if one is known, else a register's plain yes or no (D20).
+    """
     if record.policy is None:
-        return bool(record.insured_flag)
-    return record.policy.is_in_force(day)
+        return _BY_FLAG[record.insured]
+    return _BY_STATE[policy_state(record.policy, day)]
 
 
-def insurance_reason(record: Record, day: str) -> str:
-    """Return why `is_insured` says what it says (D22)."""
-    policy = record.policy
-    if policy is None:
-        return {None: "unknown", False: "none", True: "flag"}[record.insured_flag]
-    return policy_reason(policy, day)
-
-
-def policy_reason(policy: PolicyFacts, day: str) -> str:
+def policy_state(policy: PolicyFacts, day: str) -> PolicyState:
     """Return `valid` for a policy that is in force on the day, else why it is not."""
     if policy.is_in_force(day):
         return "valid"
@@ -30,32 +48,3 @@ def policy_reason(policy: PolicyFacts, day: str) -> str:
     if policy.cancelled_on is not None and policy.cancelled_on <= max(day, policy.valid_from):
         return "cancelled"
     return "future"
-
-
-def insurance_members(record: Record, day: str) -> Members:
-    """Return the insurance record of spec 2."""
-    return {
-        "registration": record.registration,
-        "insured": is_insured(record, day),
-        "policy": policy_members(record.policy),
-        "vehicle": {
-            "make": record.make,
-            "model": record.model,
-            "year": record.year,
-            "color": record.color,
-        },
-        "lastUpdated": clock.iso_utc(record.updated),
-    }
-
-
-def policy_members(policy: PolicyFacts | None) -> Members | None:
-    """Return the policy object of spec 2; null if none is known."""
-    if policy is None:
-        return None
-    return {
-        "number": policy.number,
-        "insurer": policy.insurer or None,
-        "validFrom": policy.valid_from,
-        "validTo": policy.valid_to,
-        "type": policy.type,
-    }

@@ -1,4 +1,4 @@
-"""Every look-up of vehicles, over HTTP or by a command: which day it is, and what is known."""
+"""Looks vehicles up for every operation and every command: the day, and what is known."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
@@ -7,14 +7,11 @@ import peewee
 
 from app import clock
 from app.config import Config
-from app.storage.engine import Engine, may_be_gone, recover
+from app.storage.engine import Engine
 from app.storage.registers import REPEATS_MAX, read_state
-from app.vehicles.insurance import Members
-from app.vehicles.records import Record, Records
+from app.vehicles.facts import Record
+from app.vehicles.records import Records
 from app.vehicles.registration import canonical_registration
-
-NOT_FOUND = "Vehicle not found"
-INVALID = "Invalid registration number"
 
 _T = TypeVar("_T")
 
@@ -43,9 +40,9 @@ class VehicleReader:
         return as_of or clock.today(self._timezone).isoformat()
 
     def look_up(self, registers: str, asked: Sequence[str], day: str) -> list[Found]:
-        """Look plates up, with one statement for all; return one result for each, in their order.
+        """Look plates up with one statement; return one result for each, in their order.
 
-        Nothing else looks vehicles up: every operation and every command comes here.
+        Every operation and every command looks vehicles up here.
 
         Args:
             registers: state of the registers, as app.storage.registers reads it.
@@ -67,19 +64,12 @@ class VehicleReader:
         ]
 
 
-def failure_members(found: Found) -> Members:
-    """Return `error` and `code` of a plate that has no answer (spec 2)."""
-    if found.registration is None:
-        return {"error": INVALID, "code": "invalid_registration"}
-    return {"error": NOT_FOUND, "code": "vehicle_not_found"}
-
-
 def with_current_registers(engine: Engine, read: Callable[[str], _T]) -> _T:
-    """Return what `read` makes of the registers; it is given their state (D26).
+    """Call `read` with the state of the registers, and return its result (D26).
 
-    It is called again if a register was replaced, rolled back or dropped meanwhile: commands
-    have no client who would ask again. Raises what `read` raises repeatedly while no register
-    changes.
+    If a register was replaced, rolled back or dropped meanwhile, call it again: a command has no
+    client that would repeat its request. Raises an error of `read` if it comes again although no
+    register changed.
     """
     failures = 0
     while True:
@@ -87,11 +77,11 @@ def with_current_registers(engine: Engine, read: Callable[[str], _T]) -> _T:
         try:
             result = read(state)
         except (peewee.DatabaseError, peewee.InterfaceError) as error:
-            recover(engine, error)
+            engine.recover(error)
             if read_state(engine) == state:
-                # It is the same, too, if a register was dropped and is back already.
+                # The state is also the same if a register was dropped and is back already.
                 failures += 1
-                if failures > REPEATS_MAX or not may_be_gone(engine, error):
+                if failures > REPEATS_MAX or not engine.may_be_gone(error):
                     raise
         else:
             if read_state(engine) == state:

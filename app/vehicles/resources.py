@@ -1,7 +1,5 @@
 """The vehicle operations (spec 4)."""
 
-from collections.abc import Sequence
-
 import falcon
 import msgspec
 
@@ -10,10 +8,16 @@ from app.errors import Problem
 from app.http.bodies import answer, read_json
 from app.http.context import caller_of
 from app.http.parameters import date_parameter, flag_parameter
-from app.vehicles.compliance import compliance_members
-from app.vehicles.insurance import Members, insurance_members, is_insured, policy_members
-from app.vehicles.reader import INVALID, NOT_FOUND, Found, VehicleReader, failure_members
-from app.vehicles.records import Record
+from app.vehicles.answers import (
+    INVALID,
+    NOT_FOUND,
+    bulk_answer,
+    compliance_answer,
+    insurance_answer,
+)
+from app.vehicles.compliance import judge
+from app.vehicles.facts import Record
+from app.vehicles.reader import VehicleReader
 
 
 class BulkRequest(msgspec.Struct):
@@ -33,7 +37,7 @@ class Insurance:
         """GET /v1/vehicle/{registration}/insurance. The insurance record (spec 2)."""
         day = self._reader.day(date_parameter(req, "asOf"))
         record = _require_record(self._reader, req, registration, day)
-        answer(resp, insurance_members(record, day))
+        answer(resp, insurance_answer(record, day))
 
     on_head = on_get
 
@@ -51,7 +55,7 @@ class BulkInsurance:
         _require_bulk(sent, caller.bulk_max)
         day = self._reader.day(sent.asOf)
         found = self._reader.look_up(caller.registers, sent.registrations, day)
-        answer(resp, _envelope([_bulk_item(each, day) for each in found]))
+        answer(resp, bulk_answer(found, day))
 
 
 class Compliance:
@@ -65,10 +69,11 @@ class Compliance:
         explain = flag_parameter(req, "explain")
         day = self._reader.day(date_parameter(req, "asOf"))
         record = _require_record(self._reader, req, registration, day)
-        members = compliance_members(
-            record, day, self._reader.mot_first_years, explain=explain, checked_at=clock.now()
+        judgement = judge(record, day, self._reader.mot_first_years)
+        compliance = compliance_answer(
+            record.registration, judgement, explain=explain, checked_at=clock.now()
         )
-        answer(resp, members)
+        answer(resp, compliance)
 
     on_head = on_get
 
@@ -99,27 +104,3 @@ def _require_bulk(sent: BulkRequest, bulk_max: int) -> None:
         )
     if sent.asOf is not None and clock.parse_iso_date(sent.asOf) is None:
         raise Problem.at("/asOf", "invalid_body", "This is not a date, YYYY-MM-DD.")
-
-
-def _bulk_item(found: Found, day: str) -> Members:
-    if found.record is None:
-        return {
-            "registration": found.asked if found.registration is None else found.registration,
-            "insured": False,
-            **failure_members(found),
-        }
-    return {
-        "registration": found.registration,
-        "insured": is_insured(found.record, day),
-        "policy": policy_members(found.record.policy),
-    }
-
-
-def _envelope(results: Sequence[Members]) -> Members:
-    failed = sum("error" in item for item in results)
-    return {
-        "results": results,
-        "processed": len(results),
-        "successful": len(results) - failed,
-        "failed": failed,
-    }

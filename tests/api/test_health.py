@@ -11,12 +11,12 @@ from app import clock
 from app.accounts.tokens import Token
 from app.errors import OperatorError
 from app.operations.conditions.jobs import Run, record
-from app.registers.history import History
+from app.registers.generations import Generations
 from app.registers.reading.rejects import RejectLimit
 from app.registers.undo import purge_register
 from app.storage.registers import Register
-from app.storage.schema import Installation, program_schema
 from app.storage.sqlite import BUSY_TIMEOUT_SECONDS
+from app.storage.versions import Installation, program_schema
 from tests.conftest import ON_POSTGRES, ON_SQLITE
 
 SCHEMA = program_schema()
@@ -177,7 +177,7 @@ class TestFreshness:
 
     def test_a_register_that_was_never_loaded_has_no_age(self, world, alice):
         """Its first load may be under way."""
-        History(world.engine, "rdw").ensure_register(1)
+        Generations(world.engine, "rdw").add(1)
         assert alice.get("/readyz").json == DETAILED
 
 
@@ -305,7 +305,7 @@ class TestReadyz503:
 
     def test_a_register_without_rows_yet_does_not_matter(self, world, stranger):
         """It is made before its file is."""
-        History(world.engine, "rdw").ensure_register(1)
+        Generations(world.engine, "rdw").add(1)
         assert stranger.get("/readyz").status_int == 200
 
     def test_a_lost_database_makes_it_unready(self, world):

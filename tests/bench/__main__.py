@@ -28,7 +28,9 @@ from app.main import create_app
 from app.registers.formats.changes import FineRow, PolicyRow, VehicleRow
 from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.registers import Register
-from app.storage.schema import migrate, migrate_register, opened_register
+from app.storage.schema import migrate
+from app.storage.scripts import migrate_register
+from app.storage.stores import store_of
 from app.storage.tables import Fine, Policy, Vehicle
 from app.vehicles.records import Records
 from tests.bench.limits import print_figures
@@ -116,7 +118,7 @@ def fill(
     engine: Engine, name: str, kinds: str, tables: dict[type[Any], Iterator[tuple[Any, ...]]]
 ) -> None:
     """Make a register; its rows are written in the order of their keys, without a load."""
-    with opened_register(engine, name, 1) as (register, schema):
+    with store_of(engine, name).opened(1) as (register, schema):
         migrate_register(register, schema)
         with register.atomic():
             for model, rows in tables.items():

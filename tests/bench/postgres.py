@@ -59,4 +59,4 @@ def copied(directory: Path, config: Config) -> CopyOnPostgres:
 def _path(config: Config) -> Path:
     engine = open_engine(config.database_url)
     assert isinstance(engine, SqliteEngine)
-    return engine.path
+    return engine.file

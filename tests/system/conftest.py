@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from app.storage.schema import program_schema
+from app.storage.versions import program_schema
 from tests.conftest import World
 from tests.postgres import Cluster
 from tests.system.drop import Drop

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from app.registers.history import list_loads
 from app.storage.registers import Register
-from app.storage.schema import opened_register
+from app.storage.stores import store_of
 from app.storage.tables import Vehicle
 from tests.system.processes import Service, environment, until
 
@@ -70,7 +70,7 @@ def test_domains_are_created_while_a_register_is_written(serve, world):
     served = serve(workers=1)
     assert served.get(PATH).status == 200
     generation = Register.select(Register.generation).scalar(world.engine)
-    with opened_register(world.engine, "native", generation) as (register, _):
+    with store_of(world.engine, "native").opened(generation) as (register, _):
         with register.atomic():
             Vehicle.update(make="SKODA").execute(register)
             assert create(served, "example.com") == 201

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.storage.engine import close_quietly
-from app.storage.schema import Installation, program_schema
+from app.storage.versions import Installation, program_schema
 from tests.system.processes import GUNICORN, SERVE, Answer, run_command, send
 
 LOCKED = """

@@ -23,7 +23,7 @@ PATH = "/v1/vehicle/AB12CDE/insurance"
 KILLED_AT = """
 import os, signal, sys
 from app.cli import main
-from app.registers import history, load
+from app.registers import merge
 from app.registers.reading import sorted_runs as sorting
 
 def killed(*_args, **_options):
@@ -79,8 +79,8 @@ def make_of(service) -> str:
     ("place", "make", "status", "reason"),
     [
         ("sorting.Runs.batches", "FORD", "failed", "interrupted"),
-        ("load.note_applied", "FORD", "failed", "interrupted"),
-        ("history.History.finish", "SKODA", "done", None),
+        ("merge.note_applied", "FORD", "failed", "interrupted"),
+        ("merge.finish_merge", "SKODA", "done", None),
     ],
     ids=["while reading", "before its commit", "between its commits"],
 )

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from app.registers.applying.table import TABLES
 from app.registers.history import list_loads
 from app.registers.lock import is_being_loaded
 from app.registers.models import RegisterLoad
 from app.storage.registers import Register
-from app.storage.schema import opened_register
 from app.storage.sqlite import SqliteEngine
+from app.storage.stores import store_of
+from app.storage.tables import TABLES
 from tests.conftest import World
 from tests.system.processes import environment, until
 
@@ -72,7 +72,7 @@ def begun(world: World, mode: str, path: Path) -> "subprocess.Popen[bytes]":
 def content(world: World) -> list[list[tuple[Any, ...]]]:
     """All that the register holds: the rows of each table, in the order of their keys."""
     entry: Any = Register.select().get(world.engine)
-    with opened_register(world.engine, entry.name, entry.generation) as (engine, schema):
+    with store_of(world.engine, entry.name).opened(entry.generation) as (engine, schema):
         return [
             engine.execute_sql(
                 f"SELECT * FROM {schema or 'main'}.{model._meta.table_name} "
@@ -85,7 +85,7 @@ def content(world: World) -> list[list[tuple[Any, ...]]]:
 def require_integrity(world: World) -> None:
     """The structure of the database and of the register is whole."""
     entry: Any = Register.select().get(world.engine)
-    with opened_register(world.engine, entry.name, entry.generation) as (register, schema):
+    with store_of(world.engine, entry.name).opened(entry.generation) as (register, schema):
         if isinstance(world.engine, SqliteEngine):
             for engine in (world.engine, register):
                 check = engine.execute_sql("PRAGMA integrity_check").fetchall()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app.storage.schema import program_schema
+from app.storage.versions import program_schema
 from tests.system.binary import built, copy_tree
 from tests.system.conftest import NEXT_MIGRATION
 from tests.system.creators import Creators

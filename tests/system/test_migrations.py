@@ -10,7 +10,7 @@ import pytest
 
 from app.storage.engine import close_quietly, open_engine
 from app.storage.registers import Register
-from app.storage.schema import Installation, program_schema
+from app.storage.versions import Installation, program_schema
 from tests.stores import PostgresTemplate, Template
 from tests.system.processes import environment, run_command, until
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.storage.schema import program_schema
+from app.storage.versions import program_schema
 from tests.system.binary import built, copy_tree, tree_of_commit
 from tests.system.creators import Creators
 from tests.system.processes import ROOT, Service, environment

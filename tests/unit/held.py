@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from app.registers.formats import Kind
 from app.registers.history import MERGE
 from app.registers.models import insert_line
 from app.storage.engine import Engine
 from app.storage.registers import Register
-from app.storage.schema import opened_register
 from app.storage.sqlite import SqliteEngine
-from app.storage.tables import Vehicle
+from app.storage.stores import store_of
+from app.storage.tables import Kind, Vehicle
 from tests.conftest import World
 
 HEADER = "registration,make\n"
@@ -43,7 +42,7 @@ def begun(
 def held(world: World, model: Any = Vehicle, register: str = "native") -> list[tuple[Any, ...]]:
     """All rows that readers see of a register, in the order of their keys."""
     found = Register.select().where(Register.name == register).get(world.engine)
-    with opened_register(world.engine, register, found.generation) as (engine, schema):
+    with store_of(world.engine, register).opened(found.generation) as (engine, schema):
         name = f'"{schema}"."{model._meta.table_name}"' if schema else model._meta.table_name
         return list(engine.execute_sql(f"SELECT * FROM {name} ORDER BY 1, 2").fetchall())
 

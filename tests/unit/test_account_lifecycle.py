@@ -147,7 +147,7 @@ class TestPlans:
 
 def test_the_migration_keeps_accounts_keys_and_domains(tmp_path, monkeypatch):
     """The table is made again on SQLite; what refers to it, and the numbers, stay."""
-    monkeypatch.setattr("app.storage.schema.Runner", FormerRunner)
+    monkeypatch.setattr("app.storage.scripts.Runner", FormerRunner)
     engine = open_engine(f"sqlite:///{tmp_path / 'old.db'}", create=True)
     migrate(engine)
     engine.execute_sql("INSERT INTO account VALUES (7, 'abcdef', 'old', 'free', 5)")

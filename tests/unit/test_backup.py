@@ -13,7 +13,7 @@ import pysqlite3
 import pytest
 
 from app.operations.backup import manifest, postgres, sqlite
-from app.storage.schema import program_schema
+from app.storage.versions import program_schema
 from tests.conftest import ON_SQLITE
 
 pytestmark = ON_SQLITE

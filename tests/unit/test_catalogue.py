@@ -4,16 +4,12 @@ import pytest
 
 from app.accounts.authentication import Authenticator
 from app.registers.undo import drop_register, purge_register, roll_back, undrop_register
-from app.storage import registers as catalogue
-from app.storage.registers import (
-    REGISTERS_MAX,
-    Register,
-    RegisterRef,
-    in_precedence,
-    register_file,
-)
-from app.storage.schema import migrate_register, opened_register
-from app.storage.tables import Vehicle
+from app.storage import registers
+from app.storage.files import register_file
+from app.storage.registers import REGISTERS_MAX, Register, in_precedence
+from app.storage.scripts import migrate_register
+from app.storage.stores import store_of
+from app.storage.tables import RegisterRef, Vehicle
 from tests.conftest import ON_POSTGRES, ON_SQLITE
 
 PLATE = "AB12CDE"
@@ -32,7 +28,7 @@ def describe(world, make, register="native"):
 
 def build_generation(world, generation, make, register="native"):
     """Put the next generation of a register beside the one in use."""
-    with opened_register(world.engine, register, generation) as (engine, schema):
+    with store_of(world.engine, register).opened(generation) as (engine, schema):
         migrate_register(engine, schema)
         Vehicle.insert(registration=PLATE, make=make, updated=0).execute(engine)
 
@@ -221,11 +217,11 @@ class TestTakenAway:
 
     def test_readiness_follows(self, world, changes, monkeypatch):
         """A register that is dropped while it is tried is no missing one."""
-        states = iter([catalogue.read_state(world.engine)])
+        states = iter([registers.read_state(world.engine)])
         changes["purge"][0]()
-        read = catalogue.read_state
-        monkeypatch.setattr(catalogue, "read_state", lambda engine: next(states, read(engine)))
-        assert catalogue.find_unreadable(world.engine) is None
+        read = registers.read_state
+        monkeypatch.setattr(registers, "read_state", lambda engine: next(states, read(engine)))
+        assert registers.find_unreadable(world.engine) is None
 
     def test_a_look_up_without_trouble_asks_once(self, world, alice, statements, changes):
         """What is done for the others costs it no statement."""

@@ -5,10 +5,10 @@ from hashlib import sha256
 
 import pytest
 
-from app.registers.applying.knowledge import MEMBERS
-from app.registers.formats import Kind
+from app.registers.applying.tally import MEMBERS
 from app.registers.lock import alone
 from app.storage.engine import close_quietly, open_engine
+from app.storage.tables import Kind
 from tests.unit.held import begun
 
 HEADER = "registration,make"

@@ -12,7 +12,7 @@ import pytest
 from app.cli import build_parser
 from app.operations.notices import senders
 from app.storage.engine import close_quietly, open_engine
-from app.storage.schema import Installation, program_schema
+from app.storage.versions import Installation, program_schema
 
 NEED_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 
@@ -345,7 +345,7 @@ def test_a_reader_that_has_seen_enough_is_no_error_message(cli, monkeypatch):
 
 def test_an_older_schema_is_no_fault(cli, monkeypatch):
     """`serve` migrates it by itself (D39)."""
-    monkeypatch.setattr("app.storage.schema.program_schema", lambda: 9)
+    monkeypatch.setattr("app.storage.versions.program_schema", lambda: 9)
     assert cli.run("check").status == 0
 
 

@@ -1,22 +1,21 @@
 """Is the vehicle road-legal on a day: four checks, and a reason for each (D22)."""
 
-from typing import Any
-
 import pytest
 
-from app.vehicles.compliance import TAX_STATUSES, compliance_members, judge
-from app.vehicles.records import PolicyFacts, Record
+from app.vehicles.answers import compliance_answer
+from app.vehicles.compliance import TAX_STATUSES, judge
+from app.vehicles.facts import PolicyFacts, Record
 from tests.contract.answers import document
 
 DAY = "2025-07-01"
-POLICY = PolicyFacts("P-1", "", "2025-01-01", "2025-12-31", None, None, 0)
+POLICY = PolicyFacts("", "P-1", "2025-01-01", "2025-12-31", None, None, 0)
 LEGAL = Record(
     registration="AB12CDE",
     make="Ford",
     model="Focus",
     year=2021,
     color="Blue",
-    insured_flag=None,
+    insured=None,
     mot_expiry="2026-01-31",
     mot_exempt=None,
     first_registered=None,
@@ -30,13 +29,13 @@ LEGAL = Record(
 
 def reason(check, day=DAY, first_years=0, **different):
     """The reason of one check, of a legal vehicle that differs in a few facts."""
-    return getattr(judge(LEGAL._replace(**different), day, first_years), check)
+    return getattr(judge(LEGAL._replace(**different), day, first_years), check).reason
 
 
 def members(explain=False, **different):
     """The compliance record of a legal vehicle that differs in a few facts."""
-    record = LEGAL._replace(**different)
-    return compliance_members(record, DAY, 0, explain=explain, checked_at=1_700_000_000)
+    judgement = judge(LEGAL._replace(**different), DAY, 0)
+    return compliance_answer("AB12CDE", judgement, explain=explain, checked_at=1_700_000_000)
 
 
 class TestInsurance:
@@ -47,9 +46,9 @@ class TestInsurance:
             ("expired", {"policy": POLICY._replace(valid_to="2025-06-30")}),
             ("future", {"policy": POLICY._replace(valid_from="2025-07-02")}),
             ("cancelled", {"policy": POLICY._replace(cancelled_on="2025-07-01")}),
-            ("flag", {"policy": None, "insured_flag": True}),
-            ("none", {"policy": None, "insured_flag": False}),
-            ("unknown", {"policy": None, "insured_flag": None}),
+            ("flag", {"policy": None, "insured": True}),
+            ("none", {"policy": None, "insured": False}),
+            ("unknown", {"policy": None, "insured": None}),
         ],
     )
     def test_every_reason(self, expected, facts):
@@ -123,7 +122,8 @@ class TestMot:
     def test_not_due_counts_as_valid(self):
         """A vehicle whose first test is not due is legal in that respect."""
         record = LEGAL._replace(mot_expiry=None, first_registered="2025-01-01")
-        answer: Any = compliance_members(record, DAY, 3, explain=True, checked_at=0)
+        judgement = judge(record, DAY, 3)
+        answer = compliance_answer("AB12CDE", judgement, explain=True, checked_at=0)
         assert answer["reasons"]["motValid"] == "not_due"
         assert answer["compliant"] is True
 

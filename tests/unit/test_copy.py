@@ -19,8 +19,9 @@ from app.registers.history import list_loads
 from app.registers.lock import alone
 from app.registers.models import RegisterLoad
 from app.storage.engine import Engine, close_quietly, open_engine
-from app.storage.schema import Installation, migrate
+from app.storage.schema import migrate
 from app.storage.sqlite import SqliteEngine
+from app.storage.versions import Installation
 from tests.conftest import Client, World
 
 CAR = {"registration": "AB12CDE", "make": "FORD"}

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from app.registers.formats import FORMATS, FileFault, Kind
+from app.registers.formats import FORMATS, FileFault
 from app.registers.formats.changes import Change, VehicleRow
 from app.registers.formats.columns import Layout
 from app.registers.formats.csv_format import csv_rows
 from app.registers.formats.native import vehicle_layout
+from app.storage.tables import Kind
 
 MIB = 1024 * 1024
 

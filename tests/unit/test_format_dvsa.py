@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.registers.formats import FORMATS, FileFault, Kind
+from app.registers.formats import FORMATS, FileFault
 from app.registers.formats.changes import Change, VehicleDeletion, VehicleRow
 from app.registers.reading.sources import open_members
+from app.storage.tables import Kind
 from tests.unit.register_files import Heard, outcome, read
 
 PASSED = {"testResult": "PASSED", "expiryDate": "2026-05-19"}

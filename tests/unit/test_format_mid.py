@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.registers.formats import FORMATS, FileFault, Kind
+from app.registers.formats import FORMATS, FileFault
 from app.registers.formats.changes import Change, PolicyCancellation, PolicyDeletion, PolicyRow
+from app.storage.tables import Kind
 from tests.unit.register_files import Heard, Read, read
 
 HEADER = "H0001I123001L000123202506300615#"

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from app.registers.formats import FORMATS, FileFault, Kind, recognise
+from app.registers.formats import FORMATS, FileFault, recognise
 from app.registers.formats.changes import Change, FineRow, PolicyRow, VehicleRow
 from app.registers.reading.sources import open_members
+from app.storage.tables import Kind
 
 SAMPLES = Path(__file__).parents[3] / "shared" / "samples"
 POLICY = {"registration": "AB1", "number": "N1", "validFrom": "2025-01-01", "validTo": "2025-12-31"}

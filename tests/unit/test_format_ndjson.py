@@ -9,8 +9,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from app.registers.formats import FORMATS, FileFault, Kind
+from app.registers.formats import FORMATS, FileFault
 from app.registers.formats.changes import Change, FineRow, VehicleRow
+from app.storage.tables import Kind
 
 MIB = 1024 * 1024
 

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.registers.formats import FORMATS, FileFault, Kind, recognise
+from app.registers.formats import FORMATS, FileFault, recognise
 from app.registers.formats.changes import Change, VehicleRow
 from app.registers.reading.sources import open_members
+from app.storage.tables import Kind
 from tests.unit.register_files import read as read_file
 
 SAMPLES = Path(__file__).parents[3] / "shared" / "samples"

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from app.registers.formats import FORMATS, HEAD_BYTES, FileFault, Kind, recognise
+from app.registers.formats import FORMATS, HEAD_BYTES, FileFault, recognise
+from app.storage.tables import Kind
 
 
 @pytest.mark.parametrize(

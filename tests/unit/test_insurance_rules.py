@@ -4,28 +4,24 @@ from typing import Any
 
 import pytest
 
-from app.vehicles.insurance import (
-    insurance_members,
-    insurance_reason,
-    is_insured,
-    policy_members,
-)
-from app.vehicles.records import PolicyFacts, Record
+from app.vehicles.answers import insurance_answer, policy_answer
+from app.vehicles.facts import PolicyFacts, Record
+from app.vehicles.insurance import judge_insurance
 
-POLICY = PolicyFacts("P-1", "Northgate", "2025-03-01", "2026-02-28", "comprehensive", None, 0)
+POLICY = PolicyFacts("Northgate", "P-1", "2025-03-01", "2026-02-28", "comprehensive", None, 0)
 
 
 def record(policy=None, flag=None):
     """A plate of which nothing but the insurance is known."""
     unknown: dict[str, Any] = dict.fromkeys(Record._fields)
     known = {"registration": "AB12CDE", "updated": 0, "has_outstanding_fines": False}
-    return Record(**unknown | known | {"insured_flag": flag, "policy": policy})
+    return Record(**unknown | known | {"insured": flag, "policy": policy})
 
 
 def judged(policy, day, flag=None):
-    """The reason and the flag, which must agree."""
-    asked = record(policy, flag)
-    return insurance_reason(asked, day), is_insured(asked, day)
+    """The reason, and whether it is insured."""
+    verdict = judge_insurance(record(policy, flag), day)
+    return verdict.reason, verdict.is_good
 
 
 class TestInForce:
@@ -115,7 +111,7 @@ class TestFlag:
 class TestMembers:
     def test_policy_has_the_five_members_of_the_spec(self):
         """When it was cancelled is not told, the spec has no such member."""
-        assert policy_members(POLICY._replace(cancelled_on="2025-06-01")) == {
+        assert policy_answer(POLICY._replace(cancelled_on="2025-06-01")) == {
             "number": "P-1",
             "insurer": "Northgate",
             "validFrom": "2025-03-01",
@@ -125,16 +121,16 @@ class TestMembers:
 
     def test_an_unknown_insurer_is_null(self):
         """Stored as the empty text, answered as null."""
-        members = policy_members(POLICY._replace(insurer="", type=None))
+        members = policy_answer(POLICY._replace(insurer="", type=None))
         assert members is not None
         assert (members["insurer"], members["type"]) == (None, None)
 
     def test_no_policy_is_null(self):
         """Nothing is made up for a plate without a policy."""
-        assert policy_members(None) is None
-        assert insurance_members(record(), "2025-06-01")["policy"] is None
+        assert policy_answer(None) is None
+        assert insurance_answer(record(), "2025-06-01")["policy"] is None
 
     def test_last_updated_is_the_records_time(self):
         """Unix seconds become an ISO 8601 time in UTC (D21)."""
-        members = insurance_members(record()._replace(updated=1_700_000_000), "2025-06-01")
+        members = insurance_answer(record()._replace(updated=1_700_000_000), "2025-06-01")
         assert members["lastUpdated"] == "2023-11-14T22:13:20Z"

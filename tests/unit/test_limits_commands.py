@@ -9,7 +9,7 @@ from app.accounts.administration import set_plan
 from app.cli import main
 from app.limits.bucket import rate
 from app.limits.store import LimitStore, account_slot, started
-from app.storage.schema import Installation, database_id
+from app.storage.versions import Installation, database_id
 
 PLAN = rate(600, 60)
 

@@ -13,24 +13,24 @@ from app import clock
 from app.domains.repository import Domains
 from app.errors import OperatorError
 from app.operations.backup.take import take
-from app.registers import current
+from app.registers import current, merge
 from app.registers import load as load_module
+from app.registers import work as work_module
 from app.registers.applying.table import Table
-from app.registers.formats import Kind
 from app.registers.generations import Generations
-from app.registers.history import History, list_loads
+from app.registers.history import list_loads
 from app.registers.lock import alone
 from app.registers.reading import reader as reading_module
 from app.registers.reading import sorted_runs as sorting
-from app.registers.reading.intake import Intake
 from app.registers.request import LoadRequest
 from app.registers.undo import purge_register
-from app.storage import schema as schema_module
+from app.storage import register_store
 from app.storage.engine import close_quietly, open_engine
 from app.storage.postgres import PostgresEngine
 from app.storage.registers import REGISTERS_MAX, Register
-from app.storage.schema import migrate, opened_register
-from app.storage.tables import Fine, Policy, Vehicle, in_schema
+from app.storage.schema import migrate
+from app.storage.stores import store_of
+from app.storage.tables import Fine, Kind, Policy, Vehicle, in_schema
 from tests.conftest import ON_POSTGRES, ON_SQLITE
 from tests.postgres import connect
 from tests.stores import end_connections
@@ -52,7 +52,7 @@ FINE = {"registration": "AB12CDE", "reference": "F-1", "amount": "65.00"}
 def held(world, model: Any = Vehicle, register: str = "native") -> list[tuple[Any, ...]]:
     """All rows of a register, in the order of their keys."""
     found = Register.select().where(Register.name == register).get(world.engine)
-    with opened_register(world.engine, register, found.generation) as (engine, schema):
+    with store_of(world.engine, register).opened(found.generation) as (engine, schema):
         model = in_schema(model, schema) if schema else model
         key = model._meta.get_primary_keys()
         return list(model.select().order_by(*key).tuples().execute(engine))
@@ -352,7 +352,7 @@ class TestAllOrNothing:
             Generations(other, "native").remove_unused()
             other.execute_sql(next_schema)
 
-        monkeypatch.setattr(Intake, "require_no_shrink", losing)
+        monkeypatch.setattr(work_module, "require_few_lost", losing)
         paths = files(world, a="registration,make\nAB12CDE,SEAT\n")
         with ExitStack() as another:
             with pytest.raises(peewee.PeeweeException):
@@ -424,7 +424,7 @@ class TestAllOrNothing:
     def test_a_load_killed_between_its_commits_is_settled_by_the_next(self, world, monkeypatch):
         """The register has the rows; the main database is told by the next load."""
         with monkeypatch.context() as until_then:
-            until_then.setattr(History, "finish", _interrupted)
+            until_then.setattr(merge, "finish_merge", _interrupted)
             with pytest.raises(KeyboardInterrupt):
                 world.load([CAR])
         assert [line.status for line in list_loads(world.engine)] == ["running"]
@@ -437,7 +437,7 @@ class TestAllOrNothing:
     def test_an_interruption_behind_the_commit_is_settled_by_the_next(self, world, monkeypatch):
         """Ctrl-C then is as a kill: the rows are in, and the line must not say otherwise."""
         with monkeypatch.context() as until_then:
-            until_then.setattr(schema_module, "close_quietly", _interrupted)
+            until_then.setattr(register_store, "close_quietly", _interrupted)
             with pytest.raises(KeyboardInterrupt):
                 world.load([CAR])
         world.load([OTHER])
@@ -447,7 +447,7 @@ class TestAllOrNothing:
     def test_what_a_killed_load_committed_outlives_a_failing_one(self, world, monkeypatch):
         """A load that fails early removes no register but one that it made itself."""
         with monkeypatch.context() as until_then:
-            until_then.setattr(History, "finish", _interrupted)
+            until_then.setattr(merge, "finish_merge", _interrupted)
             with pytest.raises(KeyboardInterrupt):
                 world.load([CAR])
         with monkeypatch.context() as until_then:
@@ -460,9 +460,7 @@ class TestAllOrNothing:
     @pytest.mark.parametrize("mode", ["merge", "replace"])
     def test_a_dry_run_after_a_killed_first_load_writes_nothing(self, world, mode):
         """Neither what that load did not come to make, nor what would clean up behind it."""
-        history = History(world.engine, "native")
-        killed = begun(world.engine, "native")
-        history.ensure_register(killed)
+        Generations(world.engine, "native").add(begun(world.engine, "native"))
         paths = files(world, a="registration,make\nAB12CDE,SEAT\n")
         before = stored(world)
         result = world.load_files(*paths, mode=mode, dry_run=True)
@@ -489,7 +487,7 @@ class TestAllOrNothing:
 
         world.load_files(*rows(0, 100), mode="replace")
         with monkeypatch.context() as until_then:
-            until_then.setattr(History, "finish", _interrupted)
+            until_then.setattr(merge, "finish_merge", _interrupted)
             with pytest.raises(KeyboardInterrupt):
                 world.load_files(*rows(100, 150))
         for dry_run in (True, False):

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from app.registers.formats import FileFault, Kind
+from app.registers.formats import FileFault
 from app.registers.formats.changes import Change, FineRow, PolicyRow, VehicleRow
 from app.registers.formats.mapped import MappedCsv
 from app.registers.formats.mapping import MappingFault, read_mapping
+from app.storage.tables import Kind
 from tests.contract.pages import section
 from tests.unit.register_files import Read, outcome, read
 

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from app.registers.generations import Generations
-from app.storage import schema
+from app.storage import scripts, versions
 from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.postgres import PostgresEngine
 from app.storage.registers import KeptRegister, Register
-from app.storage.schema import migrate, opened_register
+from app.storage.schema import migrate
+from app.storage.stores import store_of
 
 
 @pytest.fixture
@@ -30,12 +31,13 @@ def at_schema(engine, tmp_path, monkeypatch):
     """`at_schema(N)` migrates as a program of schema N did."""
 
     def migrate_to(number: int) -> None:
-        shutil.copytree(schema._SCRIPTS, tmp_path / "migrations")
+        shutil.copytree(scripts.SCRIPTS, tmp_path / "migrations")
         for script in (tmp_path / "migrations" / "main").glob("[0-9]*.py"):
             if int(script.name[:4]) > number:
                 script.unlink()
         with monkeypatch.context() as patched:
-            patched.setattr(schema, "_SCRIPTS", tmp_path / "migrations")
+            for module in (scripts, versions):
+                patched.setattr(module, "SCRIPTS", tmp_path / "migrations")
             migrate(engine)
 
     return migrate_to
@@ -47,13 +49,13 @@ def test_what_is_kept_can_still_be_rolled_back_to(engine, at_schema):
     entry = {"name": "native", "kinds": "v", "vehicles": 1, "loaded_at": 1_900_000_000}
     for model, generation in ((KeptRegister, 1), (Register, 2)):
         model.insert(**entry, generation=generation).execute(engine)
-        with opened_register(engine, "native", generation) as (register, name):
-            schema.migrate_register(register, name)
+        with store_of(engine, "native").opened(generation) as (register, name):
+            scripts.migrate_register(register, name)
         if isinstance(engine, PostgresEngine) and model is KeptRegister:
             engine.execute_sql("ALTER SCHEMA register_native RENAME TO kept_register_native")
     assert "0004_snapshots" in migrate(engine)
     generations = Generations(engine, "native")
     (kept,) = generations.list_kept()
     assert (kept.generation, kept.vehicles) == (1, 1)
-    assert generations.is_waiting_there(kept)
-    assert generations.is_current_there()
+    assert generations.store.has_waiting(1)
+    assert generations.store.has_current(2)

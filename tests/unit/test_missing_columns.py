@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from app.errors import OperatorError
-from app.registers.formats import FORMATS, Kind
+from app.registers.formats import FORMATS
 from app.registers.formats.mapped import MappedCsv
 from app.registers.formats.mapping import read_mapping
 from app.registers.history import list_loads
 from app.registers.reading import pieces
+from app.storage.tables import Kind
 from tests.unit.test_load import files, held
 
 ROWS = 5_000

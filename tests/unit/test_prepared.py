@@ -4,7 +4,7 @@ import peewee
 import pytest
 
 from app.accounts.models import Plan
-from app.storage.engine import Prepared, greatest, parameter
+from app.storage.engine import Prepared, parameter
 from tests.conftest import ON_SQLITE
 
 HOSTILE = "x' OR '1'='1"
@@ -125,5 +125,5 @@ def test_a_failure_while_reading_is_one_of_peewee_s_too(engine):
 def test_the_greatest_passes_over_nulls(engine, values, expected):
     """The greatest of the known values; null only if none is known."""
     columns = [peewee.SQL("NULL") if v is None else peewee.Value(v) for v in values]
-    query = Prepared(engine, lambda: peewee.Select(columns=[greatest(engine, columns, "-1")]))
+    query = Prepared(engine, lambda: peewee.Select(columns=[engine.greatest(columns, "-1")]))
     assert query.row() == (expected,)

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 from app.registers.formats.changes import FineRow, PolicyRow, VehicleRow
 from app.storage.engine import Engine, close_quietly, open_engine
-from app.storage.schema import migrate_register, opened_register
+from app.storage.scripts import migrate_register
 from app.storage.sqlite import SqliteEngine
-from app.vehicles.records import PolicyFacts, Record, Records
+from app.storage.stores import store_of
+from app.vehicles.facts import PolicyFacts, Record
+from app.vehicles.records import Records
 from tests.stores import Template
 
 ORDER = ("native", "dvsa", "rdw")
@@ -71,7 +73,7 @@ class Shelf:
 
     def _file(self, name: str) -> tuple[Any, str]:
         if name not in self._files:
-            context = opened_register(self.engine, name, 1)
+            context = store_of(self.engine, name).opened(1)
             self._contexts.append(context)
             file, schema = context.__enter__()
             migrate_register(file, schema)
@@ -183,10 +185,9 @@ class TestDescription:
         values: dict[str, Any] = {"year": (2001, 2002), "insured": (False, True)}
         values["first_registered"] = ("2001-01-01", "2002-02-02")
         first, second = values.get(column, ("FIRST", "SECOND"))
-        field = "insured_flag" if column == "insured" else column
         both = found({"native": vehicle(**{column: first}), "rdw": vehicle(**{column: second})})
         gap = found({"native": vehicle(), "rdw": vehicle(**{column: second})})
-        assert (getattr(both, field), getattr(gap, field)) == (first, second)
+        assert (getattr(both, column), getattr(gap, column)) == (first, second)
 
     def test_columns_of_one_record_can_come_from_three_registers(self, found):
         """The model of one, the colour of the next, the year of the last."""
@@ -308,7 +309,7 @@ class TestPolicy:
         """A policy of the last register is as good as one of the first."""
         expired = policy(number="OLD", valid_to="2025-01-31")
         record = found({"native": {"p": [expired]} | vehicle(), "zeta": {"p": [policy()]}})
-        assert record.policy == PolicyFacts("P-1", "", "2025-01-01", "2025-12-31", None, None, 100)
+        assert record.policy == PolicyFacts("", "P-1", "2025-01-01", "2025-12-31", None, None, 100)
 
     def test_one_number_of_two_insurers_is_two_policies(self, found):
         """Equal in everything D20 asks: the insurer's name decides, always the same way."""
@@ -475,7 +476,7 @@ def merged(registers: dict[str, Rows], order: tuple[str, ...], plate: str, day: 
     used = [*described, answered[1]] if answered else described
     return {
         "description": [first(c) for c in ("make", "model", "year", "color", "first_registered")],
-        "insured_flag": first("insured"),
+        "insured": first("insured"),
         "mot_expiry": max((r.mot_expiry for r in described if r.mot_expiry), default=None),
         "mot_exempt": any(r.mot_exempt for r in described),
         "tax": (taxed.tax_status, taxed.tax_due) if taxed else (None, None),
@@ -492,7 +493,7 @@ def as_merged(record: Record | None) -> Any:
     p = record.policy
     return {
         "description": [*record[1:5], record.first_registered],
-        "insured_flag": record.insured_flag,
+        "insured": record.insured,
         "mot_expiry": record.mot_expiry,
         "mot_exempt": bool(record.mot_exempt),
         "tax": (record.tax_status, record.tax_due),

@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from app.errors import OperatorError
-from app.registers.formats import FORMATS, FileFault, Kind
+from app.registers.formats import FORMATS, FileFault
 from app.registers.history import list_loads
 from app.registers.reading import pieces, rejects, remaining
 from app.registers.reading import reader as reading
 from app.registers.reading.rejects import RejectLimit, TooManyRejects
+from app.storage.tables import Kind
 
 HEADER = "registration,make,model,color\n"
 GOOD, BAD = "AB%05d,FORD,FOCUS,BLUE\n", "/%05d,FORD,FOCUS,BLUE\n"

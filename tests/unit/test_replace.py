@@ -2,17 +2,22 @@
 
 import random
 from functools import partial
+from unittest.mock import Mock
 
 import pytest
 
 from app import clock
 from app.errors import OperatorError
-from app.registers.applying import parallel_build as halves
+from app.registers import load as load_module
+from app.registers import replace as replacing
+from app.registers.applying import parallel_build
 from app.registers.applying.table import Table
 from app.registers.generations import Generations
 from app.registers.history import list_loads
 from app.registers.reading import pieces
+from app.registers.work import Work
 from app.storage.registers import Register
+from app.storage.stores import store_of
 from app.storage.tables import Fine, Policy
 from tests.unit.held import HEADER, generations, held, loaded, makes, vehicles
 
@@ -151,7 +156,7 @@ class TestHalves:
     def test_what_the_other_process_cannot_do_is_done(self, world, replace, monkeypatch):
         """Then all is done by one, and nothing is left of the half that failed."""
         replace(many("FORD", range(100)))
-        monkeypatch.setattr(halves, "dump", _failing)
+        monkeypatch.setattr(parallel_build, "dump", _failing)
         result = replace(many("SEAT", range(100)))
         assert (result.held, result.changed) == (100, 100)
         assert makes(world) == ["SEAT"] * 100
@@ -228,11 +233,35 @@ class TestGenerations:
     def test_what_a_killed_load_left_is_removed_by_the_next(self, world, replace):
         """A half-written generation is of no use to anybody."""
         replace(vehicles("FORD"))
-        left = Generations(world.engine, "native").opened_next(99)
+        left = store_of(world.engine, "native").opened_next(99)
         left.__enter__()
         replace(vehicles("SEAT"), mode="merge")
         assert len(generations(world)) == 1
         assert makes(world) == ["SEAT"]
+
+    def test_an_interruption_behind_the_commit_takes_nothing(self, world, replace, monkeypatch):
+        """What is removed then is what the register index does not name, whatever the load knew."""
+        replace(vehicles("FORD"))
+
+        def interrupted(work: Work) -> None:
+            replacing.publish(work)
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as until_then:
+            until_then.setattr(load_module, "publish", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                replace(vehicles("SEAT"))
+        assert makes(world) == ["SEAT"]
+        assert [line.status for line in list_loads(world.engine)] == ["done", "done"]
+        assert len(generations(world)) == 2
+
+    def test_the_entry_is_read_once(self, world, replace, monkeypatch):
+        """The lock keeps it as it is; a load hands it from step to step."""
+        replace(vehicles("FORD"))
+        find_current = Mock(side_effect=Generations(world.engine, "native").find_current)
+        monkeypatch.setattr(Generations, "find_current", find_current)
+        replace(vehicles("SEAT"))
+        find_current.assert_called_once()
 
     def test_a_load_that_fails_late_leaves_nothing(self, world, replace, monkeypatch):
         """The disk has its room back, and the register its rows."""
@@ -243,7 +272,7 @@ class TestGenerations:
             raise OSError("the disk is full")
 
         with monkeypatch.context() as patched:
-            patched.setattr(Generations, "switch", fail)
+            patched.setattr(Generations, "publish", fail)
             with pytest.raises(OSError, match="the disk is full"):
                 replace(vehicles("SEAT"))
         assert generations(world) == before

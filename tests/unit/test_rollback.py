@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from app.errors import OperatorError
-from app.registers.formats import Kind
 from app.registers.generations import Generations
 from app.registers.history import list_loads
 from app.registers.lock import alone
 from app.registers.undo import drop_register, roll_back
 from app.storage.engine import close_quietly, open_engine
 from app.storage.registers import KeptRegister, Register
+from app.storage.tables import Kind
 from tests.conftest import ON_POSTGRES
 from tests.unit.held import HEADER, generations, loaded, makes, vehicles
 

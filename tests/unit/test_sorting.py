@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.registers.formats.changes import VehicleRow
+from app.registers.formats.changes import (
+    NarrowRow,
+    PolicyCancellation,
+    PolicyDeletion,
+    VehicleDeletion,
+    VehicleRow,
+)
 from app.registers.reading import sorted_runs as sorting
 from app.registers.reading.sorted_runs import Order, Runs, write_run
 
@@ -15,7 +21,7 @@ ROWS = st.lists(st.tuples(st.text("ABÜ", max_size=2), st.text("xy", max_size=1)
 CHANGES = st.lists(
     st.one_of(
         st.tuples(st.text("AB", max_size=2), st.text("xy", max_size=1), st.integers(0, 9)),
-        st.tuples(st.text("AB", max_size=2)),
+        st.builds(VehicleDeletion, st.text("AB", max_size=2)),
     )
 )
 
@@ -40,14 +46,14 @@ def test_the_last_row_of_each_key_is_left(tmp_path_factory, rows, run_rows, key_
     """Whatever the order and wherever the runs end: as a dictionary would have it, sorted."""
     latest = {row[:key_columns]: row for row in rows}
     directory = tmp_path_factory.getbasetemp()
-    found = batches(rows, Order(1, key_columns, 3), directory, run_rows)
+    found = batches(rows, Order(1, key_columns), directory, run_rows)
     assert list(chain.from_iterable(found)) == [latest[key] for key in sorted(latest)]
 
 
 @given(changes=CHANGES, run_rows=st.integers(1, 5))
 def test_changes_of_a_group_keep_their_order(tmp_path_factory, changes, run_rows):
     """Rows and what changes them come in the order of the file, but for rows that came again."""
-    found = batches(changes, Order(1, 2, 3), tmp_path_factory.getbasetemp(), run_rows)
+    found = batches(changes, Order(1, 2), tmp_path_factory.getbasetemp(), run_rows)
     for group in {change[0] for change in changes}:
         sent = [change for change in changes if change[0] == group]
         came = [change for batch in found for change in batch if change[0] == group]
@@ -71,19 +77,19 @@ def _state_after(changes):
 @given(changes=CHANGES, run_rows=st.integers(1, 5))
 def test_no_group_is_parted(tmp_path_factory, changes, run_rows):
     """What is done with a batch needs all changes of a group at once."""
-    found = batches(changes, Order(1, 2, 3), tmp_path_factory.getbasetemp(), run_rows)
+    found = batches(changes, Order(1, 2), tmp_path_factory.getbasetemp(), run_rows)
     groups = [{change[0] for change in batch} for batch in found]
     assert sum(map(len, groups)) == len({change[0] for change in changes})
 
 
 def test_no_rows_are_no_rows(tmp_path):
     """An empty file has nothing to sort."""
-    assert batches([], Order(1, 1, 2), tmp_path, 1) == []
+    assert batches([], Order(1, 1), tmp_path, 1) == []
 
 
 def test_runs_wait_in_files_without_a_name(tmp_path):
     """What a killed process leaves behind is nothing: its files are never to be seen."""
-    with closing(Runs(Order(1, 1, 1), tmp_path)) as runs:
+    with closing(Runs(Order(1, 1), tmp_path)) as runs:
         for n in range(5):
             runs.add([(str(n),)])
         next(runs.batches())
@@ -93,13 +99,27 @@ def test_runs_wait_in_files_without_a_name(tmp_path):
 def test_rows_come_back_from_disk_as_they_were(tmp_path):
     """Texts of any script, numbers, flags and nothing survive the way through a run."""
     row = VehicleRow("MÜAB123", make="Škoda", year=2012, insured=False, mot_exempt=True)
-    found = batches([row, VehicleRow("A")], Order(1, 1, len(row)), tmp_path, 1)
+    found = batches([row, VehicleRow("A")], Order(1, 1), tmp_path, 1)
     assert list(chain.from_iterable(found)) == [tuple(VehicleRow("A")), tuple(row)]
+
+
+def test_changes_come_back_from_disk_with_their_types(tmp_path):
+    """Only its type tells a deletion from a row, and a narrow row from a complete one."""
+    changes = [
+        VehicleRow("A", year=2012),
+        NarrowRow(("B", "FORD", (2, 3))),
+        VehicleDeletion("C"),
+        PolicyDeletion("D", "Acme", "P-1"),
+        PolicyCancellation("E", "Acme", "P-1", "2026-06-01"),
+    ]
+    found = list(chain.from_iterable(batches(changes, Order(1, 1), tmp_path, 2)))
+    assert found == changes
+    assert list(map(type, found)) == [tuple, *map(type, changes[1:])]
 
 
 def test_a_run_of_another_process_is_added_from_where_it_begins(tmp_path):
     """What stands before it in the file is not read again."""
-    order = Order(1, 1, 2)
+    order = Order(1, 1)
     with closing(Runs(order, tmp_path)) as runs:
         runs.add([("B", 1), ("C", 1)])
         file = runs.new_file()
@@ -115,7 +135,7 @@ def test_a_run_of_another_process_is_added_from_where_it_begins(tmp_path):
 @given(rows=ROWS, run_rows=st.integers(1, 5))
 def test_two_can_share_what_is_to_be_done(tmp_path_factory, rows, run_rows):
     """One takes what comes up to the middle, the other what is behind it: together it is all."""
-    order = Order(1, 2, 3)
+    order = Order(1, 2)
     directory = tmp_path_factory.getbasetemp()
     with closing(Runs(order, directory)) as first, closing(Runs(order, directory)) as second:
         for start in range(0, len(rows), run_rows):
@@ -136,4 +156,4 @@ def test_two_can_share_what_is_to_be_done(tmp_path_factory, rows, run_rows):
 def test_a_place_that_cannot_be_written_to_is_an_error(tmp_path):
     """Runs that cannot wait fail the load; rows are never dropped."""
     with pytest.raises(OSError, match="none"):
-        batches([("A",), ("B",)], Order(1, 1, 1), tmp_path / "none", 1)
+        batches([("A",), ("B",)], Order(1, 1), tmp_path / "none", 1)

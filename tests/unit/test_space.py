@@ -2,9 +2,9 @@
 
 import pytest
 
-from app.registers.formats import Kind
 from app.registers.reading import reader as reading
 from app.registers.space import Space
+from app.storage.tables import Kind
 from tests.bench.intake.files import write_file
 from tests.conftest import ON_SQLITE
 

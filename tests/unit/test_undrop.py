@@ -5,11 +5,12 @@ from functools import partial
 import pytest
 
 from app.errors import OperatorError
-from app.registers.formats import Kind
+from app.registers import merge
 from app.registers.generations import Generations
-from app.registers.history import History, list_loads
+from app.registers.history import list_loads
 from app.registers.undo import drop_register, purge_register, roll_back, undrop_register
 from app.storage.registers import REGISTERS_MAX, DroppedRegister, KeptRegister, Register
+from app.storage.tables import Kind
 from tests.unit.held import HEADER, begun, generations, loaded, makes, vehicles
 
 PATH = "/v1/vehicle/AB12CDE/insurance"
@@ -105,7 +106,7 @@ def test_a_merge_that_changes_nothing_does_not(dropped, replace, alice):
 def test_a_killed_merge_that_changed_nothing_does_not(dropped, replace, alice, monkeypatch):
     """Whatever it left is in nobody's way."""
     with monkeypatch.context() as until_then:
-        until_then.setattr(History, "finish", _interrupted)
+        until_then.setattr(merge, "finish_merge", _interrupted)
         until_then.setattr(Generations, "remove_made", _interrupted)
         with pytest.raises(KeyboardInterrupt):
             replace(DELETION, mode="merge", register="native")
@@ -116,10 +117,9 @@ def test_a_killed_merge_that_changed_nothing_does_not(dropped, replace, alice, m
 @pytest.mark.parametrize("is_tidied", [False, True])
 def test_a_load_that_was_killed_does_not(dropped, alice, is_tidied):
     """It had made an entry of that name, which was perhaps dropped; no row was committed."""
-    history = History(dropped.engine, "native")
     load_id = begun(dropped.engine, "native", Kind.POLICIES)
-    history.ensure_register(load_id)
-    history.announce(Kind.POLICIES)
+    made = Generations(dropped.engine, "native")
+    made.announce(made.add(load_id), Kind.POLICIES)
     if is_tidied:
         drop_register(dropped.engine, "native")
     undrop_register(dropped.engine, "native")
@@ -172,8 +172,8 @@ def test_a_purge_removes_all_of_it(dropped, is_dropped_before):
 
 def test_a_register_of_no_rows_is_gone_at_once(world):
     """A killed first load made it: there is nothing to bring back."""
-    history = History(world.engine, "native")
-    history.ensure_register(begun(world.engine, "native", Kind.FINES))
+    killed = begun(world.engine, "native", Kind.FINES)
+    Generations(world.engine, "native").add(killed)
     drop_register(world.engine, "native")
     with pytest.raises(OperatorError, match="there is none"):
         undrop_register(world.engine, "native")

@@ -8,7 +8,7 @@ import pytest
 
 from app import version
 from app.cli import main
-from app.storage.schema import program_schema
+from app.storage.versions import program_schema
 
 ROOT = Path(__file__).parents[2]
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from app.errors import OperatorError
-from app.storage.engine import sync
+from app.storage.files import sync
 
 FILE_NAME = "manifest.json"
 MAIN = "main"

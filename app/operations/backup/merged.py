@@ -5,7 +5,8 @@ from peewee import fn
 from app.registers.history import MERGE, REPLACE, ROLLBACK
 from app.registers.models import RegisterLoad
 from app.storage.engine import Engine
-from app.storage.registers import KINDS, Register
+from app.storage.registers import Register
+from app.storage.tables import Kind
 
 
 def list_merged(engine: Engine) -> list[str]:
@@ -20,7 +21,7 @@ def list_merged(engine: Engine) -> list[str]:
         for register in Register.select().order_by(Register.name).execute(engine)
         if any(
             getattr(register, kind) and _mode(changes, str(register.name), kind) != REPLACE
-            for kind in KINDS
+            for kind in Kind
         )
     ]
 

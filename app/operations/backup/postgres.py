@@ -9,15 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from app.errors import OperatorError
-from app.storage.postgres import PostgresEngine
+from app.storage.engine import Engine
+from app.storage.register_schemas import READ, UNREAD, hold_off_renames, other_schemas
 
-# The main database's tables; each generation of a register is a schema of its own (D25, D28).
-_REGISTERS = "register_*"
-_UNREAD = ("next_register_*", "kept_register_*")
 _KNOWS_TRANSACTION_TIMEOUT = 17
 
 
-def dump(engine: PostgresEngine, target: Path, registers: Sequence[str]) -> dict[str, int]:
+def dump(engine: Engine, target: Path, registers: Sequence[str]) -> dict[str, int]:
     """Write a dump in Postgres's custom format; return the rows of each table, registers' left out.
 
     It is of one moment, while others read and write; but with registers, loads that end meanwhile
@@ -34,8 +32,8 @@ def dump(engine: PostgresEngine, target: Path, registers: Sequence[str]) -> dict
         engine.execute_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         if registers:
             # pg_dump reads tables by name. Those of a generation that takes the name meanwhile
-            # hold nothing yet at this moment. Whoever renames one locks this table before.
-            engine.execute_sql('LOCK TABLE "register_kept" IN SHARE MODE')
+            # hold nothing yet at this moment.
+            hold_off_renames(engine)
         (snapshot,) = engine.execute_sql("SELECT pg_export_snapshot()").fetchone()
         words = ["--format=custom", "--no-owner", "--no-privileges"]
         words += [f"--snapshot={snapshot}", f"--file={target}"]
@@ -44,17 +42,14 @@ def dump(engine: PostgresEngine, target: Path, registers: Sequence[str]) -> dict
         return count(engine)
 
 
-def _left_out(engine: PostgresEngine, registers: Sequence[str]) -> list[str]:
+def _left_out(engine: Engine, registers: Sequence[str]) -> list[str]:
     """Return the schemas that a dump leaves out, or patterns for them."""
     if not registers:
-        return [*_UNREAD, _REGISTERS]
-    query = "SELECT nspname FROM pg_namespace WHERE nspname ~ '^register_'"
-    there = [str(name) for (name,) in engine.execute_sql(query).fetchall()]
-    wanted = {f"register_{name}" for name in registers}
-    return [*_UNREAD, *(name for name in there if name not in wanted)]
+        return [*UNREAD, READ]
+    return [*UNREAD, *other_schemas(engine, registers)]
 
 
-def restore(engine: PostgresEngine, source: Path, rows: dict[str, int]) -> None:
+def restore(engine: Engine, source: Path, rows: dict[str, int]) -> None:
     """Read a dump into an empty database: all of it or nothing.
 
     Raises OperatorError with what `pg_restore` says, or if it has other rows than were dumped.
@@ -74,7 +69,7 @@ def can_restore(program: int, server: int) -> bool:
     return program < _KNOWS_TRANSACTION_TIMEOUT or server >= _KNOWS_TRANSACTION_TIMEOUT
 
 
-def _require_fitting(program: str, engine: PostgresEngine) -> None:
+def _require_fitting(program: str, engine: Engine) -> None:
     told = _run(program, ["--version"], "")
     found = re.search(r"\d+", told)
     if found is None:
@@ -87,7 +82,7 @@ def _require_fitting(program: str, engine: PostgresEngine) -> None:
         )
 
 
-def count(engine: PostgresEngine) -> dict[str, int]:
+def count(engine: Engine) -> dict[str, int]:
     """Return the rows of each table of the main database."""
     return {
         table: engine.execute_sql(f'SELECT COUNT(*) FROM "{table}"').fetchone()[0]  # noqa: S608

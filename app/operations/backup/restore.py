@@ -12,7 +12,7 @@ from app.operations.backup.manifest import Manifest
 from app.storage.engine import close_quietly
 from app.storage.postgres import PostgresEngine
 from app.storage.registers import DroppedRegister, KeptRegister, Register
-from app.storage.schema import Versions, program_schema
+from app.storage.versions import Versions, program_schema
 
 
 class Restored(NamedTuple):

@@ -14,11 +14,10 @@ from app.directories import make_directory
 from app.errors import OperatorError
 from app.operations.backup import manifest, sqlite
 from app.operations.backup.manifest import Manifest
-from app.storage.engine import sync
-from app.storage.registers import register_file
-from app.storage.sqlite import BUSY_TIMEOUT_SECONDS, driver_errors_translated, file_uri
-
-_LOG_SUFFIXES = ("", "-wal", "-shm")
+from app.storage.errors import driver_errors_translated
+from app.storage.files import SUFFIXES, file_uri, register_file, sync
+from app.storage.register_files import other_files
+from app.storage.sqlite import BUSY_TIMEOUT_SECONDS
 
 
 def put_in_place(database: Path, source: Path, found: Manifest) -> tuple[Path | None, list[str]]:
@@ -160,12 +159,11 @@ def _is_same(former: Any, found: Manifest) -> bool:
 
 def _set_aside(database: Path, stay: set[Path]) -> Path | None:
     """Move the main file and its registers, but for those that stay, to a directory beside."""
-    registers = set(database.parent.glob(f"{database.stem}.register_*{database.suffix}"))
     # The main file goes first: without it nobody takes the others for a database.
     moved = [
         file.with_name(file.name + suffix)
-        for file in (database, *sorted(registers - stay))
-        for suffix in _LOG_SUFFIXES
+        for file in (database, *other_files(database, stay))
+        for suffix in SUFFIXES
     ]
     # NOTE: the log, empty by now, goes with the connection that holds the lock.
     moved = [file for file in moved if file.exists() and file.stat().st_size]

@@ -8,7 +8,9 @@ import pysqlite3.dbapi2 as driver
 
 from app.errors import OperatorError
 from app.storage.engine import close_quietly
-from app.storage.sqlite import SqliteEngine, driver_errors_translated, file_uri
+from app.storage.errors import driver_errors_translated
+from app.storage.files import file_uri
+from app.storage.sqlite import SqliteEngine
 
 _PAGES_BETWEEN_INTERRUPTS = 10_000
 _WAITING_TABLES = ("register_kept", "register_dropped")

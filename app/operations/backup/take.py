@@ -24,11 +24,11 @@ from app.operations.backup.retention import (
     prune,
     remove_partial,
 )
-from app.storage.engine import Engine, message_of, sync
-from app.storage.postgres import PostgresEngine
-from app.storage.registers import Register, register_file
-from app.storage.schema import database_id, versions
-from app.storage.sqlite import SqliteEngine
+from app.storage.engine import Engine
+from app.storage.errors import message_of
+from app.storage.files import register_file, sync
+from app.storage.registers import Register
+from app.storage.versions import database_id, versions
 from app.version import VERSION, revision
 
 Registers = Literal["none", "merged", "all"]
@@ -89,13 +89,12 @@ def _written(engine: Engine, directory: Path, registers: Registers, room: Room) 
     found = versions(engine)
     made_from = revision()
     wanted = _wanted(engine, registers)
-    files = (
-        _copies(engine.path, directory, wanted, room)
-        if isinstance(engine, SqliteEngine)
-        else _dumped(engine, directory, wanted)
-    )
+    if engine.file is not None:
+        files = _copies(engine.file, directory, wanted, room)
+    else:
+        files = _dumped(engine, directory, wanted)
     written = Manifest(
-        engine="sqlite" if isinstance(engine, SqliteEngine) else "postgres",
+        engine=engine.dialect,
         taken_at=taken_at,
         version=VERSION,
         commit=made_from and made_from.commit,
@@ -145,9 +144,7 @@ def _copies(
     return files
 
 
-def _dumped(
-    engine: PostgresEngine, directory: Path, wanted: Sequence[str]
-) -> dict[str, BackupFile]:
+def _dumped(engine: Engine, directory: Path, wanted: Sequence[str]) -> dict[str, BackupFile]:
     target = directory / f"{manifest.MAIN}.dump"
     rows = postgres.dump(engine, target, wanted)
     return {target.name: manifest.described(target, rows)}

@@ -1,7 +1,6 @@
 """Whether the disk has room for the next load of each register (D57, D76)."""
 
 import os
-import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -15,8 +14,9 @@ from app.registers.dropped import kept
 from app.registers.history import REPLACE
 from app.registers.space import free_bytes_of, size_text
 from app.storage.engine import Engine
-from app.storage.registers import KINDS, Register, register_file
-from app.storage.sqlite import SqliteEngine
+from app.storage.registers import Register
+from app.storage.stores import store_of
+from app.storage.tables import Kind
 
 _SQLITE_FACTOR = 2.5
 """Disk that a replace takes at most, in sizes of the register.
@@ -51,7 +51,7 @@ def disk_facts(
     last = {each.register: each.last_loaded for each in facts}
     needs = {each.name: _needed_bytes(engine, each, last.get(each.name)) for each in registers}
     try:
-        directory = _scratch_directory(engine)
+        directory = engine.scratch_directory
         free_bytes = free_bytes_of(os.statvfs(directory))
     except OSError as error:  # tempfile raises it where every directory is full.
         return DiskFacts([_without_scratch(error)], is_certain=False)
@@ -63,7 +63,7 @@ def disk_facts(
     if needed_bytes <= free_bytes:
         return DiskFacts([], is_certain)
     remedy = f"make room in {directory}"
-    if isinstance(engine, SqliteEngine):
+    if engine.file is not None:
         remedy += (
             ": lower VERIFYD_DROP_LIMIT, or remove a register that nobody needs with: "
             "sudo verifyd imports drop NAME --purge"
@@ -96,7 +96,7 @@ def free_bytes_by_directory(engine: Engine, config: Config) -> dict[str, int]:
     free = {}
     directories = [config.data_dir, config.state_dir]
     with suppress(OSError):
-        directories.insert(0, _scratch_directory(engine))
+        directories.insert(0, engine.scratch_directory)
     for directory in directories:
         with suppress(OSError):  # It may not be there.
             path = directory.absolute()
@@ -105,28 +105,11 @@ def free_bytes_by_directory(engine: Engine, config: Config) -> dict[str, int]:
 
 
 def _needed_bytes(engine: Engine, register: Register, last: object) -> int:
-    held = sum(getattr(register, kind) for kind in KINDS)
+    held = sum(getattr(register, kind) for kind in Kind)
     if getattr(last, "mode", REPLACE) == REPLACE:
         share = 1.0
     else:
         share = min(1.0, int(getattr(last, "rows", held)) / max(held, 1))
-    if isinstance(engine, SqliteEngine):
-        file = register_file(engine.path, str(register.name), int(str(register.generation)))
-        file_bytes = file.stat().st_size if file.exists() else 0
-        return int(_SQLITE_FACTOR * share * file_bytes)
-    tables = (
-        "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0) FROM pg_class c "
-        "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relkind = 'r'"
-    )
-    (size_bytes,) = engine.execute_sql(tables, (f"register_{register.name}",)).fetchone()
-    return int(_POSTGRES_FACTOR * share * int(size_bytes))
-
-
-def _scratch_directory(engine: Engine) -> Path:
-    """Return where a load keeps rows that wait, and on SQLite the register itself.
-
-    Raises FileNotFoundError if no directory for temporary files can be written to.
-    """
-    if isinstance(engine, SqliteEngine):
-        return engine.path.absolute().parent
-    return Path(tempfile.gettempdir())
+    store = store_of(engine, str(register.name))
+    factor = _POSTGRES_FACTOR if engine.file is None else _SQLITE_FACTOR
+    return int(factor * share * store.size_bytes(int(str(register.generation))))

@@ -20,7 +20,7 @@ from app.directories import make_directory
 from app.file_lock import locked, tried
 from app.operations.notices.message import Alerted, Message
 from app.storage import reserve
-from app.storage.engine import sync
+from app.storage.files import sync
 
 MESSAGES_MAX = 100
 _LAST = "last.json"

@@ -1,4 +1,4 @@
-"""What a load would make unknown, and what it would make all the same (D67)."""
+"""Refuses a load that loses what a register knows, and notes suspicious changes (D67)."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -6,23 +6,23 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from app.errors import OperatorError
-from app.registers.applying.comparison import Counts
-from app.registers.applying.knowledge import Tally
+from app.registers.applying.counts import Counts
+from app.registers.applying.tally import Tally
 from app.registers.baseline import SHRINK_MAX_PERCENT, last_loads
-from app.registers.formats import Kind
 from app.registers.history import REPLACE
 from app.registers.models import list_of
 from app.registers.request import LOSS, SHRINK, LoadRequest
 from app.storage.engine import Engine
+from app.storage.tables import Kind
 
 SHARE_MIN_PERCENT = 5
-"""A member that fewer of the rows knew is not watched."""
+"""A member that a smaller share of the rows knew may be lost."""
 ROWS_MIN = 10
-"""So many rows must lose a member: fewer may have been corrected by hand."""
+"""A member may be lost in fewer rows: they may have been corrected by hand."""
 UNIFORM_ROWS_MIN = 100
-"""So many rows with the same value are worth a note, where other values were held before."""
+"""The least number of rows worth a note if all have the same value, and had others before."""
 UNIFORM_FIRST_ROWS_MIN = 1_000
-"""So many, where no rows were held to compare them with: a small fleet is often alike."""
+"""The same for rows that nothing was held about before: a small fleet is often alike."""
 
 
 class Share(NamedTuple):
@@ -33,17 +33,22 @@ class Share(NamedTuple):
 
     @property
     def percent(self) -> float:
-        """The share in percent; 0 of no rows."""
+        """The share in percent; 0 if there are no rows."""
         return 100 * self.known / self.rows if self.rows else 0.0
 
 
-def require_no_loss(engine: Engine, register: str, request: LoadRequest, counts: Counts) -> None:
-    """Raise OperatorError if far fewer rows know a member than did, unless that is right.
+_percent = attrgetter("percent")
 
-    All rows of a replace are compared with those held that come again (with all rows held, too, if
-    less than half of them do), and with the best of the last replaces. Of a merge, rows that are
-    held are compared with what they are after it. Where a loss was accepted before, no more is
-    expected than the best of the loads since then knew.
+
+def require_no_loss(engine: Engine, register: str, request: LoadRequest, counts: Counts) -> None:
+    """Refuse a load after which far fewer rows know a member, unless the request allows it.
+
+    After a replace, all rows are compared with those that the register held under the same keys;
+    with all rows held, if less than half of them have such keys; and with the best of the last
+    replaces. After a merge, the rows that were held are compared with what they are now. If a loss
+    was accepted before, the best of the loads since then is enough.
+
+    Raises OperatorError with all lost members, and the options that allow their loss.
     """
     if not counts.held_before:
         return
@@ -51,32 +56,33 @@ def require_no_loss(engine: Engine, register: str, request: LoadRequest, counts:
     former = _of_replaces(loads) if request.mode == REPLACE else {}
     accepted = _since_accepted(loads)
     all_held = _held_shares(counts)
-    fallen = {}
+    lost = {}
     for name, before, after in _shares(*_compared(request, counts)):
         before = max([before, *all_held.get(name, [])], key=_percent)
         expected = min([before, *accepted.get(name, [])], key=_percent)
         best = max([expected, *former.get(name, [])], key=_percent)
-        is_watched = best.percent >= SHARE_MIN_PERCENT and name not in request.allow_loss
-        # NOTE: rounded, for a fall by 10 must not be one by 10.000000000000004.
-        fall = round(best.percent - after.percent, 6) if after.rows else 0
-        is_many = round(fall * after.rows / 100, 6) >= ROWS_MIN
-        if is_watched and is_many and fall > request.loss_max:
-            fallen[name] = (
-                f"{name} by {best.percent:.1f} % of the rows, now by {after.percent:.1f} %"
-            )
-    if fallen:
-        options = " ".join(f"--allow-loss {name}" for name in fallen)
+        if name not in request.allow_loss and _is_lost(best, after, request.loss_max):
+            lost[name] = f"{name} by {best.percent:.1f} % of the rows, now by {after.percent:.1f} %"
+    if lost:
+        options = " ".join(f"--allow-loss {name}" for name in lost)
         raise OperatorError(
-            f"the register {register} would lose what it knows: {'; '.join(fallen.values())}; "
+            f"the register {register} would lose what it knows: {'; '.join(lost.values())}; "
             f"if that is right, repeat it with {options}"
         )
 
 
-_percent = attrgetter("percent")
+def _is_lost(before: Share, after: Share, loss_max: float) -> bool:
+    """Tell whether a share fell by more than `loss_max` percentage points, in enough rows."""
+    if before.percent < SHARE_MIN_PERCENT or not after.rows:
+        return False
+    # NOTE: rounded, because a fall by 10 must not count as one by 10.000000000000004.
+    fall = round(before.percent - after.percent, 6)
+    rows = round(fall * after.rows / 100, 6)
+    return fall > loss_max and rows >= ROWS_MIN
 
 
 def uniform_notes(request: LoadRequest, counts: Counts) -> list[str]:
-    """Return a sentence for each member that all rows have in common now, and had not before."""
+    """Return a sentence for each member that now has the same value in all rows, and had not."""
     notes = []
     before, after = _compared(request, counts)
     if not counts.held_before:
@@ -96,9 +102,10 @@ def uniform_notes(request: LoadRequest, counts: Counts) -> list[str]:
 
 
 def exchange_notes(request: LoadRequest, counts: Counts) -> list[str]:
-    """Return a sentence if a replace takes many vehicles away, and brings as many others.
+    """Return a sentence if a replace removes many vehicles and adds about as many others.
 
-    The register does not shrink by that; but plates that are written otherwise look like it.
+    The register does not shrink by that. Plates that the source suddenly writes otherwise look
+    the same.
     """
     is_much = counts.removed > counts.held_before * SHRINK_MAX_PERCENT / 100
     if counts.kind != Kind.VEHICLES or request.allow_shrink or not is_much:
@@ -109,7 +116,7 @@ def exchange_notes(request: LoadRequest, counts: Counts) -> list[str]:
 
 
 def _compared(request: LoadRequest, counts: Counts) -> tuple[Tally, Tally]:
-    """Return what was known of the rows that a load meets, and what is known afterwards."""
+    """Return the tallies of the rows that a load affects: before it and after it."""
     after = counts.known if request.mode == REPLACE else counts.known_after
     return counts.known_before, after
 
@@ -125,7 +132,7 @@ def _shares(before: Tally, after: Tally) -> Iterator[tuple[str, Share, Share]]:
 
 
 def _held_shares(counts: Counts) -> dict[str, list[Share]]:
-    """Return, by member, its share in all rows held, if that was counted."""
+    """Return the share of each member in all rows held, if that was counted."""
     held = counts.known_held
     if held is None:
         return {}
@@ -134,9 +141,9 @@ def _held_shares(counts: Counts) -> dict[str, list[Share]]:
 
 
 def _of_replaces(loads: Sequence[Any]) -> dict[str, list[Share]]:
-    """Return, by member, its shares in the replaces among some loads, the latest first.
+    """Return the shares of each member in the replaces among these loads, the latest first.
 
-    Those before a load that was allowed to lose the member, or rows, do not count.
+    Replaces do not count if a later load was allowed to lose the member, or to lose rows.
     """
     shares: dict[str, list[Share]] = {}
     settled: set[str] = set()
@@ -152,9 +159,9 @@ def _of_replaces(loads: Sequence[Any]) -> dict[str, list[Share]]:
 
 
 def _since_accepted(loads: Sequence[Any]) -> dict[str, list[Share]]:
-    """Return, by member, its best share since a loss of it was accepted last, in a list of one.
+    """Return the best share of each member since its loss was last accepted, in a list of one.
 
-    Loads of a few rows since then say nothing.
+    Loads of fewer than `ROWS_MIN` rows since then do not count.
     """
     best: dict[str, Share] = {}
     accepted: dict[str, list[Share]] = {}
@@ -176,7 +183,7 @@ def _losses_accepted(load: Any) -> set[str]:
 
 
 def _shares_of(load: Any) -> dict[str, Share]:
-    """Return, by member, what the history keeps of a load; nothing if it does not tell."""
+    """Return the share of each member as the history has it, empty if the load did not count."""
     known: dict[str, int] = json.loads(load.known or '{"rows": 0}')
     rows = known.pop("rows")
     return {name: Share(of_rows, rows) for name, of_rows in known.items()}

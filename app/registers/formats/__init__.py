@@ -5,12 +5,13 @@ from collections.abc import Mapping
 from app.registers.formats.dvla import Dvla
 from app.registers.formats.dvsa import Dvsa
 from app.registers.formats.faults import FileFault, RowFault
-from app.registers.formats.format import HEAD_BYTES, Format, Kind, Report
+from app.registers.formats.format import HEAD_BYTES, Format, Report
 from app.registers.formats.json_head import is_empty_array
 from app.registers.formats.mid import Mid
 from app.registers.formats.native import NativeCsv, NativeJson, NativeNdjson
 from app.registers.formats.nyc import DEFAULT_STATE, NycCsv, NycJson
 from app.registers.formats.rdw import RdwCsv, RdwJson
+from app.storage.tables import Kind
 
 __all__ = [
     "DEFAULT_STATE",
@@ -18,7 +19,6 @@ __all__ = [
     "HEAD_BYTES",
     "FileFault",
     "Format",
-    "Kind",
     "Report",
     "RowFault",
     "advice",

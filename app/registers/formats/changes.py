@@ -1,11 +1,25 @@
-"""What a format hands to the load: rows in the column order of a register's tables (D25).
+"""What a format hands to the load: rows of a register's tables, and changes of them (D25).
 
-On its way through the load a row or a change is any tuple of these columns; the shapes of one
-kind are told apart by their length. A row of a file that lacks columns is narrow: it has one more
-column, a tuple of the places of those that it says nothing of (D66).
+`app.storage.tables` says which columns there are. A row has the same ones in the same order.
+Formats may give plain tuples for complete rows; every other change keeps its type until it is
+applied, also on disk.
 """
 
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from app.storage.tables import (
+    TIME_COLUMN,
+    Fine,
+    Policy,
+    Vehicle,
+    column_names,
+    require_columns,
+)
+
+Columns = tuple[Any, ...]
+"""The values of a row, in the order of its table's columns; or any other change."""
 
 
 class VehicleRow(NamedTuple):
@@ -40,7 +54,7 @@ class PolicyRow(NamedTuple):
 
 
 class FineRow(NamedTuple):
-    """One fine; what is owed counts in hundredths of the currency, never as a float."""
+    """One fine; the amount owed is in hundredths of the currency, never a float."""
 
     registration: str
     reference: str
@@ -53,9 +67,28 @@ class FineRow(NamedTuple):
 
 Row = VehicleRow | PolicyRow | FineRow
 
+require_columns(VehicleRow, Vehicle)
+require_columns(PolicyRow, Policy)
+require_columns(FineRow, Fine)
+
+
+class NarrowRow(Columns):
+    """A row of a file that lacks columns: the values, then `absent` (D66).
+
+    A merge keeps the values that the register holds in the absent places.
+    """
+
+    __slots__ = ()
+
+    @property
+    def absent(self) -> tuple[int, ...]:
+        """The places of the columns that the file does not have."""
+        places: tuple[int, ...] = self[-1]
+        return places
+
 
 class VehicleDeletion(NamedTuple):
-    """The source takes back all that it said of a vehicle (formats 2)."""
+    """The source takes back everything it said about a vehicle (formats 2)."""
 
     registration: str
 
@@ -79,3 +112,31 @@ class PolicyCancellation(NamedTuple):
 
 Change = Row | VehicleDeletion | PolicyDeletion | PolicyCancellation
 """What a format reads: a row to hold from now on, or a change of rows that are held."""
+
+INCOMPLETE: frozenset[type[Columns]] = frozenset(
+    {NarrowRow, VehicleDeletion, PolicyDeletion, PolicyCancellation}
+)
+"""The types of all changes that are not complete rows."""
+
+
+def are_complete(changes: Iterable[Columns]) -> bool:
+    """Tell whether all changes are complete rows, which only need to be written."""
+    # PERF: 20 ns a row, of 9 us that a load takes.
+    return INCOMPLETE.isdisjoint(map(type, changes))
+
+
+_TIME = column_names(Vehicle).index(TIME_COLUMN) - len(column_names(Vehicle))
+"""The place of the time in a row of any table: the last one."""
+
+time_of = itemgetter(_TIME)
+"""Returns the time of a row, in Unix seconds."""
+
+
+def without_time(row: Columns) -> Columns:
+    """Return all values of a row but its time."""
+    return row[:_TIME]
+
+
+def with_time(row: Sequence[Any], time: int | None) -> Columns:
+    """Return a row with another time."""
+    return (*row[:_TIME], time)

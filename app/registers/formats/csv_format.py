@@ -11,7 +11,8 @@ from app.registers.formats.changes import Row
 from app.registers.formats.columns import KnownColumns, Layout, normalised
 from app.registers.formats.delimited import DelimitedRecords
 from app.registers.formats.faults import FileFault, RowFault, RowSkip
-from app.registers.formats.format import RECORD_BYTES_MIN, Format, Kind, Report
+from app.registers.formats.format import RECORD_BYTES_MIN, Format, Report
+from app.storage.tables import Kind
 
 
 class CsvFormat(Format):

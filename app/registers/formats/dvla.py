@@ -9,9 +9,9 @@ from typing import Any
 from app.registers.formats.changes import VehicleRow
 from app.registers.formats.columns import Column, Layout, Presence, normalised
 from app.registers.formats.dates import day, year
-from app.registers.formats.format import Kind
 from app.registers.formats.json_format import JsonFormat
 from app.registers.formats.values import known_word, registration, text
+from app.storage.tables import Kind
 
 _KEY = "registrationNumber"
 _ERROR_BODY = frozenset({"errors", "message"})

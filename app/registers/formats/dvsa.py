@@ -10,11 +10,12 @@ from app.registers.formats.dates import iso_date, moment, year_of
 from app.registers.formats.dvsa_columns import COLUMNS, MODIFICATION, OTHER_COLUMNS
 from app.registers.formats.dvsa_records import Vehicle, decoded_vehicle
 from app.registers.formats.faults import RowFault
-from app.registers.formats.format import Format, Kind, Report
+from app.registers.formats.format import Format, Report
 from app.registers.formats.json_format import text_of
 from app.registers.formats.json_head import is_array, member_names
 from app.registers.formats.json_stream import JsonObjects
 from app.registers.formats.values import MISSING, registration, shown, stored_text, text
+from app.storage.tables import Kind
 
 _PLACEHOLDERS = MISSING | {"not stated"}
 _CHANGED = frozenset({"", "null", "created", "updated"})

@@ -2,25 +2,17 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from enum import StrEnum
 from typing import BinaryIO, Protocol
 
 from app.registers.formats.changes import Change
 from app.registers.formats.columns import KnownColumns
 from app.registers.formats.faults import FileFault
+from app.storage.tables import Kind
 
 HEAD_BYTES = 64 * 1024
 """How many bytes of a file, decompressed, a format is recognised by."""
 RECORD_BYTES_MIN = 2
 """The shortest record that any format can have: one character and a line end."""
-
-
-class Kind(StrEnum):
-    """What the rows of a file are."""
-
-    VEHICLES = "vehicles"
-    POLICIES = "policies"
-    FINES = "fines"
 
 
 class Report(Protocol):

@@ -9,11 +9,12 @@ from typing import Any, BinaryIO
 from app.registers.formats.changes import Change, Row
 from app.registers.formats.columns import Column, KnownColumns, Layout, normalised
 from app.registers.formats.faults import RowFault, RowSkip
-from app.registers.formats.format import Format, Kind, Report
+from app.registers.formats.format import Format, Report
 from app.registers.formats.json_head import is_array, member_names
 from app.registers.formats.json_stream import JsonObjects
 from app.registers.formats.json_values import JsonNumber
 from app.registers.formats.values import shown
+from app.storage.tables import Kind
 
 _DIGITS_MAX = 30
 _NAMES_MAX = 10_000

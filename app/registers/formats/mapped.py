@@ -6,9 +6,10 @@ from typing import BinaryIO
 from app.registers.formats.changes import Row
 from app.registers.formats.columns import Layout
 from app.registers.formats.csv_format import CsvFormat
-from app.registers.formats.format import Kind, Report
+from app.registers.formats.format import Report
 from app.registers.formats.mapping import FileMapping, folded_name
 from app.registers.formats.native import LAYOUTS
+from app.storage.tables import Kind
 
 
 class MappedCsv(CsvFormat):

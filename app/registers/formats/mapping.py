@@ -15,8 +15,8 @@ from app.config import is_register_name
 from app.errors import OperatorError
 from app.registers.formats.columns import Column, Presence
 from app.registers.formats.faults import RowFault
-from app.registers.formats.format import Kind
 from app.registers.formats.native import LAYOUTS
+from app.storage.tables import Kind
 
 _MEMBERS = {"kind", "register", "delimiter", "date_format", "columns", "constants", "words"}
 _DATE_PARTS = {"YYYY": "(?P<year>[0-9]{4})", "MM": "(?P<month>[0-9]{2})", "DD": "(?P<day>[0-9]{2})"}

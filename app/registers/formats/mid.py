@@ -12,7 +12,7 @@ from app.registers.formats.changes import Change, PolicyCancellation, PolicyDele
 from app.registers.formats.columns import KnownColumns
 from app.registers.formats.dates import compact_date
 from app.registers.formats.faults import FileFault, RowFault
-from app.registers.formats.format import Format, Kind, Report
+from app.registers.formats.format import Format, Report
 from app.registers.formats.line_blocks import (
     BYTE_ORDER_MARK,
     LINE_BYTES_MAX,
@@ -21,6 +21,7 @@ from app.registers.formats.line_blocks import (
     windows_1252,
 )
 from app.registers.formats.values import stored_text
+from app.storage.tables import Kind
 from app.vehicles.registration import canonical_registration
 
 _POLICY_CHARACTERS = 1_196

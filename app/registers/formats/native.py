@@ -10,9 +10,10 @@ from app.registers.formats.changes import Change, FineRow, PolicyRow, VehicleRow
 from app.registers.formats.columns import Column, Layout, Presence, normalised
 from app.registers.formats.csv_format import CsvFormat
 from app.registers.formats.faults import RowFault
-from app.registers.formats.format import Kind, Report
+from app.registers.formats.format import Report
 from app.registers.formats.json_format import JsonFormat, json_rows
 from app.registers.formats.json_head import is_ndjson, line_member_names
+from app.storage.tables import Kind
 
 _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _TAX_STATUSES = {word: word for word in ("taxed", "exempt", "sorn", "untaxed")}

@@ -10,7 +10,6 @@ from app.registers.formats.columns import SOCRATA_COLUMNS, Column, Layout, Prese
 from app.registers.formats.csv_format import CsvFormat
 from app.registers.formats.dates import american_date, day, iso_date, iso_time_date
 from app.registers.formats.faults import RowFault, RowSkip
-from app.registers.formats.format import Kind
 from app.registers.formats.json_format import JsonFormat
 from app.registers.formats.values import (
     MISSING,
@@ -20,6 +19,7 @@ from app.registers.formats.values import (
     shown,
     stored_text,
 )
+from app.storage.tables import Kind
 
 DEFAULT_STATE = "NY"
 _KEYS = frozenset({"plate", "state", "summons_number"})

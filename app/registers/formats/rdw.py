@@ -9,7 +9,6 @@ from app.registers.formats.changes import VehicleRow
 from app.registers.formats.columns import SOCRATA_COLUMNS, Column, Layout, Presence, normalised
 from app.registers.formats.csv_format import CsvFormat
 from app.registers.formats.dates import american_date, compact_date, day, iso_time_date, year_of
-from app.registers.formats.format import Kind
 from app.registers.formats.json_format import JsonFormat
 from app.registers.formats.rdw_columns import OTHER_COLUMNS
 from app.registers.formats.values import (
@@ -20,6 +19,7 @@ from app.registers.formats.values import (
     stored_text,
     text,
 )
+from app.storage.tables import Kind
 
 _KEY = "Kenteken"
 _EXPIRY = "Vervaldatum APK"

@@ -7,9 +7,9 @@ from typing import Protocol
 
 from app.errors import OperatorError
 from app.registers.formats import FileFault
+from app.registers.formats.changes import Columns, NarrowRow
 from app.registers.formats.columns import Column, KnownColumns
 from app.registers.formats.values import shown
-from app.registers.reading.sorted_runs import Columns
 
 _NAMED_MAX = 10
 # SEC: neither many names nor long ones may fill the memory.
@@ -88,7 +88,7 @@ class ColumnsSeen:
         if not self._keeps_absent or self._known_columns.has_header == (header is None):
             return rows
         absent = self._known_columns.absent(self._seen if header is None else header)
-        return [(*row, absent) for row in rows] if absent else rows
+        return [NarrowRow((*row, absent)) for row in rows] if absent else rows
 
     def _listed(self, missing: Sequence[Column], unknown: Iterable[str]) -> str:
         """Return the rest of a sentence: what is missing, its possible new name, and what to do."""

@@ -2,9 +2,10 @@
 
 from typing import NamedTuple
 
-from app.registers.formats import FileFault, Format, Kind, advice, recognise
+from app.registers.formats import FileFault, Format, advice, recognise
 from app.registers.reading.sources import Member
 from app.registers.request import LoadRequest
+from app.storage.tables import Kind
 
 
 class Detected(NamedTuple):

@@ -9,7 +9,8 @@ from pathlib import Path
 from app import clock
 from app.registers.applying.table import order_of
 from app.registers.baseline import Baseline
-from app.registers.formats import FileFault, Format, Kind
+from app.registers.formats import FileFault, Format
+from app.registers.formats.changes import Columns
 from app.registers.formats.json_head import is_empty_array
 from app.registers.history import REPLACE
 from app.registers.reading.columns_seen import ColumnsSeen
@@ -17,10 +18,11 @@ from app.registers.reading.detection import detect
 from app.registers.reading.reader import Progress, Reader, Show
 from app.registers.reading.rejects import RejectsFile
 from app.registers.reading.remaining import Remaining
-from app.registers.reading.sorted_runs import Columns, Runs
+from app.registers.reading.sorted_runs import Runs
 from app.registers.reading.sources import Member, open_files
 from app.registers.request import LoadRequest
 from app.registers.space import Space
+from app.storage.tables import Kind
 
 NO_SNAPSHOT = "It holds changes only, so it can be merged, but it cannot replace a register."
 _UNTERMINATED = (

@@ -1,16 +1,19 @@
 """Cuts files of lines into pieces, which worker processes read and sort in parallel."""
 
+import gc
 import io
 from collections.abc import Iterable
 from functools import partial
 from typing import BinaryIO, NamedTuple, cast
 
-from app.registers.forked_worker import Child
-from app.registers.formats import Format, Kind
+from app.registers.forked_worker import ForkedWorker
+from app.registers.formats import Format
+from app.registers.formats.changes import Columns
 from app.registers.reading.columns_seen import ColumnsSeen
 from app.registers.reading.dumping import dump, undump
 from app.registers.reading.rejects import RECORD_CHARACTERS_MAX
-from app.registers.reading.sorted_runs import Columns, Order, Runs, write_run
+from app.registers.reading.sorted_runs import Order, Runs, write_run
+from app.storage.tables import Kind
 
 PIECE_BYTES = 8 * 1024 * 1024
 PIECE_LINES_MAX = 150_000
@@ -95,7 +98,7 @@ class Piece:
         self.lines = lines
         self.file = runs.new_file()
         read = partial(self._read, format_, kind, columns, header, runs.order)
-        self._child = Child(read, [self.file])
+        self._child = ForkedWorker(read, [self.file])
 
     def wait(self) -> bool:
         """Wait for the worker; return whether it could read the piece."""
@@ -115,6 +118,9 @@ class Piece:
         self, format_: Format, kind: Kind, columns: ColumnsSeen, header: bytes, order: Order
     ) -> None:
         """Read the piece, as the worker process."""
+        # PERF: this process ends with the piece. Until then all its rows are in use, and looking
+        # for garbage among them takes 0.4 us a row, of named tuples 1.3 us.
+        gc.disable()
         report = _Recorder(header.count(b"\n"))
         stream = io.BytesIO(header + self.lines)
         changes = cast(list[Columns], list(format_.rows(stream, kind, report)))

@@ -15,12 +15,12 @@ from typing import Any, BinaryIO, NamedTuple, cast
 
 from app.registers.forked_worker import CORES
 from app.registers.formats import HEAD_BYTES, FileFault
-from app.registers.formats.changes import Change
+from app.registers.formats.changes import Change, Columns
 from app.registers.reading.columns_seen import ColumnsSeen
 from app.registers.reading.detection import Detected
 from app.registers.reading.pieces import Piece, PieceCutter
 from app.registers.reading.rejects import RejectsFile
-from app.registers.reading.sorted_runs import Columns, Runs
+from app.registers.reading.sorted_runs import Runs
 from app.registers.reading.sources import Member
 
 RUN_ROWS = 100_000

@@ -6,7 +6,7 @@ from itertools import islice, product
 from pathlib import Path
 from string import ascii_uppercase
 
-from app.registers.formats import Kind
+from app.storage.tables import Kind
 
 _YEAR_DAYS = 336
 _DAYS = [

@@ -4,8 +4,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from app.registers.applying.table import TABLES
-from app.registers.formats import Kind
+from app.storage.tables import TABLES, Kind
 from tests.bench.cpu import cpu_seconds
 from tests.bench.intake.files import write_file
 from tests.bench.intake.installation import Installation

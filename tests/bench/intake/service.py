@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
-from app.registers.formats import Kind
+from app.storage.tables import Kind
 from tests.bench.intake.files import plate, write_file
 from tests.bench.intake.installation import Installation, fresh
 from tests.system.processes import Service, free_port

@@ -7,11 +7,10 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from app.cli.loads import NICENESS
-from app.registers.applying.table import TABLES
-from app.registers.formats import Kind
 from app.storage.engine import close_quietly
-from app.storage.schema import migrate_register
+from app.storage.scripts import migrate_register
 from app.storage.sqlite import SqliteEngine
+from app.storage.tables import TABLES, Kind
 from tests.bench.intake.files import write_file
 from tests.bench.intake.installation import fresh
 from tests.bench.intake.processes import Cost, cost_of

@@ -1,31 +1,33 @@
-"""How many rows know each member, and whether all of them know the same (D67)."""
+"""Counts how many rows have each member, and notes whether all have the same value (D67).
+
+A row *knows* a member that is not null in it.
+"""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
 from operator import add, is_not, itemgetter
 from typing import Any, NamedTuple
 
-from app.registers.formats.changes import FineRow, PolicyRow, VehicleRow
-from app.registers.formats.format import Kind
-from app.registers.reading.sorted_runs import Columns
+from app.registers.formats.changes import Columns, FineRow, PolicyRow, VehicleRow
+from app.storage.tables import Kind
 
 _DIFFERENT = 2
-"""So many different values are enough to know that a member is not uniform."""
+"""This many different values show that a member is not uniform."""
 
 
 class Member(NamedTuple):
-    """A member that a row need not know, or whose values are watched."""
+    """A member that is counted, because a row can lack it or because its values are watched."""
 
     name: str
-    """As native files have it."""
+    """Its name in native files."""
     place: int
-    """Where in a row it is."""
+    """Its place in a row."""
     is_flag: bool = False
     """It can be known and false."""
     is_watched: bool = False
-    """That all rows have the same value is worth a note."""
+    """The load notes when all rows have the same value."""
     is_text: bool = False
-    """A note of that does not quote the value: in a wrong column anything can stand."""
+    """That note does not quote the value: a wrong column can hold anything."""
 
 
 _V, _P, _F = VehicleRow._fields.index, PolicyRow._fields.index, FineRow._fields.index
@@ -53,32 +55,32 @@ MEMBERS: Mapping[Kind, tuple[Member, ...]] = {
     Kind.FINES: (
         Member("issuedOn", _F("issued_on"), is_watched=True),
         Member("currency", _F("currency")),
-        # The day is not held, only that there is one.
+        # The register holds only whether there is a day, not the day itself.
         Member("settledOn", _F("settled")),
     ),
 }
 NAMES = tuple(dict.fromkeys(each.name for members in MEMBERS.values() for each in members))
-"""Of the members of all kinds."""
+"""The names of the members of all kinds."""
 
 
-_is_there = partial(is_not, None)
+_is_known = partial(is_not, None)
 
 
 class Tally:
     """Counts rows of one kind.
 
     Args:
-        told: what `told()` of another tally returned.
+        counts: what `to_tuple` of another tally returned.
     """
 
-    def __init__(self, kind: Kind, told: Sequence[Any] | None = None) -> None:
+    def __init__(self, kind: Kind, counts: Sequence[Any] | None = None) -> None:
         self.kind = kind
         self.members = MEMBERS[kind]
-        self.rows: int = told[0] if told else 0
-        self.known: list[int] = told[1] if told else [0] * len(self.members)
+        self.rows: int = counts[0] if counts else 0
+        self.known: list[int] = counts[1] if counts else [0] * len(self.members)
         """How many of the rows know each member."""
-        self.values: list[list[Any]] = told[2] if told else [[] for _ in self.members]
-        """Of the watched members the values that the rows know, two of them at most."""
+        self.values: list[list[Any]] = counts[2] if counts else [[] for _ in self.members]
+        """For each watched member, at most two of the values that the rows have."""
 
     def add(self, rows: Sequence[Columns]) -> None:
         """Count rows.
@@ -87,8 +89,8 @@ class Tally:
         """
         self.rows += len(rows)
         for at, member in enumerate(self.members):
-            # A flag can be known and false; of all others what is false is unknown.
-            is_known = _is_there if member.is_flag else None
+            # A flag can be known and false; any other false value is unknown.
+            is_known = _is_known if member.is_flag else None
             known = list(filter(is_known, map(itemgetter(member.place), rows)))
             self.known[at] += len(known)
             if member.is_watched and len(self.values[at]) < _DIFFERENT:
@@ -106,17 +108,14 @@ class Tally:
             list(dict.fromkeys([*mine, *others]))[:_DIFFERENT]
             for mine, others in zip(self.values, other.values, strict=True)
         ]
-        total = Tally(self.kind)
-        total.rows = self.rows + other.rows
-        total.known = list(map(add, self.known, other.known))
-        total.values = values
-        return total
+        known = list(map(add, self.known, other.known))
+        return Tally(self.kind, (self.rows + other.rows, known, values))
 
-    def told(self) -> tuple[Any, ...]:
-        """Return all of it, to be made a tally again."""
+    def to_tuple(self) -> tuple[Any, ...]:
+        """Return all counts, for a `Tally` in another process."""
         return self.rows, self.known, self.values
 
     def document(self) -> dict[str, int]:
-        """Return what the history keeps."""
+        """Return what the history of loads keeps."""
         names = (each.name for each in self.members)
         return {"rows": self.rows} | dict(zip(names, self.known, strict=True))

@@ -1,8 +1,6 @@
 """What changes make of the rows that are held, in the order of the file (formats 2, 4; D21)."""
 
-from app.registers.applying.comparison import Outcome, compare
-from app.registers.applying.table import order_of
-from app.registers.formats import Kind
+from app.registers.applying.apply_changes import Outcome, apply_changes
 from app.registers.formats.changes import (
     PolicyCancellation,
     PolicyDeletion,
@@ -10,6 +8,7 @@ from app.registers.formats.changes import (
     VehicleDeletion,
     VehicleRow,
 )
+from app.storage.tables import Kind
 
 NOW, BEFORE = 1_900_000_000, 1_800_000_000
 CAR = VehicleRow("AB12CDE", "FORD")
@@ -23,36 +22,36 @@ def held(row):
 
 
 def vehicles(changes, rows=()) -> Outcome:
-    return compare([tuple(c) for c in changes], map(held, rows), order_of(Kind.VEHICLES), NOW)
+    return apply_changes(Kind.VEHICLES, list(changes), list(map(held, rows)), NOW)
 
 
 def policies(changes, rows=()) -> Outcome:
-    return compare([tuple(c) for c in changes], map(held, rows), order_of(Kind.POLICIES), NOW)
+    return apply_changes(Kind.POLICIES, list(changes), list(map(held, rows)), NOW)
 
 
 def test_a_deleted_vehicle_is_removed():
     """DELETED takes the row away, and nothing is skipped."""
     outcome = vehicles([VehicleDeletion("AB12CDE")], [CAR])
-    assert (outcome.removed, outcome.changed, outcome.skipped) == ([held(CAR)], [], 0)
+    assert (outcome.removed, list(outcome.changed), outcome.skipped) == ([held(CAR)], [], 0)
 
 
 def test_deleting_what_is_not_held_is_skipped():
     """There is nothing to do, and that is no fault (formats 2)."""
     outcome = vehicles([VehicleDeletion("AB12CDE")])
-    assert outcome == Outcome([], [], [], 0, 1, fresh=[])
+    assert outcome == Outcome([], [], (), (), (), removed=[], skipped=1)
 
 
 def test_create_delete_create_leaves_the_last():
     """Changes of one key are applied as they come; none of them is skipped."""
     outcome = vehicles([CAR, VehicleDeletion("AB12CDE"), CAR._replace(make="SEAT")])
     assert [row[1] for row in outcome.changed] == ["SEAT"]
-    assert (outcome.removed, outcome.added, outcome.skipped) == ([], 1, 0)
+    assert (outcome.removed, len(outcome.added), outcome.skipped) == ([], 1, 0)
 
 
 def test_delete_and_create_of_the_same_is_no_change():
     """What comes back as it was keeps its time (D21)."""
     outcome = vehicles([VehicleDeletion("AB12CDE"), CAR], [CAR])
-    assert (outcome.changed, outcome.removed) == ([], [])
+    assert (list(outcome.changed), outcome.removed) == ([], [])
 
 
 def test_deleting_twice_skips_the_second():
@@ -87,7 +86,7 @@ def test_a_policy_and_its_cancellation_again_change_nothing():
     """The same file twice: the end of it all is what is held."""
     cancellation = PolicyCancellation("AB12CDE", "A", "P-1", "2026-06-01")
     outcome = policies([POLICY, cancellation], [POLICY._replace(cancelled_on="2026-06-01")])
-    assert (outcome.changed, outcome.removed, outcome.skipped) == ([], [], 0)
+    assert (list(outcome.changed), outcome.removed, outcome.skipped) == ([], [], 0)
 
 
 def test_a_cancellation_before_its_policy_is_skipped():

@@ -1,0 +1,52 @@
+"""A replace: a new generation of a register, which nobody reads until one commit (D28)."""
+
+from functools import partial
+
+from app import clock
+from app.registers.applying import parallel_build
+from app.registers.applying.counts import Counts
+from app.registers.applying.table import Table
+from app.registers.comparing import outcomes
+from app.registers.current import count_held, opened_current
+from app.registers.results import columns_of_success
+from app.registers.work import Work
+from app.storage.register_store import OpenRegister
+from app.storage.registers import Entry
+from app.storage.tables import Kind
+
+
+def build(work: Work) -> None:
+    """Write the register's next generation."""
+    kind, entry = work.kind, work.entry
+    work.generations.require_there(entry)
+    with opened_current(work.generations, entry) as opened:
+        work.counts = Counts(kind, count_held(opened, entry, kind))
+    with work.generations.store.opened_next(work.load_id) as made:
+        if entry is not None:
+            others = [each for each in Kind if each != kind and entry.holds(each)]
+            made.copy_current(entry.generation, others)
+        parallel_build.build(made, work.intake, partial(_fill, work), work.counts)
+        work.judge()
+
+
+def _fill(work: Work, opened: OpenRegister, counts: Counts, **span: str | None) -> None:
+    """Write what was read, compared with what is held, into a generation that is being made."""
+    with opened_current(work.generations, work.entry) as held, opened.engine.atomic():
+        current = Table(*held, work.kind) if held else None
+        compared = outcomes(work.intake, current, counts, **span)
+        Table(*opened, work.kind).fill(each.rows for each in compared)
+
+
+def publish(work: Work) -> None:
+    """Let readers have the next generation, and note that the load is done: one commit."""
+    now = clock.now()
+    former = work.entry or Entry(work.register, work.load_id, "")
+    published = former.with_rows(work.kind, work.counts.held)._replace(
+        generation=work.load_id,
+        loaded_at=now if work.intake.is_fresh else former.loaded_at,
+    )
+    columns = columns_of_success(work.intake, work.counts)
+    with work.engine.atomic():
+        work.generations.publish(work.entry, published)
+        work.history.done(work.load_id, now, columns)
+    work.entry = published

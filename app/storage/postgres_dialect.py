@@ -1,0 +1,113 @@
+"""What statements look like on Postgres, and the text format of its COPY."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from operator import itemgetter, methodcaller
+from typing import Any
+
+import peewee
+from peewee import fn
+
+from app.storage.errors import driver_errors_translated
+from app.storage.interface import Engine, Row
+
+_MIGRATION_LOCK = 0x766664  # any number of our own; Postgres locks by number
+_NULL = str(None)
+_CONTROLS = ("\b", "\f", "\r", "\v")
+_ESCAPES = str.maketrans(
+    {"\\": r"\\", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\v": r"\v"}
+)
+
+
+class PostgresDialect(Engine):
+    """The SQL of Postgres."""
+
+    dialect = "postgres"
+    has_lateral = True
+
+    def consistent_read(self) -> Any:
+        """Return a transaction that sees the data of one moment."""
+        return self.atomic("REPEATABLE READ")
+
+    @contextmanager
+    def migration(self) -> Iterator[None]:
+        """Begin a transaction in which nobody else migrates."""
+        with self.atomic():
+            self.take_turn(_MIGRATION_LOCK)
+            yield
+
+    def take_turn(self, *numbers: int) -> None:
+        """Wait until no other transaction holds the lock of these numbers; hold it to the end."""
+        places = ", ".join(["%s"] * len(numbers))
+        self.execute_sql(f"SELECT pg_advisory_xact_lock({places})", numbers)
+
+    def lock_rows(self, query: Any) -> None:
+        """Let nobody change or refer to the selected rows until the transaction ends."""
+        list(query.for_update().execute(self))
+
+    def _greatest(self, columns: Sequence[peewee.Node], null: str) -> Any:
+        return fn.GREATEST(*columns)
+
+    def each_of(self, texts: peewee.Value, column: str) -> peewee.Select:
+        """Return a query with one row for each text of a list."""
+        return peewee.Select(columns=(fn.unnest(texts.cast("text[]")).alias(column),))
+
+    def listed(self, texts: Sequence[str]) -> object:
+        """Return a list of texts as it is: the driver makes an array of it."""
+        return texts
+
+    def select_by_key(
+        self, select: str, columns: Sequence[str], keys: Iterable[Row]
+    ) -> Iterator[Row]:
+        """Yield the rows whose first columns are one of these keys."""
+        # PERF: what this transaction wrote is not in the planner's statistics. In a register
+        # that was small it would read the whole table again and again.
+        self.execute_sql("SET LOCAL enable_seqscan = off")
+        asked, size = set(keys), len(columns)
+        first = list(dict.fromkeys(map(itemgetter(0), asked)))
+        cursor = self.execute_sql(f"{select} WHERE {columns[0]} = ANY(%s)", [first])
+        with driver_errors_translated():
+            found: list[Row] = cursor.fetchall()
+        yield from (row for row in found if row[:size] in asked)
+
+    def fill(self, table: str, columns: int, batches: Iterable[Sequence[Row]]) -> None:
+        """Write rows into an empty table."""
+        with driver_errors_translated(), self.cursor().copy(f"COPY {table} FROM STDIN") as copy:
+            for batch in batches:
+                copy.write(copy_text(batch))
+
+    def analyse(self, table: str) -> None:
+        """Tell the planner what a table holds now."""
+        self.execute_sql(f"ANALYZE {table}")
+
+
+def copy_text(rows: Sequence[Row]) -> str:
+    """Return rows of one table in COPY's text format, as Postgres itself writes it.
+
+    Args:
+        rows: of texts, whole numbers, flags and None.
+    """
+    if not rows:
+        return ""
+    columns = len(rows[0])
+    line = "\t".join(["%s"] * columns) + "\n"
+    # PERF: 0.8 us a row of twelve columns; value by value it takes 3.7 us.
+    text = "".join(map(line.__mod__, rows))
+    nulls = sum(map(methodcaller("count", None), rows))
+    is_plain = (
+        text.count(_NULL) == nulls
+        and "\\" not in text
+        and text.count("\n") == len(rows)
+        and text.count("\t") == len(rows) * (columns - 1)
+        and not any(control in text for control in _CONTROLS)
+    )
+    if is_plain:
+        return text.replace(_NULL, r"\N")
+    return "".join([line % tuple(map(_escaped, row)) for row in rows])
+
+
+def _escaped(value: object) -> object:
+    """Return a value as it stands in COPY's text format."""
+    if isinstance(value, str):
+        return value.translate(_ESCAPES)
+    return r"\N" if value is None else value

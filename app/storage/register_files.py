@@ -1,0 +1,237 @@
+"""The files of a register, on SQLite: one for each generation, and one to lock (D25, D28).
+
+Only the register index tells which of the files readers see, so nothing is moved when that
+changes. No number is used twice: a reader that has a removed file attached goes on reading it
+until its next request, and never takes a later file for it.
+"""
+
+import fcntl
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import peewee
+
+from app.storage.files import SUFFIXES, register_file, sync
+from app.storage.register_store import (
+    NextGeneration,
+    OpenRegister,
+    RegisterStore,
+    closed_afterwards,
+)
+from app.storage.registers import Register
+from app.storage.scripts import migrate_register
+from app.storage.sqlite import SqliteEngine
+from app.storage.tables import Kind
+
+_PART = "-part"
+
+
+class RegisterFiles(RegisterStore):
+    """The files of one register, beside the main database."""
+
+    lock_outlives_connection = True
+
+    def __init__(self, engine: SqliteEngine, name: str) -> None:
+        self._engine = engine
+        self._database = engine.file
+        self._name = name
+
+    def has_current(self, generation: int) -> bool:
+        """Tell whether a generation's file is there."""
+        return self._file(generation).exists()
+
+    has_waiting = has_current
+
+    @contextmanager
+    def opened(self, generation: int, *, create: bool = True) -> Iterator[OpenRegister]:
+        """Open a generation's file for writing."""
+        with closed_afterwards(SqliteEngine(self._file(generation), create=create)) as file:
+            yield OpenRegister(file, None)
+
+    def opened_waiting(self, generation: int) -> AbstractContextManager[OpenRegister]:
+        """Open a generation's file for writing."""
+        return self.opened(generation, create=False)
+
+    @contextmanager
+    def opened_next(self, generation: int) -> Iterator[NextGeneration]:
+        """Make a generation's file, for its one writer."""
+        path = self._file(generation)
+        with _made(path) as made:
+            yield _NextFile(OpenRegister(made, None), path, self._file)
+            # So that a later merge does not hold up readers, as in every register.
+            made.pragma("journal_mode", "wal")
+        for synced in (path, path.parent):
+            sync(synced)
+
+    def publish_next(self, generation: int) -> None:
+        """Do nothing: the index tells which file readers see."""
+
+    def put_aside(self, generation: int | None) -> None:
+        """Do nothing: the index tells which file readers see."""
+
+    def bring_back(self, generation: int) -> None:
+        """Do nothing: the index tells which file readers see."""
+
+    def remove_unused(self, used: set[int]) -> None:
+        """Remove the files of all other generations, whole or not."""
+        for generation in self._generations() - used:
+            file = self._file(generation)
+            _remove(file)
+            _remove(_part_of(file))
+
+    def size_bytes(self, generation: int) -> int:
+        """Return the size of a generation's file."""
+        try:
+            return self._file(generation).stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def truncate_log(self, generation: int) -> None:
+        """Empty the log of a generation, once readers let go of it.
+
+        It stays as long as it ever was while the service runs, also what was rolled back.
+        """
+        if self.has_current(generation):
+            with self.opened(generation, create=False) as opened:
+                opened.engine.execute_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    @contextmanager
+    def tried_lock(self) -> Iterator[Callable[[], None] | None]:
+        """Lock the register's file for that purpose, if it is free."""
+        path = self._lock_file
+        descriptor, is_ours = _opened_lock(path)
+        try:
+            yield (lambda: None) if is_ours else None
+        finally:
+            if is_ours and not self._is_register():
+                # The name may be mistyped, and never come again.
+                path.unlink(missing_ok=True)
+            os.close(descriptor)
+
+    def is_locked(self) -> bool:
+        """Tell whether somebody holds the lock; if nobody can tell, it is held."""
+        try:
+            descriptor = os.open(self._lock_file, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True
+        try:
+            return not _is_locked_now(descriptor, fcntl.LOCK_SH)
+        finally:
+            os.close(descriptor)
+
+    def _file(self, generation: int) -> Path:
+        return register_file(self._database, self._name, generation)
+
+    @property
+    def _lock_file(self) -> Path:
+        return self._database.with_name(f"{self._database.stem}.register_{self._name}.lock")
+
+    def _generations(self) -> set[int]:
+        """Return the generations that there are files of, whole or not."""
+        pattern = re.compile(
+            re.escape(f"{self._database.stem}.register_{self._name}.")
+            + "([0-9]+)"
+            + re.escape(self._database.suffix)
+            + f"(?:{_PART})?(?:{'|'.join(SUFFIXES)})"
+        )
+        found = (pattern.fullmatch(entry.name) for entry in os.scandir(self._database.parent))
+        return {int(match[1]) for match in found if match}
+
+    def _is_register(self) -> bool:
+        """Tell whether there is a register of this name; if nobody can tell, there may be."""
+        try:
+            return Register.select().where(Register.name == self._name).exists(self._engine)
+        except peewee.PeeweeException:
+            return True
+
+
+class _NextFile(NextGeneration):
+    def __init__(self, opened: OpenRegister, path: Path, file_of: Callable[[int], Path]) -> None:
+        super().__init__(opened)
+        self._part = _part_of(path)
+        self._file_of = file_of
+
+    def copy_current(self, generation: int, kinds: Iterable[Kind]) -> None:
+        """Add all rows of some kinds from another generation's file."""
+        self._copy(self._file_of(generation), kinds)
+
+    @contextmanager
+    def opened_part(self) -> Iterator[OpenRegister]:
+        """Make a file of its own for the part."""
+        with _made(self._part) as part:
+            yield OpenRegister(part, None)
+
+    def add_part(self, kind: Kind) -> None:
+        """Add the rows of the part's file."""
+        self._copy(self._part, [kind])
+
+    def remove_part(self) -> None:
+        """Remove the part's file."""
+        _remove(self._part)
+
+    def _copy(self, source: Path, kinds: Iterable[Kind]) -> None:
+        execute = self.opened.engine.execute_sql
+        execute("ATTACH DATABASE ? AS source", (os.fspath(source.absolute()),))
+        self.opened.copy_from("source", kinds)
+        execute("DETACH DATABASE source")
+
+
+def other_files(database: Path, used: Iterable[Path]) -> list[Path]:
+    """Return the files of registers beside a database, but for these, in the order of names."""
+    found = database.parent.glob(f"{database.stem}.register_*{database.suffix}")
+    return sorted(set(found).difference(used))
+
+
+@contextmanager
+def _made(path: Path) -> Iterator[SqliteEngine]:
+    """Make a register's file, with empty tables, for its one writer."""
+    with closed_afterwards(SqliteEngine(path, create=True)) as file:
+        migrate_register(file, None)
+        # PERF: nobody else has the file, and a load that fails removes it.
+        file.pragma("journal_mode", "off")
+        file.pragma("synchronous", "off")
+        yield file
+
+
+def _part_of(file: Path) -> Path:
+    """Return where a part of a generation is written that is to be added to its file."""
+    return file.with_name(file.name + _PART)
+
+
+def _remove(file: Path) -> None:
+    """Remove a file, if it is there, and what SQLite keeps beside it."""
+    for suffix in SUFFIXES:
+        file.with_name(file.name + suffix).unlink(missing_ok=True)
+
+
+def _opened_lock(path: Path) -> tuple[int, bool]:
+    """Open a lock's file; return its descriptor, and whether the lock is ours now."""
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        if not _locked(descriptor):
+            return descriptor, False
+        if os.fstat(descriptor).st_nlink:
+            return descriptor, True
+        os.close(descriptor)  # Whoever held it has removed it just now.
+
+
+def _locked(descriptor: int) -> bool:
+    """Lock a file; tell whether it is ours now. Who only looks at it shares it for a moment."""
+    while not _is_locked_now(descriptor, fcntl.LOCK_EX):
+        if not _is_locked_now(descriptor, fcntl.LOCK_SH):
+            return False
+    return True
+
+
+def _is_locked_now(descriptor: int, how: int) -> bool:
+    """Lock a file if it is free; tell whether it was."""
+    try:
+        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,232 @@
+"""The schemas of a register's generations, on Postgres (D28).
+
+Readers see `register_NAME`, and a load makes `next_register_NAME`. Every other generation waits
+under its number, as `kept_register_NAME-GENERATION`. A generation changes its name in the commit
+that changes the register's entry, and is removed only later, when no reader asks for that name:
+a reader would wait for the lock of the removal.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+
+import peewee
+
+from app.errors import Hindered
+from app.storage.engine import Engine
+from app.storage.postgres import PostgresEngine
+from app.storage.register_store import (
+    NextGeneration,
+    OpenRegister,
+    RegisterStore,
+    closed_afterwards,
+)
+from app.storage.scripts import migrate_register
+from app.storage.tables import TABLES, Kind, RegisterRef, qualified
+
+READ = "register_*"
+"""A pattern, as pg_dump takes it, for the schemas that readers see."""
+UNREAD = ("next_register_*", "kept_register_*")
+"""Patterns for those that no reader sees."""
+
+
+class RegisterSchemas(RegisterStore):
+    """The schemas of one register."""
+
+    lock_outlives_connection = False
+
+    def __init__(self, engine: PostgresEngine, name: str) -> None:
+        self._engine = engine
+        self._name = name
+        self._current = RegisterRef(name, 0, "").schema
+        self._next = f"next_register_{name}"
+
+    def has_current(self, generation: int) -> bool:
+        """Tell whether the schema that readers see is there."""
+        return self._exists(self._current)
+
+    def has_waiting(self, generation: int) -> bool:
+        """Tell whether the schema of a generation that waits is there."""
+        return self._exists(self._waiting(generation))
+
+    @contextmanager
+    def opened(self, generation: int, *, create: bool = True) -> Iterator[OpenRegister]:
+        """Open the schema that readers see."""
+        with closed_afterwards(PostgresEngine(self._engine.database)) as connected:
+            if create:
+                connected.execute_sql(f'CREATE SCHEMA IF NOT EXISTS "{self._current}"')
+            yield OpenRegister(connected, self._current)
+
+    @contextmanager
+    def opened_waiting(self, generation: int) -> Iterator[OpenRegister]:
+        """Open the schema of a generation that waits."""
+        with closed_afterwards(PostgresEngine(self._engine.database)) as connected:
+            yield OpenRegister(connected, self._waiting(generation))
+
+    @contextmanager
+    def opened_next(self, generation: int) -> Iterator[NextGeneration]:
+        """Make the next generation's schema."""
+        schema = self._next
+        with closed_afterwards(PostgresEngine(self._engine.database)) as connected:
+            execute = connected.execute_sql
+            execute(f'CREATE SCHEMA "{schema}"')
+            migrate_register(connected, schema)
+            for kind in TABLES:
+                # PERF: a key is made faster of all rows at once than row by row.
+                execute(f"ALTER TABLE {_table(schema, kind)} DROP CONSTRAINT {_key(kind)}")
+            yield _NextSchema(OpenRegister(connected, schema), self._current)
+            for kind, model in TABLES.items():
+                names = ", ".join(f'"{key.column_name}"' for key in model._meta.get_primary_keys())
+                add = f"ADD CONSTRAINT {_key(kind)} PRIMARY KEY ({names})"
+                execute(f"ALTER TABLE {_table(schema, kind)} {add}")
+                execute(f"ANALYZE {_table(schema, kind)}")
+
+    def publish_next(self, generation: int) -> None:
+        """Give the next generation's schema the name that readers use."""
+        self._rename(self._next, self._current)
+
+    def put_aside(self, generation: int | None) -> None:
+        """Give the schema that readers see the name of one that waits."""
+        # pg_dump finds its tables by their names, which must not change meanwhile (D47).
+        self._engine.execute_sql('LOCK TABLE "register_kept" IN ROW EXCLUSIVE MODE')
+        if generation is None:
+            self._remove(self._current)
+        elif self._exists(self._current):
+            self._rename(self._current, self._waiting(generation))
+
+    def bring_back(self, generation: int) -> None:
+        """Give the schema of a generation that waits the name that readers use."""
+        self._rename(self._waiting(generation), self._current)
+
+    def remove_unused(self, used: set[int]) -> None:
+        """Remove the schemas that no reader sees, but for those of these generations."""
+        self._remove(self._next)
+        self._remove(f"kept_register_{self._name}")  # As programs before schema 4 named it.
+        for generation in self._generations_waiting() - used:
+            self._remove(self._waiting(generation))
+
+    def size_bytes(self, generation: int) -> int:
+        """Return the size of the tables that readers see, with their indexes."""
+        tables = (
+            "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0) FROM pg_class c JOIN "
+            "pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relkind = 'r'"
+        )
+        (size_bytes,) = self._engine.execute_sql(tables, (self._current,)).fetchone()
+        return int(size_bytes)
+
+    def truncate_log(self, generation: int) -> None:
+        """Do nothing: the log is the server's."""
+
+    @contextmanager
+    def tried_lock(self) -> Iterator[Callable[[], None] | None]:
+        """Take the advisory lock of the register for this connection, if it is free.
+
+        A connection may take a lock that it has.
+        """
+        query = "SELECT pg_try_advisory_lock(hashtext(%s))"
+        (is_ours,) = self._engine.execute_sql(query, (self._lock,)).fetchone()
+        try:
+            yield self._require_held() if is_ours else None
+        finally:
+            # What became of the load does not depend on it.
+            with suppress(peewee.PeeweeException):
+                if is_ours:
+                    query = "SELECT pg_advisory_unlock(hashtext(%s))"
+                    self._engine.execute_sql(query, (self._lock,))
+
+    def is_locked(self) -> bool:
+        """Tell whether somebody holds the lock, from the server's list of locks."""
+        # The lock has the number of its key's hash, in two halves.
+        held = (
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 "
+            "AND granted AND database = "
+            "(SELECT oid FROM pg_database WHERE datname = current_database()) "
+            "AND (classid::bigint << 32) | objid::bigint = hashtext(%s)"
+        )
+        (count,) = self._engine.execute_sql(held, (self._lock,)).fetchone()
+        return bool(count)
+
+    def make_empty(self) -> None:
+        """Make the schema that readers see, with empty tables, in the caller's transaction."""
+        # A schema of that name is what a failure left.
+        self._remove(self._current)
+        self._engine.execute_sql(f'CREATE SCHEMA "{self._current}"')
+        migrate_register(self._engine, self._current)
+
+    def _require_held(self) -> Callable[[], None]:
+        connection = self._engine.connection()
+
+        def require_held() -> None:
+            self._engine.execute_sql("SELECT 1")  # If the connection is lost, this makes another.
+            if self._engine.connection() is not connection:
+                raise Hindered("the connection to the database was lost; nothing was changed")
+
+        return require_held
+
+    @property
+    def _lock(self) -> str:
+        return f"verifyd register {self._name}"
+
+    def _waiting(self, generation: int) -> str:
+        # NOTE: no name of a register holds a hyphen, so that no two generations share a schema.
+        return f"kept_register_{self._name}-{generation}"
+
+    def _generations_waiting(self) -> set[int]:
+        pattern = re.compile(re.escape(f"kept_register_{self._name}-") + "([0-9]+)")
+        names = self._engine.execute_sql("SELECT nspname FROM pg_namespace").fetchall()
+        found = (pattern.fullmatch(schema) for (schema,) in names)
+        return {int(match[1]) for match in found if match}
+
+    def _exists(self, schema: str) -> bool:
+        query = "SELECT count(*) FROM pg_namespace WHERE nspname = %s"
+        return bool(self._engine.execute_sql(query, (schema,)).fetchone()[0])
+
+    def _rename(self, schema: str, name: str) -> None:
+        self._engine.execute_sql(f'ALTER SCHEMA "{schema}" RENAME TO "{name}"')
+
+    def _remove(self, schema: str) -> None:
+        self._engine.execute_sql(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE')
+
+
+class _NextSchema(NextGeneration):
+    def __init__(self, opened: OpenRegister, current: str) -> None:
+        super().__init__(opened)
+        self._current = current
+
+    def copy_current(self, generation: int, kinds: Iterable[Kind]) -> None:
+        """Add all rows of some kinds from the schema that readers see."""
+        self.opened.copy_from(self._current, kinds)
+
+    @contextmanager
+    def opened_part(self) -> Iterator[OpenRegister]:
+        """Begin a transaction of its own in the same schema."""
+        connected = PostgresEngine(self.opened.engine.database)
+        with closed_afterwards(connected), connected.atomic():
+            yield OpenRegister(connected, self.opened.schema)
+
+    def add_part(self, kind: Kind) -> None:
+        """Do nothing: the rows are there."""
+
+    def remove_part(self) -> None:
+        """Do nothing: what was not committed is not there."""
+
+
+def hold_off_renames(engine: Engine) -> None:
+    """Let no schema get another name until the transaction ends: pg_dump finds tables by name."""
+    engine.execute_sql('LOCK TABLE "register_kept" IN SHARE MODE')
+
+
+def other_schemas(engine: Engine, registers: Iterable[str]) -> list[str]:
+    """Return the schemas that readers see, but for those of these registers."""
+    query = "SELECT nspname FROM pg_namespace WHERE nspname ~ '^register_'"
+    there = [str(name) for (name,) in engine.execute_sql(query).fetchall()]
+    wanted = {RegisterRef(name, 0, "").schema for name in registers}
+    return [name for name in there if name not in wanted]
+
+
+def _table(schema: str, kind: Kind) -> str:
+    return qualified(schema, TABLES[kind]._meta.table_name)
+
+
+def _key(kind: Kind) -> str:
+    return f'"{TABLES[kind]._meta.table_name}_pkey"'

@@ -1,0 +1,48 @@
+"""Runs the migration scripts of a main database, or of one register."""
+
+from pathlib import Path
+
+from playhouse.migrations import Runner
+
+from app.storage.engine import Engine
+
+SCRIPTS = Path(__file__).parent / "migrations"
+
+
+def migrate_main(engine: Engine) -> list[str]:
+    """Run the scripts that a main database lacks; return their names. Within a migration."""
+    applied: list[str] = _main(engine).up()
+    return applied
+
+
+def migrate_register(register: Engine, schema: str | None) -> list[str]:
+    """Create or bring up to date the tables of one register; return the scripts that ran.
+
+    Args:
+        register: the register's connection, and `schema` its schema there.
+    """
+    with register.migration():
+        applied: list[str] = _register(register, schema).up()
+    return applied
+
+
+def pending_main(engine: Engine) -> list[str]:
+    """Return the names of the scripts that a main database lacks."""
+    return _pending(_main(engine))
+
+
+def pending_register(register: Engine, schema: str | None) -> list[str]:
+    """Return the names of the scripts that a register lacks."""
+    return _pending(_register(register, schema))
+
+
+def _main(engine: Engine) -> Runner:
+    return Runner(engine, str(SCRIPTS / "main"))
+
+
+def _register(register: Engine, schema: str | None) -> Runner:
+    return Runner(register, str(SCRIPTS / "register"), schema=schema)
+
+
+def _pending(runner: Runner) -> list[str]:
+    return [script.name for script in runner.status() if script.path and not script.applied]

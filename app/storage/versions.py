@@ -1,0 +1,81 @@
+"""Versions of what is stored, and which programs may use a database (D29).
+
+`N` is the schema the database is at, `M` the oldest program that may still use it, `P` the
+schema this program was written for. It serves if M <= P <= N, and migrates if P > N.
+Each script in `migrations/main` ends by writing its own N and M into `installation`.
+"""
+
+from typing import Any, NamedTuple
+
+import peewee
+from playhouse.migrations import Migration
+
+from app.storage.engine import Engine
+from app.storage.scripts import SCRIPTS
+
+
+class Installation(peewee.Model):
+    """The one row that says what this database is."""
+
+    database_id = peewee.FixedCharField(32)
+    schema_version = peewee.IntegerField()
+    oldest_program = peewee.IntegerField()
+
+    class Meta:
+        table_name = "installation"
+
+
+class Versions(NamedTuple):
+    """The three numbers of D29; `database` is 0 if there is nothing of ours in it yet."""
+
+    database: int
+    oldest_program: int
+    program: int
+
+    @property
+    def is_served(self) -> bool:
+        """Tell whether this program may serve from the database as it is."""
+        return self.oldest_program <= self.program <= self.database
+
+    @property
+    def can_migrate(self) -> bool:
+        """Tell whether `migrate` would bring the database to this program's schema."""
+        return self.program > self.database
+
+    def refusal(self) -> str | None:
+        """Return a sentence that says why this program cannot serve, or None if it can."""
+        if self.is_served:
+            return None
+        if self.database == 0:
+            return "the database is empty: run `verifyd migrate`"
+        if self.can_migrate:
+            return (
+                f"the database is at schema {self.database}, this program needs "
+                f"{self.program}: run `verifyd migrate`"
+            )
+        return (
+            f"the database is at schema {self.database} and needs a program of schema "
+            f"{self.oldest_program} or newer; this one is {self.program}: upgrade verifyd"
+        )
+
+
+def program_schema() -> int:
+    """Return P: the number of the newest migration this program brings."""
+    scripts = Migration.load_directory(str(SCRIPTS / "main"))
+    return max(int(script.idx) for script in scripts)
+
+
+def versions(engine: Engine) -> Versions:
+    """Return the versions of a database and of this program.
+
+    Raises peewee.PeeweeException if the database cannot be read.
+    """
+    if not engine.table_exists("installation"):
+        return Versions(0, 0, program_schema())
+    row: Any = Installation.select().get(engine)
+    return Versions(row.schema_version, row.oldest_program, program_schema())
+
+
+def database_id(engine: Engine) -> str:
+    """Return what tells this database from any other, a copy restored elsewhere excepted."""
+    return str(Installation.select(Installation.database_id).scalar(engine))

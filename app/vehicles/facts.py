@@ -1,0 +1,87 @@
+"""What is known about a plate: the rows of one register, and the record merged from all (D26).
+
+`app.storage.tables` says which columns there are; the shapes here follow it. None is unknown, and
+dates are ISO texts (YYYY-MM-DD).
+"""
+
+from typing import NamedTuple
+
+from app.storage.tables import Fine, Policy, Vehicle, require_columns
+
+
+class VehicleFacts(NamedTuple):
+    """A vehicle row of one register."""
+
+    make: str | None
+    model: str | None
+    year: int | None
+    color: str | None
+    insured: bool | None
+    mot_expiry: str | None
+    mot_exempt: bool | None
+    first_registered: str | None
+    tax_status: str | None
+    tax_due: str | None
+    updated: int
+    """Unix seconds."""
+
+
+class PolicyFacts(NamedTuple):
+    """A policy of one register; an unknown insurer is the empty text."""
+
+    insurer: str
+    number: str
+    valid_from: str
+    valid_to: str
+    type: str | None
+    cancelled_on: str | None
+    updated: int
+
+    def is_in_force(self, day: str) -> bool:
+        """Tell whether the policy covers the day, both ends included (D20)."""
+        in_dates = self.valid_from <= day <= self.valid_to
+        return in_dates and (self.cancelled_on is None or day < self.cancelled_on)
+
+    def rank(self, day: str) -> tuple[bool, str, str, str]:
+        """Return a key that is greatest for the policy to answer with on the day (D20)."""
+        return self.is_in_force(day), self.valid_to, self.valid_from, self.number
+
+
+class FineFacts(NamedTuple):
+    """A fine of one register; the amount owed is in hundredths of the currency."""
+
+    reference: str
+    issued_on: str | None
+    amount_cents: int
+    currency: str | None
+    settled: bool
+    updated: int
+
+
+class Record(NamedTuple):
+    """What all registers together say about a known plate."""
+
+    registration: str
+    make: str | None
+    model: str | None
+    year: int | None
+    color: str | None
+    insured: bool | None
+    """A register's plain yes or no; it counts only if no policy is known (D20)."""
+    mot_expiry: str | None
+    mot_exempt: bool | None
+    first_registered: str | None
+    tax_status: str | None
+    tax_due: str | None
+    updated: int
+    """Unix seconds: the newest change among the rows used (D21)."""
+    has_outstanding_fines: bool
+    policy: PolicyFacts | None
+    """The policy to answer with on the day asked for; None if no register knows one (D20)."""
+
+
+_KEY = ("registration",)
+require_columns(VehicleFacts, Vehicle, without=_KEY)
+require_columns(PolicyFacts, Policy, without=_KEY)
+require_columns(FineFacts, Fine, without=_KEY)
+require_columns(Record, Vehicle, then=("has_outstanding_fines", "policy"))

@@ -1,0 +1,209 @@
+"""The statement that looks plates up in all registers and merges what they say (D26).
+
+It returns one row per plate, in three parts: the columns of the vehicle table, merged from all
+registers; what is known about fines; and the policy that each register alone would answer with.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import or_
+from typing import Any, NamedTuple
+
+import peewee
+from peewee import JOIN, Case, Tuple, fn
+
+from app.storage.engine import Engine, Row, parameter
+from app.storage.tables import Fine, Policy, RegisterRef, Vehicle, column_names, in_schema
+from app.vehicles.facts import PolicyFacts, Record, VehicleFacts
+
+
+def one_plate() -> peewee.Select:
+    """Return a query for the registration that is the parameter `registration`."""
+    return peewee.Select(columns=(parameter("registration").alias("registration"),))
+
+
+def many_plates(engine: Engine) -> peewee.Select:
+    """Return a query for the registrations in the parameter `plates`, as `listed` makes it."""
+    return engine.each_of(parameter("plates"), "registration")
+
+
+def listed(engine: Engine, registrations: Sequence[str]) -> object:
+    """Return registrations, without repetitions, as the parameter `plates` of `many_plates`."""
+    # PERF: sorted plates walk each tree from left to right and find its pages in the cache.
+    return engine.listed(sorted(set(registrations)))
+
+
+def look_up_query(
+    engine: Engine, registers: Sequence[RegisterRef], plates: peewee.Select
+) -> peewee.Query:
+    """Return the statement: one row for each plate, which `record_of` decodes.
+
+    Its columns are those of the vehicle table, merged; those of `_FineColumns`; and for each
+    register with policies those of `PolicyFacts`.
+    """
+    plate = plates.cte("plate", columns=("registration",))
+    vehicles = [in_schema(Vehicle, r.schema) for r in registers if r.holds("vehicles")]
+    policies = [in_schema(Policy, r.schema) for r in registers if r.holds("policies")]
+    fines = [in_schema(Fine, r.schema) for r in registers if r.holds("fines")]
+
+    source: peewee.Source = plate
+    for table in vehicles:
+        source = _left_join(source, table, table.registration == plate.c.registration)
+    decisive = []
+    for table in policies:
+        source, policy = _join_deciding_policy(engine, source, table, plate)
+        decisive.append(policy)
+
+    merged = {name: _MERGED[name](engine, vehicles, name) for name in VehicleFacts._fields}
+    fined = engine.greatest([_newest_change(f, plate) for f in fines], "-1")
+    of_fines = _FineColumns(
+        # PERF: the time of a fine is needed only if no vehicle row is known.
+        updated=Case(None, [(merged["updated"].is_null(), fined)]),
+        are_outstanding=_any_true([_has_outstanding(f, plate) for f in fines]),
+    )
+    columns = [plate.c.registration, *merged.values(), *of_fines]
+    for policy in decisive:
+        columns += [getattr(policy, name) for name in PolicyFacts._fields]
+    return peewee.Select((source,), columns).with_cte(plate)
+
+
+class _FineColumns(NamedTuple):
+    """The columns of a result row that say something about fines."""
+
+    updated: Any
+    """The newest change of a fine, in Unix seconds."""
+    are_outstanding: Any
+
+
+_VEHICLE = slice(0, len(column_names(Vehicle)))
+_FINES = slice(_VEHICLE.stop, _VEHICLE.stop + len(_FineColumns._fields))
+_POLICY_COLUMNS = len(PolicyFacts._fields)
+
+
+def record_of(row: Row, day: str) -> Record | None:
+    """Return the Record that a row of `look_up_query` holds; None for an unknown plate (D24)."""
+    *described, updated = row[_VEHICLE]
+    fines = _FineColumns._make(row[_FINES])
+    policies = [
+        PolicyFacts._make(row[at : at + _POLICY_COLUMNS])
+        for at in range(_FINES.stop, len(row), _POLICY_COLUMNS)
+        if row[at] is not None  # Every policy has an insurer, if only the empty text.
+    ]
+    policy = _deciding(policies, day) if policies else None
+    if policy is not None and (updated is None or policy.updated > updated):
+        updated = policy.updated
+    if updated is None:
+        updated = fines.updated
+    if updated is None:  # Every stored row has its time: no register mentions the plate.
+        return None
+    return Record._make((*described, updated, bool(fines.are_outstanding), policy))
+
+
+def _deciding(policies: Sequence[PolicyFacts], day: str) -> PolicyFacts:
+    """Return the policy to answer with (D20); among equals the first."""
+    if len(policies) == 1:
+        return policies[0]
+    return max(policies, key=lambda policy: policy.rank(day))
+
+
+def _left_join(source: peewee.Source, table: type[peewee.Model], on: Any) -> peewee.Source:
+    return peewee.Join(source, table, JOIN.LEFT_OUTER, on)
+
+
+def _join_deciding_policy(
+    engine: Engine, source: peewee.Source, table: type[Policy], plate: peewee.CTE
+) -> tuple[peewee.Source, Any]:
+    """Join the policy to answer with if there were only this register (D20).
+
+    Returns the joined source, and the table or subquery with the columns of the policy.
+    """
+    held = table.alias()
+    day = parameter("day")
+    in_force = (
+        (held.valid_from <= day)
+        & (held.valid_to >= day)
+        & (held.cancelled_on.is_null() | (held.cancelled_on > day))
+    )
+
+    def deciding(*columns: str) -> peewee.Select:
+        selected = held.select(*(getattr(held, name) for name in columns))
+        of_plate = selected.where(held.registration == plate.c.registration)
+        return of_plate.order_by(
+            in_force.desc(),
+            held.valid_to.desc(),
+            held.valid_from.desc(),
+            held.number.desc(),
+            held.insurer,
+        ).limit(1)
+
+    if engine.has_lateral:
+        found = deciding(*PolicyFacts._fields)
+        return peewee.Join(source, found, JOIN.LEFT_LATERAL, peewee.SQL("TRUE")), found.c
+    # PERF: SQLite finds a row by a selected key.
+    key = Tuple(table.insurer, table.number, table.valid_from)
+    is_deciding = key == deciding("insurer", "number", "valid_from")
+    on = (table.registration == plate.c.registration) & is_deciding
+    return _left_join(source, table, on), table
+
+
+def _newest_change(table: type[Fine], plate: peewee.CTE) -> Any:
+    return table.select(fn.MAX(table.updated)).where(table.registration == plate.c.registration)
+
+
+def _has_outstanding(table: type[Fine], plate: peewee.CTE) -> Any:
+    # PERF: not EXISTS: asked for many plates, Postgres would read the whole table for it.
+    is_owed = table.select(~table.settled).where(
+        (table.registration == plate.c.registration) & ~table.settled
+    )
+    return fn.COALESCE(is_owed.limit(1), peewee.SQL("FALSE"))
+
+
+def _any_true(conditions: Sequence[peewee.Node]) -> peewee.Node:
+    return reduce(or_, conditions) if conditions else peewee.SQL("NULL")
+
+
+def _first_known(engine: Engine, tables: Sequence[Any], column: str) -> Any:
+    """Return the column from the first register, in order of precedence, that knows it."""
+    known = [getattr(table, column) for table in tables]
+    if len(known) == 1:
+        return known[0]
+    return fn.COALESCE(*known) if known else peewee.SQL("NULL")
+
+
+def _latest_day(engine: Engine, tables: Sequence[Any], column: str) -> Any:
+    return engine.greatest([getattr(table, column) for table in tables], "'0001-01-01'")
+
+
+def _newest_time(engine: Engine, tables: Sequence[Any], column: str) -> Any:
+    return engine.greatest([getattr(table, column) for table in tables], "-1")
+
+
+def _true_in_any(engine: Engine, tables: Sequence[Any], column: str) -> Any:
+    return _any_true([getattr(table, column) for table in tables])
+
+
+def _with_tax_status(engine: Engine, tables: Sequence[Any], column: str) -> Any:
+    """Return the column from the register whose tax status is answered (D26)."""
+    if not tables:
+        return peewee.SQL("NULL")
+    known = [(table.tax_status.is_null(False), getattr(table, column)) for table in tables]
+    return Case(None, known)
+
+
+_Merge = Callable[[Engine, Sequence[Any], str], Any]
+_MERGED: Mapping[str, _Merge] = {
+    "make": _first_known,
+    "model": _first_known,
+    "year": _first_known,
+    "color": _first_known,
+    "insured": _first_known,
+    "mot_expiry": _latest_day,
+    "mot_exempt": _true_in_any,
+    "first_registered": _first_known,
+    "tax_status": _first_known,
+    "tax_due": _with_tax_status,
+    "updated": _newest_time,
+}
+"""How each column of the vehicle tables of all registers becomes one value of the record (D26)."""
+if _MERGED.keys() != set(VehicleFacts._fields):
+    raise TypeError(f"_MERGED must have the keys {', '.join(VehicleFacts._fields)}")

@@ -48,8 +48,9 @@ def engine_independent(test: Any) -> Any:
     return ON_SQLITE(SHARED(test))
 
 
+# `make test` tries the same few examples each time, `make test-system` many others.
 hypothesis.settings.register_profile(
-    "quick", max_examples=30, deadline=None, derandomize=True, database=None
+    "quick", max_examples=50, deadline=None, derandomize=True, database=None
 )
 hypothesis.settings.register_profile(
     "thorough", max_examples=500, deadline=None, database=None, print_blob=True

@@ -12,7 +12,7 @@ from app.storage.registers import Register
 from app.vehicles.explanation import explain
 from app.vehicles.reader import VehicleReader
 from tests.stores import Template
-from tests.unit.explained_model import Model, random_registers
+from tests.unit.explained_model import Model, Rows, random_registers
 from tests.unit.test_records import Shelf
 
 PLATES = [f"AB{n:04}" for n in range(5_000)]
@@ -45,14 +45,17 @@ def shelf(
 @pytest.fixture
 def few(shelf: Shelf) -> Shelf:
     """The registers with the rows of the first vehicles."""
-    plates = set(FEW)
-    shelf.fill(
-        {
-            name: {kind: [row for row in some if row[0] in plates] for kind, some in rows.items()}
-            for name, rows in REGISTERS.items()
-        }
-    )
+    shelf.fill(rows_of(FEW))
     return shelf
+
+
+def rows_of(plates: list[str]) -> dict[str, Rows]:
+    """The rows of these vehicles in each register."""
+    wanted = set(plates)
+    return {
+        name: {kind: [row for row in some if row[0] in wanted] for kind, some in rows.items()}
+        for name, rows in REGISTERS.items()
+    }
 
 
 def document(shelf: Shelf, day: str, plates: list[str]) -> Any:
@@ -75,13 +78,16 @@ def in_form_of_the_model(plate: Any) -> Any:
     }
 
 
-def test_it_agrees_with_an_independent_model(shelf):
-    """Answers, deciding registers and chosen policies of 5,000 vehicles are the model's."""
-    shelf.fill(REGISTERS)
+@pytest.mark.parametrize("vehicles", [500, pytest.param(5_000, marks=pytest.mark.system_long)])
+def test_it_agrees_with_an_independent_model(shelf, vehicles):
+    """Answers, deciding registers and chosen policies of many vehicles are the model's."""
+    plates = PLATES[:vehicles]
+    registers = rows_of(plates)
+    shelf.fill(registers)
     rules: Counter[str] = Counter()
     for day in DAYS:
-        model = Model(REGISTERS, ORDER, day, FIRST_YEARS)
-        for plate in document(shelf, day, PLATES)["plates"]:
+        model = Model(registers, ORDER, day, FIRST_YEARS)
+        for plate in document(shelf, day, plates)["plates"]:
             if not model.knows(plate["registration"]):
                 assert plate["code"] == "vehicle_not_found"
                 continue

@@ -2,7 +2,7 @@
 
 import pytest
 import schemathesis
-from hypothesis import given
+from hypothesis import given, settings
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from tests.contract.answers import document
@@ -23,6 +23,8 @@ def test_no_request_gets_an_undocumented_answer(world, path, method):
     client = world.client(world.alice_key, anonymous_limit=1_000_000)
     schema = schemathesis.openapi.from_wsgi("/openapi.json", client.application)
 
+    # Each example is several requests.
+    @settings(max_examples=settings().max_examples // 2)
     @given(case=schema[path][method].as_strategy())
     def send(case):
         # What makes a domain name or a plate (D14, D19) is more than a schema can say.

@@ -12,13 +12,14 @@ from app.storage.registers import Register
 from app.vehicles.explanation import explain
 from app.vehicles.reader import VehicleReader
 from tests.stores import Template
-from tests.unit.explained_model import Model, Rows, random_registers
+from tests.unit.explained_model import Model, random_registers
 from tests.unit.test_records import Shelf
 
 PLATES = [f"AB{n:04}" for n in range(5_000)]
 FEW = PLATES[:200]
 ORDER = ("rdw", "native")
-REGISTERS = random_registers(("native", "rdw", "zulu"), PLATES, seed=13)
+NAMES = ("native", "rdw", "zulu")
+REGISTERS = random_registers(NAMES, FEW, seed=13)
 FIRST_YEARS = 3
 DAYS = ("2025-06-30", "2025-07-01", "2025-07-03")
 RULES = {
@@ -45,17 +46,8 @@ def shelf(
 @pytest.fixture
 def few(shelf: Shelf) -> Shelf:
     """The registers with the rows of the first vehicles."""
-    shelf.fill(rows_of(FEW))
+    shelf.fill(REGISTERS)
     return shelf
-
-
-def rows_of(plates: list[str]) -> dict[str, Rows]:
-    """The rows of these vehicles in each register."""
-    wanted = set(plates)
-    return {
-        name: {kind: [row for row in some if row[0] in wanted] for kind, some in rows.items()}
-        for name, rows in REGISTERS.items()
-    }
 
 
 def document(shelf: Shelf, day: str, plates: list[str]) -> Any:
@@ -82,7 +74,7 @@ def in_form_of_the_model(plate: Any) -> Any:
 def test_it_agrees_with_an_independent_model(shelf, vehicles):
     """Answers, deciding registers and chosen policies of many vehicles are the model's."""
     plates = PLATES[:vehicles]
-    registers = rows_of(plates)
+    registers = random_registers(NAMES, plates, seed=13)
     shelf.fill(registers)
     rules: Counter[str] = Counter()
     for day in DAYS:

@@ -18,13 +18,15 @@ from app.registers.reading import pieces, rejects, remaining
 from app.registers.reading import reader as reading
 from app.registers.reading.rejects import RejectLimit, TooManyRejects
 from app.storage.tables import Kind
-from tests.conftest import ON_SQLITE
 
 HEADER = "registration,make,model,color\n"
-# What is read does not depend on where it is stored.
-pytestmark = ON_SQLITE
-
 GOOD, BAD = "AB%05d,FORD,FOCUS,BLUE\n", "/%05d,FORD,FOCUS,BLUE\n"
+
+
+@pytest.fixture
+def database_kind() -> str:
+    """SQLite: what is read does not depend on where it is stored."""
+    return "sqlite"
 
 
 @pytest.fixture(autouse=True)

@@ -131,12 +131,12 @@ class Engine(peewee.Database, ABC):
         """
 
     @abstractmethod
-    def fill(self, table: str, columns: int, batches: Iterable[Sequence[Row]]) -> None:
+    def fill(self, table: str, columns: Sequence[str], batches: Iterable[Sequence[Row]]) -> None:
         """Write rows into an empty table, in the order of their keys, each key once.
 
         Args:
             table: its name as it stands in SQL.
-            columns: how many it has; rows have all of them.
+            columns: the columns that the rows have, in their order, quoted.
         """
 
     def run_many(self, sql: str, rows: Iterable[Row]) -> None:

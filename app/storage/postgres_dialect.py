@@ -70,9 +70,10 @@ class PostgresDialect(Engine):
             found: list[Row] = cursor.fetchall()
         yield from (row for row in found if row[:size] in asked)
 
-    def fill(self, table: str, columns: int, batches: Iterable[Sequence[Row]]) -> None:
+    def fill(self, table: str, columns: Sequence[str], batches: Iterable[Sequence[Row]]) -> None:
         """Write rows into an empty table."""
-        with driver_errors_translated(), self.cursor().copy(f"COPY {table} FROM STDIN") as copy:
+        statement = f"COPY {table} ({', '.join(columns)}) FROM STDIN"
+        with driver_errors_translated(), self.cursor().copy(statement) as copy:
             for batch in batches:
                 copy.write(copy_text(batch))
 

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple, TypeVar
 
 from app.storage.engine import Engine, close_quietly
-from app.storage.tables import TABLES, Kind, qualified
+from app.storage.tables import TABLES, Kind, column_names, qualified
 
 E = TypeVar("E", bound=Engine)
 
@@ -26,9 +26,10 @@ class OpenRegister(NamedTuple):
         """Add all rows of some kinds that another schema of this connection holds."""
         for kind in kinds:
             name = TABLES[kind]._meta.table_name
+            columns = ", ".join(f'"{column}"' for column in column_names(TABLES[kind]))
             self.engine.execute_sql(
-                f"INSERT INTO {qualified(self.schema or 'main', name)} "  # noqa: S608 - names of ours
-                f"SELECT * FROM {qualified(schema, name)}"
+                f"INSERT INTO {qualified(self.schema or 'main', name)} ({columns}) "  # noqa: S608 - our own names
+                f"SELECT {columns} FROM {qualified(schema, name)}"
             )
 
 

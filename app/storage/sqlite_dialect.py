@@ -78,9 +78,10 @@ class SqliteDialect(Engine):
                 found: list[Row] = cursor.fetchall()
             yield from found
 
-    def fill(self, table: str, columns: int, batches: Iterable[Sequence[Row]]) -> None:
+    def fill(self, table: str, columns: Sequence[str], batches: Iterable[Sequence[Row]]) -> None:
         """Write rows into an empty table."""
-        sql = f"INSERT INTO {table} VALUES ({', '.join('?' * columns)})"  # noqa: S608 - names of ours
+        names, places = ", ".join(columns), ", ".join("?" * len(columns))
+        sql = f"INSERT INTO {table} ({names}) VALUES ({places})"  # noqa: S608 - our own names
         for batch in batches:
             self.run_many(sql, batch)
 

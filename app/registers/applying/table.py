@@ -109,12 +109,12 @@ class Table:
         size = self.order.key_columns
         if rows:
             key = " AND ".join(f'"{name}" = {self.register.param}' for name in self._key)
-            sql = f"DELETE FROM {self.name} WHERE {key}"  # noqa: S608 - names of ours
+            sql = f"DELETE FROM {self.name} WHERE {key}"  # noqa: S608 - our own names
             self.register.run_many(sql, [row[:size] for row in rows])
 
     def fill(self, batches: Iterable[Sequence[Columns]]) -> None:
         """Write rows into the empty table, in the order of their keys, each key once."""
-        self.register.fill(self.name, len(self._columns), batches)
+        self.register.fill(self.name, self._names(len(self._columns)), batches)
 
     def analyse(self) -> None:
         """Tell the planner what the table holds now."""
@@ -126,7 +126,7 @@ class Table:
 
     def _select(self) -> str:
         names = ", ".join(self._names(len(self._columns)))
-        return f"SELECT {names} FROM {self.name}"  # noqa: S608 - names of ours
+        return f"SELECT {names} FROM {self.name}"  # noqa: S608 - our own names
 
     def _names(self, size: int) -> list[str]:
         return [f'"{name}"' for name in self._columns[:size]]

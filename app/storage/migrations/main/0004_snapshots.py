@@ -42,7 +42,7 @@ def up(migrator, db):
     db.execute_sql("ALTER TABLE register_kept RENAME TO register_kept_former")
     db.create_tables([RegisterKept, RegisterDropped], safe=False)
     columns = "name, generation, kinds, vehicles, policies, fines, loaded_at"
-    copied = f"SELECT {columns} FROM register_kept_former"  # noqa: S608 - names of ours
+    copied = f"SELECT {columns} FROM register_kept_former"  # noqa: S608 - our own names
     db.execute_sql(f"INSERT INTO register_kept ({columns}) {copied}")
     db.execute_sql("DROP TABLE register_kept_former")
     if postgres:

@@ -3,7 +3,7 @@
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
-# Tests wait for processes and disks half of their time.
+# Tests wait for processes and disks part of their time.
 PROCESSES ?= $(shell expr 2 '*' $$(nproc))
 ROWS ?= 4000000
 PARTS ?=
@@ -33,11 +33,15 @@ run: $(RUN_READY) ## Serve a demo register on 127.0.0.1:8000, with a key and a c
 	@$(BIN)/verifyd demo
 	@exec $(BIN)/verifyd serve
 
-test: $(DEV_READY) ## Run all tests but the long ones
-	@$(BIN)/python -m pytest --numprocesses $(PROCESSES) $(PYTEST_ARGS)
+# Every process that a test starts would compile the program again.
+test test-system: export PYTHONDONTWRITEBYTECODE :=
 
-test-system: $(DEV_READY) $(BINARY_READY) ## Run the long tests of the whole system
-	@$(BIN)/python -m pytest -m system_long $(PYTEST_ARGS)
+test: $(DEV_READY) ## Run all tests but the long ones
+	@$(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist worksteal $(PYTEST_ARGS)
+
+test-system: export HYPOTHESIS_PROFILE := thorough
+test-system: $(DEV_READY) $(BINARY_READY) ## Run the long tests of the whole system, and property tests at length
+	@$(BIN)/python -m pytest -m 'system_long or hypothesis' $(PYTEST_ARGS)
 
 check: $(DEV_READY) ## Check lint, format, types and import contracts
 	@$(BIN)/ruff check

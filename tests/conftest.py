@@ -6,6 +6,7 @@ document.
 """
 
 import logging
+import os
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,11 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import msgspec
 import pytest
 from webtest import TestApp, TestResponse
 
-from app.accounts.administration import create_account, create_key
+from app.accounts.administration import create_account, create_key, set_plan
 from app.config import Config
 from app.limits.file import FILE_NAME
 from app.limits.store import start
@@ -33,7 +35,27 @@ from tests.stores import PostgresTemplate, SqliteStore, SqliteTemplate, Store, T
 
 ON_SQLITE = pytest.mark.parametrize("database_kind", ["sqlite"], indirect=True)
 ON_POSTGRES = pytest.mark.parametrize("database_kind", ["postgres"], indirect=True)
-"""For tests of what there is on one only."""
+"""For tests of what exists on one engine only."""
+SHARED = pytest.mark.shared_world
+"""For tests that change nothing: those of a module use the same installation and application."""
+
+
+def engine_independent(test: Any) -> Any:
+    """Mark tests of refusals that do not depend on the database: they share one on SQLite.
+
+    One of each kind per operation runs on Postgres too, in tests/contract/test_both_databases.py.
+    """
+    return ON_SQLITE(SHARED(test))
+
+
+# `make test` tries the same few examples each time, `make test-system` many others.
+hypothesis.settings.register_profile(
+    "quick", max_examples=50, deadline=None, derandomize=True, database=None
+)
+hypothesis.settings.register_profile(
+    "thorough", max_examples=500, deadline=None, database=None, print_blob=True
+)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 SAMPLES = Path(__file__).parents[2] / "shared" / "samples"
 
@@ -102,6 +124,40 @@ class World:
         options.setdefault("max_rejects", RejectLimit.parse("100%"))
         request = LoadRequest(files=[str(path) for path in paths], **options)
         return load(self.engine, self.config.data_dir, request, lambda _: None)
+
+
+class SharedWorld(World):
+    """An installation for many tests: its clients are never limited, its rows are loaded once."""
+
+    def __init__(self, directory: Path, store: Store, keys: Sequence[str]) -> None:
+        super().__init__(directory, store, keys)
+        self._clients: dict[str, Client] = {}
+        self._loads: dict[str, LoadResult] = {}
+        set_plan(
+            self.engine,
+            "standard",
+            requests=1_000_000_000,
+            window_seconds=60,
+            bulk_max=1_000,
+            domains_max=1_000,
+        )
+
+    def client(self, key: str | None, **settings: Any) -> "Client":
+        """Return the client of this key and these settings, the same each time."""
+        settings.setdefault("anonymous_limit", 1_000_000)
+        wanted = repr((key, sorted(settings.items())))
+        if wanted not in self._clients:
+            self._clients[wanted] = super().client(key, **settings)
+        return self._clients[wanted]
+
+    def load(
+        self, rows: Sequence[Mapping[str, object]], *, register: str | None = None
+    ) -> LoadResult:
+        """Load native rows, unless a test did before."""
+        wanted = repr((rows, register))
+        if wanted not in self._loads:
+            self._loads[wanted] = super().load(rows, register=register)
+        return self._loads[wanted]
 
 
 class Client:
@@ -175,7 +231,15 @@ def empty_postgres(postgres_server: str) -> Iterator[str]:
         operator.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(scope="session")
+def shared_postgres_template(postgres_server: str) -> Iterator[Template]:
+    """A second one, for the world that the tests of a module share."""
+    template = PostgresTemplate(postgres_server)
+    yield template
+    template.close()
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
 def database_kind(request: pytest.FixtureRequest) -> str:
     """The kind of database: each test of a world runs on both."""
     chosen: str = request.param
@@ -189,12 +253,34 @@ def template(request: pytest.FixtureRequest, database_kind: str) -> Template:
     return template
 
 
+@pytest.fixture(scope="module")
+def shared_world(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, database_kind: str
+) -> Iterator[World]:
+    """An installation for the tests of a module that are marked `shared_world`."""
+    name = "sqlite_template" if database_kind == "sqlite" else "shared_postgres_template"
+    template: Template = request.getfixturevalue(name)
+    directory = tmp_path_factory.mktemp("shared")
+    store = template.store(directory)
+    world = SharedWorld(directory, store, template.keys)
+    yield world
+    world.close()
+    template.take_back(store)
+
+
 @pytest.fixture
-def world(request: pytest.FixtureRequest, tmp_path: Path, template: Template) -> Iterator[World]:
-    """A fresh installation."""
-    store = template.store(tmp_path)
+def world(request: pytest.FixtureRequest, database_kind: str) -> Iterator[World]:
+    """A fresh installation; the module's shared one if the test is marked `shared_world`."""
+    if request.node.get_closest_marker("shared_world"):
+        world: World = request.getfixturevalue("shared_world")
+        request.node.user_properties.append(("database", world.store.name))
+        yield world
+        return
+    directory: Path = request.getfixturevalue("tmp_path")
+    template: Template = request.getfixturevalue("template")
+    store = template.store(directory)
     request.node.user_properties.append(("database", store.name))
-    world = World(tmp_path, store, template.keys)
+    world = World(directory, store, template.keys)
     yield world
     world.close()
     template.take_back(store)

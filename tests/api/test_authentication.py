@@ -7,6 +7,7 @@ from app.accounts.administration import create_key, list_keys, revoke_key, rotat
 from app.accounts.lifecycle import delete_account, resume_account, suspend_account
 from app.accounts.models import ApiKey
 from app.accounts.tokens import new_token, parse_token
+from tests.conftest import SHARED, engine_independent
 from tests.contract.answers import SAME_ID, lasting_headers
 
 DOMAINS = "/api/domains"
@@ -52,6 +53,7 @@ def mistyped(key):
     return key[:30] + ("a" if key[30] != "a" else "b") + key[31:]
 
 
+@engine_independent
 @pytest.mark.parametrize(("method", "path"), KEYED)
 def test_spec_5_1_all_requests_require_a_key(stranger, method, path):
     """Without a key every path but the open ones gets 401, those that are not there too."""
@@ -60,6 +62,7 @@ def test_spec_5_1_all_requests_require_a_key(stranger, method, path):
     assert method == "HEAD" or response.json["code"] == "unauthorized"
 
 
+@engine_independent
 @pytest.mark.parametrize("path", OPEN)
 def test_open_paths_need_no_key(stranger, path):
     """Health and documentation are answered to anybody, and a bad key does no harm (D2)."""
@@ -68,20 +71,24 @@ def test_open_paths_need_no_key(stranger, path):
 
 
 class Test200:
+    @SHARED
     @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "bEaReR"])
     def test_spec_5_2_key_is_sent_as_authorization_bearer(self, stranger, world, scheme):
         """`Authorization: Bearer KEY` opens the account, the scheme in any case."""
         headers = {"Authorization": f"{scheme} {world.alice_key}"}
         assert stranger.get(DOMAINS, headers=headers).status_int == 200
 
+    @SHARED
     def test_spec_5_3_key_in_x_api_key_is_accepted_too(self, stranger, world):
         """`X-API-Key: KEY` opens the account as well."""
         assert stranger.get(DOMAINS, headers={"X-API-Key": world.alice_key}).status_int == 200
 
+    @SHARED
     def test_both_headers_may_carry_the_same_key(self, alice, world):
         """The same key twice is one key."""
         assert alice.get(DOMAINS, headers={"X-API-Key": world.alice_key}).status_int == 200
 
+    @SHARED
     @pytest.mark.parametrize("value", ["Bearer  KEY", "Bearer KEY ", " Bearer KEY"])
     def test_spaces_around_a_key_do_not_matter(self, stranger, world, value):
         """More than one space between scheme and key is let pass."""
@@ -123,6 +130,7 @@ class Test200:
 
 
 class Test401:
+    @engine_independent
     @pytest.mark.parametrize(
         "headers",
         [
@@ -167,6 +175,7 @@ class Test401:
         query = f"?api_key={world.alice_key}&access_token={world.alice_key}"
         assert is_refused(stranger.get(DOMAINS + query))
 
+    @engine_independent
     @pytest.mark.parametrize(
         "spoil",
         [

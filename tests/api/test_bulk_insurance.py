@@ -7,6 +7,7 @@ import pytest
 
 from app import clock
 from app.accounts.administration import set_plan
+from tests.conftest import SHARED, engine_independent
 from tests.contract.malformed import NESTED_TOO_DEEPLY, no_objects, not_json
 
 ADDRESS = "/v1/vehicle/bulk-insurance"
@@ -95,6 +96,7 @@ def refusal(client, document):
 
 
 class Test200:
+    @SHARED
     def test_spec_4_bulk_vehicle_verification(self, alice, fleet):
         """The registrations of the body are answered with the envelope."""
         response = alice.post(ADDRESS, {"registrations": ["AB12CDE"], "asOf": DAY})
@@ -102,6 +104,7 @@ class Test200:
         assert response.content_type == "application/json"
         assert set(response.json) == {"results", "processed", "successful", "failed"}
 
+    @SHARED
     def test_spec_4_rule_1_each_registration_yields_one_item(self, alice, fleet):
         """As many items as registrations, in the order sent, duplicates repeated."""
         sent = ["XY34ZZZ", "AB12CDE", "NONE1", "XY34ZZZ", "?", "NONE1", "?"]
@@ -109,6 +112,7 @@ class Test200:
         assert [result["registration"] for result in results] == sent
         assert results[0] == results[3]
 
+    @SHARED
     def test_spec_4_rule_2_a_registration_not_found_yields_an_item(self, alice, fleet):
         """The request as a whole is answered; failed counts such items."""
         envelope = bulk(alice, "AB12CDE", "NONE1")
@@ -120,11 +124,13 @@ class Test200:
         }
         assert envelope["failed"] == 1
 
+    @SHARED
     def test_spec_2_bulk_item_registration_is_the_one_it_refers_to(self, alice, fleet):
         """In canonical form, so that two notations of a plate can be told to be one."""
         results = bulk(alice, "ab12 cde", "AB-12-CDE", "mu\u0308ab123")["results"]
         assert [r["registration"] for r in results] == ["AB12CDE", "AB12CDE", "MÜAB123"]
 
+    @SHARED
     @pytest.mark.parametrize(
         ("plate", "insured"),
         [("AB12CDE", True), ("XY34ZZZ", False), ("0001TJ", True), ("MÜAB123", False)],
@@ -133,18 +139,21 @@ class Test200:
         """The flag, computed as in the single look-up."""
         assert item(alice, plate)["insured"] is insured
 
+    @SHARED
     def test_spec_2_bulk_item_policy_is_the_policy_object(self, alice, fleet):
         """The same shape, and the same content, as the single look-up's policy."""
         alone = alice.get(f"/v1/vehicle/XY34ZZZ/insurance?asOf={DAY}").json["policy"]
         assert item(alice, "XY34ZZZ")["policy"] == alone
         assert alone["number"] == "P-2"
 
+    @SHARED
     @pytest.mark.parametrize("plate", ["0001TJ", "MÜAB123"])
     def test_spec_2_bulk_item_policy_is_present_for_a_success(self, alice, fleet, plate):
         """Null if none is known, but there; and no error."""
         assert set(item(alice, plate)) == {"registration", "insured", "policy"}
         assert item(alice, plate)["policy"] is None
 
+    @SHARED
     @pytest.mark.parametrize(
         ("plate", "error"), [("NONE1", "Vehicle not found"), ("?", "Invalid registration number")]
     )
@@ -154,22 +163,27 @@ class Test200:
         assert failed["error"] == error
         assert set(failed) == {"registration", "insured", "error", "code"}
 
+    @SHARED
     def test_spec_2_bulk_results_is_an_array(self, alice, fleet):
         """One item per submitted registration, even of one."""
         assert type(bulk(alice, "AB12CDE")["results"]) is list
 
+    @SHARED
     def test_spec_2_bulk_processed_is_the_number_of_registrations(self, alice, fleet):
         """Duplicates count."""
         assert bulk(alice, "AB12CDE", "AB12CDE", "?")["processed"] == 3
 
+    @SHARED
     def test_spec_2_bulk_successful_is_the_number_without_error(self, alice, fleet):
         """Known but uninsured counts as successful."""
         assert bulk(alice, "AB12CDE", "XY34ZZZ", "NONE1")["successful"] == 2
 
+    @SHARED
     def test_spec_2_bulk_failed_is_the_number_with_error(self, alice, fleet):
         """Unknown and malformed ones alike."""
         assert bulk(alice, "AB12CDE", "NONE1", "?")["failed"] == 2
 
+    @SHARED
     @pytest.mark.parametrize(
         "plates", [["AB12CDE"], ["NONE1"], ["?", "?"], ["AB12CDE", "NONE1", "?", "XY34ZZZ"]]
     )
@@ -178,6 +192,7 @@ class Test200:
         envelope = bulk(alice, *plates)
         assert envelope["processed"] == envelope["successful"] + envelope["failed"] == len(plates)
 
+    @SHARED
     @pytest.mark.parametrize("sent", BAD_PLATES.values(), ids=BAD_PLATES)
     def test_a_malformed_plate_is_echoed_as_sent(self, alice, fleet, sent):
         """It fails alone, and comes back exactly, so that the client knows which it was."""
@@ -214,11 +229,13 @@ class Test200:
         world.load([row], register="mid")
         assert item(alice, "XY34ZZZ")["policy"]["number"] == "P-3"
 
+    @SHARED
     def test_unknown_members_are_ignored(self, alice, fleet):
         """What is not asked for does no harm (D6)."""
         sent = {"registrations": ["AB12CDE"], "asOf": DAY, "explain": 1, "x": [{}, None]}
         assert alice.post(ADDRESS, sent).json == bulk(alice, "AB12CDE")
 
+    @SHARED
     @pytest.mark.parametrize(
         "content_type",
         ["application/json", "application/json; charset=utf-8", 'Application/JSON;charset="UTF-8"'],
@@ -229,6 +246,7 @@ class Test200:
         response = alice.post(ADDRESS, sent, headers={"Content-Type": content_type})
         assert response.json["successful"] == 1
 
+    @SHARED
     def test_escaped_characters_are_the_same_plate(self, alice, fleet):
         """JSON may write a letter as an escape; what comes is the letter."""
         body = rb'{"registrations": ["M\u00dcAB123", "\u0041B12CDE", "\ud83d\ude97"]}'
@@ -238,6 +256,7 @@ class Test200:
 
 
 class TestDay:
+    @SHARED
     @pytest.mark.parametrize(("day", "insured"), [("2025-06-30", True), ("2025-07-01", False)])
     def test_as_of_is_a_member_of_the_body(self, alice, fleet, day, insured):
         """All items are judged by that day (D20)."""
@@ -254,6 +273,7 @@ class TestDay:
                 response = client.post(ADDRESS, {"registrations": ["AB12CDE"], **sent})
                 assert response.json["results"][0]["insured"] is insured
 
+    @SHARED
     @pytest.mark.parametrize("day", ["0001-01-01", "9999-12-31"])
     def test_the_calendar_is_taken_whole(self, alice, fleet, day):
         """The first and the last day of the calendar can be asked about."""
@@ -304,6 +324,7 @@ class TestMany:
         assert refusal(client, sent)[1] == "too_many_registrations"
 
 
+@engine_independent
 class Test400:
     @pytest.mark.parametrize("body", NOT_JSON.values(), ids=NOT_JSON)
     def test_spec_7_bad_request_malformed_json(self, alice, body):
@@ -380,6 +401,7 @@ class Test400:
         assert b"script" not in alice.post(ADDRESS, sent).body
 
 
+@engine_independent
 class Test401:
     def test_spec_5_rule_4_without_a_key(self, stranger, fleet):
         """The key comes before the body, whatever is wrong with it."""
@@ -388,6 +410,7 @@ class Test401:
             assert (response.status_int, response.json["code"]) == (401, "unauthorized")
 
 
+@engine_independent
 class Test405:
     @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE"])
     def test_it_can_only_be_posted_to(self, alice, method):
@@ -398,6 +421,7 @@ class Test405:
 
 
 class Test413:
+    @SHARED
     def test_a_body_of_one_mebibyte_is_the_limit(self, alice, fleet):
         """1 MiB is taken, a byte more is refused (D6)."""
         body = msgspec.json.encode({"registrations": ["AB12CDE"]}).ljust(1024 * 1024)
@@ -405,6 +429,7 @@ class Test413:
         assert refusal(alice, body + b" ") == (413, "body_too_large")
 
 
+@engine_independent
 class Test415:
     @pytest.mark.parametrize(
         "content_type",

@@ -7,6 +7,7 @@ import pytest
 
 from app import clock
 from tests.api.test_insurance import BAD_DAYS, IMPOSSIBLE
+from tests.conftest import SHARED, engine_independent
 
 DAY = "2025-07-01"
 ADDRESS = f"/v1/compliance/AB12CDE?asOf={DAY}"
@@ -60,6 +61,7 @@ def reasons(client, day=DAY):
 
 
 class Test200:
+    @SHARED
     def test_spec_4_compliance_check(self, alice, legal):
         """Below the base address the operation answers with the compliance record."""
         response = alice.get(ADDRESS)
@@ -67,24 +69,29 @@ class Test200:
         assert response.content_type == "application/json"
         assert set(response.json) == {"registration", "compliant", "checks", "lastChecked"}
 
+    @SHARED
     def test_spec_2_compliance_registration_is_the_one_checked(self, alice, legal):
         """The registration checked, in its canonical form."""
         assert compliance(alice, plate="ab12-cde")["registration"] == "AB12CDE"
 
+    @SHARED
     @pytest.mark.parametrize(("day", "expected"), [("2025-12-31", True), ("2026-01-01", False)])
     def test_spec_2_compliance_compliant_is_a_boolean(self, alice, legal, day, expected):
         """The overall result: all four checks."""
         assert compliance(alice, f"?asOf={day}")["compliant"] is expected
 
+    @SHARED
     def test_spec_2_compliance_checks_are_four_booleans(self, alice, legal):
         """Four members, each true or false."""
         assert compliance(alice)["checks"] == dict.fromkeys(CHECKS, True)
 
+    @SHARED
     def test_spec_2_compliance_last_checked_is_a_utc_timestamp(self, alice, legal):
         """ISO 8601, in UTC, whole seconds."""
         form = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
         assert re.fullmatch(form, compliance(alice)["lastChecked"])
 
+    @SHARED
     def test_last_checked_is_the_time_of_the_request(self, alice, legal):
         """Not the day asked about, and not the time of a load (D21)."""
         before = clock.iso_utc(clock.now())
@@ -109,6 +116,7 @@ class Test200:
         world.load([{"registration": "MÜ AB 123", "make": "BMW"}])
         assert compliance(alice, plate=plate)["registration"] == "MÜAB123"
 
+    @SHARED
     def test_head_is_get_without_a_body(self, alice, legal):
         """HEAD works wherever GET does (D1)."""
         response = alice.request("HEAD", ADDRESS)
@@ -145,6 +153,7 @@ class TestMerging:
 
 
 class TestExplain:
+    @SHARED
     def test_true_adds_the_reasons(self, alice, legal):
         """A reason for each check, beside the same record."""
         explained = compliance(alice, f"?asOf={DAY}&explain=true")
@@ -153,10 +162,12 @@ class TestExplain:
         )
         assert explained | {"lastChecked": ""} == compliance(alice) | {"lastChecked": ""}
 
+    @SHARED
     def test_false_adds_nothing(self, alice, legal):
         """Saying no is like saying nothing."""
         assert "reasons" not in compliance(alice, f"?asOf={DAY}&explain=false")
 
+    @SHARED
     @pytest.mark.parametrize(
         ("day", "expected"),
         [
@@ -243,6 +254,7 @@ class TestSettings:
             assert compliance(client, "?explain=true")["reasons"]["insuranceValid"] == expected
 
 
+@engine_independent
 class Test400:
     @pytest.mark.parametrize("plate", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
     def test_spec_7_bad_request_registration(self, alice, plate):
@@ -266,6 +278,7 @@ class Test400:
         assert "explain" in response.json["detail"]
 
 
+@engine_independent
 class Test401:
     @pytest.mark.parametrize("path", [ADDRESS, "/v1/compliance/%00?explain=x"])
     def test_spec_5_rule_4_without_a_key(self, stranger, legal, path):
@@ -275,6 +288,7 @@ class Test401:
 
 
 class Test404:
+    @SHARED
     def test_spec_7_not_found_vehicle(self, alice, legal):
         """A plate that no register mentions is not found, never called compliant."""
         response = alice.get("/v1/compliance/ZZ99ZZZ")
@@ -286,6 +300,7 @@ class Test404:
         """An installation without registers answers, with 404."""
         assert alice.get(ADDRESS).json["code"] == "vehicle_not_found"
 
+    @engine_independent
     @pytest.mark.parametrize(
         "path",
         [
@@ -302,6 +317,7 @@ class Test404:
         assert (response.status_int, response.json["code"]) == (404, "not_found")
 
 
+@engine_independent
 class Test405:
     @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
     def test_it_can_only_be_read(self, alice, method):

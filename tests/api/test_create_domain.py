@@ -11,7 +11,7 @@ from app.accounts.administration import set_account_plan, set_plan
 from app.domains.models import Domain
 from app.http.bodies import BODY_BYTES_MAX
 from app.main import create_app
-from tests.conftest import Client
+from tests.conftest import Client, engine_independent
 from tests.contract.malformed import NESTED_TOO_DEEPLY, no_objects, not_json
 
 PATH = "/api/domains"
@@ -191,6 +191,7 @@ class Test201:
         assert 'FROM "api_key"' in seen[0]
 
 
+@engine_independent
 class Test400:
     @pytest.mark.parametrize("fault", NOT_JSON)
     def test_what_is_not_json_is_refused(self, post, world, fault):
@@ -347,6 +348,7 @@ def at_once(world, headers, names):
     return Counter(statuses)
 
 
+@engine_independent
 class Test413:
     def test_one_byte_over_1_mib_is_too_much(self, post, world):
         """A body over the limit is refused, whatever it holds and however it is declared."""
@@ -365,6 +367,7 @@ class Test413:
         assert (answer.status_code, answer.json["code"]) == (413, "body_too_large")
 
 
+@engine_independent
 class Test415:
     @pytest.mark.parametrize(
         "content_type",

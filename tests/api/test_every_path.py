@@ -10,6 +10,7 @@ import pytest
 from app.accounts.administration import set_plan
 from app.domains.models import Domain
 from app.main import create_app
+from tests.conftest import engine_independent
 from tests.contract.answers import SAME_ID, lasting_headers
 
 KNOWN = {
@@ -69,6 +70,7 @@ TOO_LARGE = b"x" * (1024 * 1024 + 1)
 unusual_methods = pytest.mark.filterwarnings("ignore:Unknown REQUEST_METHOD")
 
 
+@engine_independent
 class TestMethods:
     @pytest.mark.parametrize("path", KNOWN)
     def test_options_names_the_methods(self, alice, path):
@@ -112,6 +114,7 @@ class TestMethods:
         assert (response.status_int, response.json) == (200, {"domains": []})
 
 
+@engine_independent
 class TestUnknownPaths:
     @unusual_methods
     @pytest.mark.parametrize("path", UNKNOWN, ids=lambda path: path[:40])
@@ -139,6 +142,7 @@ class TestUnknownPaths:
 class TestOrderOfChecks:
     """D5: body taken in, open path, key, rate limit, path and method, body, plan's limits."""
 
+    @engine_independent
     @pytest.mark.parametrize(
         ("method", "path"),
         [("GET", "/nothing"), ("DELETE", "/api/domains"), ("POST", "/api/domains")],
@@ -156,30 +160,35 @@ class TestOrderOfChecks:
         assert str(start_response.status)[:3] in ("401", "405")
         assert environ["wsgi.input"].read() == b""
 
+    @engine_independent
     @pytest.mark.parametrize("chunked", [{}, {"HTTP_TRANSFER_ENCODING": "chunked"}])
     def test_the_path_comes_before_the_body(self, alice, chunked):
         """A path that is not there is told whatever the body."""
         response = alice.request("POST", "/nothing", body=TOO_LARGE, environ=chunked)
         assert response.status_int == 404
 
+    @engine_independent
     @pytest.mark.parametrize("chunked", [{}, {"HTTP_TRANSFER_ENCODING": "chunked"}])
     def test_the_method_comes_before_the_body(self, alice, chunked):
         """A method that the path does not take is told whatever the body."""
         response = alice.request("DELETE", "/api/domains", body=TOO_LARGE, environ=chunked)
         assert response.status_int == 405
 
+    @engine_independent
     @pytest.mark.parametrize("path", ["/api/domains", "/v1/vehicle/bulk-insurance"])
     def test_the_size_comes_before_the_type(self, alice, path):
         """A body that is too large is told so, of whatever type it is."""
         response = alice.request("POST", path, body=TOO_LARGE)
         assert response.status_int == 413
 
+    @engine_independent
     @pytest.mark.parametrize("path", ["/api/domains", "/v1/vehicle/bulk-insurance"])
     def test_the_type_comes_before_the_content(self, alice, path):
         """A body of another type is not looked into."""
         response = alice.request("POST", path, body=b"{", headers={"Content-Type": "text/json"})
         assert response.status_int == 415
 
+    @engine_independent
     def test_the_type_comes_before_a_missing_length(self, alice):
         """A chunked body of another type is told about its type."""
         headers, chunked = {"Content-Type": "text/json"}, {"HTTP_TRANSFER_ENCODING": "chunked"}
@@ -194,6 +203,7 @@ class TestOrderOfChecks:
         statuses = [carol.post("/api/domains", body).status_int for body in sent]
         assert statuses == [400, 400, 403]
 
+    @engine_independent
     @pytest.mark.parametrize("path", [path for path in KNOWN if "GET" in KNOWN[path]])
     def test_a_chunked_body_is_refused_everywhere(self, alice, path):
         """A chunked body that reaches the application gets 400 on every path that is there."""
@@ -201,6 +211,7 @@ class TestOrderOfChecks:
         assert (response.status_int, response.json["code"]) == (400, "invalid_request")
 
 
+@engine_independent
 class TestRequestId:
     @pytest.mark.parametrize("peer", ["", "10.0.0.1", "::ffff:10.0.0.1"])
     @pytest.mark.parametrize("given", ["0123456789abcdef", IDENTIFIER, "A" * 64, UUID])
@@ -245,6 +256,7 @@ class TestRequestId:
         assert len(ids) == 20
 
 
+@engine_independent
 class TestHeaders:
     @pytest.mark.parametrize("path", [*KNOWN, "/nothing"])
     def test_no_answer_may_be_stored(self, alice, stranger, path):

@@ -6,6 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from app import clock
+from tests.conftest import SHARED, engine_independent
 
 DAY = "2025-07-01"
 ADDRESS = f"/v1/vehicle/AB12CDE/insurance?asOf={DAY}"
@@ -89,6 +90,7 @@ def insurance(client, query=f"?asOf={DAY}", plate="AB12CDE"):
 
 
 class Test200:
+    @SHARED
     def test_spec_4_vehicle_insurance_verification(self, alice, insured):
         """Below the base address the operation answers with the insurance record."""
         response = alice.get(ADDRESS)
@@ -108,62 +110,76 @@ class Test200:
             "lastUpdated": "2025-06-02T11:00:00Z",
         }
 
+    @SHARED
     def test_spec_2_insurance_registration_is_the_one_queried(self, alice, insured):
         """The registration number queried, in its canonical form."""
         assert insurance(alice, plate="ab12%20cde")["registration"] == "AB12CDE"
 
+    @SHARED
     @pytest.mark.parametrize(("day", "expected"), [("2025-12-31", True), ("2026-01-01", False)])
     def test_spec_2_insurance_insured_is_a_boolean(self, alice, insured, day, expected):
         """True or false, whether the vehicle is insured on the day."""
         assert insurance(alice, f"?asOf={day}")["insured"] is expected
 
+    @SHARED
     def test_spec_2_insurance_policy_is_an_object(self, alice, insured):
         """The policy's five members, and no others."""
         policy = insurance(alice)["policy"]
         assert set(policy) == {"number", "insurer", "validFrom", "validTo", "type"}
 
+    @SHARED
     def test_spec_2_insurance_vehicle_is_an_object(self, alice, insured):
         """The vehicle's four members, and no others."""
         assert set(insurance(alice)["vehicle"]) == {"make", "model", "year", "color"}
 
+    @SHARED
     def test_spec_2_insurance_last_updated_is_a_utc_timestamp(self, alice, insured):
         """ISO 8601, in UTC, whole seconds."""
         form = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
         assert re.fullmatch(form, insurance(alice)["lastUpdated"])
 
+    @SHARED
     def test_spec_2_policy_number_is_a_string(self, alice, insured):
         """The number as the register has it."""
         assert insurance(alice)["policy"]["number"] == "POL-1"
 
+    @SHARED
     def test_spec_2_policy_insurer_is_a_string(self, alice, insured):
         """The insurer's name."""
         assert insurance(alice)["policy"]["insurer"] == "Northgate Mutual"
 
+    @SHARED
     def test_spec_2_policy_valid_from_is_a_date(self, alice, insured):
         """The first day, as YYYY-MM-DD."""
         assert insurance(alice)["policy"]["validFrom"] == "2025-01-01"
 
+    @SHARED
     def test_spec_2_policy_valid_to_is_a_date(self, alice, insured):
         """The last day, as YYYY-MM-DD."""
         assert insurance(alice)["policy"]["validTo"] == "2025-12-31"
 
+    @SHARED
     def test_spec_2_policy_type_is_a_string(self, alice, insured):
         """The type in the register's own words."""
         assert insurance(alice)["policy"]["type"] == "comprehensive"
 
+    @SHARED
     def test_spec_2_vehicle_make_is_a_string(self, alice, insured):
         """The make."""
         assert insurance(alice)["vehicle"]["make"] == "Ford"
 
+    @SHARED
     def test_spec_2_vehicle_model_is_a_string(self, alice, insured):
         """The model."""
         assert insurance(alice)["vehicle"]["model"] == "Focus"
 
+    @SHARED
     def test_spec_2_vehicle_year_is_an_integer(self, alice, insured):
         """The year is a number, never a text."""
         year = insurance(alice)["vehicle"]["year"]
         assert (type(year), year) == (int, 2021)
 
+    @SHARED
     def test_spec_2_vehicle_color_is_a_string(self, alice, insured):
         """The colour."""
         assert insurance(alice)["vehicle"]["color"] == "Blue"
@@ -210,10 +226,12 @@ class Test200:
         world.load([{"registration": "MÜ AB 123", "make": "BMW"}])
         assert insurance(alice, plate=sent)["registration"] == "MÜAB123"
 
+    @SHARED
     def test_unknown_parameters_are_ignored(self, alice, insured):
         """A parameter that means nothing here does no harm."""
         assert insurance(alice, f"?asOf={DAY}&explain=maybe&x=1&x=2") == insurance(alice)
 
+    @SHARED
     def test_head_is_get_without_a_body(self, alice, insured):
         """HEAD works wherever GET does (D1)."""
         head, get = alice.request("HEAD", ADDRESS), alice.get(ADDRESS)
@@ -251,6 +269,7 @@ class TestLastUpdated:
         world.load([row | {"make": "Opel"}])
         assert insurance(alice)["lastUpdated"] == "2008-01-10T21:20:00Z"
 
+    @SHARED
     def test_it_is_never_the_time_of_the_request(self, alice, insured):
         """Asking changes nothing: two answers are the same, byte for byte."""
         assert alice.get(ADDRESS).body == alice.get(ADDRESS).body
@@ -276,12 +295,14 @@ class TestToday:
         answers = [insurance(behind, f"?asOf={day}")["insured"] for day in days]
         assert answers == [False, True, True, False]
 
+    @SHARED
     @pytest.mark.parametrize("day", ["0001-01-01", "9999-12-31"])
     def test_the_calendar_is_taken_whole(self, alice, insured, day):
         """The first and the last day of the calendar can be asked about."""
         assert insurance(alice, f"?asOf={day}")["insured"] is False
 
 
+@engine_independent
 class Test400:
     @pytest.mark.parametrize("plate", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
     def test_spec_7_bad_request_registration(self, alice, plate):
@@ -308,6 +329,7 @@ class Test400:
         assert b"script" not in response.body
 
 
+@engine_independent
 class Test401:
     @pytest.mark.parametrize("path", [ADDRESS, "/v1/vehicle/%00/insurance?asOf=x"])
     def test_spec_5_rule_4_without_a_key(self, stranger, insured, path):
@@ -322,6 +344,7 @@ class Test401:
 
 
 class Test404:
+    @SHARED
     def test_spec_7_not_found_vehicle(self, alice, insured):
         """A plate that no register mentions is not found."""
         response = alice.get("/v1/vehicle/ZZ99ZZZ/insurance")
@@ -333,11 +356,13 @@ class Test404:
         """An installation without registers answers, with 404."""
         assert alice.get(ADDRESS).json["code"] == "vehicle_not_found"
 
+    @SHARED
     @pytest.mark.parametrize("plate", ["A812CDE", "AB1ZCDE", "%D0%90B12CDE", "AB12CD", "AB12CDEE"])
     def test_look_alikes_are_other_plates(self, alice, insured, plate):
         """Letters are never swapped, and no part of a plate finds the whole (D19)."""
         assert alice.get(f"/v1/vehicle/{plate}/insurance").status_int == 404
 
+    @engine_independent
     @pytest.mark.parametrize(
         "path",
         [
@@ -355,6 +380,7 @@ class Test404:
         assert (response.status_int, response.json["code"]) == (404, "not_found")
 
 
+@engine_independent
 class Test405:
     @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
     def test_it_can_only_be_read(self, alice, method):

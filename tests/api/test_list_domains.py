@@ -6,6 +6,7 @@ import pytest
 
 from app.domains.models import Domain
 from app.domains.repository import Domains
+from tests.conftest import engine_independent
 
 PATH = "/api/domains"
 
@@ -172,6 +173,7 @@ class Test200:
         assert 'FROM "domain"' in seen[1]
 
 
+@engine_independent
 class Test400:
     @pytest.mark.parametrize(
         ("query", "parameter"),

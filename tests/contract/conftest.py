@@ -3,7 +3,7 @@
 import pytest
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def database_kind() -> str:
     """SQLite; what may differ between the two is in the tests of the operations."""
     return "sqlite"

@@ -5,6 +5,7 @@ Only what is made anew each time differs: ids, times, and the two headers that c
 
 import re
 from collections.abc import Iterator
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -44,6 +45,15 @@ FINES = [
     {"registration": "AB12CDE", "reference": "F-1", "amount": "65.00", "currency": "EUR"},
     {"registration": "ZZ1", "reference": "f-1", "amount": "0", "issuedOn": "2026-01-31"},
 ]
+JSON = {"Content-Type": "application/json"}
+KEYLESS = {"Authorization": ""}
+CHUNKED = {"HTTP_TRANSFER_ENCODING": "chunked"}
+LARGE = b"x" * (1024 * 1024 + 1)
+POSTED = ("/api/domains", "/v1/vehicle/bulk-insurance")
+READ = (
+    *("/api/domains", "/api/domains/b.example"),
+    *("/v1/vehicle/AB12CDE/insurance", "/v1/compliance/AB12CDE"),
+)
 PLATES = ("AB12CDE", "ab 12-cde", "MÜAB123", "AA1", "ZZ1", "NONE1", "A" * 13, "0", "é")
 
 
@@ -64,6 +74,38 @@ def lines() -> Iterator[tuple[str, object]]:
         yield "/v1/vehicle/bulk-insurance", body
     for path in ("/readyz", "/healthz", "/nothing"):
         yield path, None
+
+
+def refusals() -> Iterator[tuple[int, str, str, dict[str, Any]]]:
+    """One refusal of each kind per operation: status, method, path, and what else is sent.
+
+    The tests of the operations try all of each kind on SQLite alone.
+    """
+    for path in READ:
+        yield 401, "GET", path, {"headers": KEYLESS}
+        yield 405, "DELETE", path, {}
+        yield 404, "GET", f"{path}/", {}
+        yield 400, "GET", path, {"environ": CHUNKED}
+    for path in POSTED:
+        yield 401, "POST", path, {"headers": KEYLESS | JSON, "body": b"{}"}
+        yield 405, "PUT", path, {}
+        yield 400, "POST", path, {"headers": JSON, "body": b"{"}
+        yield 400, "POST", path, {"headers": JSON, "body": b"[]"}
+        yield 400, "POST", path, {"headers": JSON, "body": b"{}"}
+        yield 413, "POST", path, {"headers": JSON, "body": LARGE}
+        yield 415, "POST", path, {"headers": {"Content-Type": "text/plain"}, "body": b"{}"}
+    yield 400, "POST", POSTED[0], {"headers": JSON, "body": b'{"name": "localhost"}'}
+    yield 400, "POST", POSTED[1], {"headers": JSON, "body": b'{"registrations": [1]}'}
+    yield 400, "POST", POSTED[1], {"headers": JSON, "body": b'{"registrations": [], "asOf": 1}'}
+    for query in ("limit=0", "after=x", "status=deleted", "limit=1&limit=1"):
+        yield 400, "GET", f"{READ[0]}?{query}", {}
+    yield 404, "GET", "/api/domains/localhost", {}
+    for path in READ[2:]:
+        yield 400, "GET", path.replace("AB12CDE", "-"), {}
+        yield 400, "GET", f"{path}?asOf=today", {}
+    yield 400, "GET", "/v1/compliance/AB12CDE?explain=1", {}
+    for key in ("nonsense", "Bearer", "Basic nonsense"):
+        yield 401, "GET", "/api/domains", {"headers": {"Authorization": key}}
 
 
 def masked(response: TestResponse) -> tuple[str, dict[str, str], bytes]:
@@ -108,3 +150,15 @@ def test_both_databases_answer_alike(worlds):
         assert answers[0] == answers[1], path
         seen.add(answers[0][0][:3])
     assert seen == {"200", "201", "400", "404", "409"}
+
+
+def test_both_databases_refuse_alike(worlds):
+    """Each kind of refusal of each operation is the same to the byte, and changes nothing."""
+    on_sqlite, on_postgres = (world.client(world.alice_key) for world in worlds)
+    for status, method, path, sent in refusals():
+        answers = [
+            masked(client.request(method, path, **sent)) for client in (on_sqlite, on_postgres)
+        ]
+        assert answers[0] == answers[1], (method, path)
+        assert answers[0][0].startswith(str(status)), (method, path, answers[0])
+    assert on_postgres.get("/api/domains").json == {"domains": []}

@@ -15,6 +15,7 @@ OPERATIONS = [
 ]
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize(("path", "method"), OPERATIONS)
 def test_no_request_gets_an_undocumented_answer(world, path, method):
     """Status, media type, headers and body of every answer are in the document; none is a 500."""
@@ -22,7 +23,8 @@ def test_no_request_gets_an_undocumented_answer(world, path, method):
     client = world.client(world.alice_key, anonymous_limit=1_000_000)
     schema = schemathesis.openapi.from_wsgi("/openapi.json", client.application)
 
-    @settings(max_examples=25, deadline=None)
+    # Each example is several requests.
+    @settings(max_examples=settings().max_examples // 2)
     @given(case=schema[path][method].as_strategy())
     def send(case):
         # What makes a domain name or a plate (D14, D19) is more than a schema can say.

@@ -27,7 +27,7 @@ def up(migrator, db):
 """
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def database_kind() -> str:
     """SQLite; what is about Postgres has servers of its own."""
     return "sqlite"

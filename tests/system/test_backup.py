@@ -73,8 +73,12 @@ def shown(directory: Path) -> list[str]:
 
 @pytest.mark.parametrize(
     ("module", "name"),
-    [("sqlite", "require_sound"), ("manifest", "write")],
-    ids=["before it is checked", "before its manifest"],
+    [
+        pytest.param(
+            *("sqlite", "require_sound"), id="before it is checked", marks=pytest.mark.system_long
+        ),
+        pytest.param("manifest", "write", id="before its manifest"),
+    ],
 )
 def test_a_killed_backup_leaves_none(world, module, name):
     """What it left has no name that a backup has, and goes with the next one."""
@@ -86,7 +90,9 @@ def test_a_killed_backup_leaves_none(world, module, name):
     assert len(list((world.directory / "backups").iterdir())) == 2  # It and the lock.
 
 
-@pytest.mark.parametrize("name", ["_carry_over_registers", "_set_aside"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("_carry_over_registers", marks=pytest.mark.system_long), "_set_aside"]
+)
 def test_a_restore_killed_before_the_end_changes_nothing(world, name):
     """Everything is copied and checked beside, before anything that is there is touched."""
     close_quietly(world.engine)
@@ -98,6 +104,7 @@ def test_a_restore_killed_before_the_end_changes_nothing(world, name):
     assert run("check", **settings) == {"ok": True, "faults": [], "warnings": []}
 
 
+@pytest.mark.system_long
 def test_a_restore_killed_at_the_end_can_be_run_again(world):
     """Between the old database and the new one there is none; the old one is kept."""
     world.load([{"registration": "AB12CDE", "make": "FORD"}])
@@ -112,6 +119,7 @@ def test_a_restore_killed_at_the_end_can_be_run_again(world):
     assert [each["name"] for each in run("accounts", "list", **settings)] == ["alice", "bob"]
 
 
+@pytest.mark.system_long
 def test_a_running_service_is_not_pulled_away(served, world):
     """`restore` is refused while the service runs, and the service goes on."""
     close_quietly(world.engine)
@@ -141,6 +149,7 @@ def test_the_service_serves_what_was_restored(serve, world):
     assert answer.headers["X-RateLimit-Remaining"] == "599"
 
 
+@pytest.mark.system_long
 def test_a_backup_without_room_leaves_none(world, little_disk):
     """On a full disk it ends with a clear message, and the backups before it stay."""
     fill(world)
@@ -155,6 +164,7 @@ def test_a_backup_without_room_leaves_none(world, little_disk):
     assert run("restore", good, **settings)["registers"] == ["native"]
 
 
+@pytest.mark.system_long
 def test_a_restore_without_room_changes_nothing(world, little_disk):
     """What cannot be copied beside the database in full is not put in its place."""
     fill(world)

@@ -89,6 +89,7 @@ def test_a_dump_is_restored_into_an_empty_database(server, stocked, tmp_path):
         assert done(other, tmp_path, "check") == {"ok": True, "faults": [], "warnings": []}
 
 
+@pytest.mark.system_long
 def test_registers_that_are_replaced_meanwhile_are_in_it(server, stocked, tmp_path):
     """The load waits: the dump would find the next generation, of which it may see no row."""
     (tmp_path / "cars.csv").write_text(CAR)

@@ -46,7 +46,13 @@ def wait_for_work(process: subprocess.Popen[str]) -> None:
     until(lambda: is_caught(process.pid), "the command to work")
 
 
-@pytest.mark.parametrize("command", [MAIN, SCRIPT], ids=["python -m app", "verifyd"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(MAIN, id="python -m app", marks=pytest.mark.system_long),
+        pytest.param(SCRIPT, id="verifyd"),
+    ],
+)
 def test_ctrl_c_is_no_error_of_the_program(world, command):
     """While it imports and while it works, a command ends as the shell expects: 130."""
     settings = {"database_url": world.config.database_url, "state_dir": world.config.state_dir}

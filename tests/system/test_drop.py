@@ -60,6 +60,7 @@ def test_what_fails_is_put_aside_and_stops_nothing(drop):
     assert drop.run().returncode == 0
 
 
+@pytest.mark.system_long
 def test_nothing_that_was_put_aside_is_overwritten(drop):
     """A second failure of the same name gets a number."""
     for number in range(3):
@@ -70,6 +71,7 @@ def test_nothing_that_was_put_aside_is_overwritten(drop):
     assert told == {f"a.csv{end}": f"nonsense {n}\n" for n, end in enumerate(("", ".1", ".2"))}
 
 
+@pytest.mark.system_long
 def test_a_directory_that_names_no_register_is_left_alone(drop):
     """It is reported, nothing in it is loaded or removed, and the exit status is 1."""
     drop.put("fleet/a.csv", CAR + "AB13CDE,SEAT\n")
@@ -130,6 +132,7 @@ def test_options_are_words_with_quotes_and_comments(drop):
     assert (loaded["loaded"], loaded["skipped"]) == (1, 1)
 
 
+@pytest.mark.system_long
 def test_a_missing_directory_is_told(drop):
     """Mistyped, it must not look like an empty one; nor options like none."""
     drop.put("a.csv")
@@ -144,6 +147,7 @@ def test_a_missing_directory_is_told(drop):
         assert f"{wrong} does not exist, or is not a directory" in ended.stderr
 
 
+@pytest.mark.system_long
 def test_files_are_not_to_blame_for_the_settings(drop):
     """If the program cannot run at all, everything is left as it is."""
     drop.put("a.csv")
@@ -153,6 +157,7 @@ def test_files_are_not_to_blame_for_the_settings(drop):
     assert drop.left() == ["a.csv"]
 
 
+@pytest.mark.system_long
 def test_a_busy_register_is_loaded_the_next_time(drop, world):
     """Another load of it is no fault of the files: they stay where they are."""
     drop.put("fleet/a.csv")
@@ -189,6 +194,7 @@ def test_links_are_not_followed(drop, world):
     assert (drop.root / "other" / "real.csv").exists()
 
 
+@pytest.mark.system_long
 def test_failed_files_do_not_follow_a_link(drop, world):
     """`failed` is a directory, not a link, or the files stay."""
     outside = world.directory / "outside"
@@ -216,6 +222,7 @@ def test_a_name_that_cannot_be_shown_is_passed_over(drop):
     assert drop.held() == {}
 
 
+@pytest.mark.system_long
 def test_odd_names_are_only_names(drop):
     """Neither options nor patterns nor standard input; a time ahead came with the file."""
     for name in ("-", "-x.csv", "--help", "* $(id) ; é.csv"):
@@ -264,6 +271,7 @@ class Slow:
         return stderr
 
 
+@pytest.mark.system_long
 def test_a_file_that_changes_or_comes_meanwhile_is_not_removed(drop, world):
     """Only what was loaded goes; a set of which one has changed is loaded again as a whole."""
     slow = Slow(drop, world)
@@ -309,6 +317,7 @@ def test_a_stop_leaves_everything_for_the_next_time(drop, world, number, is_for_
     assert (drop.left(), drop.held()) == ([], {"fleet": 2, "native": 1})
 
 
+@pytest.mark.system_long
 def test_a_kill_ends_the_load_too(drop, world):
     """Nothing goes on behind a command that was killed, and the next one loads everything."""
     slow = Slow(drop, world)
@@ -318,6 +327,7 @@ def test_a_kill_ends_the_load_too(drop, world):
     assert (drop.left(), drop.held()) == ([], {"fleet": 2, "native": 1})
 
 
+@pytest.mark.system_long
 def test_a_load_that_is_killed_stops_no_other(drop, world):
     """As when memory runs out: its files are put aside, and the others are loaded."""
     slow = Slow(drop, world)
@@ -353,6 +363,7 @@ def test_files_with_dates_are_loaded_in_the_order_of_their_dates(drop):
     assert told == ["a.csv", BULK, JUNE, JULY]
 
 
+@pytest.mark.system_long
 def test_no_later_file_is_loaded_before_one_that_is_left(drop):
     """A delta that waits, for whatever reason, is not overtaken; files without dates go on."""
     drop.put("z.csv", OTHER)

@@ -62,6 +62,7 @@ def test_a_file_that_is_not_what_was_sent_is_put_aside(drop):
     assert drop.held() == {}
 
 
+@pytest.mark.system_long
 def test_a_writer_that_pauses_is_waited_for(drop):
     """A minute without a change is not enough while somebody has the file open for writing."""
     path = drop.put("a.csv")
@@ -75,6 +76,7 @@ def test_a_writer_that_pauses_is_waited_for(drop):
     assert (drop.left(), drop.held()) == ([], {"native": 2})
 
 
+@pytest.mark.system_long
 def test_an_upload_that_never_ends_is_reported(drop):
     """After a day, each night; until then it is only logged."""
     aged(drop.put("a.csv"), 0.9)
@@ -91,6 +93,7 @@ def test_an_upload_that_never_ends_is_reported(drop):
     assert drop.left() == ["a.csv"]
 
 
+@pytest.mark.system_long
 def test_loaded_files_are_kept_for_a_week(drop):
     """In the order of the loads, beginning with the load: a file can come with any older time."""
     for number in range(3):
@@ -132,6 +135,7 @@ def test_what_is_kept_is_limited_and_the_oldest_goes_first(drop, kind):
     assert ended.stderr.count(": removed; it was kept since ") == 2
 
 
+@pytest.mark.system_long
 def test_failed_files_are_kept_for_a_month(drop):
     """They wait for somebody to look at them, but not for ever."""
     drop.put("a.csv", "nonsense\n")
@@ -142,6 +146,7 @@ def test_failed_files_are_kept_for_a_month(drop):
     assert drop.left() == ["failed/a.csv", "fleet/failed/c.csv"]
 
 
+@pytest.mark.system_long
 def test_a_link_in_place_of_a_directory_is_not_followed(drop, world):
     """Nothing is moved to where it leads, and nothing is removed there, however old it is."""
     outside = world.directory / "outside"
@@ -159,6 +164,7 @@ def test_a_link_in_place_of_a_directory_is_not_followed(drop, world):
     assert (drop.root / "a.csv").exists()
 
 
+@pytest.mark.system_long
 def test_what_is_kept_makes_room_for_a_load(drop, world, make_disk):
     """The oldest loaded files go when the disk has too little space; files that failed stay."""
     disk = make_disk(8)
@@ -194,6 +200,7 @@ OPTION_FILES = {
 }
 
 
+@pytest.mark.system_long
 def test_an_option_file_of_comments_and_blank_lines_is_right(drop):
     """With the line ends and the mark of other systems, too."""
     for name, text in OPTION_FILES.items():
@@ -204,6 +211,7 @@ def test_an_option_file_of_comments_and_blank_lines_is_right(drop):
     assert drop.held() == dict.fromkeys(OPTION_FILES, 1)
 
 
+@pytest.mark.system_long
 def test_a_wrong_option_file_never_costs_the_data(drop, world):
     """Nor does a rejects file at a wrong place, or a register too many: they stay in the drop."""
     (world.directory / "notes.txt").write_text("precious")
@@ -230,6 +238,7 @@ def test_a_wrong_option_file_never_costs_the_data(drop, world):
     assert drop.left() == ["seven/a.csv"]
 
 
+@pytest.mark.system_long
 def test_files_of_one_load_never_replace_each_other(drop):
     """The free name for one can be the name of another one of the same register."""
     drop.put("fleet/a.csv")

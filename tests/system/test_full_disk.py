@@ -44,7 +44,9 @@ def statuses(ask, times):
     return Counter(ask(number).status for number in range(times))
 
 
-BOTH_MODES = pytest.mark.parametrize("mode", ["merge", "replace"])
+BOTH_MODES = pytest.mark.parametrize(
+    "mode", ["replace", pytest.param("merge", marks=pytest.mark.system_long)]
+)
 # Nobody knows what else will take the disk's space while a load runs.
 UNFORESEEN = """
 import sys
@@ -74,7 +76,12 @@ def require_unharmed(service, expected):
     assert statuses(lambda _: service.get(PATH), 20) == {expected: 20}
 
 
-@pytest.fixture(params=[404, 200], ids=["a new register", "a register that is there"])
+@pytest.fixture(
+    params=[
+        pytest.param(404, id="a new register", marks=pytest.mark.system_long),
+        pytest.param(200, id="a register that is there"),
+    ]
+)
 def expected(request):
     """What a look-up of the car answers before the load."""
     return request.param
@@ -141,6 +148,7 @@ def test_a_load_is_refused_with_figures_on_a_full_disk(world, disk, mode):
     assert " kB are free: make room" in loads(settings)[0]["reason"]
 
 
+@pytest.mark.system_long
 @pytest.mark.parametrize("is_serving", [True, False], ids=["served", "stopped"])
 def test_registers_can_be_dropped_and_rolled_back_on_a_full_disk(serve, world, disk, is_serving):
     """What mends a full disk needs no room of its own: there is a reserve for it."""
@@ -243,7 +251,13 @@ def test_what_a_replace_made_can_be_read_on_a_full_disk(serve, world, disk):
     assert makes == {"SEAT"}
 
 
-@pytest.mark.parametrize("is_full_first", [True, False], ids=["before the stop", "since the stop"])
+@pytest.mark.parametrize(
+    "is_full_first",
+    [
+        pytest.param(True, id="before the stop"),
+        pytest.param(False, id="since the stop", marks=pytest.mark.system_long),
+    ],
+)
 def test_a_service_starts_on_a_full_disk(serve, world, disk, is_full_first):
     """After a restart look-ups are answered, as before."""
     world.load([CAR])

@@ -182,7 +182,7 @@ def test_a_load_that_is_told_to_stop_leaves_nothing(world, number, mode):
     assert world.load([CAR]).held == 1
 
 
-@pytest.mark.parametrize("mode", ["merge", "replace"])
+@pytest.mark.parametrize("mode", ["replace", pytest.param("merge", marks=pytest.mark.system_long)])
 def test_the_service_goes_on_during_a_load(serve, world, mode):
     """Look-ups are answered, and domains are made."""
     world.load([CAR])

@@ -184,8 +184,7 @@ def measured(world: World, mode: str, path: Path) -> float:
     return (time.monotonic_ns() - begun_ns) / 1e9
 
 
-@ENGINES
-@MODES
+@pytest.mark.parametrize(("mode", "database_kind"), [("replace", "sqlite"), ("merge", "postgres")])
 def test_a_load_killed_at_any_moment(world, mode):
     """The data is what it was, or what the load makes of it; the next load does it all."""
     kill_often(world, mode, 5)

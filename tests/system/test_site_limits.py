@@ -60,21 +60,11 @@ def memory_bytes(directory: Path) -> int:
     return 1024 * sum(int(re.findall(r"(?m)^Pss:\s+(\d+)", text)[0]) for text in texts)
 
 
+@pytest.mark.system_long
 @EVERY_PROXY
 @pytest.mark.parametrize(
     "client",
-    [
-        slow_body,
-        *(
-            pytest.param(client, marks=pytest.mark.system_long)
-            for client in (
-                slow_header,
-                slow_reader,
-                slow_body_over_http_2,
-                slow_reader_over_http_2,
-            )
-        ),
-    ],
+    [slow_body, slow_header, slow_reader, slow_body_over_http_2, slow_reader_over_http_2],
 )
 def test_a_thousand_slow_clients_cost_less_than_100_mb(
     request, socket_directory, before, client: SlowClient

@@ -35,7 +35,14 @@ def begin(service: Service, rest: str) -> socket.socket:
     return connection
 
 
-@pytest.mark.parametrize("begun", BEGUN)
+@pytest.mark.parametrize(
+    "begun",
+    [
+        *("a body that is read", "a head"),
+        pytest.param("a body that is too large", marks=pytest.mark.system_long),
+        pytest.param("a chunked body", marks=pytest.mark.system_long),
+    ],
+)
 def test_what_takes_too_long_gets_the_one_error_body(serve, begun):
     """500, told and logged as every failure; the service goes on with another worker (D45)."""
     service = serve(command=IMPATIENT, workers=1)

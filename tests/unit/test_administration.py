@@ -23,6 +23,7 @@ from app.accounts.authentication import Authenticator
 from app.accounts.models import ACCOUNTS_MAX, Account, ApiKey
 from app.errors import OperatorError
 from app.storage.postgres import PostgresEngine
+from tests.conftest import ON_SQLITE
 
 LIMITS = {"requests": 10, "window_seconds": 60, "bulk_max": 5, "domains_max": 3}
 
@@ -117,6 +118,7 @@ class TestPlans:
         assert (changed.requests, changed.bulk_max) == (10, 7)
         assert len(list_plans(engine)) == 4
 
+    @ON_SQLITE
     @pytest.mark.parametrize(
         "limit",
         [

@@ -8,7 +8,7 @@ from contextlib import suppress
 import falcon.testing
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import Problem
@@ -251,7 +251,6 @@ def strictly(body):
 
 
 @given(clean_texts, st.dictionaries(clean_texts, values, max_size=4), st.booleans())
-@settings(max_examples=150, deadline=None)
 def test_all_clean_json_is_taken(name, others, is_ascii):
     """Whatever else a JSON object holds, escaped or not, its known members are read."""
     others = {key: value for key, value in others.items() if key not in ("name", "names")}
@@ -260,7 +259,6 @@ def test_all_clean_json_is_taken(name, others, is_ascii):
 
 
 @given(clean_texts, unclean, clean_texts, st.sampled_from(["name", "x"]))
-@settings(max_examples=200, deadline=None)
 def test_no_unclean_text_is_taken(before, fault, after, member):
     """A NUL or half a surrogate pair is refused wherever it stands."""
     body = json.dumps({"name": "a", member: before + fault + after}).encode()
@@ -268,7 +266,6 @@ def test_no_unclean_text_is_taken(before, fault, after, member):
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.sampled_from(pieces)), min_size=1, max_size=4))
-@settings(max_examples=300, deadline=None)
 def test_a_damaged_body_is_refused_or_still_json(damages):
     """Whatever is taken, the standard library takes as well and reads the same."""
     body = b'{"name": "a\\u00e4\\ud83d\\ude00", "x": {"y": ["\\\\u0000", 1.5e3, null]}}'
@@ -280,7 +277,6 @@ def test_a_damaged_body_is_refused_or_still_json(damages):
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=150, deadline=None)
 def test_any_bytes_are_answered(body):
     """No body whatever fails in another way than by a refusal."""
     assert refusal(body).kind.status == 400

@@ -57,6 +57,7 @@ def test_a_register_is_named_by_a_plain_word(cli, name):
     assert "1 to 30 of a-z, 0-9 and _, beginning with a letter" in told
 
 
+@ON_SQLITE
 @pytest.mark.parametrize("limit", ["x", "-1", "101%", "nan%", "1.5", "%", ""])
 def test_a_reject_limit_is_a_number_or_a_percentage(cli, limit):
     """Anything else is a usage error that says what is taken."""
@@ -224,6 +225,7 @@ def test_help_tells_what_is_experimental(cli):
     assert "mid is experimental" in " ".join(cli.run("import", "--help").stdout.split())
 
 
+@ON_SQLITE
 @pytest.mark.parametrize(
     ("words", "told"),
     [

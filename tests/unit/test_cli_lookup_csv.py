@@ -214,9 +214,7 @@ class TestBytes:
         assert [(row["make"], row["model"]) for row in rows] == [("Citroën", model)] * 2
 
     @ON_SQLITE
-    @settings(
-        suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50
-    )
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(
         st.lists(
             st.tuples(

@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.conftest import ON_SQLITE
+
 LIMITS = {"--requests": 5, "--window": 60, "--bulk-max": 10, "--domains-max": 3}
 
 
@@ -39,6 +41,7 @@ def test_a_plan_is_changed(cli):
     assert len(cli.json("plans", "list")) == 3
 
 
+@ON_SQLITE
 @pytest.mark.parametrize(
     ("limit", "value"),
     [

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import app.operations
@@ -113,7 +113,6 @@ def test_long_texts_are_refused_unread():
 
 
 @given(texts)
-@settings(max_examples=200, deadline=None)
 def test_any_text_is_a_name_or_none(text):
     """No text fails, and what is a name is one as the interface documents it."""
     name = canonical_domain_name(text)
@@ -123,7 +122,6 @@ def test_any_text_is_a_name_or_none(text):
 
 
 @given(texts)
-@settings(max_examples=200, deadline=None)
 def test_a_canonical_form_is_its_own(text):
     """What was answered once is accepted and answered again, in upper case and with a dot too."""
     name = canonical_domain_name(text)
@@ -133,7 +131,6 @@ def test_a_canonical_form_is_its_own(text):
 
 
 @given(st.lists(st.from_regex(r"[a-z]([a-z0-9]{0,20}[a-z0-9])?", fullmatch=True), min_size=2))
-@settings(max_examples=200, deadline=None)
 def test_plain_names_are_names(parts):
     """Two or more labels of letters and digits are a name as long as they fit."""
     text = ".".join(parts)

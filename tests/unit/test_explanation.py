@@ -18,7 +18,8 @@ from tests.unit.test_records import Shelf
 PLATES = [f"AB{n:04}" for n in range(5_000)]
 FEW = PLATES[:200]
 ORDER = ("rdw", "native")
-REGISTERS = random_registers(("native", "rdw", "zulu"), PLATES, seed=13)
+NAMES = ("native", "rdw", "zulu")
+REGISTERS = random_registers(NAMES, FEW, seed=13)
 FIRST_YEARS = 3
 DAYS = ("2025-06-30", "2025-07-01", "2025-07-03")
 RULES = {
@@ -45,13 +46,7 @@ def shelf(
 @pytest.fixture
 def few(shelf: Shelf) -> Shelf:
     """The registers with the rows of the first vehicles."""
-    plates = set(FEW)
-    shelf.fill(
-        {
-            name: {kind: [row for row in some if row[0] in plates] for kind, some in rows.items()}
-            for name, rows in REGISTERS.items()
-        }
-    )
+    shelf.fill(REGISTERS)
     return shelf
 
 
@@ -75,13 +70,16 @@ def in_form_of_the_model(plate: Any) -> Any:
     }
 
 
-def test_it_agrees_with_an_independent_model(shelf):
-    """Answers, deciding registers and chosen policies of 5,000 vehicles are the model's."""
-    shelf.fill(REGISTERS)
+@pytest.mark.parametrize("vehicles", [500, pytest.param(5_000, marks=pytest.mark.system_long)])
+def test_it_agrees_with_an_independent_model(shelf, vehicles):
+    """Answers, deciding registers and chosen policies of many vehicles are the model's."""
+    plates = PLATES[:vehicles]
+    registers = random_registers(NAMES, plates, seed=13)
+    shelf.fill(registers)
     rules: Counter[str] = Counter()
     for day in DAYS:
-        model = Model(REGISTERS, ORDER, day, FIRST_YEARS)
-        for plate in document(shelf, day, PLATES)["plates"]:
+        model = Model(registers, ORDER, day, FIRST_YEARS)
+        for plate in document(shelf, day, plates)["plates"]:
             if not model.knows(plate["registration"]):
                 assert plate["code"] == "vehicle_not_found"
                 continue

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.registers.formats import FORMATS, FileFault
@@ -303,7 +303,6 @@ def test_unused_column_named_twice() -> None:
     assert plates(b"registration,x,x\nAB1,y,y\n") == ["AB1"]
 
 
-@settings(max_examples=150, deadline=None)
 @example(b'registration,make\n"a\n')
 @example(b"\xff\xfer\0e\0g\0")
 @given(st.binary(max_size=300))
@@ -314,7 +313,6 @@ def test_any_bytes(data: bytes) -> None:
             read(start + data)
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.text(alphabet='ab",;\t\r\n\x00 é', max_size=80))
 def test_any_delimited_text(text: str) -> None:
     """No mixture of quotes, separators and line ends raises anything but FileFault."""
@@ -323,7 +321,6 @@ def test_any_delimited_text(text: str) -> None:
             read(b"registration,make\n" + text.encode(encoding))
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.lists(
         st.tuples(st.from_regex(r"[A-Z0-9]{1,12}", fullmatch=True), st.text(max_size=20)),

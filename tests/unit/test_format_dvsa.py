@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.registers.formats import FORMATS, FileFault
@@ -214,7 +214,6 @@ record_values = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from("registration make primaryColour manufactureDate motTests".split())

@@ -3,7 +3,7 @@
 import io
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.registers.formats import FORMATS, FileFault
@@ -225,7 +225,6 @@ def test_other_kinds(kind: Kind) -> None:
         FORMATS["mid"].require_kind(kind)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=300), st.binary(max_size=1300))
 def test_any_bytes(start: bytes, rest: bytes) -> None:
     """No bytes at all raise anything but FileFault, and rejects quote none of them."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.registers.formats import FORMATS, FileFault, recognise
@@ -412,7 +412,6 @@ def test_sample() -> None:
     assert "NULL" in plates
 
 
-@settings(max_examples=150, deadline=None)
 @example("native-csv", Kind.FINES, {"amount": "\ud800"})
 @given(
     st.sampled_from(["native-csv", "native-ndjson"]),

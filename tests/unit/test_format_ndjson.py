@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.registers.formats import FORMATS, FileFault
@@ -190,7 +190,6 @@ def test_line_over_the_limit() -> None:
     ]
 
 
-@settings(max_examples=150, deadline=None)
 @example(b'{"registration": "\xff\\ud83d"}')
 @given(
     st.binary(max_size=200)
@@ -211,7 +210,6 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.sampled_from(Kind),
     st.dictionaries(

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.registers.formats import FORMATS, FileFault, recognise
@@ -184,7 +184,6 @@ def test_samples(name: str, rejects: list[tuple[int, str]]) -> None:
     assert wanted["skipped"] == 0
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=200), st.lists(st.text(max_size=30), max_size=8))
 def test_any_bytes(data: bytes, texts: list[str]) -> None:
     """No bytes at all raise anything but FileFault."""

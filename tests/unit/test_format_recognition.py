@@ -3,7 +3,7 @@
 import contextlib
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.registers.formats import FORMATS, HEAD_BYTES, FileFault, recognise
@@ -141,7 +141,6 @@ def test_a_first_record_longer_than_the_head() -> None:
     assert recognise(head[:HEAD_BYTES])[0].name == "dvsa"
 
 
-@settings(max_examples=150, deadline=None)
 @example(b'{"registration"')
 @example(b'"')
 @given(st.binary(max_size=200))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.registers.formats import FileFault, json_splitter, json_stream
@@ -84,7 +84,6 @@ values = st.recursive(
 records = st.lists(st.dictionaries(st.sampled_from(["id", "x", 'q"', "{"]), values), min_size=1)
 
 
-@settings(max_examples=150, deadline=None)
 @given(records, st.sampled_from([None, 0, 1]), st.booleans(), st.integers(1, 40))
 def test_any_objects(objects: list[dict], indent: int | None, ascii_: bool, size: int) -> None:
     """What is written as an array, or one after the other, is read as it was, in any blocks."""
@@ -224,7 +223,6 @@ def test_member_names() -> None:
     assert member_names(b'{"id": 1, "tests": [{"in": "' + b"x" * 70_000) == {"id", "tests"}
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.binary(max_size=200)
     | st.text(alphabet='{}[]",:\\ud8e09.-+ntrf \r\n\x00', max_size=80).map(str.encode),

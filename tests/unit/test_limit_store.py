@@ -63,7 +63,7 @@ class TestBuckets:
         assert store.take(7, PLAN).admitted
         assert not store.take(7, PLAN).admitted
 
-    @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(
         st.lists(
             st.tuples(

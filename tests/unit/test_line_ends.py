@@ -13,12 +13,15 @@ from app.registers.history import list_loads
 from app.registers.reading import pieces
 from app.registers.undo import roll_back
 from app.storage.registers import Register
+from tests.conftest import ON_SQLITE
 
 HEADER = "registration,make,model\n"
 ROWS = "AB12CDE,FORD,FOCUS\nAB13CDE,SEAT,IBIZA\n"
 WHOLE = HEADER + ROWS
 DVSA = '{"registration": "AB12CDE", "motTests": []}\n'
 RDW = '{"kenteken": "AB12CD", "merk": "FORD", "wam_verzekerd": "Ja"}\n'
+# What is read does not depend on where it is stored.
+pytestmark = ON_SQLITE
 INCOMPLETE = "is incomplete and has no line end: it is cut off"
 
 

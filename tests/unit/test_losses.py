@@ -9,6 +9,7 @@ from app.errors import OperatorError
 from app.registers.history import list_loads
 from app.registers.reading import pieces
 from app.registers.undo import drop_register, purge_register, roll_back
+from tests.conftest import ON_SQLITE
 from tests.unit.test_load import files, held
 
 INSURED = 5
@@ -243,6 +244,7 @@ class TestMerge:
             load(header + "".join(line.format(n, "") for n in range(20)))
 
 
+@ON_SQLITE  # Each value is counted as it is read.
 class TestUniform:
     @pytest.mark.parametrize("mode", ["merge", "replace"])
     def test_values_that_become_the_same_are_noted(self, load, mode):
@@ -292,7 +294,7 @@ class TestUniform:
 
     def test_two_processes_see_as_much(self, load, monkeypatch):
         """Different values in each half of the keys are not uniform."""
-        monkeypatch.setattr(pieces, "PIECE_BYTES", 512)
+        monkeypatch.setattr(pieces, "PIECE_BYTES", 4_096)
         load(cars(400, 400))
         halves = cars(400, 400, flag="true").splitlines(keepends=True)
         mixed = halves[:201] + [line.replace("true", "false") for line in halves[201:]]

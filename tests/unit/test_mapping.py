@@ -10,6 +10,7 @@ from app.registers.formats.changes import Change, FineRow, PolicyRow, VehicleRow
 from app.registers.formats.mapped import MappedCsv
 from app.registers.formats.mapping import MappingFault, read_mapping
 from app.storage.tables import Kind
+from tests.conftest import ON_SQLITE
 from tests.contract.pages import section
 from tests.unit.register_files import Read, outcome, read
 
@@ -152,6 +153,7 @@ def test_columns_must_be_there(mapped) -> None:
 FINES = 'kind = "fines"\n[columns]\nregistration = "A"\nreference = "B"\n'
 
 
+@ON_SQLITE
 @pytest.mark.parametrize(
     ("toml", "told"),
     [

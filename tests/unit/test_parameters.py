@@ -4,7 +4,7 @@ from contextlib import suppress
 
 import falcon.testing
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.clock import parse_iso_date
@@ -157,7 +157,6 @@ def test_a_flag_is_true_or_false(value):
 
 
 @given(st.text(st.characters(max_codepoint=127), max_size=60))
-@settings(max_examples=150, deadline=None)
 def test_any_query_is_answered(query):
     """No query fails in another way than by a refusal."""
     for read in READERS.values():

@@ -504,7 +504,7 @@ def as_merged(record: Record | None) -> Any:
 
 
 class TestAgainstTheReference:
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(
         registers=any_registers,
         day=days,

@@ -23,6 +23,12 @@ HEADER = "registration,make,model,color\n"
 GOOD, BAD = "AB%05d,FORD,FOCUS,BLUE\n", "/%05d,FORD,FOCUS,BLUE\n"
 
 
+@pytest.fixture
+def database_kind() -> str:
+    """SQLite: what is read does not depend on where it is stored."""
+    return "sqlite"
+
+
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
     """Small steps, so that small files have many."""

@@ -367,9 +367,7 @@ def test_reading_stays_flat(saved: Saved) -> None:
     ],
     ids=["gzip", "zip", "lzma", "bzip2"],
 )
-@settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_damage(whole: bytes, data: st.DataObject, saved: Saved) -> None:
     """Whatever bytes of a container are damaged, nothing but FileFault is raised."""

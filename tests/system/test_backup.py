@@ -241,7 +241,10 @@ def test_each_of_20_backups_is_of_one_moment(serve, world):
     for number, (before, backup, after) in enumerate(moments):
         copy = settings_of(world, world.directory / f"copy-{number}")
         run("restore", backup, **copy)
-        assert run("check", **copy) == {"ok": True, "faults": [], "warnings": []}
+        checked = run("check", **copy)
+        assert (checked["ok"], checked["faults"]) == (True, [])
+        # A load that ran at that moment was never ended in the copy.
+        assert all("The last load of the register" in each for each in checked["warnings"])
         restored = serve(workers=1, **copy)
         names = [each["name"] for each in restored.get("/api/domains").json()["domains"]]
         assert before <= len(names) <= after

@@ -140,9 +140,9 @@ def test_a_disk_filled_and_emptied_under_load(serve, world, make_disk):
     assert creators.statuses("POST") == {201, 503}, told
     assert creators.statuses("GET") <= {200, 404}, told
     require_all_kept(settings, creators.acknowledged())
-    assert service.get("/readyz").json()["warnings"] == []
     last = run_command("import", cars(world.directory, "SEAT", 8_000), **settings)
     assert last.returncode == 0
+    assert service.get("/readyz").json()["warnings"] == []
     assert service.get(PATH).json()["vehicle"]["make"] == "SEAT"
     loads = json.loads(run_command("imports", "list", "--json", **settings).stdout)
     assert {load["status"] for load in loads} == {"done", "failed"}

@@ -19,15 +19,21 @@ MIGRATIONS = Path("app/storage/migrations/main")
 
 @pytest.fixture
 def former_commit() -> str:
-    """The last commit before the newest migration."""
+    """The last commit of the main branch without the newest migration."""
     newest = max((ROOT / MIGRATIONS).glob("0*.py")).name
-    words = ["log", "--follow", "--diff-filter=A", "--format=%H", "--", str(MIGRATIONS / newest)]
-    found = subprocess.run(
-        ["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=False
-    )
-    if not found.stdout:
-        pytest.skip(f"this working copy has no history that tells when {newest} came")
-    return f"{found.stdout.split()[-1]}^"
+    for commit in git("rev-list", "--first-parent", "HEAD"):
+        # The directory of migrations may have had another name.
+        if not any(
+            path.endswith(f"/{newest}") for path in git("ls-tree", "-r", "--name-only", commit)
+        ):
+            return commit
+    pytest.skip(f"this working copy has no history that tells when {newest} came")
+
+
+def git(*words: str) -> list[str]:
+    """Return the lines that git prints; none if this is no repository."""
+    command = ["git", "-C", str(ROOT), *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
 
 
 def run(binary: Path, *words: object, **settings: Any) -> str:
@@ -67,7 +73,7 @@ def test_the_schema_before_is_left_and_found_again(former_commit, tmp_path, list
     run(old, "accounts", "create", "acme", **settings)
     key = json.loads(run(old, "keys", "create", "acme", "--json", **settings))["key"]
     service = serving(old)
-    assert schema() == program_schema() - 1
+    assert 0 < schema() < program_schema()
     with behind_site(bind, tmp_path) as site, Creators(site, [key]) as creators:
         creators.wait_for(8)
         run(new, "check", **settings)

@@ -142,6 +142,7 @@ def test_a_disk_filled_and_emptied_under_load(serve, world, make_disk):
     require_all_kept(settings, creators.acknowledged())
     last = run_command("import", cars(world.directory, "SEAT", 8_000), **settings)
     assert last.returncode == 0
+    assert run_command("backup", world.directory / "last", **settings).returncode == 0
     assert service.get("/readyz").json()["warnings"] == []
     assert service.get(PATH).json()["vehicle"]["make"] == "SEAT"
     loads = json.loads(run_command("imports", "list", "--json", **settings).stdout)

@@ -101,3 +101,11 @@ def test_neighbours_of_a_change_stay_as_they_are():
     outcome = policies([PolicyDeletion("AB12CDE", "A", "P-1"), LATER], [POLICY])
     assert [row[3] for row in outcome.changed] == ["2027-01-01"]
     assert outcome.removed == [held(POLICY)]
+
+
+def test_a_row_keeps_the_time_of_its_source_beside_rows_without_one():
+    """Only rows without a time of their own get that of the load, or keep that held (D21)."""
+    timed = VehicleRow("AB13CDE", "SEAT", updated=BEFORE + 7)
+    same = VehicleRow("AB14CDE", "OPEL", updated=BEFORE + 8)
+    outcome = vehicles([CAR, timed, same], [CAR, same._replace(updated=None)])
+    assert [row[-1] for row in outcome.rows] == [BEFORE, BEFORE + 7, BEFORE + 8]

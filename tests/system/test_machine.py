@@ -212,8 +212,10 @@ def test_alerts_leave_the_machine(installed):
     assert installed.do("ls /var/lib/verifyd/notices/queue") == ""
     assert installed.do(f"ls {spool}").count("\n") == 1
     warnings = installed.do(f"{ASKED} http://localhost/readyz")
-    assert "The nightly load of" in warnings
-    installed.do("systemctl start verifyd-import verifyd-backup")
+    assert "A load whose register is not known failed" in warnings
+    # It is over when files of the same name are loaded.
+    installed.do(f"printf 'registration\\nAB12CDE\\n' >{drop}/a.csv; chown verifyd {drop}/a.csv")
+    installed.do(f"touch -d @0 {drop}/a.csv; systemctl start verifyd-import verifyd-backup")
     installed.do(f"until [ $(ls {spool} | wc -l) = 2 ]; do sleep 0.1; done")
     assert "solved" in installed.do(f"cat {spool}/*")
     assert '"warnings":[]' in installed.do(f"{ASKED} http://localhost/readyz")

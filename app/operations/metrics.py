@@ -38,7 +38,7 @@ class MetricsPage:
 
         fresh = CollectorRegistry()
         fresh.register(self._state)
-        with suppress(OSError):  # Without room for this worker's counts, those of others are told.
+        with suppress(OSError):  # Without room for this worker's counts, show the others'.
             self._measures.renew_if_lost()
         try:
             with metrics_files.reading():

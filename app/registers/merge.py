@@ -1,6 +1,6 @@
 """A merge: the rows of a register change in one transaction of its own (D28).
 
-Only afterwards the main database is told. A load killed between the two is settled by the next
+The main database learns of it afterwards. A load killed between the two is settled by the next
 one, from what the register itself knows.
 """
 

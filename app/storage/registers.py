@@ -2,7 +2,7 @@
 
 The state of all registers is one short text, read together with the key of a request:
 `native/1/vpf,rdw/3/v` is name, generation and the tables that hold rows. A worker whose
-attached registers come from another text attaches anew.
+attached registers come from another text attaches them again.
 """
 
 from collections.abc import Callable

@@ -26,7 +26,7 @@ class Installation(peewee.Model):
 
 
 class Versions(NamedTuple):
-    """The three numbers of D29; `database` is 0 if there is nothing of ours in it yet."""
+    """The three numbers of D29; `database` is 0 before the first migration."""
 
     database: int
     oldest_program: int

@@ -130,7 +130,7 @@ def test_the_paths_table_is_complete():
 
 
 def methods(resource: type) -> list[str]:
-    """The methods of a resource; HEAD comes with each GET, and is told once."""
+    """The methods of a resource; HEAD comes with each GET, and is listed once."""
     return [name for name in ("GET", "POST") if hasattr(resource, f"on_{name.lower()}")]
 
 

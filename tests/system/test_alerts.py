@@ -138,7 +138,7 @@ class TestNights:
         assert nights.night() == []
 
     def test_files_of_the_same_name_are_different_failures(self, nights):
-        """Of two registers, and of none: all of them are told in one message."""
+        """Failures of two registers, and of none, are reported in one message."""
         for name in ("rdw/data.csv", "mid/data.csv", "data.csv"):
             nights.put(name, SHAPELESS)
         options = nights.directory / "options"

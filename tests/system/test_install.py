@@ -226,7 +226,7 @@ def test_what_was_edited_is_never_overwritten(tree):
 
 
 def test_what_was_not_edited_is_brought_up_to_date(tree):
-    """The site as it was shipped becomes the site as it is shipped now, and that is told."""
+    """The site as it was shipped becomes the site as it is shipped now, and that is reported."""
     tree.install()
     tree.change("nginx/verifyd.conf")
     site = tree.root / "etc/nginx/sites-available/verifyd.conf"
@@ -387,7 +387,7 @@ class TestUninstalling:
         return tree
 
     def test_data_and_settings_stay(self, installed):
-        """Everything else of ours goes; what is others' is not touched. Again, nothing changes."""
+        """All else that was installed is removed, and nothing else. Again, nothing changes."""
         ended = self.uninstall(installed)
         assert (ended.returncode, ended.stderr) == (0, "")
         left = installed.files()

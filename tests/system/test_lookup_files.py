@@ -106,7 +106,7 @@ def test_progress_is_shown(world, begun, given):
 
 
 def test_it_works_while_the_service_and_loads_run(world, served, begun, given):
-    """Without HTTP; a line is answered from before a load or from after it, and that is told."""
+    """Without HTTP; each line is answered from before or after a load, and that is reported."""
     output = world.directory / "b.csv"
     process = begun(given, "--output", output, stdout=subprocess.PIPE)
     until(lambda: is_written(world, 10_000), "the first answers")

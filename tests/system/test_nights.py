@@ -1,4 +1,4 @@
-"""A month of nights on a small Debian: good files, forty kinds of bad ones, and who is told.
+"""A month of nights on a small Debian: good files, forty kinds of bad ones, and the alerts.
 
 Each night four sources send a file. After a bad night the registers hold what a careful person
 would have left in them, and one alert was sent; after a good night none.

@@ -81,7 +81,7 @@ class Held(NamedTuple):
 
 
 class Clients:
-    """Clients that look the car up, each way by turns; `with` runs them."""
+    """Clients that look the car up, each way alternately; `with` runs them."""
 
     def __init__(self, bind: str, key: str) -> None:
         self._bind = bind

@@ -13,7 +13,7 @@ from tests.stores import Store, Template
 
 
 class Ended(NamedTuple):
-    """How a command ended, and what it wrote; what it logged is told apart.
+    """How a command ended, and what it wrote; its log lines are apart.
 
     Why a job failed is in its log, too, and counts as written here.
     """

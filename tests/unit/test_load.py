@@ -422,7 +422,7 @@ class TestAllOrNothing:
         assert [line.status for line in list_loads(world.engine)] == ["done", "failed", "done"]
 
     def test_a_load_killed_between_its_commits_is_settled_by_the_next(self, world, monkeypatch):
-        """The register has the rows; the main database is told by the next load."""
+        """The register has the rows; the next load updates the main database."""
         with monkeypatch.context() as until_then:
             until_then.setattr(merge, "finish_merge", _interrupted)
             with pytest.raises(KeyboardInterrupt):

@@ -42,6 +42,7 @@ UNREADABLE = {
 }
 
 
+@ON_SQLITE
 @pytest.mark.parametrize(("content", "told"), UNREADABLE.values(), ids=UNREADABLE)
 def test_a_file_that_is_not_recognised_leaves_a_line(cli, content, told):
     """With name, size and reason; nobody knows of which register it is."""
@@ -129,6 +130,7 @@ def test_a_drop_leaves_a_line_of_each_attempt(cli):
     ]
 
 
+@ON_SQLITE
 def test_the_first_five_reasons_are_told(cli):
     """By the message, the JSON document and the history, with file and line."""
     path = cli.file("half.csv", *HALF_BAD)
@@ -146,6 +148,7 @@ def test_the_first_five_reasons_are_told(cli):
     assert cli.json("import", path, "--max-rejects", "8")["reasons"] == expected
 
 
+@ON_SQLITE
 def test_reasons_never_quote_a_value(cli):
     """A value in the wrong column can be a registration or a name: it is in the rejects only."""
     bad = ("registration,make,insured,year", "AB12CDE,FORD,ZZ99 SECRET,2012", "SECR/ET,,,")
@@ -160,6 +163,7 @@ def test_reasons_never_quote_a_value(cli):
     assert "ZZ99 SECRET" in (cli.directory / "rejects" / "native-1.csv").read_text()
 
 
+@ON_SQLITE
 def test_a_mapped_file_is_not_quoted(cli):
     """The value that is wrong is in the rejects file, and nothing else of the record is (D25)."""
     mapping = cli.file(
@@ -180,6 +184,7 @@ def test_a_mapped_file_is_not_quoted(cli):
     assert not any(name in told + text for name in ("Erika", "Max"))
 
 
+@ON_SQLITE
 def test_a_hostile_name_stays_on_one_line(cli):
     """It can neither look like several files nor steer a terminal, wherever it is shown."""
     path = cli.directory / "a\nb\x1b[2J\u202egnp.csv"
@@ -197,6 +202,7 @@ def test_a_hostile_name_stays_on_one_line(cli):
     assert cli.json("imports", "list")[0]["files"] == ["\\udcff.csv"]
 
 
+@ON_SQLITE
 def test_names_inside_a_zip_are_as_harmless(cli):
     """They come from whoever made it."""
     path = cli.directory / "a.zip"
@@ -228,6 +234,7 @@ class TestList:
         assert len(cli.json("imports", "list")) == 50
         assert len(cli.json("imports", "list", "--limit", 100)) == 52
 
+    @ON_SQLITE
     @pytest.mark.parametrize("limit", ["0", "-1", "x", "100001", ""])
     def test_other_limits_are_refused(self, cli, limit):
         """A limit is a number."""
@@ -257,6 +264,7 @@ class TestShow:
         assert "must be the number of a load" in cli.misuse("imports", "show", "x")
 
 
+@ON_SQLITE
 @pytest.mark.parametrize(
     "words",
     [("imports", "drop", "nil"), ("keys", "revoke", "nil"), ("accounts", "create", " ")],
@@ -303,6 +311,7 @@ class TestEmpty:
         assert cli.json("imports", "list")[0]["status"] == "done"
         assert loaded_at() == 1_900_000_000
 
+    @ON_SQLITE
     @pytest.mark.parametrize("words", [(), ("--mode", "replace", "--allow-shrink")])
     def test_the_operator_can_allow_it(self, cli, loaded_at, words):
         """For sources whose deltas may be empty."""
@@ -310,12 +319,14 @@ class TestEmpty:
         assert loaded_at() == 1_900_086_400
         assert "empty" in cli.json("imports", "list")[0]["accepted"]
 
+    @ON_SQLITE
     def test_rejects_are_no_news(self, cli, loaded_at):
         """A source of nothing but rejects tells nothing."""
         path = cli.file("bad.csv", HEADER, ",FORD")
         assert len(cli.json("import", path, "--max-rejects", "100%")["notes"]) == 1
         assert loaded_at() == 1_900_000_000
 
+    @ON_SQLITE
     def test_rows_of_others_are_news(self, cli, loaded_at):
         """Fines of other states say that there are none of ours."""
         fines = ("Plate,State,Summons Number,Issue Date,Amount Due", "QQ1,NJ,1,01/02/2026,5.00")

@@ -56,6 +56,7 @@ class TestReplace:
         assert (latest(world).status, latest(world).reason) == ("failed", str(refusal.value))
         assert all(row[INSURED] is not None for row in held(world))
 
+    @ON_SQLITE
     def test_all_members_that_fall_are_named(self, load):
         """The operator needs to try only once more."""
         load(cars(100))
@@ -66,6 +67,7 @@ class TestReplace:
             load(text)
         assert load(text, allow_loss=["insured", "taxDue"]).held == 100
 
+    @ON_SQLITE
     @pytest.mark.parametrize(("before", "is_refused"), [(49, False), (50, True)])
     def test_what_few_rows_knew_is_not_watched(self, load, before, is_refused):
         """Below a twentieth of the rows."""
@@ -76,6 +78,7 @@ class TestReplace:
         else:
             assert load(cars(0, 1_000), loss_max=4).held == 1_000
 
+    @ON_SQLITE
     @pytest.mark.parametrize(("rows", "is_refused"), [(9, False), (10, True)])
     def test_a_few_rows_may_be_corrected(self, load, rows, is_refused):
         """Whoever mends nine rows by hand means it."""
@@ -86,6 +89,7 @@ class TestReplace:
         else:
             assert load(cars(0, rows)).held == rows
 
+    @ON_SQLITE
     def test_the_limit_is_a_setting(self, load):
         """In percentage points."""
         load(cars(100))
@@ -146,6 +150,7 @@ class TestReplace:
                 load(others, dry_run=dry_run)
         assert load(cars(300, 300).replace("AB", "XY")).held == 300
 
+    @ON_SQLITE
     def test_policies_of_another_year_lose_nothing(self, load):
         """All keys change with the period, and nothing needs to be allowed for that."""
         header = "registration,number,insurer,validFrom,validTo,cancelledOn\n"
@@ -154,6 +159,7 @@ class TestReplace:
         load(header + "".join(year), mode="merge")
         assert load(header + "".join(line.format(n, 2027, "") for n in range(100))).held == 100
 
+    @ON_SQLITE
     @pytest.mark.parametrize("settled", ["2026-06-01", ""])
     def test_fines_of_other_references_are_compared(self, load, settled):
         """Whether a fine is settled is not counted by what is held as false."""
@@ -186,6 +192,7 @@ class TestReplace:
             load(cars(40))
 
 
+@ON_SQLITE
 class TestMerge:
     def test_the_touched_rows_are_compared(self, world, load):
         """However many others know the member; nothing of it is in the register."""

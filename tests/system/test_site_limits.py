@@ -12,9 +12,18 @@ from typing import Any
 import pytest
 
 from tests.system.http2 import Http2
-from tests.system.processes import Answer, connected, descendants, read_answer, send, until
+from tests.system.nginx import running
+from tests.system.processes import (
+    Answer,
+    connected,
+    descendants,
+    free_port,
+    read_answer,
+    send,
+    until,
+)
 from tests.system.scale_out import balanced
-from tests.system.site import behind_site
+from tests.system.site import behind_site, command_with_site
 from tests.system.slow_clients import (
     LONG_ANSWER,
     SlowClient,
@@ -83,6 +92,16 @@ def test_a_thousand_slow_clients_cost_less_than_100_mb(
         cost = memory_bytes(socket_directory) - former
         assert send(bind, "GET", "/healthz").status != 429
     assert COST_BYTES_MIN < cost < COST_BYTES_MAX
+
+
+def test_a_hundred_slow_clients_cost_less_than_10_mb(socket_directory):
+    """A tenth of the thousand that the long test holds; a body that is there costs something."""
+    with behind_site(NOBODY, socket_directory) as bind, ExitStack() as stack:
+        send(bind, "GET", "/healthz")
+        former = memory_bytes(socket_directory)
+        hold(stack, bind, slow_body, clients=100)
+        cost = memory_bytes(socket_directory) - former
+    assert COST_BYTES_MIN / 10 < cost < COST_BYTES_MAX / 10
 
 
 class TestFiles:
@@ -207,6 +226,32 @@ class TestHowMany:
                 assert send(bind, "GET", "/", headers={"X-Address": address}).status == 502
 
 
+@pytest.mark.parametrize(
+    ("begun", "setting"),
+    [(b"GET / HT", "client_header_timeout"), (BEGUN % b"" + b"{", "client_body_timeout")],
+    ids=["head", "body"],
+)
+def test_a_slow_client_is_let_go_when_its_time_is_over(tmp_path, begun, setting):
+    """Without an answer; the log has 408. The long tests wait for the shipped ten seconds."""
+    bind = f"127.0.0.1:{free_port()}"
+    command = command_with_site(NOBODY, bind, tmp_path)
+    text = (tmp_path / "site.conf").read_text()
+    assert f"{setting} 10s;" in text
+    (tmp_path / "site.conf").write_text(text.replace(f"{setting} 10s;", f"{setting} 300ms;"))
+    with running(command, bind), connected(f"tls:{bind}") as connection:
+        connection.sendall(begun)
+        with suppress(ConnectionResetError):
+            assert connection.recv(1) == b""
+        assert logged(tmp_path) == [408]
+
+
+def logged(directory: Path, count: int = 1) -> list[Any]:
+    """Wait until nginx has logged so many requests; return their statuses."""
+    log = directory / "verifyd.log"
+    until(lambda: log.read_text().count("\n") == count, "nginx to log it")
+    return [json.loads(line)["status"] for line in log.read_text().splitlines()]
+
+
 @pytest.mark.system_long
 class TestLettingGo:
     @EVERY_PROXY
@@ -219,7 +264,7 @@ class TestLettingGo:
             with suppress(ConnectionResetError):
                 assert connection.recv(1) == b""
             assert 8 < time.monotonic() - started < 20
-            assert self.logged(tmp_path) == [408]
+            assert logged(tmp_path) == [408]
 
     @EVERY_PROXY
     def test_a_slow_body_over_http_2_is_let_go(self, tmp_path, before):
@@ -231,12 +276,7 @@ class TestLettingGo:
             assert 8 < time.monotonic() - started < 20
             headers, _ = client.answer(client.request("GET", "/"))
             assert headers[":status"] == "502"
-            assert sorted(self.logged(tmp_path, 2)) == [408, 502]
-
-    def logged(self, directory: Path, count: int = 1) -> list[Any]:
-        log = directory / "verifyd.log"
-        until(lambda: log.read_text().count("\n") == count, "nginx to log it")
-        return [json.loads(line)["status"] for line in log.read_text().splitlines()]
+            assert sorted(logged(tmp_path, 2)) == [408, 502]
 
 
 @EVERY_PROXY

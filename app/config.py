@@ -1,6 +1,6 @@
-"""The settings, and the only place that reads the environment (DESIGN 4).
+"""The settings, and the only place that reads the environment.
 
-A setting is a field of `Config`. Its variable is the field's name in upper case after `VERIFYD_`.
+Each setting is a field of `Config`. Its variable is `VERIFYD_` and the field's name in upper case.
 All wrong settings are reported at once.
 """
 
@@ -12,34 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from app import setting_values as values
+from app.credentials import with_credentials
 from app.destinations import Destination, parse_destinations, parse_secret
 from app.errors import OperatorError
-from app.setting_values import (
-    BESIDE_DATABASE,
-    EVERY_REGISTER,
-    JOBS,
-    Network,
-    Setting,
-    is_register_name,
-    setting,
-    socket_address,
-    sqlite_path,
-)
+from app.setting_values import BESIDE_DATABASE, Network, Setting, setting, sqlite_path
 
-__all__ = [
-    "EVERY_REGISTER",
-    "JOBS",
-    "PREFIX",
-    "SETTINGS",
-    "Config",
-    "ConfigError",
-    "Network",
-    "is_register_name",
-    "socket_address",
-    "sqlite_path",
-]
 PREFIX = "VERIFYD_"
-_CREDENTIALS = ("database_url", "notify_secret")
 
 
 class ConfigError(OperatorError):
@@ -236,7 +214,7 @@ class Config:
 
         Each fault is a sentence that begins with the variable and a colon.
         """
-        environ = _with_credentials(os.environ if environ is None else environ)
+        environ = with_credentials(os.environ if environ is None else environ)
         parsed: dict[str, Any] = {}
         faults = []
         for name, each in SETTINGS.items():
@@ -260,23 +238,3 @@ SETTINGS: Mapping[str, Setting] = {
     for each in fields(Config)
 }
 """The settings by field, in the order of the reference."""
-
-
-def _with_credentials(environ: Mapping[str, str]) -> Mapping[str, str]:
-    """Add secrets from systemd's credentials to the variables, which go before them (D49)."""
-    directory = environ.get("CREDENTIALS_DIRECTORY")
-    if directory is None:
-        return environ
-    found = {}
-    for name in _CREDENTIALS:
-        credential, variable = Path(directory) / name, SETTINGS[name].variable
-        try:
-            if variable not in environ and credential.exists():
-                found[variable] = credential.read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            # While systemd 252 checks a unit's conditions, credentials cannot be read. Without
-            # the secret a condition can still be checked. Without the URL the command would use
-            # another database.
-            if name == "database_url":
-                raise
-    return {**environ, **found}

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from app import clock
-from app.config import EVERY_REGISTER
+from app.setting_values import EVERY_REGISTER
 from app.storage.engine import Engine
 from app.storage.registers import Register
 

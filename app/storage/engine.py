@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import peewee
 
-from app.config import sqlite_path
+from app.setting_values import sqlite_path
 from app.storage.interface import Engine, Row
 from app.storage.postgres import COMMAND_OPTIONS, SERVING_OPTIONS, PostgresEngine
 from app.storage.sqlite import SqliteEngine

@@ -1,4 +1,4 @@
-"""The settings: typed, limited, and refused by name (DESIGN 4)."""
+"""Settings have types and limits, and a refusal names the setting."""
 
 import base64
 import grp

@@ -107,7 +107,9 @@ class Config:
     )
     """Bytes."""
     timezone: tzinfo = setting(
-        "UTC", values.timezone, "time zone that decides which day it is, such as `Europe/London`"
+        "UTC",
+        values.timezone,
+        "time zone that decides which day it is (D20), such as `Europe/London`",
     )
     trusted_proxies: tuple[Network, ...] = setting(
         "",

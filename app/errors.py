@@ -67,7 +67,7 @@ CATALOGUE: Mapping[str, Kind] = {
 }
 
 RETRY_AFTER_SECONDS = 2
-"""How long a client should wait after a 503. Every request tries to reach a lost database."""
+"""How long a client should wait after a 503. Each request tries again to reach the database."""
 
 
 class Problem(Exception):

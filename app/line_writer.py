@@ -32,7 +32,7 @@ class LineWriter:
 
     def __init__(self, descriptor: int) -> None:
         self._name = _NAMES.get(descriptor, str(descriptor))
-        self._write_now, close = _never_waiting(descriptor)
+        self._write_now, close = _nonblocking(descriptor)
         if close:
             weakref.finalize(self, close)
         self._rest = b""
@@ -82,7 +82,7 @@ class LineWriter:
             _log.warning(text, *values)
 
 
-def _never_waiting(
+def _nonblocking(
     descriptor: int,
 ) -> tuple[Callable[[bytes], int], Callable[[], object] | None]:
     """Return two functions: one writes without waiting, the other closes what was opened for it.
@@ -101,7 +101,7 @@ def _never_waiting(
     if not stat.S_ISFIFO(mode) and not stat.S_ISCHR(mode):
         return partial(os.write, descriptor), None
     try:
-        # NOTE: O_NONBLOCK would also affect other processes that share the descriptor.
+        # NOTE: opened again, because O_NONBLOCK affects everyone who shares the descriptor.
         flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
         own = os.open(f"/proc/self/fd/{descriptor}", flags)
     except OSError:  # The pipe or terminal belongs to another user.

@@ -138,7 +138,7 @@ def log_unexpected() -> None:
 
     logging.captureWarnings(True)
     sys.excepthook = lambda _kind, error, _stack: log("unexpected %s", error)
-    sys.unraisablehook = lambda args: log("unexpected %s that no code could catch", args.exc_value)
+    sys.unraisablehook = lambda args: log("unexpected %s that cannot be raised", args.exc_value)
     threading.excepthook = lambda args: log("unexpected %s in a thread", args.exc_value)
 
 

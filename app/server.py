@@ -30,7 +30,7 @@ _log = logging.getLogger("verifyd.server")
 bind = _config.bind
 umask = listening.SOCKET_UMASK  # gunicorn applies it when it creates the socket.
 workers = _config.workers
-# NOTE: slow clients make threaded workers stall; nginx shields sync workers from them.
+# NOTE: sync workers behind nginx answer steadily. Threaded workers stall if clients are slow.
 worker_class = "app.worker.Worker"
 timeout = 30
 graceful_timeout = 30

@@ -1,7 +1,6 @@
 """Lets an operator manage accounts, plans and keys (D3, D12).
 
-Every function is one transaction. It raises OperatorError if it refuses; the message says what to
-do.
+Every function is one transaction. Those that refuse raise OperatorError, which says what to do.
 """
 
 from datetime import date

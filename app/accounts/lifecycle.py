@@ -1,7 +1,6 @@
 """Suspends, resumes and deletes accounts, and deletes plans (D81).
 
-Every function is one transaction. It raises OperatorError if it refuses; the message says what to
-do.
+Every function is one transaction. Those that refuse raise OperatorError, which says what to do.
 """
 
 from collections.abc import Callable

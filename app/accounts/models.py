@@ -10,7 +10,7 @@ NAME_CHARACTERS_MAX = 100
 
 
 class Plan(peewee.Model):
-    """The limits of its accounts: `requests` per `window_seconds`, and two sizes."""
+    """The limits of its accounts (D12): `requests` in `window_seconds`, registrations, domains."""
 
     name = peewee.CharField(30, primary_key=True)
     requests = peewee.IntegerField()

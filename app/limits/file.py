@@ -72,7 +72,7 @@ def create(path: Path, identity: Identity) -> None:
     """
     try:
         make_directory(path.parent)
-        while not _is_created(path, identity):
+        while not _try_create(path, identity):
             pass
     except OSError as error:
         raise StoreError(f"{path} cannot be created: {error}") from error
@@ -101,7 +101,7 @@ def open_checked(path: Path, identity: Identity) -> int:
     return descriptor
 
 
-def _is_created(path: Path, identity: Identity) -> bool:
+def _try_create(path: Path, identity: Identity) -> bool:
     """Try once to create or replace the file. Return False if the caller must look again."""
     try:
         descriptor = _opened(path)
@@ -153,7 +153,7 @@ def _opened(path: Path) -> int:
     if not stat.S_ISREG(found.st_mode):
         fault = "is not a regular file; move it away"
     elif found.st_uid != os.geteuid():
-        fault = f"belongs to user {found.st_uid}, but this runs as user {os.geteuid()}; chown it"
+        fault = f"belongs to user {found.st_uid}, not to user {os.geteuid()}; run chown on it"
     elif found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         # SEC: whoever can write to the file can lift every limit.
         fault = "can be written to by other users; run chmod 600 on it"

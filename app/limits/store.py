@@ -33,10 +33,10 @@ _PAUSE_SECONDS = 20e-6
 _OPENINGS_MAX = 3
 _IPV6_PREFIX_BYTES = 8
 _FULL_AT = struct.Struct("<Q")
-_Ask = Callable[[Rate, int, int], Outcome]
+_Operation = Callable[[Rate, int, int], Outcome]
 
 _started: dict[str, Identity] = {}
-"""The identity of each file that this process, or its parent before the fork, has started."""
+"""The identity of each file that `start` created or accepted, here or before the fork."""
 
 
 def start(path: Path, database_id: str) -> Identity:
@@ -92,15 +92,15 @@ class LimitStore:
 
         Raises StoreError if the file cannot be used. Then no token is taken.
         """
-        return self._settle(slot, rate, bucket.take)
+        return self._use(slot, rate, bucket.take)
 
     def peek(self, slot: int, rate: Rate) -> Outcome:
         """Return the state of a bucket without taking a token. Raises StoreError."""
-        return self._settle(slot, rate, bucket.peek, is_kept=False)
+        return self._use(slot, rate, bucket.peek, writes=False)
 
     def fill(self, slot: int, rate: Rate) -> Outcome:
         """Fill a bucket. Raises StoreError."""
-        return self._settle(slot, rate, lambda rate, _, now_ns: bucket.peek(rate, now_ns, now_ns))
+        return self._use(slot, rate, lambda rate, _, now_ns: bucket.peek(rate, now_ns, now_ns))
 
     def require_usable(self) -> None:
         """Raise StoreError if the file cannot be used. Changes nothing."""
@@ -122,21 +122,21 @@ class LimitStore:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def _settle(self, slot: int, rate: Rate, ask: _Ask, *, is_kept: bool = True) -> Outcome:
+    def _use(self, slot: int, rate: Rate, operation: _Operation, *, writes: bool = True) -> Outcome:
         if not 0 <= slot < ACCOUNT_SLOTS + ADDRESS_SLOTS:
             raise StoreError(f"{self._path} has no bucket {slot:,}")
         place = HEADER_BYTES + SLOT_BYTES * slot
         # PERF: acquiring a free lock takes a tenth of the time without a timeout.
         if not (self._threads.acquire(False) or self._threads.acquire(timeout=_WAIT_SECONDS)):
-            raise StoreError(f"{self._path} is in use by another thread for too long")
+            raise StoreError(f"another thread has used {self._path} for {_WAIT_SECONDS} s")
         try:
             descriptor = self._locked_file()
             try:
                 stored = os.pread(descriptor, SLOT_BYTES, place)
                 # NOTE: read under the lock, so that the times are in the order of the requests.
-                outcome = ask(rate, _FULL_AT.unpack(stored)[0], self._monotonic_ns())
-                kept = _FULL_AT.pack(outcome.full_at_ns)
-                if is_kept and kept != stored and os.pwrite(descriptor, kept, place) < SLOT_BYTES:
+                outcome = operation(rate, _FULL_AT.unpack(stored)[0], self._monotonic_ns())
+                new = _FULL_AT.pack(outcome.full_at_ns)
+                if writes and new != stored and os.pwrite(descriptor, new, place) < SLOT_BYTES:
                     raise StoreError(f"{self._path} was written only in part")
                 return outcome
             finally:

@@ -1,8 +1,8 @@
 """Stores a register on SQLite: one file per generation, and a lock file (D25, D28).
 
-The register index alone says which file readers see, so no file moves when that changes. A reader
-that has attached a file which was removed still reads it until its next request. It cannot mistake
-a later file for it, because no generation's number is used twice.
+Only the register index says which file readers see, so no file is renamed when that changes. A
+reader that has attached a file can read it until its next request, even if it was removed. It
+cannot mistake a later file for it, because the number of a generation is never used again.
 """
 
 import fcntl

@@ -86,7 +86,7 @@ class RegisterSchemas(RegisterStore):
         self._rename(self._next, self._current)
 
     def put_aside(self, generation: int | None) -> None:
-        """Rename the schema that readers use to that of a waiting generation."""
+        """Rename the schema that readers use to the name of a waiting generation."""
         # Wait for a dump in progress: pg_dump needs its tables to keep their names (D47).
         self._engine.execute_sql('LOCK TABLE "register_kept" IN ROW EXCLUSIVE MODE')
         if generation is None:

@@ -1,4 +1,4 @@
-"""The interface of what stores a register: its generations and its lock (D25, D28).
+"""The interface for storing a register: its generations and its lock (D25, D28).
 
 A generation is one version of all tables of a register. Its number is that of the load that
 created it. The register index says which generation is current, so that readers use it, and which

@@ -16,7 +16,7 @@ from app.storage.engine import Engine
 from app.storage.tables import Kind, RegisterRef, with_kind
 
 REGISTERS_MAX = 8
-"""SQLite attaches at most ten files. Each agency has a register, and two are to spare (D25)."""
+"""SQLite attaches at most ten files. Eight are enough for each agency, and for two more (D25)."""
 
 REPEATS_MAX = 2
 """How often a look-up is repeated if one of its registers disappears (D72)."""
@@ -118,7 +118,7 @@ def read_state(engine: Engine) -> str:
     return state_expression().scalar(engine) or ""
 
 
-def followed(engine: Engine, state: str, ask: Callable[[str], T]) -> T:
+def repeat_if_removed(engine: Engine, state: str, ask: Callable[[str], T]) -> T:
     """Run a look-up. If a register disappears meanwhile, read the state and run it again (D72).
 
     A register can be dropped, replaced or rolled back after its state was read. Then its schema or
@@ -128,8 +128,8 @@ def followed(engine: Engine, state: str, ask: Callable[[str], T]) -> T:
         state: the state of the registers, as it was read with the key.
         ask: looks up in the registers of a state.
 
-    Raises what `ask` raises if the reason is another one, or if it still fails after REPEATS_MAX
-    repeats. Within a transaction it is never repeated, because that would see the same state.
+    Raises what `ask` raises if no register was removed, or if REPEATS_MAX repeats fail too. Nothing
+    is repeated within a transaction, because it would see the same state again.
     """
     for _ in range(REPEATS_MAX):
         try:

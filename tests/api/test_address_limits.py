@@ -93,7 +93,7 @@ class TestAddresses:
         assert remaining(response) == 57
 
     @pytest.mark.parametrize("peer", ["", "10.0.0.9"])
-    def test_a_proxy_tells_the_address(self, world, stopped_clock, peer):
+    def test_a_proxy_passes_the_address(self, world, stopped_clock, peer):
         """Clients of a Unix socket or a trusted proxy have their own buckets."""
         client = world.client(None, trusted_proxies=(ipaddress.ip_network("10.0.0.0/8"),))
         environ = {"REMOTE_ADDR": peer}

@@ -263,7 +263,7 @@ class Test401:
         assert is_refused(alice.get(DOMAINS))
         assert bob.get(DOMAINS).status_int == 200
 
-    def test_an_absent_key_is_told_how_to_send_one(self, stranger):
+    def test_the_refusal_of_a_missing_key_says_how_to_send_one(self, stranger):
         """Only the answer to a missing key says how to send one."""
         detail = stranger.get(DOMAINS).json["detail"]
         assert "Authorization: Bearer" in detail

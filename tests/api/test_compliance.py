@@ -98,7 +98,7 @@ class Test200:
         checked = compliance(alice)["lastChecked"]
         assert before <= checked <= clock.iso_utc(clock.now())
 
-    def test_unknown_is_false_but_for_fines(self, alice, world):
+    def test_unknown_is_false_except_for_fines(self, alice, world):
         """Unknown insurance, MOT and tax are false; no fine on record is true."""
         world.load([{"registration": "AB12CDE", "make": "Ford"}])
         assert list(compliance(alice)["checks"].values()) == [False, False, False, True]
@@ -199,7 +199,7 @@ class TestExplain:
         world.load([{"registration": "AB12CDE", "make": "Ford", **facts}])
         assert reasons(alice)[check] == expected
 
-    def test_a_cancelled_policy_is_told(self, alice, world):
+    def test_a_cancelled_policy_is_the_reason(self, alice, world):
         """A policy that is cancelled on the day is not in force."""
         world.load([POLICY | {"cancelledOn": DAY}])
         assert reasons(alice, "2025-06-30")[0] == "valid"

@@ -200,7 +200,7 @@ class Test400:
         assert stored(world) == []
 
     @pytest.mark.parametrize("kind", NO_OBJECTS)
-    def test_what_is_no_object_is_refused(self, post, world, kind):
+    def test_other_json_than_an_object_is_refused(self, post, world, kind):
         """The error of a JSON value that is no object points at the root."""
         assert refused(post(NO_OBJECTS[kind]), 400, "invalid_body", "")
         assert stored(world) == []
@@ -238,7 +238,7 @@ class Test400:
         assert stored(world) == []
 
     @pytest.mark.parametrize("name", NO_NAMES.values(), ids=NO_NAMES)
-    def test_what_is_no_domain_name_is_refused(self, alice, world, name):
+    def test_an_invalid_domain_name_is_refused(self, alice, world, name):
         """A name that DNS could not hold is refused (D14), and the error points at it."""
         assert refused(alice.post(PATH, {"name": name}), 400, "invalid_domain_name", "/name")
         assert stored(world) == []
@@ -398,7 +398,7 @@ class Test415:
 
 
 class Test503:
-    def test_a_database_that_stays_locked_is_told(self, world, monkeypatch, caplog):
+    def test_a_database_that_stays_locked_is_503(self, world, monkeypatch, caplog):
         """If another program writes for too long, the creation is refused as a whole (D27)."""
         monkeypatch.setattr("app.storage.sqlite.BUSY_TIMEOUT_SECONDS", 0.01)
         monkeypatch.setattr("app.storage.engine.SERVING_OPTIONS", "-c lock_timeout=10ms")

@@ -223,7 +223,7 @@ class TestRequestId:
         assert response.headers["X-Request-ID"] == response.json["request_id"] == given
 
     @pytest.mark.parametrize("peer", ["127.0.0.1", "::1", "192.0.2.1", "10.0.1.1"])
-    def test_nobody_elses_is_kept(self, world, peer):
+    def test_a_clients_request_id_is_not_kept(self, world, peer):
         """A client's id is ignored: it would be logged, and can be a plate or a secret (D7)."""
         alice = world.client(world.alice_key, trusted_proxies=PROXIES)
         sent = {"headers": {"X-Request-ID": IDENTIFIER}, "environ": {"REMOTE_ADDR": peer}}
@@ -268,7 +268,7 @@ class TestHeaders:
                 assert len(response.headers.getall("X-Request-ID")) == 1
 
     @pytest.mark.parametrize("path", [*KNOWN, "/nothing"])
-    def test_nothing_tells_what_the_service_is_made_of(self, alice, path):
+    def test_no_header_names_a_product(self, alice, path):
         """No header names a product or a version, and none sets a cookie."""
         headers = alice.get(path).headers
         assert {"server", "x-powered-by", "set-cookie", "via"}.isdisjoint(map(str.lower, headers))

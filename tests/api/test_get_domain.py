@@ -141,7 +141,7 @@ class Test405:
 
 
 class Test503:
-    def test_a_lost_database_is_told_with_retry_after(self, world, caplog):
+    def test_a_lost_database_is_503_with_retry_after(self, world, caplog):
         """Without its database the service answers 503, not that the domain is unknown."""
         client = world.client(world.alice_key)
         world.store.lose()

@@ -128,7 +128,7 @@ class TestFreshness:
             world.load([CAR], register=name)
         return world
 
-    def test_the_age_of_each_register_is_told(self, aged):
+    def test_the_age_of_each_register_is_shown(self, aged):
         """The age is shown by name, with or without a limit."""
         assert aged.client(aged.alice_key).get("/readyz").json == DETAILED | {
             "registers": [
@@ -352,7 +352,7 @@ class TestReadyz503:
         assert "verifyd migrate" in response.json["detail"]
         assert "schema" in client.get("/readyz").json["detail"]
 
-    def test_head_tells_it_too(self, world):
+    def test_head_has_the_same_status(self, world):
         """HEAD has the status of GET."""
         world.store.lose()
         response = world.client(None).request("HEAD", "/readyz")

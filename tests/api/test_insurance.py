@@ -196,7 +196,7 @@ class Test200:
         answer = insurance(alice, "?asOf=1999-01-01")
         assert (answer["insured"], answer["policy"]) == (True, None)
 
-    def test_what_nobody_knows_is_null(self, alice, world):
+    def test_unknown_values_are_null(self, alice, world):
         """A plate with only a policy is known, and its description is null (D24)."""
         world.load([POLICY | {"insurer": None, "type": None}])
         answer = insurance(alice)

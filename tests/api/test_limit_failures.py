@@ -23,7 +23,7 @@ class Test503:
         use_up(carol, 1)
         return world.limits.rename(world.limits.with_name("away"))
 
-    def test_without_the_store_nobody_is_served(self, carol, stranger, broken, caplog):
+    def test_without_the_store_every_request_is_refused(self, carol, stranger, broken, caplog):
         """Every request gets 503 with Retry-After, and none is admitted without a token."""
         for client in (carol, stranger):
             response = client.get(DOMAINS)

@@ -207,7 +207,7 @@ class Test400:
 
 
 class Test503:
-    def test_a_lost_database_is_told_with_retry_after(self, world, caplog):
+    def test_a_lost_database_is_503_with_retry_after(self, world, caplog):
         """Without its database the service answers 503 with Retry-After."""
         client = world.client(world.alice_key)
         world.store.lose()
@@ -215,7 +215,7 @@ class Test503:
         assert (response.status_int, response.json["code"]) == (503, "database_unavailable")
         assert int(response.headers["Retry-After"]) >= 1
 
-    def test_the_next_request_tries_anew(self, world, caplog):
+    def test_the_next_request_tries_again(self, world, caplog):
         """When the database is back it is used without a restart."""
         client = world.client(world.alice_key)
         world.store.lose()

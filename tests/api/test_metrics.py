@@ -56,7 +56,7 @@ class TestWhoMayRead:
 
     @pytest.mark.parametrize("header", ["X-Real-IP", "X-Forwarded-For", "Forwarded"])
     @pytest.mark.parametrize("peer", ["127.0.0.1", ""])
-    def test_whom_a_local_proxy_asks_for_needs_one(self, stranger, peer, header):
+    def test_a_request_through_a_local_proxy_needs_a_key(self, stranger, peer, header):
         """A request through nginx is not local, whatever address it names."""
         environ = {"REMOTE_ADDR": peer}
         response = stranger.get(METRICS, headers={header: "127.0.0.1"}, environ=environ)
@@ -76,7 +76,7 @@ class TestWhoMayRead:
             assert client.request("HEAD", METRICS).status_int == 403
             assert client.get(METRICS, environ=LOCAL).status_int == 200
 
-    def test_a_bad_key_is_not_told_who_is_listed(self, world, stranger):
+    def test_an_invalid_key_gets_401(self, world, stranger):
         """Without a valid key the answer is 401 (D2)."""
         headers = {"X-API-Key": "nonsense"}
         client = world.client(None, metrics_accounts=["alice"])
@@ -119,7 +119,7 @@ class TestRequests:
         assert counted(samples, name, route=DOMAINS, status="200") == 2
         assert counted(samples, name, route=f"{DOMAINS}/{{domain}}", status="404") == 2
 
-    def test_how_long_they_took_is_told(self, alice):
+    def test_durations_are_metrics(self, alice):
         """The buckets of a route add up to its requests, and the sum is positive."""
         for _ in range(3):
             alice.get(DOMAINS)
@@ -197,7 +197,7 @@ class TestDatabase:
         world.store.give_back()
         assert counted(read(alice), "database_up") == 1
 
-    def test_the_freshness_of_each_register_is_told(self, world, alice):
+    def test_the_freshness_of_each_register_is_a_metric(self, world, alice):
         """Each register has the time of its last load, and its number of rows."""
         row = {"registration": "AB12CDE", "make": "FORD"}
         assert not [key for key in read(alice) if key[0].startswith("verifyd_register")]
@@ -208,7 +208,7 @@ class TestDatabase:
         assert counted(samples, "register_rows", register="second", kind="vehicles") == 2
         assert counted(samples, "register_rows", register="second", kind="fines") == 0
 
-    def test_a_stale_register_is_told(self, world, monkeypatch):
+    def test_a_stale_register_is_a_metric(self, world, monkeypatch):
         """The value is 1 or 0 for each register with a limit in `VERIFYD_STALE_AFTER` (D51)."""
         for register in ("a", "b", "c"):
             world.load([{"registration": "AB12CDE"}], register=register)
@@ -225,7 +225,7 @@ class TestDatabase:
 class TestInstallation:
     """Metrics for watching the nightly jobs (D76)."""
 
-    def test_the_last_loads_of_a_register_are_told(self, world, alice, monkeypatch):
+    def test_the_last_loads_of_a_register_are_metrics(self, world, alice, monkeypatch):
         """They are the last success, the last failure, and the last load's rejects."""
         row = {"registration": "AB12CDE", "make": "FORD"}
         started_at = clock.now()
@@ -282,13 +282,13 @@ class TestInstallation:
         (warning,) = alice.get("/readyz").json["warnings"]
         assert warning.startswith("The last load of the register rdw failed")
 
-    def test_a_failure_of_an_unknown_register_is_told(self, world, alice):
+    def test_a_failure_of_an_unknown_register_is_a_metric(self, world, alice):
         """The label is a name that no register can have."""
         note_refused(world.engine, "unknown", mode="merge", files="a.csv")
         name = "register_last_failure_timestamp_seconds"
         assert counted(read(alice), name, register="?") > 1.7e9
 
-    def test_the_last_backup_is_told(self, world, alice):
+    def test_the_last_backup_is_a_metric(self, world, alice):
         """They are the last successful backup's end and size; before the first there are none."""
         assert not [key for key in read(alice) if key[0].startswith("verifyd_backup")]
         record(world.engine, Run("backup", False, 1_000, (), 4321))
@@ -298,7 +298,7 @@ class TestInstallation:
         assert counted(samples, "backup_size_bytes") == 4321
         assert counted(samples, "backup_last_success_timestamp_seconds") == at > 1.7e9
 
-    def test_certificate_disk_and_build_are_told_without_a_database(self, world):
+    def test_certificate_disk_and_build_need_no_database(self, world):
         """These metrics do not depend on the database."""
         make_certificate(world.directory)
         certificate = world.directory / "fullchain.pem"
@@ -312,7 +312,7 @@ class TestInstallation:
         assert dict(build[1:])["version"] == VERSION
 
 
-def test_nothing_private_is_told(world, alice, stranger):
+def test_the_metrics_hold_nothing_private(world, alice, stranger):
     """The metrics have no account, key, domain, registration, address or path."""
     alice.post(DOMAINS, {"name": "private.example"})
     for path in ("/v1/compliance/PR1VATE", "/v1/vehicle/PR1VATE/insurance", "/private"):

@@ -40,7 +40,7 @@ class TestHeaders:
 
     @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "DELETE", "POST"])
     @pytest.mark.parametrize("path", [DOMAINS, "/nothing", "/v1/vehicle/x/insurance"])
-    def test_whatever_comes_of_it_a_request_takes_one_token(self, carol, method, path):
+    def test_every_request_takes_one_token(self, carol, method, path):
         """Unknown paths, other methods and refusals count like any request (D5)."""
         assert remaining(carol.request(method, path)) == 2
         assert remaining(carol.get(DOMAINS)) == 1

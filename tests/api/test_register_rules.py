@@ -124,7 +124,7 @@ def test_cancellation_lapse_and_reinstatement(alice, brought):
     assert answer["vehicle"] == {"make": None, "model": None, "year": None, "color": None}
 
 
-def test_changes_of_what_nobody_holds(brought):
+def test_changes_of_unknown_rows(brought):
     """Deletions and cancellations in an empty register are skipped."""
     end = {"update": "A", "ended": "C", "start": "20250301", "expiry": "20250301"}
     policies = mid_file(mid_record(**end), mid_record(update="D"))

@@ -75,7 +75,7 @@ def test_every_refusal_has_one_shape(request, who, accept):
 
 
 @pytest.mark.parametrize("accept", ACCEPTED)
-def test_every_success_is_json_but_for_the_page(alice, accept):
+def test_every_success_except_the_page_is_json(alice, accept):
     """A success ignores `Accept`, too."""
     headers = {} if accept is None else {"Accept": accept}
     for path in ("/api/domains", "/healthz", "/readyz", "/openapi.json"):

@@ -113,7 +113,7 @@ class TestDays:
     @example("2026-12-32")
     @example("2026-01-01\n")
     @example("\u0662026-01-01")
-    def test_the_pattern_is_the_rule_but_for_the_length_of_months(self, text):
+    def test_the_pattern_is_the_rule_except_for_the_length_of_months(self, text):
         """A text fits exactly if it is a date, except for days beyond a month's end."""
         assert fits("Day", text) or parse_iso_date(text) is None
         if fits("Day", text) and int(text[-2:]) <= 28:

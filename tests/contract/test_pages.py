@@ -86,7 +86,7 @@ def test_the_settings_table_is_complete():
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_the_settings_table_tells_the_default(name):
+def test_the_settings_table_has_the_defaults(name):
     """The default is the program's, or a text where it depends on the machine."""
     variable = SETTINGS[name].variable
     (told,) = [row[1] for row in table("Variable") if row[0] == f"`{variable}`"]
@@ -111,7 +111,7 @@ def test_the_commands_table_is_complete():
 
 
 @pytest.mark.parametrize("row", table("Command"), ids=lambda row: row[0].strip("`"))
-def test_a_command_takes_what_the_table_tells(row):
+def test_a_command_has_the_arguments_of_the_table(row):
     """Arguments and options of a row are the command's own."""
     words = quoted(row[0])[0].split()[1:]
     command = usage(tuple(word for word in words if word.islower()))
@@ -159,7 +159,7 @@ def test_the_metrics_table_is_complete():
     assert sorted(told) == sorted(made)
 
 
-def test_the_plans_table_tells_the_plans_of_a_new_installation(tmp_path):
+def test_the_plans_table_has_the_plans_of_a_new_installation(tmp_path):
     """The table has the plans' names, limits and windows."""
     engine = open_engine(f"sqlite:///{tmp_path / 'verifyd.db'}", create=True)
     migrate(engine)
@@ -193,7 +193,7 @@ def test_the_native_members_are_those_that_are_read():
     }
 
 
-def test_every_decision_that_is_cited_is_told():
+def test_every_cited_decision_is_in_the_table():
     """Every cited D-number is in the table of decisions."""
     cited: set[str] = set()
     for path in [*sources("app", "tests", "deploy"), *map(ROOT.joinpath, PAGES)]:
@@ -226,7 +226,7 @@ def test_every_package_is_in_the_table():
     assert sorted(told) == sorted(there)
 
 
-def test_imports_point_the_way_that_is_told():
+def test_imports_point_the_documented_way():
     """The line of layers names real modules, in the order of the import contracts."""
     (line,) = re.findall(r"`([^`]* -> [^`]*)`\.", PAGES["app/README.md"])
     told = [name.split(", ") for name in line.split(" -> ")]

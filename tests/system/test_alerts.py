@@ -127,7 +127,7 @@ class TestNights:
         assert solved["subject"].endswith("solved: a load failed whose register is not known")
         assert nights.night() == []
 
-    def test_a_failed_load_is_told_although_another_succeeded(self, nights):
+    def test_a_failed_load_is_reported_although_another_succeeded(self, nights):
         """A register can be up to date although a file of that night was not loaded."""
         nights.put("1.csv", BAD)
         nights.put("2.csv", CAR)
@@ -158,7 +158,7 @@ class TestNights:
     @pytest.mark.parametrize(
         "words", [["some.csv"], ["some.csv", "--register", "rdw", "--map", "missing.toml"]]
     )
-    def test_a_load_without_a_terminal_is_told(self, nights, words):
+    def test_a_load_without_a_terminal_is_reported(self, nights, words):
         """An unrecognised file and a mistake in the options are reported from cron, too."""
         file = nights.directory / "some.csv"
         file.write_text(SHAPELESS)
@@ -181,7 +181,7 @@ class TestNights:
         assert (ended.returncode, "register rdw" in ended.stdout) == (1, True)
         assert "VERIFYD_NOTIFY: " in ended.stderr
 
-    def test_a_failed_backup_is_told(self, nights):
+    def test_a_failed_backup_is_reported(self, nights):
         """The message has the reason, if it can be sent, and another message reports the end."""
         nights.backups.write_text("in the way")
         (bad,) = nights.night()
@@ -192,7 +192,7 @@ class TestNights:
         assert "solved: the nightly backup failed" in solved["subject"]
         assert nights.night() == []
 
-    def test_a_lost_database_is_told(self, nights, world):
+    def test_a_lost_database_is_reported(self, nights, world):
         """The queue needs no database; the alert ends when the load has run again."""
         assert nights.night() == []
         world.store.lose()
@@ -226,7 +226,7 @@ class TestNights:
         assert told == ["verifyd.alert", "verifyd.solved"]
 
     @pytest.mark.parametrize("job", ["backup", "import"])
-    def test_wrong_settings_are_told(self, nights, job):
+    def test_wrong_settings_are_reported(self, nights, job):
         """Wrong settings stop a job; the alert uses none of them."""
         words = {"backup": [nights.backups], "import": ["--drop", nights.drop]}[job]
         assert nights.run(job, *words, "--scheduled", backup_limit="much").returncode == 1
@@ -234,7 +234,7 @@ class TestNights:
         (told,) = nights.got.iterdir()
         assert json.loads(told.read_text())["data"]["problems"][0]["key"] == f"job:{job}"
 
-    def test_a_load_by_hand_is_told_unless_somebody_watches(self, nights):
+    def test_a_load_by_hand_is_reported_without_a_terminal(self, nights):
         """At a terminal the alert is sent only the next morning, and only if it is still true."""
         file = nights.directory / "a.csv"
         file.write_text(BAD)
@@ -255,7 +255,7 @@ class TestNights:
         nights.run("notify", "--deliver")
         assert len(list(nights.got.iterdir())) == 2
 
-    def test_a_stopped_night_is_told(self, nights):
+    def test_a_stopped_night_is_reported(self, nights):
         """A run that TERM stops, as at a shutdown, is reported; its files wait for the next one."""
         os.mkfifo(nights.drop / "never.csv")
         nights.put("x/a.csv", CAR)

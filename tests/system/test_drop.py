@@ -34,7 +34,7 @@ def test_what_is_whole_is_loaded_and_moved(drop):
     assert ended.stderr.count(": done in ") == len(drop.loads())
 
 
-def test_loads_are_told_as_one_document(drop):
+def test_loads_are_printed_as_one_document(drop):
     """`--json` prints an element per load, also for failed ones."""
     car, bad = drop.put("car.csv"), drop.put("nonsense.csv", "nonsense\n")
     ended = drop.run("--json")
@@ -104,7 +104,7 @@ MISTAKES = {
 }
 
 
-def test_a_mistake_in_an_option_file_is_told_by_its_name(drop):
+def test_a_mistake_in_an_option_file_is_reported_with_its_name(drop):
     """The option file is named; its files stay, and all others are loaded."""
     for number, text in enumerate(MISTAKES):
         drop.put(f"r{number}/a.csv")
@@ -133,7 +133,7 @@ def test_options_are_words_with_quotes_and_comments(drop):
 
 
 @pytest.mark.system_long
-def test_a_missing_directory_is_told(drop):
+def test_a_missing_directory_is_reported(drop):
     """A mistyped directory must not look like an empty one; nor must the options'."""
     drop.put("a.csv")
     drop.options.rmdir()
@@ -234,7 +234,7 @@ def test_odd_names_are_only_names(drop):
 
 
 def test_what_could_not_be_removed_is_not_loaded(drop):
-    """Such a file would be loaded every night; the message has the user who needs the right."""
+    """Such a file would be loaded every night; the message names the user to give access."""
     drop.put("fleet/a.csv")
     drop.put("b.csv")
     (drop.root / "fleet").chmod(0o555)

@@ -292,7 +292,7 @@ def test_a_full_disk_is_a_warning(serve, world, disk):
     assert service.get("/readyz").json()["warnings"] == []
 
 
-def test_metrics_are_told_on_a_full_disk(serve, world, disk):
+def test_metrics_work_on_a_full_disk(serve, world, disk):
     """New workers without space to count in answer, too: the metrics alert the operator."""
     world.load([CAR])
     settings = disk.move_here(world) | {"state_dir": disk.path / "state"}

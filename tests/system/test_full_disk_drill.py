@@ -123,7 +123,7 @@ def test_a_disk_filled_and_emptied_under_load(serve, world, make_disk):
     operator = Operator(world.directory, disk, settings, seed)
     with creators, readers, operator:
         for _ in range(CYCLES):
-            time.sleep(chance.uniform(0.1, 1.5))  # Random moments are what this test tries.
+            time.sleep(chance.uniform(0.1, 1.5))  # This test tries random moments.
             with ExitStack() as full:
                 if chance.random() < 0.5:
                     full.enter_context(Greed(disk))

@@ -285,7 +285,7 @@ def test_a_binary_that_was_named_is_that_one_or_none(tree):
     assert f"{tree.binary} is not there" in ended.stderr
 
 
-def test_a_binary_that_lost_its_mode_is_told(tree):
+def test_a_binary_without_its_mode_is_refused(tree):
     """Copying over some media loses the mode."""
     tree.binary.chmod(0o644)
     ended = tree.run()

@@ -45,7 +45,7 @@ def test_a_missing_file_stops_the_service_until_it_is_back(service, world):
 
 
 @pytest.mark.parametrize("command", [SERVE, GUNICORN], ids=["serve", "gunicorn"])
-def test_a_start_makes_the_file_for_all_who_run(serve, world, command):
+def test_a_start_makes_the_file_for_all_servers(serve, world, command):
     """A second server that starts makes the missing file, and the first one uses it."""
     first = serve(command=command)
     assert answers(first) == {200}

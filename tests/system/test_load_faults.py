@@ -161,7 +161,7 @@ def test_a_load_onto_a_disk_that_was_full_before_changes_nothing(world, little_d
 @pytest.mark.parametrize(
     ("number", "mode"), [(signal.SIGTERM, "merge"), (signal.SIGINT, "replace")]
 )
-def test_a_load_that_is_told_to_stop_leaves_nothing(world, number, mode):
+def test_a_load_that_is_stopped_leaves_nothing(world, number, mode):
     """Ctrl-C, also of its children, or TERM leaves one line, the old data, and no files."""
     world.load([CAR])
     before = sorted(path.name for path in world.directory.glob("verifyd.*"))

@@ -152,7 +152,7 @@ def kill_often(world: World, mode: str, kills: int) -> None:
     while (number := outcomes.total() - outcomes["ended"]) < kills:
         share = chance.uniform(*LATE) if number % 3 == 2 else chance.random()
         load = begun(world, mode, other.path)
-        time.sleep(share * seconds)  # Random moments are what this test tries.
+        time.sleep(share * seconds)  # This test tries random moments.
         load.kill()
         has_ended = load.wait() == 0
         assert load.returncode in (0, -signal.SIGKILL)

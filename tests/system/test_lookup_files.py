@@ -50,7 +50,7 @@ def is_written(world, size):
     return any(part.stat().st_size > size for part in world.directory.glob(".b.csv.*.part"))
 
 
-def test_a_full_disk_is_told_in_one_line(begun, given):
+def test_a_full_disk_is_reported_in_one_line(begun, given):
     """The line has the reason, without a stack, and nothing follows it."""
     with open("/dev/full", "wb") as full:
         process = begun(given, stdout=full, stderr=subprocess.PIPE)
@@ -59,7 +59,7 @@ def test_a_full_disk_is_told_in_one_line(begun, given):
     assert told == b"stdout cannot be written: No space left on device\n"
 
 
-def test_a_full_disk_leaves_nothing_behind(begun, given, little_disk):
+def test_a_full_disk_leaves_no_files(begun, given, little_disk):
     """An existing output file stays as it was."""
     output = little_disk / "b.csv"
     output.write_text("old")
@@ -80,7 +80,7 @@ def test_a_reader_may_have_seen_enough(begun, given):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_look_up_leaves_nothing_behind(world, begun, given, number):
+def test_an_interrupted_look_up_leaves_no_files(world, begun, given, number):
     """Neither the output nor a temporary file remains."""
     output = world.directory / "b.csv"
     process = begun(given, "--output", output, stderr=subprocess.PIPE)

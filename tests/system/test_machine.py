@@ -138,7 +138,7 @@ def test_an_uploader_reaches_the_drop_directory_and_nothing_else(installed):
     assert '"loaded": 1' in installed.do("verifyd imports list --json")
 
 
-def test_whoever_writes_to_a_file_of_ours_is_seen(installed):
+def test_a_file_that_is_open_for_writing_is_detected(installed):
     """The unit's sandbox detects open files, so that they wait until they are closed (D73)."""
     path = "/var/lib/verifyd/drop/a.csv"
     installed.do(f"printf 'registration\nAB12CDE\n' >{path}; chown verifyd {path}")
@@ -151,7 +151,7 @@ def test_whoever_writes_to_a_file_of_ours_is_seen(installed):
 
 
 def test_names_in_the_drop_are_only_names(installed):
-    """A directory cannot bring its own options, and no file goes that was not loaded (D60)."""
+    """A directory cannot bring its own options, and only loaded files are removed (D60)."""
     drop = "/var/lib/verifyd/drop"
     odd = ["fleet --mode replace --allow-shrink", "rdw --dry-run"]
     installed.path("/root/cars.csv").write_text("registration\nAB12CDE\nAB13CDE\n")
@@ -258,7 +258,7 @@ def test_a_request_id_is_a_proxys_only(installed):
     assert "AB12CDE" not in installed.do("cat log; journalctl --no-pager")
 
 
-def test_wrong_settings_are_told_and_heal(installed):
+def test_wrong_settings_are_reported_and_can_be_fixed(installed):
     """The service waits until the settings are fixed, and no connection is refused meanwhile."""
     settings = installed.path("/etc/verifyd/verifyd.env")
     right = settings.read_text()

@@ -105,7 +105,7 @@ def test_a_killed_migration_leaves_nothing_half(world, next_program, tmp_path):
     ]
 
 
-def test_status_tells_of_an_empty_database_and_makes_nothing(empty_url, tmp_path):
+def test_status_of_an_empty_database_creates_nothing(empty_url, tmp_path):
     """In an empty database everything is pending; a missing file is not created."""
     told = run_command("migrate", "--status", database_url=empty_url)
     if empty_url.startswith("sqlite"):
@@ -119,7 +119,7 @@ def test_status_tells_of_an_empty_database_and_makes_nothing(empty_url, tmp_path
     close_quietly(engine)
 
 
-def test_status_tells_that_nothing_is_pending(world):
+def test_status_shows_that_nothing_is_pending(world):
     """Registers are checked, too, except ones that were never filled."""
     world.load([{"registration": "AB12CDE", "make": "FORD"}])
     Register.insert(name="rdw", generation=9, kinds="").execute(world.engine)
@@ -131,7 +131,7 @@ def test_status_tells_that_nothing_is_pending(world):
     ]
 
 
-def test_status_tells_what_a_register_lacks(world):
+def test_status_shows_what_a_register_lacks(world):
     """A register of an older program is named with its missing migrations."""
     world.load([{"registration": "AB12CDE", "make": "FORD"}])
     before = run_command("migrate", "--status", "--json", database_url=world.store.url)

@@ -48,7 +48,7 @@ def requests(service: Service, number: int) -> dict[str, Answer]:
     }
 
 
-def test_a_stopped_database_is_told_and_comes_back_by_itself(serve, world, cluster):
+def test_a_stopped_database_is_503_and_recovers(serve, world, cluster):
     """Answers are 503 within 2 s, /healthz stays up, and the same workers recover."""
     service = serve()
     workers = service.workers()

@@ -90,7 +90,7 @@ def test_without_a_standby_nothing_is_acknowledged(pair, installation, keys):
     assert [answer.status for answer in answers] == [201]
 
 
-def test_nobody_sees_a_creation_that_the_standby_lacks(pair, installation, keys):
+def test_a_creation_that_the_standby_lacks_is_invisible(pair, installation, keys):
     """A creation that waited too long gives 500; it is visible once nothing waits."""
     primary, standby = pair
     standby.kill()
@@ -145,14 +145,14 @@ def test_the_old_primary_becomes_the_standby(pair):
     standby.sql(*PROMOTE)
     primary.follow(standby).start()
     standby.sql(*WAIT_FOR_STANDBY)
-    until(lambda: standby.sql("SELECT sync_state FROM pg_stat_replication") == [("sync",)], "it")
+    until(lambda: standby.sql("SELECT sync_state FROM pg_stat_replication") == [("sync",)], "its sync")
     standby.sql("CREATE TABLE new (id int)", database="verifyd")
     standby.kill()
     primary.sql(*PROMOTE)
     assert primary.sql("SELECT count(*) FROM new", database="verifyd") == [(0,)]
 
 
-def test_a_standby_that_was_made_anew_serves_alone_when_promoted(pair):
+def test_a_new_standby_serves_alone_when_promoted(pair):
     """Its copied configuration waits for a standby, which must not apply once it is alone."""
     primary, standby = pair
     lose_for_good(pair)
@@ -165,7 +165,7 @@ def test_a_standby_that_was_made_anew_serves_alone_when_promoted(pair):
     standby.sql("CREATE TABLE new (id int)", database="verifyd")
 
 
-def test_who_copies_the_primary_is_no_standby(pair):
+def test_a_running_copy_is_no_standby(pair):
     """pg_basebackup confirms what it receives, but a partial copy cannot be promoted."""
     primary, standby = pair
     lose_for_good(pair)

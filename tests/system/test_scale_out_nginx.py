@@ -121,18 +121,18 @@ class TestItsOwnAnswers:
         assert answer.headers.get_all("X-Content-Type-Options") == ["nosniff"]
 
     @pytest.mark.parametrize("path", ["/api/domains", "/docs", "/openapi.json"])
-    def test_browsers_are_told_of_tls_and_types(self, installation, path):
+    def test_answers_have_headers_for_tls_and_types(self, installation, path):
         """The application's answers have the headers for TLS and media types."""
         self.require_browsers_told(send(installation.bind, "GET", path))
 
-    def test_its_own_path_is_none_of_ours(self, installation):
+    def test_its_internal_path_is_not_found(self, installation):
         """The path where nginx keeps its problem body does not exist for clients."""
         self.require_problem(send(installation.bind, "GET", "/problem"), 404, "not_found")
 
     @pytest.mark.parametrize(
         "path", ["/api/domains", "/v1/vehicle/bulk-insurance", "/v1/compliance/AB12CDE"]
     )
-    def test_trace_is_told_what_is_allowed(self, installation, keys, path):
+    def test_the_405_to_trace_has_allow(self, installation, keys, path):
         """Nginx's 405 has the same `Allow` as the application's."""
         key = {"X-API-Key": keys[ACCOUNTS[0]].text}
         expected = send(installation.bind, "PUT", path, headers=key).headers["Allow"]

@@ -103,7 +103,7 @@ def test_all_six_operations_answer_over_http(serve, world, command):
     assert service.get("/v1/compliance/AB12CDE").json()["compliant"] is True
 
 
-def test_the_log_tells_of_each_request_and_nothing_secret(served, world):
+def test_the_log_has_each_request_and_nothing_secret(served, world):
     """A line has exactly the documented members; no key, registration, name or body (D7)."""
     load_car(world)
     looked_up = served.get("/v1/vehicle/AB12CDE/insurance", **{"X-Request-ID": "AB12CDE"})
@@ -144,7 +144,7 @@ def test_the_access_log_can_be_switched_off(serve):
     assert service.output("stdout") == ""
 
 
-def test_what_is_no_http_gets_the_one_error_body(served):
+def test_malformed_http_gets_the_common_error_body(served):
     """Gunicorn's refusals are problem bodies, never HTML, and the service continues (D40)."""
     for request in MALFORMED.values():
         with connected(served.bind) as connection:
@@ -259,7 +259,7 @@ def test_check_asks_a_service_whether_it_is_ready(served, world):
     assert run_command("check", "--ready", served.bind, **settings).returncode == 0
 
 
-def test_a_stale_register_is_told_at_the_start(serve, world):
+def test_a_stale_register_is_logged_at_the_start(serve, world):
     """One line in the log names the register; the service is still ready (D51)."""
     world.load([{"registration": "AB12CDE"}])
     Register.update(loaded_at=1_700_000_000).execute(world.engine)

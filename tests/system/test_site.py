@@ -89,7 +89,7 @@ def test_the_service_answers_through_it(site, served):
 
 
 @pytest.mark.parametrize("path", ["/api/domains", "/docs", "/openapi.json", "/metrics", "/nothing"])
-def test_browsers_are_told_of_tls_and_types(site, path):
+def test_answers_have_headers_for_tls_and_types(site, path):
     """Every answer, of nginx or the service, has the headers for TLS and media types."""
     require_browsers_told(send(site, "GET", path))
 
@@ -118,7 +118,7 @@ def test_up_to_2_mib_the_refusal_is_the_services_own(site, served):
     require_problem(nginx, 413, "body_too_large")
 
 
-def test_a_stopped_service_is_told_in_json(site, served):
+def test_a_stopped_service_is_502_in_json(site, served):
     """The answer is 502 with Retry-After."""
     served.process.send_signal(signal.SIGTERM)
     served.process.wait(30)
@@ -140,7 +140,7 @@ def test_a_stopped_service_is_told_in_json(site, served):
     ],
     ids=["garbage", "NUL", "header", "TRACE", "address", "encoding", "version"],
 )
-def test_what_nginx_refuses_is_told_in_json(alone, status, request_line):
+def test_nginx_refuses_in_json(alone, status, request_line):
     """Nginx's own refusals have the common error body."""
     with connected(alone) as connection:
         connection.sendall(request_line + b"\r\nHost: x\r\n\r\n")
@@ -149,7 +149,7 @@ def test_what_nginx_refuses_is_told_in_json(alone, status, request_line):
     require_problem(answer, status, code)
 
 
-def test_its_own_path_is_none_of_ours(alone):
+def test_its_internal_path_is_not_found(alone):
     """The path where nginx keeps its problem body does not exist for clients."""
     require_problem(send(alone, "GET", "/problem"), 404, "not_found")
 
@@ -157,7 +157,7 @@ def test_its_own_path_is_none_of_ours(alone):
 @pytest.mark.parametrize(
     "path", ["/api/domains", "/v1/vehicle/bulk-insurance", "/v1/compliance/AB12CDE"]
 )
-def test_trace_is_told_what_is_allowed(site, served, path):
+def test_the_405_to_trace_has_allow(site, served, path):
     """Nginx's 405 has the same `Allow` as the service's, over HTTP/1.1 and HTTP/2."""
     expected = send(served.bind, "PUT", path, headers={"X-API-Key": served.key}).headers["Allow"]
     answer = send(site, "TRACE", path)
@@ -168,7 +168,7 @@ def test_trace_is_told_what_is_allowed(site, served, path):
     assert (headers[":status"], headers["allow"]) == ("405", expected)
 
 
-def test_connect_is_told_what_is_allowed(alone):
+def test_the_405_to_connect_has_allow(alone):
     """Nginx's 405 has an `Allow` even for a method without a path."""
     answer = send(alone, "CONNECT", "example.com:443")
     require_problem(answer, 405, "method_not_allowed")
@@ -204,7 +204,7 @@ def test_over_http_2_too_long_a_path_gets_the_same_answer(site):
     assert json.loads(body) == expected
 
 
-def test_plain_http_is_told_in_json(alone):
+def test_plain_http_is_refused_in_json(alone):
     """Plain HTTP at the TLS port gets no HTML page either."""
     answer = send(alone.removeprefix("tls:"), "GET", "/healthz")
     require_problem(answer, 400, "invalid_request")

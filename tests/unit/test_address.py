@@ -46,7 +46,7 @@ def test_a_trusted_proxy_names_its_client(peer):
 
 
 @pytest.mark.parametrize("peer", ["192.0.2.1", "127.0.0.1", "11.0.0.1", "2001:db8::1"])
-def test_nobody_else_is_believed(peer):
+def test_other_peers_are_not_trusted(peer):
     """A client cannot choose its own address, not even on loopback."""
     assert found(peer, "198.51.100.7") == peer
 

@@ -41,7 +41,7 @@ def find_caller(engine):
 
 
 class TestAccounts:
-    def test_an_account_is_on_the_standard_plan_unless_told(self, engine):
+    def test_an_account_is_on_the_standard_plan_by_default(self, engine):
         """A new account is on the plan `standard` by default (D12)."""
         assert create_account(engine, "carol").plan_id == "standard"
         assert create_account(engine, "dave", "free").plan_id == "free"
@@ -208,7 +208,7 @@ class TestRotation:
         ends_at = require_key(engine, old.id).expires_at or 0
         assert before + 60 <= ends_at <= clock.now() + 60
 
-    def test_the_grace_is_a_day_unless_told(self, engine, world, find_caller):
+    def test_the_grace_is_a_day_by_default(self, engine, world, find_caller):
         """By default the old key works for 24 hours more; the new one never expires either."""
         key_id = find_caller(world.alice_key).key_id
         new, _ = rotate_key(engine, key_id)

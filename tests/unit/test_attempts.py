@@ -129,7 +129,7 @@ def test_a_drop_leaves_a_line_of_each_attempt(cli):
     ]
 
 
-def test_the_first_five_reasons_are_told(cli):
+def test_the_first_five_reasons_are_reported(cli):
     """The message, the JSON document and the history name file and line of five reasons."""
     path = cli.file("half.csv", *HALF_BAD)
     expected = [
@@ -310,20 +310,20 @@ class TestEmpty:
         assert loaded_at() == 1_900_086_400
         assert "empty" in cli.json("imports", "list")[0]["accepted"]
 
-    def test_rejects_are_no_news(self, cli, loaded_at):
+    def test_rejects_do_not_make_a_register_fresh(self, cli, loaded_at):
         """A load whose rows are all rejected does not make its register fresh."""
         path = cli.file("bad.csv", HEADER, ",FORD")
         assert len(cli.json("import", path, "--max-rejects", "100%")["notes"]) == 1
         assert loaded_at() == 1_900_000_000
 
-    def test_rows_of_others_are_news(self, cli, loaded_at):
+    def test_skipped_rows_make_a_register_fresh(self, cli, loaded_at):
         """Fines of other states count: they show that ours has none."""
         fines = ("Plate,State,Summons Number,Issue Date,Amount Due", "QQ1,NJ,1,01/02/2026,5.00")
         path = cli.file("fines.csv", *fines)
         assert cli.json("import", path, "--register", "native")["notes"] == []
         assert loaded_at() == 1_900_086_400
 
-    def test_the_same_rows_again_are_news(self, cli, loaded_at):
+    def test_unchanged_rows_make_a_register_fresh(self, cli, loaded_at):
         """Unchanged rows count: they show that nothing has changed."""
         assert cli.json("import", cli.file("a.csv", *GOOD))["changed"] == 0
         assert loaded_at() == 1_900_086_400

@@ -145,7 +145,7 @@ def test_a_backup_that_term_stops_leaves_nothing_and_is_noted(stocked, monkeypat
     assert [each["key"] for each in stocked.json("watch")["problems"]] == ["job:backup"]
 
 
-def test_what_is_taken_is_nobody_elses(stocked):
+def test_a_backup_is_private(stocked):
     """Only the owner can read a backup, whatever the umask."""
     os.umask(0)
     assert taken(stocked).stat().st_mode & 0o077 == 0
@@ -323,7 +323,7 @@ def test_a_place_that_is_no_directory_is_refused(stocked):
     assert file.read_text() == "precious\n"
 
 
-def test_a_missing_register_is_told(stocked):
+def test_a_missing_register_is_reported(stocked):
     """A backup fails if a register that it should hold is missing."""
     (stocked.directory / "verifyd.register_native.1.db").unlink()
     refusal = stocked.refusal("backup", stocked.directory / "backups", "--registers")

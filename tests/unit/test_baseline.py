@@ -61,7 +61,7 @@ class TestShrink:
         replace(94)
         assert replace(90).held == 90
 
-    def test_refused_loads_are_no_measure(self, replace):
+    def test_refused_loads_do_not_count(self, replace):
         """A refused load does not count for later comparisons."""
         replace(100)
         for _ in range(8):
@@ -69,7 +69,7 @@ class TestShrink:
         replace(95)
         refused(replace, 86, 100, 1)
 
-    def test_a_load_that_was_rolled_back_is_no_measure(self, world, replace):
+    def test_a_load_that_was_rolled_back_does_not_count(self, world, replace):
         """Neither its rows count, nor what the operator allowed for it."""
         replace(100)
         replace(200)
@@ -91,7 +91,7 @@ class TestShrink:
         world.load_files(path, mode="replace")
         assert replace(95).held == 95
 
-    def test_merges_are_no_measure_but_what_is_held_is(self, replace):
+    def test_merged_rows_count_while_they_are_held(self, replace):
         """Rows that merges added count as long as they are held."""
         replace(100)
         replace(120, mode="merge")

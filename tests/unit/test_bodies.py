@@ -138,7 +138,7 @@ class TestJson:
         assert refusal(NOT_JSON[fault]).code == "invalid_json"
 
     @pytest.mark.parametrize("kind", NO_OBJECTS)
-    def test_what_is_no_object_is_refused(self, kind):
+    def test_other_json_than_an_object_is_refused(self, kind):
         """The error of a JSON value that is no object points at the root."""
         problem = refusal(NO_OBJECTS[kind])
         assert (problem.code, problem.errors[0]["pointer"]) == ("invalid_body", "")
@@ -174,7 +174,7 @@ class TestJson:
         "text",
         ["\\\\u0000", "\\\\\\\\ud800", "\\ud83d\\ude00", "\\uD83D\\uDE00", "\\u0001", "\\\\"],
     )
-    def test_harmless_escapes_are_let_pass(self, text):
+    def test_harmless_escapes_are_accepted(self, text):
         """An escaped backslash before `u0000` is no NUL; a surrogate pair is a character."""
         body = f'{{"name": "a{text}b", "x": "{text}"}}'.encode()
         assert read(body).name == json.loads(body)["name"]

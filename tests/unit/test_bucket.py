@@ -153,7 +153,7 @@ def test_remaining_is_exact(case):
 
 
 @given(used())
-def test_peek_tells_what_a_take_would_find(case):
+def test_peek_shows_the_state_before_a_take(case):
     """A peek takes nothing, and sees one token more than a take leaves."""
     plan, stored, now = case
     seen, taken = peek(plan, stored, now), take(plan, stored, now)
@@ -253,7 +253,7 @@ def test_a_plan_change_serves_nobody_more_than_the_new_plan(case, changed, size)
 
 
 @given(rates, st.integers(1, WINDOW_SECONDS_MAX * SECOND_NS))
-def test_a_plan_change_grants_nothing_to_whom_it_clamps(changed, beyond):
+def test_a_plan_change_admits_no_clamped_client(changed, beyond):
     """A client that had used more than the new window is refused at that moment."""
     outcome = take(changed, START_NS + changed.capacity_ns + beyond, START_NS)
     assert not outcome.admitted

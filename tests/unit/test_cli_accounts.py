@@ -11,7 +11,7 @@ from app.domains.repository import Domains
 from app.storage.engine import close_quietly, open_engine
 
 
-def test_create_tells_the_account(cli):
+def test_create_prints_the_account(cli):
     """The document has account, plan, public tag and time."""
     made = cli.json("accounts", "create", "acme", "--plan", "free")
     assert list(made) == ["name", "plan", "status", "tag", "created_at", "suspended_at"]
@@ -19,7 +19,7 @@ def test_create_tells_the_account(cli):
     assert re.fullmatch(r"[0-9A-Za-z]{6}", made["tag"])
 
 
-def test_the_plan_is_standard_unless_told(cli):
+def test_the_plan_is_standard_by_default(cli):
     """Without `--plan` an account is on `standard` (D12)."""
     assert cli.json("accounts", "create", "acme")["plan"] == "standard"
 

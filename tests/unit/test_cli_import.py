@@ -12,7 +12,7 @@ HEADER = "registration,make"
 NINE_GOOD_ONE_BAD = (HEADER, *(f"AB{n}CDE,FORD" for n in range(10, 19)), ",NO PLATE")
 
 
-def test_a_load_tells_what_it_did(cli):
+def test_a_load_prints_its_counts(cli):
     """The document has the counts of records, rows, changes, rejects and skips of all files."""
     file = cli.file("vehicles.csv", HEADER, "AB12CDE,FORD", "AB13CDE,SEAT")
     assert cli.json("import", file) == {
@@ -76,7 +76,7 @@ def test_the_reject_limit_is_kept(cli, limit, status):
     assert (line["status"], line["loaded"]) == (("done", 9) if status == 0 else ("failed", 0))
 
 
-def test_one_in_a_hundred_may_be_rejected_unless_told(cli):
+def test_one_in_a_hundred_may_be_rejected_by_default(cli):
     """The default limit is 1 %: 1 reject of 100 passes, 1 of 99 does not (D28)."""
     good = [f"AB{n}CDE,FORD" for n in range(100, 199)]
     file = cli.file("some.csv", HEADER, *good, ",NO PLATE")
@@ -85,7 +85,7 @@ def test_one_in_a_hundred_may_be_rejected_unless_told(cli):
     assert "1 of 99 records were rejected, more than 1%; nothing was loaded; see" in refusal
 
 
-def test_rejects_go_where_they_are_told(cli):
+def test_rejects_go_to_the_named_file(cli):
     """`--rejects FILE` gets file, line, reason and record, and only the operator can read it."""
     file, rejects = cli.file("vehicles.csv", *NINE_GOOD_ONE_BAD), cli.directory / "out.csv"
     made = cli.json("import", file, "--rejects", rejects, "--max-rejects", "1")
@@ -97,7 +97,7 @@ def test_rejects_go_where_they_are_told(cli):
     assert rejects.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_dry_run_writes_rejects_where_it_is_told(cli):
+def test_a_dry_run_writes_rejects(cli):
     """A dry run writes rejects, so that the operator sees them before the load."""
     file, rejects = cli.file("vehicles.csv", *NINE_GOOD_ONE_BAD), cli.directory / "out.csv"
     refusal = cli.refusal("import", file, "--dry-run", "--rejects", rejects)
@@ -220,7 +220,7 @@ def test_a_state_is_named(cli):
     assert "must be a state" in cli.misuse("import", "x.csv", "--state", " ")
 
 
-def test_help_tells_what_is_experimental(cli):
+def test_help_says_what_is_experimental(cli):
     """The help says that the MID layout was never confirmed."""
     assert "mid is experimental" in " ".join(cli.run("import", "--help").stdout.split())
 
@@ -279,7 +279,7 @@ def test_columns_that_may_be_missing_are_named(cli):
     assert cli.json("import", file, *words)["loaded"] == 1
 
 
-def test_members_without_a_column_are_blanked_if_told(cli):
+def test_members_without_a_column_are_blanked_on_request(cli):
     """A merge keeps members without a column by default."""
     cli.json("import", cli.file("a.csv", "registration,make,year", "AB12CDE,FORD,2012"))
     narrow = cli.file("b.csv", "registration,make", "AB12CDE,FORD")

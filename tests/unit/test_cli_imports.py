@@ -90,7 +90,7 @@ def test_the_list_is_empty_at_first(cli):
     assert len(cli.run("imports", "list").stdout.splitlines()) == 1
 
 
-def test_a_failed_load_tells_its_reason(cli):
+def test_a_failed_load_has_its_reason(cli):
     """A failed load's line has the reason that the operator was shown."""
     good, bad = cli.file("a.csv", HEADER, "AB12CDE,X"), cli.file("b.csv", HEADER, 'AB13CDE,"X')
     refusal = cli.refusal("import", good, bad)
@@ -99,7 +99,7 @@ def test_a_failed_load_tells_its_reason(cli):
     assert line["finished_at"] is not None
 
 
-def test_a_failed_load_tells_how_far_it_came(cli):
+def test_a_failed_load_has_its_counts(cli):
     """The line has the counts up to the failure; none of these rows are loaded."""
     good, bad = cli.file("a.csv", HEADER, "AB12CDE,X", ",X"), cli.file("b.csv", HEADER, '"')
     cli.refusal("import", good, bad)
@@ -117,7 +117,7 @@ def test_a_killed_load_is_interrupted(cli, engine):
     assert [line["status"] for line in cli.json("imports", "list")] == ["done", "failed"]
 
 
-def test_a_load_that_runs_is_told_so(cli, engine):
+def test_a_running_load_is_shown_as_running(cli, engine):
     """A load whose process holds the register's lock is shown as running."""
     with alone(engine, "native"):
         begun(engine, "native")

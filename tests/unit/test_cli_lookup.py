@@ -54,7 +54,7 @@ class TestAnswers:
         answer = alice.get(f"/v1/compliance/AB12CDE?asOf={DAY}&explain=true").json
         assert plate["compliance"] | {"lastChecked": ""} == answer | {"lastChecked": ""}
 
-    def test_the_day_is_today_unless_told(self, cli, loaded, monkeypatch):
+    def test_the_day_is_today_by_default(self, cli, loaded, monkeypatch):
         """The default day is today in the time zone of the settings (D20)."""
         monkeypatch.setattr("app.clock.today", lambda zone: date.fromisoformat(DAY))
         assert cli.json("lookup", "AB12CDE")["asOf"] == DAY
@@ -114,7 +114,7 @@ class TestWithoutAnswer:
         )
 
     @pytest.mark.parametrize("day", ["2025-02-29", "20250701", "tomorrow", ""])
-    def test_a_day_that_is_none_is_refused(self, cli, day):
+    def test_an_invalid_day_is_refused(self, cli, day):
         """An invalid day is refused, as the API's asOf is."""
         assert "must be a date, YYYY-MM-DD" in cli.misuse("lookup", "AB12CDE", "--as-of", day)
 
@@ -134,7 +134,7 @@ class TestWithoutAnswer:
 
 
 class TestText:
-    def test_it_tells_what_decided_and_why(self, cli, loaded):
+    def test_it_prints_what_decided_and_why(self, cli, loaded):
         """If the line is wide enough, it has answer, register and reason."""
         text = cli.run("lookup", "ab12 cde", "--as-of", DAY).stdout
         assert 'AB12CDE (asked for as "ab12 cde") on 2025-07-01' in text

@@ -150,7 +150,7 @@ class TestAnswers:
         }
 
     @pytest.mark.parametrize("words", [(), ("--output", "-")])
-    def test_lines_go_to_stdout_unless_told(self, cli, words):
+    def test_lines_go_to_stdout_by_default(self, cli, words):
         """By default the lines go to stdout and the summary to stderr."""
         ended = cli.run("lookup", "--csv", cli.file("a.csv", "plate", "AB12CDE"), *words)
         assert ended.status == 0
@@ -360,7 +360,7 @@ class TestColumn:
             ),
         ],
     )
-    def test_what_is_not_there_is_told(self, refused, data, words, reason):
+    def test_a_missing_column_is_reported(self, refused, data, words, reason):
         """The refusal lists the columns of the file."""
         assert reason in refused(data, *words)
 
@@ -380,7 +380,7 @@ class TestRefused:
             (b"plate\n" + b"x" * (1 << 20) + b"x\n", "a line is longer than 1048576 bytes"),
         ],
     )
-    def test_what_is_no_list_of_plates(self, refused, data, reason):
+    def test_an_unreadable_list_of_plates(self, refused, data, reason):
         """A refused file leaves no output."""
         assert reason in refused(data)
 

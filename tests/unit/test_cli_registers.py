@@ -149,7 +149,7 @@ class TestRollback:
         """`--to` goes back several states at once."""
         assert three.json("imports", "rollback", "--to", "1")["load"] == 1
 
-    def test_what_is_impossible_tells_what_is_not(self, three):
+    def test_a_refusal_lists_the_possible_loads(self, three):
         """The refusal lists the loads that the register can go back to."""
         told = three.refusal("imports", "rollback", "--to", "7")
         assert "load 2 of" in told

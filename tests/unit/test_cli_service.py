@@ -57,7 +57,7 @@ def test_every_command_explains_itself(bare_cli, words):
 @pytest.mark.parametrize(
     "words", [(), ("nonsense",), ("keys",), ("keys", "create"), ("serve", "x")]
 )
-def test_what_is_no_command_is_a_usage_error(cli, words):
+def test_an_unknown_command_is_a_usage_error(cli, words):
     """An unknown command exits with 2 and prints the usage."""
     assert "usage: verifyd" in cli.misuse(*words)
 
@@ -90,7 +90,7 @@ def test_no_command_but_migrate_and_demo_creates_a_database(bare_cli, words):
     assert list(bare_cli.directory.iterdir()) == []
 
 
-def test_a_missing_database_is_told_with_its_whole_path(bare_cli, monkeypatch):
+def test_a_missing_database_is_reported_with_its_whole_path(bare_cli, monkeypatch):
     """A URL with a slash too few means a relative path, so the message has the whole path."""
     monkeypatch.chdir(bare_cli.directory)
     monkeypatch.setenv("VERIFYD_DATABASE_URL", "sqlite:///var/verifyd.db")
@@ -98,7 +98,7 @@ def test_a_missing_database_is_told_with_its_whole_path(bare_cli, monkeypatch):
     assert f"there is no database {bare_cli.directory}/var/verifyd.db: run" in told
 
 
-def test_check_tells_what_it_cannot_look_at(bare_cli, monkeypatch):
+def test_check_reports_an_unreadable_directory(bare_cli, monkeypatch):
     """If a directory cannot be read, `check` reports the setting's name among its faults."""
     closed = bare_cli.directory / ("x" * 300)  # Root can read every directory.
     monkeypatch.setenv("VERIFYD_DATABASE_URL", f"sqlite:///{closed}/verifyd.db")
@@ -109,7 +109,7 @@ def test_check_tells_what_it_cannot_look_at(bare_cli, monkeypatch):
 
 
 @pytest.mark.parametrize("words", [("check",), ("accounts", "list"), ("migrate",)])
-def test_all_wrong_settings_are_told_at_once(cli, monkeypatch, words):
+def test_all_wrong_settings_are_reported_at_once(cli, monkeypatch, words):
     """One run names every wrong value and every unknown variable, one per line."""
     monkeypatch.setenv("VERIFYD_WORKERS", "many")
     monkeypatch.setenv("VERIFYD_BIND", "nowhere")
@@ -130,7 +130,7 @@ def test_a_wrong_url_is_not_repeated(cli, monkeypatch):
     assert "hunter2" not in ended.stderr
 
 
-def test_check_tells_that_all_is_well(cli):
+def test_check_succeeds(cli):
     """`check` exits with 0 and prints one sentence."""
     ended = cli.run("check")
     assert (ended.status, ended.stderr) == (0, "")
@@ -257,7 +257,7 @@ def test_a_wrong_setting_hides_no_other_fault(bare_cli, monkeypatch):
     ]
 
 
-def test_somebody_elses_database_is_left_alone(bare_cli):
+def test_another_programs_database_is_left_alone(bare_cli):
     """A mistyped URL adds no tables to another program's database (D27)."""
     with closing(sqlite3.connect(bare_cli.database)) as other:
         other.execute("CREATE TABLE theirs (a)")
@@ -321,7 +321,7 @@ def test_a_newer_database_that_allows_this_program_is_used(cli):
     "words", [w for w in COMMANDS if (len(w) == 1 or w[-1] == "list") and w[0] not in NO_OWNER]
 )
 def test_another_user_than_the_owner_is_refused(cli, words):
-    """Files that another user makes beside the database would lock the service out (D27)."""
+    """Files that another user makes next to the database would lock the service out (D27)."""
     os.chown(cli.database, 12_345, -1)
     before = cli.database.read_bytes()
     arguments = ["x"] if words[0] in ("import", "lookup", "domains", "backup", "restore") else []
@@ -332,7 +332,7 @@ def test_another_user_than_the_owner_is_refused(cli, words):
     assert [path.name for path in cli.directory.iterdir()] == [cli.database.name]
 
 
-def test_a_reader_that_has_seen_enough_is_no_error_message(cli, monkeypatch):
+def test_a_closed_pipe_is_no_error_message(cli, monkeypatch):
     """Output into a closed pipe ends quietly with 1."""
     read_end, write_end = os.pipe()
     with open(write_end, "w") as pipe:

@@ -103,7 +103,7 @@ class TestMot:
         facts = {"mot_expiry": None, "first_registered": "2024-02-29"}
         assert reason("mot", day, 4, **facts) == expected
 
-    def test_first_years_are_off_unless_asked_for(self):
+    def test_first_years_are_off_by_default(self):
         """With 0 years a new vehicle without a test is unknown, and never legal by guess."""
         facts = {"mot_expiry": None, "first_registered": "2025-06-30"}
         assert reason("mot", DAY, 0, **facts) == "unknown"
@@ -197,7 +197,7 @@ class TestRecord:
         assert answer["compliant"] is False
         assert [name for name, holds in answer["checks"].items() if not holds] == [check]
 
-    def test_reasons_are_told_only_if_asked_for(self):
+    def test_reasons_are_optional(self):
         """Without explain the record has only the four members of the spec."""
         assert set(members()) == {"registration", "compliant", "checks", "lastChecked"}
         assert set(members(explain=True)) - set(members()) == {"reasons"}

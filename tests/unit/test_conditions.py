@@ -154,7 +154,7 @@ class TestLoads:
             assert _seen_by_another(world) == []
         assert sorted(found(world)) == ["load:rdw"]
 
-    def test_a_stale_register_is_told_with_its_limit(self, world):
+    def test_a_stale_register_is_reported_with_its_limit(self, world):
         """A register is stale after 8 days, or what the setting says (D51)."""
         world.load([CAR])
         Register.update(loaded_at=NOW - 8 * DAY - 1).execute(world.engine)
@@ -247,7 +247,7 @@ class TestJobs:
 
 
 class TestDisk:
-    def test_too_little_space_for_the_next_load_is_told(self, world, monkeypatch):
+    def test_too_little_space_for_the_next_load_is_reported(self, world, monkeypatch):
         """The warning has the space that the load needs and the free space."""
         world.load([CAR])
         free = os.statvfs_result((4096, 4096, 1000, 1, 1, 9, 9, 9, 0, 255))
@@ -257,7 +257,7 @@ class TestDisk:
         assert "and 4 kB are free" in condition.warning
 
     @ON_SQLITE
-    def test_what_was_taken_back_or_dropped_is_no_load(self, world, monkeypatch):
+    def test_a_rollback_or_undrop_is_no_load(self, world, monkeypatch):
         """A replace still needs its space after a rollback, or after an undrop."""
         rows = world.directory / "rows.csv"
         rows.write_text("registration\n" + "".join(f"AB{n}\n" for n in range(5_000)))
@@ -355,7 +355,7 @@ class TestSettings:
         assert [each.key for each in seen.conditions] == ["settings:wrong"]
         assert "stale" in seen.unknown
 
-    def test_the_run_that_they_failed_is_still_told(self, world):
+    def test_a_run_that_failed_because_of_them_is_still_reported(self, world):
         """A run that failed because of a wrong setting is still reported."""
         run = Run("import", True, NOW, ("Its log has the reason.",))
         seen = gathered(None, world.config, run, ["VERIFYD_DATABASE_URL: must be a URL"])
@@ -413,7 +413,7 @@ class TestCertificate:
         (tmp_path / "fullchain.pem").write_text(f"subject=CN\n{chain}\n{other}")
         assert expires_at(tmp_path / "fullchain.pem") == expected
 
-    def test_it_is_told_within_14_days(self, tmp_path, monkeypatch):
+    def test_it_is_reported_within_14_days(self, tmp_path, monkeypatch):
         """It is reported for 14 days, and again after it expired; a renewed one is read again."""
         path = certificate(tmp_path, "-newkey", "rsa:2048")
         expiry = expires_at(path)
@@ -437,13 +437,13 @@ class TestCertificate:
         assert list(certificate_conditions(tmp_path / "fullchain.pem")) == []
         assert list(certificate_conditions(None)) == []
 
-    def test_another_one_that_is_missing_is_told(self, tmp_path):
+    def test_another_one_that_is_missing_is_reported(self, tmp_path):
         """A mistyped path is reported, because the real certificate would expire unnoticed."""
         (condition,) = certificate_conditions(tmp_path / "none.pem")
         assert f"VERIFYD_CERTIFICATE: {tmp_path}/none.pem does not exist" in condition.warning
         assert condition.remedy.startswith("set VERIFYD_CERTIFICATE to a certificate in PEM")
 
-    def test_who_renews_it_is_told_how_nginx_gets_it(self, tmp_path, monkeypatch):
+    def test_the_remedy_says_how_nginx_gets_the_renewed_one(self, tmp_path, monkeypatch):
         """The remedy names the installed script: certbot runs its hook once per certificate."""
         path = certificate(tmp_path, "-newkey", "rsa:2048", days=5)
         (condition,) = certificate_conditions(path)
@@ -464,7 +464,7 @@ class TestCertificate:
             b"-----BEGIN CERTIFICATE-----\nMAMwAQA=\n-----END CERTIFICATE-----\n",
         ],
     )
-    def test_what_is_no_certificate_is_told(self, tmp_path, content):
+    def test_a_file_without_a_certificate_is_reported(self, tmp_path, content):
         """A file without a certificate is reported, because its end would go unnoticed."""
         path = tmp_path / "fullchain.pem"
         path.write_bytes(content)
@@ -473,13 +473,13 @@ class TestCertificate:
         assert "openssl" in condition.remedy
         assert not re.search("chmod|chgrp|setfacl", condition.remedy)
 
-    def test_what_is_no_file_is_told(self, tmp_path):
+    def test_a_path_that_is_no_file_is_reported(self, tmp_path):
         """For a path that is no file, the remedy does not suggest permissions."""
         (condition,) = certificate_conditions(tmp_path)
         assert "cannot be read" in condition.warning
         assert not re.search("chmod|chgrp|setfacl", condition.remedy)
 
-    def test_one_that_cannot_be_read_is_told(self, tmp_path, monkeypatch):
+    def test_one_that_cannot_be_read_is_reported(self, tmp_path, monkeypatch):
         """The remedy lets the service read the file, and takes access from nobody else."""
         path = certificate(tmp_path, "-newkey", "rsa:2048")
 

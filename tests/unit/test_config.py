@@ -167,7 +167,7 @@ def test_a_bad_value_is_refused_by_name(name, text):
     assert re.search(r"must be|is written", fault)
 
 
-def test_all_faults_are_told_at_once():
+def test_all_faults_are_reported_at_once():
     """All faults are listed at once."""
     told = faults(workers="0", bind="x", no_such="1")
     assert [fault.split(":")[0] for fault in told] == [
@@ -184,7 +184,7 @@ def test_an_unknown_variable_is_refused(name):
         Config.from_env({name: "1"})
 
 
-def test_other_variables_are_nobodys_business():
+def test_other_variables_are_not_read():
     """Only variables with the prefix are read."""
     assert Config.from_env({"PATH": "x", "verifyd_workers": "x"}) == Config.from_env({})
 
@@ -228,7 +228,7 @@ def test_the_secret_can_be_a_credential(tmp_path):
     assert Config.from_env(credentials).notify_secret == b"x" * 24
 
 
-def test_a_secret_that_cannot_be_read_is_none(tmp_path):
+def test_an_unreadable_secret_counts_as_unset(tmp_path):
     """A unit's condition sees where credentials are, but cannot read them."""
     (tmp_path / "notify_secret").mkdir()
     credentials = {"CREDENTIALS_DIRECTORY": str(tmp_path)}

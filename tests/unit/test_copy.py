@@ -101,7 +101,7 @@ class TestContent:
         for name in ("", "/d0.example.com", "/d1.example.com", "/d2.example.com"):
             require_alike([client.get(f"/api/domains{name}") for client in clients])
 
-    def test_the_target_is_the_settings_unless_told(self, world, bare_cli, target, monkeypatch):
+    def test_the_target_is_the_setting_by_default(self, world, bare_cli, target, monkeypatch):
         """By default the target is the setting: users of the machine can read a command's words."""
         monkeypatch.setenv("VERIFYD_DATABASE_URL", target.database)
         assert bare_cli.run("copy", "--from", world.store.url).status == 0
@@ -153,7 +153,7 @@ class TestContent:
             == 2
         )
 
-    def test_it_tells_what_was_copied(self, world, copy):
+    def test_it_prints_what_was_copied(self, world, copy):
         """The output has a line per table, with its number of rows and their checksum."""
         world.load([CAR])
         told = {each["table"]: each for each in json.loads(copy("--json").stdout)}

@@ -68,7 +68,7 @@ def test_tax_status(word: object, status: str | None) -> None:
 @pytest.mark.parametrize(
     "text", ["<1 YEAR FROM NOW>", "14-02-2026", "2026-02-30", "20260214", "2026-02", 20260214, None]
 )
-def test_dates_that_are_none(text: object) -> None:
+def test_invalid_dates(text: object) -> None:
     """Only YYYY-MM-DD is a date; a vehicle without a readable date is still taxed."""
     row = answer(taxStatus="Taxed", taxDueDate=text, motStatus="Valid", motExpiryDate=text)
     assert row == VehicleRow("AB1", tax_status="taxed")

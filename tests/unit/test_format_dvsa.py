@@ -98,7 +98,7 @@ def test_expiry(tests: list[object], day: str | None) -> None:
     assert expiry(*tests) == day
 
 
-def test_tests_that_are_none() -> None:
+def test_invalid_tests() -> None:
     """The MOT is unknown if tests are null or absent; any other form is ignored."""
     assert change(motTests=None) == VehicleRow("AB1")
     assert outcome('{"registration": "AB1", "modification": null}') == VehicleRow("AB1")

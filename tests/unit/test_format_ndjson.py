@@ -68,7 +68,7 @@ def test_lines(end: bytes) -> None:
     assert rejects[0][2] == '{"registration": "A'
 
 
-def test_values_that_are_no_texts() -> None:
+def test_values_of_other_types() -> None:
     """JSON's numbers, booleans and null are read like the same texts."""
     line = b'{"registration":"AB1","year":2012,"insured":true,"motExempt":0,"make":3,"model":null}'
     assert outcome(line) == VehicleRow("AB1", "3", None, 2012, None, True, None, False)
@@ -77,7 +77,7 @@ def test_values_that_are_no_texts() -> None:
 
 
 @pytest.mark.parametrize("value", ["123", "1.5", "1e5", "true", "[]", "{}"])
-def test_registration_that_is_no_text(value: str) -> None:
+def test_registration_of_another_type(value: str) -> None:
     """A registration must be a JSON string: a number may have lost leading zeros."""
     assert outcome(b'{"registration": %s}' % value.encode()) == "registration: not a JSON string"
 

@@ -82,7 +82,7 @@ def test_amounts(amount: str, cents: int) -> None:
 
 
 @pytest.mark.parametrize("amount", ["65,00", "2,11.50", "N/A", "6.555", "1e2", "EUR 5", "5 5", "$"])
-def test_amounts_that_are_none(amount: str) -> None:
+def test_invalid_amounts(amount: str) -> None:
     """A decimal comma or a text is rejected."""
     reason = fine(Amount_Due=amount)
     assert isinstance(reason, str)

@@ -40,7 +40,7 @@ def register(world) -> Any:
     return Register.select().first(world.engine)
 
 
-def test_a_load_runs_until_it_is_told_otherwise(world, history):
+def test_a_load_is_running_until_it_is_finished(world, history):
     """The line exists from the beginning, so that a killed load leaves a trace."""
     begun(world.engine, "native")
     (line,) = list_loads(world.engine)
@@ -64,7 +64,7 @@ def test_no_generation_comes_twice(world):
     assert len(set(generations)) == 3
 
 
-def test_finish_tells_all_counts(world, history, generations, monkeypatch):
+def test_finish_records_all_counts(world, history, generations, monkeypatch):
     """The line gets the load's counts, the register its rows and their time."""
     monkeypatch.setattr(clock, "now", lambda: 1_900_000_000)
     load_id = begun(world.engine, "native")

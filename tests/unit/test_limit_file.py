@@ -38,7 +38,7 @@ def store(path):
 
 
 class TestStart:
-    def test_the_file_is_whole_and_nobody_elses(self, path):
+    def test_the_file_is_whole_and_private(self, path):
         """The file has its full size at once, and only its owner can read or write it."""
         old = os.umask(0)
         try:
@@ -88,7 +88,7 @@ class TestStart:
         start(path, DATABASE)
         assert left(opened(path)) == 5
 
-    def test_the_first_use_starts_where_nobody_did(self, path):
+    def test_the_first_use_makes_the_file(self, path):
         """If no start made the file, as under another server, the first use does."""
         assert left(opened(path)) == 5
         assert path.stat().st_size == FILE_BYTES
@@ -125,7 +125,7 @@ class TestStart:
         assert sorted(in_processes(8, work)) == list(range(8))
         assert os.listdir(path.parent) == ["limits"]
 
-    def test_a_state_directory_that_cannot_be_is_told(self, tmp_path):
+    def test_an_impossible_state_directory_is_reported(self, tmp_path):
         """A state directory that is a file is named in the error."""
         (tmp_path / "state").write_text("")
         with pytest.raises(StoreError, match=r"state/limits cannot be created"):
@@ -212,7 +212,7 @@ class TestFailure:
         away.rename(path)
         assert left(store) == 3
 
-    def test_a_service_started_anew_brings_the_file_back(self, store, path):
+    def test_a_service_that_starts_makes_the_file(self, store, path):
         """A start makes the missing file, and running services use it."""
         spend(store, 2)
         path.unlink()
@@ -248,7 +248,7 @@ class TestFailure:
             limit_file.open_checked(path, limit_file.Identity.now(DATABASE))
         assert path.read_bytes() == displaced
 
-    def test_a_disk_that_takes_nothing_is_told(self, store):
+    def test_a_failed_write_is_reported(self, store):
         """A failed write is a store error, and the next write that works counts."""
         spend(store, 1)
         with file_size_limit(4096), pytest.raises(StoreError, match="cannot be used"):

@@ -44,7 +44,7 @@ def shown(run, *words):
     return json.loads(out)
 
 
-def test_show_tells_what_is_left(run, world):
+def test_show_prints_what_is_left(run, world):
     """The output has the plan, its limit, what remains, and when the bucket is full."""
     members = shown(run, "show", "alice")
     assert members.pop("reset").endswith("Z")

@@ -97,7 +97,7 @@ def test_another_broken_record_is_a_reject(load, content):
 @pytest.mark.parametrize(
     "pack", [gzip.compress, lambda text: zipped(WHOLE, text.decode())], ids=["gzip", "zip"]
 )
-def test_compressed_files_are_looked_at_likewise(load, pack):
+def test_compressed_files_are_checked_too(load, pack):
     """A truncated file can be compressed into a complete container, so its content is checked."""
     with pytest.raises(OperatorError, match=INCOMPLETE):
         load(pack((WHOLE + "AB14").encode()))

@@ -29,7 +29,7 @@ def test_a_user_may_give_the_socket_to_its_groups(group):
     assert group_fault(config("unix:/run/x", group)) is None
 
 
-def test_another_group_is_told():
+def test_another_group_is_refused():
     """The refusal has the setting's name, the user and the group."""
     told = group_fault(config("unix:/run/x", 30))
     assert told == (
@@ -44,7 +44,7 @@ def test_root_may_give_it_to_any(monkeypatch):
     assert group_fault(config("unix:/run/x", 30)) is None
 
 
-def test_what_is_no_socket_is_told(tmp_path):
+def test_another_file_than_a_socket_is_refused(tmp_path):
     """Without this check gunicorn fails with a stack, or retries for five seconds."""
     file = tmp_path / "verifyd.db"
     file.touch()

@@ -170,7 +170,7 @@ class TestKinds:
         world.load([FINE])
         assert seen == ["fv"]
 
-    def test_policies_of_one_plate_are_told_apart(self, world):
+    def test_policies_of_one_plate_are_separate(self, world):
         """Insurer, number and first day are a policy's key; an unknown insurer is a value, too."""
         rows = [POLICY, POLICY | {"insurer": "A"}, POLICY | {"validFrom": "2026-02-01"}, POLICY]
         assert world.load(rows).changed == 3
@@ -200,7 +200,7 @@ class TestKinds:
             world.load_files(*paths, kind=Kind.VEHICLES)
         assert world.load_files(*paths, kind=Kind.POLICIES).kind == "policies"
 
-    def test_utf_16_is_told_of_a_named_format(self, world):
+    def test_utf_16_is_reported_with_a_named_format(self, world):
         """If the operator names the format, the error still says that the file is UTF-16."""
         paths = files(world, a="Kenteken\nA1\n".encode("utf-16"))
         with pytest.raises(OperatorError, match=r"not rdw-csv: looked for .* UTF-16"):
@@ -434,7 +434,7 @@ class TestAllOrNothing:
         assert (second.status, second.loaded, second.changed) == ("done", 1, 1)
         assert Register.select(Register.vehicles).scalar(world.engine) == 2
 
-    def test_an_interruption_behind_the_commit_is_settled_by_the_next(self, world, monkeypatch):
+    def test_an_interruption_after_the_commit_is_settled_by_the_next(self, world, monkeypatch):
         """After the commit, Ctrl-C must not make the history say that nothing was loaded."""
         with monkeypatch.context() as until_then:
             until_then.setattr(register_store, "close_quietly", _interrupted)

@@ -74,14 +74,14 @@ def test_a_line_that_was_begun_is_finished(pipe):
     assert first + os.read(reader, 1 << 20) == long + LINE
 
 
-def test_others_who_hold_the_pipe_still_wait(pipe):
+def test_the_original_descriptor_stays_blocking(pipe):
     """The original descriptor stays blocking for other processes."""
     writer = LineWriter(pipe[1])
     fill(writer)
     assert os.get_blocking(pipe[1])
 
 
-def test_one_warning_tells_of_dropped_lines(pipe, caplog):
+def test_one_warning_reports_dropped_lines(pipe, caplog):
     """The operator gets one warning per minute, however many lines are dropped."""
     writer = LineWriter(pipe[1])
     with caplog.at_level(logging.WARNING, "verifyd.logs"):
@@ -93,7 +93,7 @@ def test_one_warning_tells_of_dropped_lines(pipe, caplog):
     ]
 
 
-def test_how_many_were_dropped_is_told_afterwards(pipe, caplog, monkeypatch):
+def test_the_number_of_dropped_lines_is_logged(pipe, caplog, monkeypatch):
     """The count is logged when lines can be written and the last warning is a minute old."""
     reader, descriptor = pipe
     writer = LineWriter(descriptor)

@@ -103,7 +103,7 @@ class TestVehicles:
         merge("registration,motExpiry\nAB12CDE,\n")
         assert car(world) == ("FORD", 2012, True, None)
 
-    def test_a_new_row_knows_what_its_file_tells(self, world, merge):
+    def test_a_new_row_has_the_members_of_its_file(self, world, merge):
         """Members that the file of a new row lacks are unknown."""
         merge("registration,motExpiry\nAB12CDE,2028-05-13\n")
         assert car(world) == (None, None, None, "2028-05-13")

@@ -24,7 +24,7 @@ def test_files_of_the_same_name_are_different_failures(job):
     ]
 
 
-def test_what_alerts_tell_is_not_told_again(job):
+def test_the_run_does_not_repeat_alerts(job):
     """If alerts read all failures from the history, the run has nothing to add."""
     job.told = {1, 2}
     assert job.faults(NotAllLoaded("not all")) == []

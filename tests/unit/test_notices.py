@@ -85,7 +85,7 @@ def condition(key="load:rdw", occurrence="1", since=NOW):
 
 
 class TestReport:
-    def test_what_is_wrong_is_told_once(self, night):
+    def test_a_condition_is_sent_once(self, night):
         """A condition is sent once, and once more when it ends; a good night sends nothing."""
         assert night.tell() is None
         assert night.tell(condition()) == "load:rdw is wrong"
@@ -104,12 +104,12 @@ class TestReport:
             assert part in text
         assert night.tell(condition(), condition("disk:load", "")) is None
 
-    def test_a_new_failure_is_told_again(self, night):
+    def test_a_new_failure_is_sent_again(self, night):
         """The next night's failed load is another event, and is sent."""
         night.tell(condition(occurrence="1"))
         assert night.tell(condition(occurrence="2")) == "load:rdw is wrong"
 
-    def test_what_lasts_is_told_again_after_a_week(self, night):
+    def test_a_lasting_condition_is_sent_again_after_a_week(self, night):
         """A lasting condition is sent again after a week, and keeps its first time."""
         night.tell(condition("stale:rdw", ""))
         night.now += 7 * DAY - 1
@@ -179,8 +179,8 @@ class TestReport:
             process.join()
         assert len(night.queued()) == 1
 
-    def test_what_is_wrong_is_looked_for_while_nobody_else_reports(self, night):
-        """An older view that is reported after a newer one must not end new conditions."""
+    def test_conditions_are_gathered_under_the_lock(self, night):
+        """Conditions are gathered under the lock, so that no older view ends new ones."""
 
         def gather():
             path = night.config.data_dir / "notices" / "lock"
@@ -204,7 +204,7 @@ def _members(each):
 
 
 class TestQueue:
-    def test_a_delivered_message_leaves_what_was_told(self, night, sent):
+    def test_a_delivered_message_is_not_sent_again(self, night, sent):
         """A delivered message leaves the queue, and its conditions are not sent again."""
         night.tell(condition())
         assert deliver(night.config)
@@ -213,7 +213,7 @@ class TestQueue:
         assert night.tell(condition()) is None
         assert night.tell() == "solved: load:rdw is wrong"
 
-    def test_only_who_does_not_have_it_is_tried_again(self, night, sent):
+    def test_only_failed_destinations_are_retried(self, night, sent):
         """Only failed destinations are retried: after 5, 10, 20 minutes, at most 6 hours."""
         night.tell(condition())
         sent.broken = {"exec"}
@@ -301,7 +301,7 @@ class TestQueue:
         assert len(night.queued()) == 1
 
     @pytest.mark.parametrize("step", range(1, 12))
-    def test_killed_at_any_step_nothing_is_lost_or_told_twice(self, night, sent, step):
+    def test_a_kill_at_any_step_neither_loses_nor_repeats_an_alert(self, night, sent, step):
         """A kill at any step neither loses nor repeats an alert: each change is one rename."""
         night.tell(condition("load:mid"))
 

@@ -84,7 +84,7 @@ class TestSession:
         assert setting(engine, "statement_timeout") == "3s"
         assert setting(engine, "lock_timeout") == "5s"
 
-    def test_dates_are_iso_whatever_the_server_is_used_to(self, world):
+    def test_dates_are_iso_whatever_the_servers_default(self, world):
         """The date order that a role has set does not change an answer."""
         with connect(world.store.url) as operator:
             operator.execute("ALTER ROLE CURRENT_USER SET datestyle = 'SQL, DMY'")
@@ -154,7 +154,7 @@ class TestUrl:
             "postgresql://verifyd:hunter2@[db/verifyd",
         ],
     )
-    def test_one_that_is_none_is_refused_without_being_repeated(self, url):
+    def test_an_invalid_url_is_refused_without_being_repeated(self, url):
         """The refusal says what to check, and not the password."""
         with pytest.raises(OperatorError, match="none that Postgres understands") as refusal:
             PostgresEngine(url)
@@ -206,7 +206,7 @@ class TestLostConnection:
         with pytest.raises(peewee.OperationalError):
             Account.update(name="carol").where(Account.name == "bob").execute(world.engine)
 
-    def test_a_changed_table_is_read_anew(self, world):
+    def test_a_changed_table_is_read_again(self, world):
         """A statement that was prepared for an older form of a table is prepared again."""
         query = 'SELECT * FROM "plan" ORDER BY "name"'
         with connect(world.store.url) as operator:
@@ -243,7 +243,7 @@ def interrupt(engine: PostgresEngine) -> None:
 
 
 @ON_POSTGRES
-def test_an_interruption_in_the_midst_of_a_statement_stays_one(world):
+def test_an_interruption_during_a_statement_is_raised(world):
     """The error of the rollback on the busy connection does not hide Ctrl-C; nothing is written."""
     with pytest.raises(KeyboardInterrupt):
         interrupt(world.engine)

@@ -121,7 +121,7 @@ class TestRefused:
         ],
         ids=ascii,
     )
-    def test_what_is_no_letter_or_digit_is_no_registration(self, text):
+    def test_other_characters_are_refused(self, text):
         """Controls, NUL, surrogates, emoji, invisible and punctuation characters are refused."""
         assert canonical_registration(text) is None
 

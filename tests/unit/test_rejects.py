@@ -101,7 +101,7 @@ def test_only_the_operator_may_read_it(tmp_path, was_there):
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_what_is_no_file_keeps_its_rights(tmp_path):
+def test_a_pipe_or_device_keeps_its_mode(tmp_path):
     """A pipe or a device such as /dev/null keeps its mode."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

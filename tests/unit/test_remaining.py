@@ -92,7 +92,7 @@ def test_other_files_count(world):
     assert world.load_files(first, second, max_rejects=RejectLimit.parse("1%")).rejected == 400
 
 
-def test_whoever_does_not_know_reads_on(world):
+def test_a_file_of_unknown_size_is_read_on(world):
     """The unpacked size of gzip is unknown before its end, so it is read on."""
     path = world.directory / "a.csv"
     path.write_bytes(gzip.compress(table(*[GOOD, BAD] * 20_000).encode()))

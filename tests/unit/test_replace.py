@@ -118,7 +118,7 @@ class TestReplace:
         assert world.load_files(*paths, mode="replace").held == 3
 
 
-class TestHalves:
+class TestParallelBuild:
     """Two processes write files of many pieces, each one half of the keys."""
 
     @pytest.fixture(autouse=True)
@@ -203,7 +203,7 @@ class TestShrink:
 
 class TestDryRun:
     @pytest.mark.parametrize("mode", ["merge", "replace"])
-    def test_it_tells_what_would_happen(self, world, replace, mode):
+    def test_it_prints_what_would_happen(self, world, replace, mode):
         """The dry run prints the same document as the load after it."""
         replace(vehicles("FORD", "SEAT"))
         tried = replace(vehicles("FORD", "KIA", "OPEL"), mode=mode, dry_run=True)
@@ -239,7 +239,7 @@ class TestGenerations:
         assert len(generations(world)) == 1
         assert makes(world) == ["SEAT"]
 
-    def test_an_interruption_behind_the_commit_takes_nothing(self, world, replace, monkeypatch):
+    def test_an_interruption_after_the_commit_removes_nothing(self, world, replace, monkeypatch):
         """Cleaning up removes only what the register index does not name."""
         replace(vehicles("FORD"))
 

@@ -69,7 +69,7 @@ def test_a_write_that_finds_no_room_gets_the_reserve(world, file, refused_write,
     assert file.stat().st_size == reserve.RESERVE_BYTES
 
 
-def test_a_write_that_fails_again_is_told(world, file, refused_write):
+def test_a_write_that_fails_again_raises(world, file, refused_write):
     """There is only one reserve, so the second failure is raised; it is filled again, too."""
     with pytest.raises(peewee.OperationalError, match="as told"):
         reserve.written(world.engine, refused_write(FULL, 2))

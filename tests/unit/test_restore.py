@@ -306,6 +306,6 @@ def test_a_backup_of_the_other_engine_is_refused(stocked, backup):
 
 
 @pytest.mark.parametrize("place", [".", "nowhere"])
-def test_what_is_no_backup_is_refused(stocked, place):
+def test_another_directory_is_refused(stocked, place):
     """A directory without a manifest, or a missing directory, is refused."""
     assert "is no backup" in stocked.refusal("restore", stocked.directory / place)

@@ -178,7 +178,7 @@ class TestSeveralSteps:
         roll_back(world.engine, None, None)
         assert makes(world) == ["KIA"]
 
-    def test_with_none_kept_there_is_no_way_back(self, world, replace):
+    def test_with_none_kept_a_rollback_is_refused(self, world, replace):
         """With none kept, the refusal names the setting, and only current rows take disk space."""
         for make in ("FORD", "SEAT"):
             replace(vehicles(make), keep_snapshots=0)
@@ -196,7 +196,7 @@ class TestSeveralSteps:
         assert len(generations(world)) == 2
 
     @pytest.mark.parametrize("to", [4, 5, 99])
-    def test_what_it_can_go_back_to_is_told(self, world, four, to):
+    def test_a_refusal_lists_the_possible_states(self, world, four, to):
         """A refusal lists the possible states, also if the current one is asked for."""
         with pytest.raises(OperatorError) as refused:
             roll_back(world.engine, "native", None, to=to)

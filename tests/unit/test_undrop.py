@@ -53,7 +53,7 @@ def test_it_comes_back_as_it_was(dropped, alice):
     assert alice.get(PATH).json["vehicle"]["make"] == "FORD"
 
 
-def test_the_history_tells_all_of_it(dropped):
+def test_the_history_has_every_step(dropped):
     """Each drop and undrop is a line in the history, with the status done."""
     undrop_register(dropped.engine, "native")
     purge_register(dropped.engine, "native")

@@ -94,7 +94,7 @@ def test_a_wrong_checksum_is_a_fault_when_the_upload_has_ended(put):
     assert told == f"its checksum is {DIGEST}, but car.csv.sha256 has {OTHER}"
 
 
-def test_a_wrong_checksum_is_none_while_the_upload_goes_on(put):
+def test_a_wrong_checksum_is_no_fault_during_the_upload(put):
     """It is no fault if the file changed after its marker or just now, or is open."""
     path = put("car.csv")
     marker = put("car.csv.sha256", OTHER, 400)
@@ -145,7 +145,7 @@ def test_the_time_of_another_clock_does_not_outdate_a_marker(put):
 
 
 def test_without_markers_a_minute_must_pass(put):
-    """The minute passes without a change, and without anybody who could write the file."""
+    """A file waits until it is unchanged for a minute, and not open for writing."""
     path = put("car.csv", age_seconds=50)
     assert look(path, QUIET).waits_for == "it is still being written"
     put("car.csv", age_seconds=70)
@@ -173,7 +173,7 @@ def test_a_link_is_no_marker(put, tmp_path, wait):
     assert look(path, wait).waits_for == "car.csv.sha256 is not a regular file"
 
 
-def test_whoever_opens_a_file_meanwhile_is_not_disturbed(put):
+def test_opening_a_file_meanwhile_does_not_wait(put):
     """The lease that shows whether somebody writes is released at once."""
     path = put("car.csv")
     for _ in range(100):

@@ -22,7 +22,7 @@ def test_version_needs_no_database(bare_cli):
     assert told["schema"] == program_schema()
 
 
-def test_a_working_copy_tells_no_commit():
+def test_a_working_copy_has_no_commit():
     """A working copy can differ from its commit, so none is printed."""
     assert version.revision() is None
 

@@ -185,7 +185,7 @@ class TestLimits:
 
 class TestDatabase:
     def test_its_errors_are_counted(self, world, alice, caplog):
-        """Each request that fails because of the database counts; the metrics need none."""
+        """Each request that the database fails counts; the metrics need no database."""
         alice.get(DOMAINS)
         world.store.lose()
         alice.get(DOMAINS)

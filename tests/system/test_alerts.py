@@ -234,7 +234,7 @@ class TestNights:
         (told,) = nights.got.iterdir()
         assert json.loads(told.read_text())["data"]["problems"][0]["key"] == f"job:{job}"
 
-    def test_a_load_by_hand_is_reported_without_a_terminal(self, nights):
+    def test_a_load_by_hand_is_reported_the_next_morning(self, nights):
         """At a terminal the alert is sent only the next morning, and only if it is still true."""
         file = nights.directory / "a.csv"
         file.write_text(BAD)

@@ -145,7 +145,7 @@ def test_the_old_primary_becomes_the_standby(pair):
     standby.sql(*PROMOTE)
     primary.follow(standby).start()
     standby.sql(*WAIT_FOR_STANDBY)
-    until(lambda: standby.sql("SELECT sync_state FROM pg_stat_replication") == [("sync",)], "its sync")
+    until(lambda: standby.sql("SELECT sync_state FROM pg_stat_replication") == [("sync",)], "it")
     standby.sql("CREATE TABLE new (id int)", database="verifyd")
     standby.kill()
     primary.sql(*PROMOTE)

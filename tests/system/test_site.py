@@ -211,7 +211,7 @@ def test_plain_http_is_refused_in_json(alone):
 
 
 def test_metrics_need_no_key_on_this_host(site):
-    """A Prometheus on this host is local; a remote client cannot pretend to be."""
+    """A Prometheus on this host is local, whatever headers it sends."""
     assert send(site, "GET", "/metrics").status == 200
     assert send(site, "GET", "/metrics", headers={"X-Real-IP": "192.0.2.1"}).status == 200
 

@@ -156,7 +156,7 @@ class TestReplace:
 
     @pytest.mark.parametrize("settled", ["2026-06-01", ""])
     def test_fines_of_other_references_are_compared(self, load, settled):
-        """Values that are false also count, such as whether a fine is settled."""
+        """Held dates of settling count as known values, and unsettled fines do not."""
         header = "registration,reference,amount,settledOn\n"
         load(header + "".join(f"AB{n:04},F-1,65,{settled}\n" for n in range(20)), mode="merge")
         others = header + "".join(f"AB{n:04},F-2,65,\n" for n in range(20))

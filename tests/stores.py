@@ -53,7 +53,7 @@ class Template(Protocol):
         """Return a fresh store, with or without the accounts, in the test's `directory`."""
 
     def take_back(self, store: Store) -> None:
-        """End the use of a store."""
+        """Prepare a used store for the next test."""
 
 
 def _filled(engine: Engine) -> tuple[str, ...]:

@@ -62,7 +62,7 @@ class TestAccounts:
         assert [account.name for account in list_accounts(engine)] == ["alice", "bob", "last"]
 
     def test_each_account_has_a_tag_of_its_own(self, engine):
-        """Six characters of base62, the public part of its keys."""
+        """The tag is six characters of base62, the public part of the account's keys."""
         tags = {account.tag for account in list_accounts(engine)}
         assert len(tags) == 2
         assert all(len(tag) == 6 and tag.isalnum() for tag in tags)

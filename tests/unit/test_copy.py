@@ -210,7 +210,7 @@ class TestRefused:
         require_empty(target)
 
     def test_a_newer_target_is_left_alone(self, world, copy, target):
-        """It belongs to a newer program (D29)."""
+        """A target of a newer program is refused and stays unchanged (D29)."""
         migrate(target)
         Installation.update(schema_version=9, oldest_program=8).execute(target)
         assert "upgrade verifyd" in copy().stderr

@@ -52,7 +52,7 @@ texts = st.lists(labels, max_size=4).map(".".join)
     ],
 )
 def test_a_name_has_one_canonical_form(text, canonical):
-    """Lower case, no final dot, international labels as A-labels by UTS 46."""
+    """The form is lower case, without a final dot, with A-labels by UTS 46."""
     assert canonical_domain_name(text) == canonical
 
 

@@ -103,7 +103,7 @@ def test_error_bodies(body: str) -> None:
 
 
 def test_registration_that_is_a_number() -> None:
-    """Leading zeros may be lost (formats 0.2)."""
+    """A number is rejected, because it may have lost leading zeros (formats 0.2)."""
     assert answer(registrationNumber=12) == "registrationNumber: not a JSON string"
 
 

@@ -387,7 +387,7 @@ def test_a_renewed_certificate_is_taken_or_the_former_stays(behind_nginx, tmp_pa
         make_certificate(tmp_path)
         shutil.copy(tmp_path / made, renewed / name)
     before = served_certificate(machine)
-    refused = machine.run(f"RENEWED_LINEAGE=/root/live {hook}")  # of another certificate
+    refused = machine.run(f"RENEWED_LINEAGE=/root/live {hook}")  # another certificate's key
     assert (refused.returncode, "key values mismatch" in refused.stderr) == (1, True)
     assert "was not reloaded" in refused.stderr
     (renewed / "privkey.pem").unlink()

@@ -261,7 +261,7 @@ class TestAllOrNothing:
         entry: Any = Register.select().dicts().get(world.engine)
         purge_register(world.engine, "native")
         Register.insert(**entry).execute(world.engine)
-        migrate(world.engine)  # The load does not create an empty register either.
+        migrate(world.engine)  # Migrating does not create an empty register either.
         for dry_run in (True, False):
             with pytest.raises(OperatorError, match="native held is not there: restore it, or"):
                 world.load_files(

@@ -194,7 +194,7 @@ class Test201:
 @engine_independent
 class Test400:
     @pytest.mark.parametrize("fault", NOT_JSON)
-    def test_what_is_not_json_is_refused(self, post, world, fault):
+    def test_a_body_that_is_not_json_is_refused(self, post, world, fault):
         """A body that is not JSON in UTF-8 gets 400, and nothing is stored (D6)."""
         assert refused(post(NOT_JSON[fault]), 400, "invalid_json")
         assert stored(world) == []

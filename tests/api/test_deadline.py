@@ -33,7 +33,7 @@ def given_up(world):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("path", ["/api/domains", "/healthz", "/nothing"])
-def test_it_is_a_failure_as_any_other(given_up, kind, path, caplog):
+def test_a_timeout_is_answered_like_any_failure(given_up, kind, path, caplog):
     """The answer is 500 with all headers, logged with its place under the client's id."""
     answer = given_up(path, KINDS[kind])
     assert (answer.status_int, answer.json["code"]) == (500, "internal_error")

@@ -97,7 +97,7 @@ class Test200:
 
 
 class Test404:
-    def test_anothers_domain_answers_like_none(self, alice, created):
+    def test_another_accounts_domain_answers_like_an_unknown_one(self, alice, created):
         """The answer for another account's domain equals that for an unknown one, byte by byte."""
         anothers = alice.get("/api/domains/bob.example", **SAME_ID)
         nobodys = alice.get("/api/domains/nil.example", **SAME_ID)
@@ -105,8 +105,8 @@ class Test404:
         assert anothers.body == nobodys.body
         assert lasting_headers(anothers) == lasting_headers(nobodys)
 
-    def test_anothers_domain_costs_what_none_costs(self, alice, created, statements):
-        """Both cases run the same statements."""
+    def test_another_accounts_domain_runs_the_same_statements(self, alice, created, statements):
+        """Another account's domain and an unknown one run the same statements."""
         with statements() as for_anothers:
             alice.get("/api/domains/bob.example")
         with statements() as for_nobodys:

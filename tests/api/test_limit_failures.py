@@ -62,7 +62,7 @@ class Test503:
         assert remaining(carol.get(DOMAINS)) == 1
         assert "they can be kept again" in caplog.text
 
-    def test_a_truncated_file_is_no_free_ride(self, carol, world, caplog):
+    def test_a_truncated_file_admits_no_request(self, carol, world, caplog):
         """A service whose file is truncated admits nobody; a start repairs the file."""
         os.truncate(world.limits, 5000)
         assert carol.get(DOMAINS).status_int == 503

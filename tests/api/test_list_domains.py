@@ -113,7 +113,7 @@ class Test200:
         """With `limit` even an empty page has `next`."""
         assert alice.get(f"{PATH}?limit=1").json == {"domains": [], "next": None}
 
-    def test_without_limit_there_is_no_next(self, alice):
+    def test_next_is_absent_without_limit(self, alice):
         """Without `limit` there is no `next`."""
         create(alice, "a.example", "b.example")
         assert set(alice.get(f"{PATH}?after=a.example").json) == {"domains"}

@@ -88,7 +88,7 @@ def test_the_key_comes_first_and_the_time_last(kind):
 
 
 @ALL_KINDS
-def test_what_is_sorted_by_is_a_text(kind):
+def test_the_columns_of_a_key_are_texts(kind):
     """The columns of a key are joined into one text for sorting."""
     for field in TABLES[kind]._meta.get_primary_keys():
         assert isinstance(field, peewee.CharField | peewee.DateField)

@@ -48,7 +48,7 @@ def told(world, stranger) -> dict[str, set[str]]:
     return labels
 
 
-def test_queries_ask_for_what_there_is(told):
+def test_queries_use_existing_metrics_and_labels(told):
     """Metrics and labels in queries exist in the service."""
     known = told | {"up": set()}
     for title, query in ((title, query) for title, some in QUERIES.items() for query in some):

@@ -263,7 +263,7 @@ def test_no_registry_of_packages_is_named():
     assert found == []
 
 
-def test_the_readme_is_short_and_begins_with_what_one_does_first():
+def test_the_readme_is_short_and_begins_with_the_first_steps():
     """At most 200 lines say what it is, how to try it, and where to read on."""
     assert PAGES["README.md"].count("\n") <= 200
     titles = re.findall(r"(?m)^## (.+)", PAGES["README.md"])

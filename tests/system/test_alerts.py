@@ -399,7 +399,7 @@ class TestHttps:
         assert "VERIFYD_NOTIFY_SECRET" in outcome["reason"]
         assert "no VERIFYD_NOTIFY_SECRET" in nights.run("check", notify=endpoint.url).stdout
 
-    def test_what_fails_is_tried_again_with_the_same_id(self, nights, endpoint):
+    def test_a_retry_has_the_same_id(self, nights, endpoint):
         """A retry has the same id, so that the receiver can recognise it."""
         endpoint.behaviour = answering(503)
         settings = {"notify": endpoint.url, "notify_secret": SECRET}

@@ -119,7 +119,7 @@ def test_registers_that_are_replaced_meanwhile_are_in_it(server, stocked, tmp_pa
 
 
 @pytest.mark.system_long
-def test_what_can_be_undone_is_in_no_backup(server, stocked, tmp_path):
+def test_a_backup_has_no_snapshots_or_dropped_registers(server, stocked, tmp_path):
     """A backup has neither snapshots nor dropped registers, and does not name any (D72)."""
     (tmp_path / "cars.csv").write_text(CAR)
     done(stocked, tmp_path, "import", "--mode", "replace", tmp_path / "cars.csv")

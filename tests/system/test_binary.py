@@ -114,7 +114,7 @@ def assert_hidden(key: str, service: Service) -> None:
     assert key not in service.output("stdout") + service.output("stderr")
 
 
-def test_its_documents_tell_what_is_in_it(binary):
+def test_its_sbom_has_every_library(binary):
     """The SBOM has every library of a wheel in the binary, and no build tool."""
     words = ["sha256sum", "--check", "--strict", "verifyd.sha256"]
     checked = subprocess.run(words, cwd=binary.parent, capture_output=True, text=True, check=True)

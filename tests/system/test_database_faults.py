@@ -133,7 +133,7 @@ def test_a_database_that_is_gone_is_asked_for_by_every_request(serve, world):
     assert statuses[5:] == [200, 404, 200, 409, 200] * 3
 
 
-def test_what_is_written_after_a_restore_is_in_the_restored_file(serve, world):
+def test_writes_after_a_restore_go_to_the_restored_file(serve, world):
     """The service notices the replaced file, and writes an acknowledged domain to it (D27)."""
     service = serve()
     assert service.get("/api/domains").status == 200

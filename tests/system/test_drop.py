@@ -13,7 +13,7 @@ from tests.system.drop import CAR, OTHER, Drop
 from tests.system.processes import run_command, until
 
 
-def test_what_is_whole_is_loaded_and_moved(drop):
+def test_complete_files_are_loaded_and_moved(drop):
     """A file is one load, and a directory's files are one load of the register of its name."""
     drop.option("fleet", "--kind vehicles --max-rejects 5\n")
     drop.put("a car.csv")
@@ -45,7 +45,7 @@ def test_loads_are_printed_as_one_document(drop):
     assert "The file fits no format" in failed["reason"]
 
 
-def test_what_fails_is_put_aside_and_stops_nothing(drop):
+def test_a_failed_file_is_moved_and_others_are_loaded(drop):
     """A failed file is moved with its reason, so that it is not retried; others are loaded."""
     drop.put("a.csv", "nonsense\n")
     drop.put("b.csv")
@@ -233,7 +233,7 @@ def test_odd_names_are_only_names(drop):
     assert len(drop.loads()) == 5
 
 
-def test_what_could_not_be_removed_is_not_loaded(drop):
+def test_a_file_that_cannot_be_removed_is_not_loaded(drop):
     """Such a file would be loaded every night; the message names the user to give access."""
     drop.put("fleet/a.csv")
     drop.put("b.csv")

@@ -48,7 +48,7 @@ def test_a_file_is_loaded_when_its_checksum_is_there(drop):
     assert drop.held() == {"native": 1, "fleet": 1}
 
 
-def test_a_file_that_is_not_what_was_sent_is_put_aside(drop):
+def test_a_file_with_a_wrong_checksum_is_set_aside(drop):
     """It is moved with its marker; reason and history have both checksums."""
     sha256sum(drop.put("a.csv")).rename(drop.root / "b.csv.sha256")
     drop.put("b.csv", OTHER)
@@ -121,7 +121,7 @@ def test_how_long_they_are_kept_is_a_setting(drop, keep, left):
 
 
 @pytest.mark.parametrize("kind", ["loaded", "failed"])
-def test_what_is_kept_is_limited_and_the_oldest_goes_first(drop, kind):
+def test_the_oldest_kept_files_are_removed_above_the_limit(drop, kind):
     """The limit is for all directories together, and separately for each kind."""
     other = {"loaded": "failed", "failed": "loaded"}[kind]
     megabyte = "x" * (1 << 20)
@@ -165,7 +165,7 @@ def test_a_link_in_place_of_a_directory_is_not_followed(drop, world):
 
 
 @pytest.mark.system_long
-def test_what_is_kept_makes_room_for_a_load(drop, world, make_disk):
+def test_kept_files_are_removed_if_a_load_needs_space(drop, world, make_disk):
     """The oldest loaded files are removed if space is short; failed files stay."""
     disk = make_disk(8)
     close_quietly(world.engine)

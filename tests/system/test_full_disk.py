@@ -234,7 +234,7 @@ def test_new_workers_read_on_a_full_disk(serve, world, disk):
     assert statuses(lambda _: service.get(PATH), 40) == {200: 40}
 
 
-def test_what_a_replace_made_can_be_read_on_a_full_disk(serve, world, disk):
+def test_a_new_generation_can_be_read_on_a_full_disk(serve, world, disk):
     """Reading works even if no block is left for the index of the new generation."""
     world.load([CAR])
     settings = disk.move_here(world)

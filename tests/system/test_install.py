@@ -75,7 +75,7 @@ def tree(tmp_path) -> Tree:
     return Tree(tmp_path)
 
 
-def test_scripts_hold_what_the_linter_asks():
+def test_scripts_pass_their_linter():
     """Shellcheck finds nothing in any script."""
     shellcheck = Path(sys.executable).parent / "shellcheck"
     scripts = [*DEPLOY.rglob("*.sh"), *(ROOT / "tests").rglob("*.sh")]
@@ -117,7 +117,7 @@ def test_services_are_shut_in(tmp_path, service):
     assert ended.returncode == 0
 
 
-def test_what_sends_mail_keeps_its_rights():
+def test_units_that_send_mail_keep_their_rights():
     """A sandbox that implies NoNewPrivileges would stop sendmail from queueing."""
     unit = (DEPLOY / "systemd" / f"{OPEN}.service").read_text()
     settings = set(re.findall(r"(?m)^(\w+)=", unit))
@@ -147,7 +147,7 @@ def test_every_setting_is_in_the_example():
             assert value == defaults[name]
 
 
-def test_units_and_wrapper_know_what_earlier_settings_do_not_name():
+def test_units_and_wrapper_have_defaults_for_new_settings():
     """An upgrade keeps the settings file, so units and wrapper have defaults for new settings."""
     example = dict(
         re.findall(r"(?m)^(VERIFYD_\w+)=(.*)$", (DEPLOY / "verifyd.env.example").read_text())
@@ -209,7 +209,7 @@ def test_a_tree_that_had_no_users_is_given_to_the_user(tree):
         assert (path.stat().st_uid, path.stat().st_gid) == (0, 1235)
 
 
-def test_what_was_edited_is_never_overwritten(tree):
+def test_edited_files_are_never_overwritten(tree):
     """A later release saves its version alongside and says so, once."""
     tree.install()
     settings = tree.root / "etc/verifyd/verifyd.env"
@@ -225,7 +225,7 @@ def test_what_was_edited_is_never_overwritten(tree):
     assert not new.exists()
 
 
-def test_what_was_not_edited_is_brought_up_to_date(tree):
+def test_unedited_files_are_replaced(tree):
     """An unedited site is replaced by the new one, and that is reported."""
     tree.install()
     tree.change("nginx/verifyd.conf")
@@ -236,7 +236,7 @@ def test_what_was_not_edited_is_brought_up_to_date(tree):
     assert not site.with_name("verifyd.conf.new").exists()
 
 
-def test_a_binary_that_is_not_what_it_was_is_refused(tree):
+def test_a_binary_with_a_wrong_checksum_is_refused(tree):
     """A checksum, if there is one, is compared before anything is changed."""
     checksum = hashlib.sha256(tree.binary.read_bytes()).hexdigest()
     (tree.binary.parent / "verifyd.sha256").write_text(f"{checksum}  verifyd\n")
@@ -422,7 +422,7 @@ class TestUninstalling:
         assert set(before) - set(after) == by_the_operator
         assert {name: before[name] for name in after} == after
 
-    def test_what_was_edited_stays(self, installed):
+    def test_edited_files_stay(self, installed):
         """The site and the overrides of units are settings; only our links are removed."""
         site = installed.root / "etc/nginx/sites-available/verifyd.conf"
         site.write_text("edited")

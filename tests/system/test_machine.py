@@ -91,7 +91,7 @@ def test_the_commands_of_the_page_are_ten_and_work(machine):
     assert key not in seen
 
 
-def test_what_runs_every_night_runs(installed):
+def test_the_nightly_jobs_run(installed):
     """Backup and load of drop/ run in their sandbox, as their user.
 
     Their files are private.
@@ -295,7 +295,7 @@ def test_the_database_url_is_a_credential(installed):
     assert "hidden.db" not in seen
 
 
-def test_settings_of_an_earlier_release_need_not_name_what_is_new(installed):
+def test_settings_of_an_earlier_release_need_no_additions(installed):
     """Without newer settings, and with the URL as a credential, alerts arrive.
 
     While an alert waits, the unit that delivers has failed, and only its timer starts it.
@@ -348,7 +348,7 @@ def behind_nginx(installed) -> Machine:
     return installed
 
 
-def test_what_nginx_answers_by_itself(behind_nginx):
+def test_nginxs_own_answers(behind_nginx):
     """Debian's nginx speaks HTTP/2, and its own answers look like the service's."""
     asked = "curl -sSk -i"
     for options, path, status, found in (

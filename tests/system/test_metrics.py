@@ -36,7 +36,7 @@ def test_all_workers_are_counted_whichever_answers(serve):
         assert {counted(service) for _ in range(6)} == {expected}
 
 
-def test_what_killed_workers_counted_stays(serve, world):
+def test_counts_of_killed_workers_stay(serve, world):
     """A worker that ends leaves its counts, and no files."""
     service = serve(workers=2)
     files = world.config.state_dir / "metrics" / str(service.process.pid)

@@ -59,7 +59,7 @@ def test_a_socket_that_is_handed_over_stays_as_it_is(serve, listener):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may give a socket to any group")
-def test_a_group_that_is_not_ours_stops_the_start(serve, world, socket_directory):
+def test_a_group_without_the_user_stops_the_start(serve, world, socket_directory):
     """The start fails before anything listens; `verifyd check` has the same fault."""
     bind = f"unix:{socket_directory}/socket"
     service = serve(wait=False, bind=bind, socket_group=0)

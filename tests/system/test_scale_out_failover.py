@@ -183,7 +183,7 @@ def lose_for_good(pair: tuple[PostgresServer, PostgresServer]) -> None:
     primary.sql("SELECT pg_drop_replication_slot('verifyd_standby')")
 
 
-def test_the_page_says_what_is_tried_here():
+def test_the_page_has_the_commands_of_these_tests():
     """Every command of these tests is in the page as it is run."""
     page = (FOLDER / "README.md").read_text()
     for command in (BASE_BACKUP, STANDBY_NAME, *WAIT_FOR_STANDBY, *STOP_WAITING, *PROMOTE):

@@ -200,7 +200,7 @@ class TestItsOwnAnswers:
             ),
         ],
     )
-    def test_what_nginx_refuses_has_the_one_error_body(
+    def test_nginxs_refusals_have_the_common_error_body(
         self, installation, request_text, status, code
     ):
         """Whatever nginx itself refuses has the shape of the application's refusals."""

@@ -43,7 +43,7 @@ def begin(service: Service, rest: str) -> socket.socket:
         pytest.param("a chunked body", marks=pytest.mark.system_long),
     ],
 )
-def test_what_takes_too_long_gets_the_one_error_body(serve, begun):
+def test_a_slow_request_gets_the_common_error_body(serve, begun):
     """The answer is a 500 in the log, and another worker continues the service (D45)."""
     service = serve(command=IMPATIENT, workers=1)
     (worker,) = service.workers()

@@ -84,6 +84,6 @@ def test_other_peers_are_not_local(peer):
 @pytest.mark.parametrize("peer", ["127.0.0.1", "::1", "", "10.1.2.3", "192.0.2.1"])
 @pytest.mark.parametrize("header", ["X-Real-IP", "X-Forwarded-For", "Forwarded"])
 @pytest.mark.parametrize("value", ["127.0.0.1", "::1", "198.51.100.7", "x", ""])
-def test_what_is_passed_on_is_not_local(peer, header, value):
+def test_a_forwarded_request_is_not_local(peer, header, value):
     """A request with any forwarding header comes from somewhere else."""
     assert not is_local(request(peer, **{header: value}), PROXIES)

@@ -61,7 +61,7 @@ def test_a_file_that_is_not_recognised_leaves_a_line(cli, content, told):
     assert line["finished_at"] is not None
 
 
-def test_what_the_operator_named_is_known(cli):
+def test_a_named_register_gets_the_line(cli):
     """A register that the operator names gets the line, even if the file does not fit it."""
     path = cli.file("some.csv", "<html>")
     cli.refusal("import", path, "--register", "fleet", "--kind", "fines", "--mode", "replace")

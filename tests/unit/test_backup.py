@@ -245,7 +245,7 @@ def test_a_backup_that_is_closed_to_us_is_left_alone(stocked):
     assert "cannot be read" in ended.log[0]["message"]
 
 
-def test_keep_leaves_alone_what_is_no_backup(stocked):
+def test_keep_leaves_other_files_alone(stocked):
     """Links, files and directories that only have a backup's name stay."""
     folder = stocked.directory / "backups"
     former = taken(stocked).rename(stocked.directory / "elsewhere")
@@ -299,7 +299,7 @@ def test_keep_is_a_number_of_backups(stocked, number):
     assert "--keep" in stocked.misuse("backup", "backups", "--keep", number)
 
 
-def test_what_a_killed_backup_left_is_removed(stocked):
+def test_the_next_backup_removes_an_incomplete_one(stocked):
     """A directory without its final name is no backup; the next run removes it."""
     left = stocked.directory / "backups" / ".verifyd-20260101T000000Z-000.partial"
     left.mkdir(parents=True)

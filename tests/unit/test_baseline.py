@@ -46,7 +46,7 @@ class TestShrink:
         refused(replace, 829, 1_000, 1)
         assert replace(900).held == 900
 
-    def test_what_the_operator_allowed_is_the_new_measure(self, replace):
+    def test_an_accepted_loss_is_the_new_reference(self, replace):
         """An accepted loss is not refused again the next night."""
         replace(100)
         replace(50, allow_shrink=True)
@@ -172,7 +172,7 @@ class TestDeletions:
         with pytest.raises(OperatorError, match="would remove 20 of the 20 policies held"):
             world.load_files(path)
 
-    def test_what_the_operator_allowed_is_the_new_measure(self, replace, delete):
+    def test_an_accepted_loss_is_the_new_reference(self, replace, delete):
         """A replace is not compared with what preceded an accepted merge."""
         replace(500)
         delete(250, allow_shrink=True)
@@ -208,7 +208,7 @@ class TestPrune:
         kept = [line(399), line(401, "running")]
         assert self.left(world) == kept
 
-    def test_what_the_next_load_is_held_against_stays(self, world, line):
+    def test_lines_that_the_next_load_needs_stay(self, world, line):
         """The last seven lines that count stay, for each register, kind, mode and format."""
         own = {"register": "rdw", "kind": "vehicles", "mode": "replace", "format": "rdw-csv"}
         line(900, "done", **own)

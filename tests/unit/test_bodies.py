@@ -133,7 +133,7 @@ class TestJson:
         assert (shape.name, shape.names) == ("ä", ["b"])
 
     @pytest.mark.parametrize("fault", NOT_JSON)
-    def test_what_is_not_json_is_refused(self, fault):
+    def test_a_body_that_is_not_json_is_refused(self, fault):
         """Every text that is not JSON is refused, also what msgspec accepts (DESIGN 5)."""
         assert refusal(NOT_JSON[fault]).code == "invalid_json"
 
@@ -165,7 +165,7 @@ class TestJson:
         assert problem.code == "invalid_body"
         assert problem.errors == ({"pointer": pointer, "detail": detail},)
 
-    def test_what_follows_a_wrong_member_is_json_too(self):
+    def test_the_rest_after_a_wrong_member_must_be_json(self):
         """A truncated or too deeply nested body is no JSON, even after a wrong member."""
         assert refusal(b'{"name": 1').code == "invalid_json"
         assert refusal(b'{"name": ' + NESTED_TOO_DEEPLY + b"}").code == "invalid_json"

@@ -57,7 +57,7 @@ def test_the_name_is_taken_in_any_spelling(acme):
         ("acme", "not a name", "not a name is not a domain name such as example.com"),
     ],
 )
-def test_what_is_not_there_is_refused(acme, account, name, told):
+def test_missing_names_are_refused(acme, account, name, told):
     """The refusal names what is missing, and no other account's domain changes."""
     assert acme.refusal("domains", "suspend", account, name) == f"{told}\n"
     assert acme.json("domains", "list", "acme")[0]["status"] == "active"

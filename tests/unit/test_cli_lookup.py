@@ -128,7 +128,7 @@ class TestWithoutAnswer:
             ["--csv", "a.csv", "--json"],
         ],
     )
-    def test_what_makes_no_sense_is_refused(self, cli, words):
+    def test_contradictory_arguments_are_refused(self, cli, words):
         """A look-up takes plates or a file, and each has its own options."""
         assert "error: " in cli.misuse("lookup", *words)
 

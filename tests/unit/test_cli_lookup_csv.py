@@ -157,7 +157,7 @@ class TestAnswers:
         assert ended.stdout.splitlines()[1].startswith("AB12CDE,found,AB12CDE,")
         assert "lines 1, found 1, notFound 0" in ended.stderr
 
-    def test_standard_input_is_a_file_as_any_other(self, cli, monkeypatch):
+    def test_standard_input_is_read_like_a_file(self, cli, monkeypatch):
         """`-` reads standard input like any other file."""
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"plate\nAB12CDE\n")))
         ended = cli.run("lookup", "--csv", "-")

@@ -237,7 +237,7 @@ def test_a_test_message_tries_the_queue_out(cli, monkeypatch):
 
 
 @pytest.mark.parametrize("words", ["notify --deliver", "watch"])
-def test_what_timers_run_logs_why_it_fails(cli, monkeypatch, caplog, words):
+def test_jobs_of_timers_log_why_they_fail(cli, monkeypatch, caplog, words):
     """Nobody watches timers, so the reason of a failure is a line of the log (D75)."""
     monkeypatch.setenv("VERIFYD_NOTIFY", "nonsense")
     assert cli.run(*words.split()).status == 1

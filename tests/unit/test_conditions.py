@@ -201,7 +201,7 @@ class TestJobs:
         assert found(world, missed_after={"import": 30 * 3600}) == {}
         assert found(world, missed_after={"backup": 1}) == {}
 
-    def test_what_was_never_scheduled_is_not_missed(self, world):
+    def test_a_job_that_was_never_scheduled_is_not_missed(self, world):
         """A machine without timers misses no run."""
         record(world.engine, Run("backup", False, NOW - 30 * DAY))
         assert found(world) == {}
@@ -274,7 +274,7 @@ class TestDisk:
         assert "disk:load" in found(world)
 
     @ON_SQLITE
-    def test_what_gives_way_to_a_load_is_free(self, world, monkeypatch):
+    def test_loaded_files_count_as_free_space(self, world, monkeypatch):
         """Files in `loaded/` of the nightly job's drop directory count as free space (D74)."""
         world.load([CAR])
         drop = world.directory / "drop"
@@ -346,7 +346,7 @@ class TestSettings:
         assert condition.occurrence == "VERIFYD_WORKERS VERIFYD_X"
         assert "SECRET" not in repr(condition)
 
-    def test_what_depends_on_a_wrong_setting_is_not_known(self, world):
+    def test_a_condition_of_a_wrong_setting_is_unknown(self, world):
         """A default in place of a wrong setting neither raises nor ends an alarm."""
         world.load([CAR])
         Register.update(loaded_at=NOW - 9 * DAY).execute(world.engine)

@@ -204,7 +204,7 @@ def test_a_password_is_never_repeated(url):
     assert "secret" not in "".join(faults(database_url=url))
 
 
-def test_what_notifies_is_never_repeated():
+def test_destinations_are_never_repeated():
     """A destination can hold a token, so neither errors nor printed settings show it."""
     text = "https://h/token,ftp://h/token"
     assert "token" not in "".join(faults(notify=text, notify_secret="whsec_token"))

@@ -194,7 +194,7 @@ class TestAgain:
 
 
 class TestRefused:
-    def test_what_is_read_back_must_be_what_was_written(self, world, copy, target):
+    def test_a_target_that_stores_something_else_is_refused(self, world, copy, target):
         """A target that stores something else is detected, and emptied."""
         migrate(target)
         target.execute_sql(

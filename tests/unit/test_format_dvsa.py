@@ -148,7 +148,7 @@ def test_rejects(record: dict[str, object], reason: str) -> None:
     assert change(**record) == reason
 
 
-def test_what_is_not_stored_does_no_harm() -> None:
+def test_unused_members_can_hold_anything() -> None:
     """Unused members can hold anything."""
     odd = {"fuelType": {"a": [1]}, "engineSize": "x" * 999, "secondaryColour": "\0", "new": 1e300}
     assert change(**odd, model=208) == VehicleRow("AB1", model="208")

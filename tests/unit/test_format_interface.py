@@ -66,7 +66,7 @@ def test_a_format_with_named_columns_is_little_more_than_its_columns(format_, da
     assert [column.label for column in missing] == ["Marque"]
 
 
-def test_what_must_be_provided_cannot_be_forgotten():
+def test_a_format_that_lacks_a_method_is_refused():
     """A format that lacks a method cannot be instantiated."""
     with pytest.raises(TypeError, match="kind_of"):
         type("Half", (CsvFormat,), {"layout": FrenchCsv.layout})()

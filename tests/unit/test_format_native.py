@@ -254,7 +254,7 @@ def test_tax_status(word: str, status: str | None) -> None:
         "lastUpdated",
     ],
 )
-def test_what_cannot_be_stored(column: str) -> None:
+def test_unstorable_values(column: str) -> None:
     """A control character, or more than 100 characters, in a stored column rejects the row."""
     for character in "\0", "\x1b", "\x85", "\x9d":
         assert vehicle(**{column: f"a{character}b"}) == f"{column}: contains a control character"

@@ -215,7 +215,7 @@ class TestSharing:
             thread.join()
         assert sorted(remaining) == list(range(200))
 
-    def test_a_fork_amid_a_take_leaves_the_child_able(self, store):
+    def test_a_fork_during_a_take_leaves_the_child_working(self, store):
         """A child that is forked while a thread holds the locks has its own locks."""
         spend(store, 1)
         # Hold the locks at the moment of the fork, as another thread could.

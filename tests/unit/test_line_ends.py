@@ -176,7 +176,7 @@ class TestNoLineEnd:
         load("registration,reference,amount\nAB12CDE,F-1,5")
         load('{"registration": "AB12CDE"}')
 
-    def test_what_says_where_it_ends_needs_none(self, world, load):
+    def test_an_array_needs_no_line_end(self, world, load):
         """An array needs no line end, because it ends with its bracket."""
         load(RDW)
         assert load(f"[{RDW.strip()}]").notes == []

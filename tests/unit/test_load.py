@@ -255,7 +255,7 @@ class TestAllOrNothing:
         assert world.load([OTHER], register="r0").changed == 1
 
     @pytest.mark.parametrize("mode", ["merge", "replace"])
-    def test_what_a_register_held_must_be_there(self, world, mode):
+    def test_a_load_into_an_incomplete_register_is_refused(self, world, mode):
         """A load into a register with missing data would make the loss look like data (D28)."""
         world.load([CAR])
         entry: Any = Register.select().dicts().get(world.engine)
@@ -444,7 +444,7 @@ class TestAllOrNothing:
         assert [line.status for line in list_loads(world.engine)] == ["done", "done"]
         assert Register.select(Register.vehicles).scalar(world.engine) == 2
 
-    def test_what_a_killed_load_committed_outlives_a_failing_one(self, world, monkeypatch):
+    def test_a_failing_load_keeps_the_rows_of_a_killed_one(self, world, monkeypatch):
         """A load that fails early removes a register only if it made it."""
         with monkeypatch.context() as until_then:
             until_then.setattr(merge, "finish_merge", _interrupted)
@@ -550,7 +550,7 @@ class TestContainers:
 
 @ON_POSTGRES
 @pytest.mark.parametrize("mode", ["merge", "replace"])
-def test_what_was_loaded_is_analysed(world, mode):
+def test_loaded_tables_are_analysed(world, mode):
     """Postgres' planner knows the number of rows after any kind of load."""
     world.load_files(*files(world, cars="registration,make\nAB12CDE,FORD\n"), mode=mode)
     query = "SELECT reltuples FROM pg_class WHERE oid = 'register_native.vehicle'::regclass"

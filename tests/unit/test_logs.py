@@ -154,7 +154,7 @@ def test_a_terminal_gets_text_that_cannot_steer_it():
     assert "AB12CDE" not in told
 
 
-def test_what_a_library_writes_to_stderr_is_logged(caplog):
+def test_text_of_libraries_on_stderr_is_logged(caplog):
     """Text from libraries is logged by line, however it is written; blank lines are left out."""
     stream = logs.StderrLines()
     with caplog.at_level(logging.WARNING, "verifyd.logs"):

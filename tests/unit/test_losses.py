@@ -67,7 +67,7 @@ class TestReplace:
         assert load(text, allow_loss=["insured", "taxDue"]).held == 100
 
     @pytest.mark.parametrize(("before", "is_refused"), [(49, False), (50, True)])
-    def test_what_few_rows_knew_is_not_watched(self, load, before, is_refused):
+    def test_a_member_that_few_rows_know_is_not_checked(self, load, before, is_refused):
         """A member that less than a twentieth of the rows know is not checked."""
         load(cars(before, 1_000))
         if is_refused:
@@ -108,7 +108,7 @@ class TestReplace:
         assert load(cars(85)).held == 100
 
     @pytest.mark.parametrize("accepted", [{"allow_loss": ["insured"]}, {"allow_shrink": True}])
-    def test_what_was_accepted_is_not_refused_the_next_night(self, load, accepted):
+    def test_an_accepted_loss_is_not_refused_the_next_night(self, load, accepted):
         """An accepted loss, or an accepted shrink, is the new reference."""
         load(cars(100))
         load(cars(91))
@@ -120,7 +120,7 @@ class TestReplace:
             with pytest.raises(OperatorError, match=r"82\.0 % of the rows, now by 68\.0 %"):
                 load(cars(68))
 
-    def test_what_was_rolled_back_does_not_count(self, world, load):
+    def test_a_rolled_back_load_does_not_count(self, world, load):
         """A wrong load that was rolled back must not make correct ones fail."""
         load(cars(50))
         load(cars(100))
@@ -128,7 +128,7 @@ class TestReplace:
         assert load(cars(45)).held == 100
 
     @pytest.mark.parametrize("drop", [drop_register, purge_register])
-    def test_what_a_dropped_register_knew_does_not_count(self, world, load, drop):
+    def test_values_of_a_dropped_register_do_not_count(self, world, load, drop):
         """A dropped register does not count for a new one of its name."""
         load(cars(100))
         drop(world.engine, "native")
@@ -195,7 +195,7 @@ class TestMerge:
         assert all(row[INSURED] is not None for row in held(world))
         assert load(cars(10, 20), mode="merge", allow_loss=["insured"]).changed == 10
 
-    def test_what_was_accepted_is_not_refused_the_next_night(self, load):
+    def test_an_accepted_loss_is_not_refused_the_next_night(self, load):
         """The accepted loss is the new reference for other rows and for replaces, too."""
         whole = cars(200, 200).splitlines(keepends=True)
         blank = cars(0, 200).splitlines(keepends=True)
@@ -207,7 +207,7 @@ class TestMerge:
         assert load(second, mode="merge").changed == 100
         assert load("".join(blank)).changed == 0
 
-    def test_what_was_accepted_is_watched_again_once_it_is_known(self, load):
+    def test_an_accepted_member_is_checked_again_once_it_is_known(self, load):
         """A member is checked again once at least ten rows know it."""
         load(cars(200, 200))
         load(cars(0, 20), mode="merge", allow_loss=["insured"])
@@ -287,7 +287,7 @@ class TestUniform:
         new = cars(1_000, 1_000, flag="true", due="2027-01-01").replace("AB", "XY")
         assert load(new, mode="merge").notes == []
 
-    def test_few_rows_are_no_sign(self, load):
+    def test_few_rows_are_not_noted(self, load):
         """Fewer than a hundred rows are not noted."""
         load(cars(99, 99))
         assert load(cars(99, 99, flag="true")).notes == []

@@ -59,7 +59,7 @@ def test_each_kind_counts_by_itself(world, load):
     assert list_merged(world.engine) == []
 
 
-def test_what_was_rolled_back_counts_as_merged(world, load):
+def test_a_rolled_back_register_counts_as_merged(world, load):
     """After a rollback the history does not show which file the rows come from."""
     load(REPLACE, *CARS)
     load(REPLACE, *OTHER)
@@ -67,7 +67,7 @@ def test_what_was_rolled_back_counts_as_merged(world, load):
     assert list_merged(world.engine) == ["fleet"]
 
 
-def test_so_does_what_was_rolled_back_past_replaces_of_both_kinds(world, load):
+def test_a_rollback_past_replaces_of_both_kinds_counts_as_merged(world, load):
     """A rollback over both kinds counts, although each kind's last load is a replace."""
     load(MERGE, *CARS)
     load(MERGE, *POLICY)

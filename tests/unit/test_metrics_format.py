@@ -60,7 +60,7 @@ def test_the_library_has_not_changed_its_format(tmp_path):
     )
 
 
-def test_what_we_write_is_what_the_library_writes(directory):
+def test_our_files_equal_those_of_the_library(directory):
     """Folding one worker gives the used bytes of its file, and the library reads them."""
     theirs = write_with_library(directory / f"counter_{WORKER}.db", VALUES)
     metrics_files.fold(())
@@ -69,7 +69,7 @@ def test_what_we_write_is_what_the_library_writes(directory):
     assert read_with_library(ours) == VALUES
 
 
-def test_the_library_goes_on_in_what_we_wrote(directory):
+def test_the_library_can_extend_our_files(directory):
     """The library can open and extend a folded file."""
     write_with_library(directory / f"counter_{WORKER}.db", VALUES)
     metrics_files.fold(())

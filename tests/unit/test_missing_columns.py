@@ -94,14 +94,14 @@ class TestRenamed:
     @pytest.mark.parametrize(
         "allowed", [["WAM verzekerd", "Vervaldatum APK"], ["wam_verzekerd", "VERVALDATUM_APK"]]
     )
-    def test_what_is_allowed_may_be_missing(self, world, allowed):
+    def test_an_allowed_column_may_be_missing(self, world, allowed):
         """`--allow-missing` takes the label or the API's name, in any case."""
         path = files(world, b=rdw(RENAMED, 200))
         assert world.load_files(*path, allow_missing=allowed).loaded == 200
         with pytest.raises(OperatorError, match="no column WAM verzekerd"):
             world.load_files(*path, allow_missing=allowed[1:])
 
-    def test_what_is_missing_may_not_be_lost(self, world):
+    def test_a_column_allowed_to_be_missing_may_not_be_lost(self, world):
         """`--allow-missing` does not allow the loss of the column's values."""
         world.load_files(*files(world, a=rdw(rows=200)))
         allowed = {"allow_missing": ["WAM verzekerd", "Vervaldatum APK"]}
@@ -140,7 +140,7 @@ class TestJson:
         assert world.load_files(*paths, allow_missing=["wam_verzekerd"]).loaded == 120 * pages
 
     @pytest.mark.parametrize(("rows", "is_refused"), [(99, False), (100, True)])
-    def test_a_few_rows_may_lack_what_some_vehicles_have_not(self, world, rows, is_refused):
+    def test_a_few_rows_may_lack_an_optional_member(self, world, rows, is_refused):
         """A page of trailers, which have no MOT, does not mean that a member was renamed."""
         path = files(world, a=as_json(rdw(rows=rows), "vervaldatum_apk"))
         if is_refused:

@@ -202,7 +202,7 @@ class TestFines:
         (row,) = held(world, Fine)
         assert (row[3], bool(row[5])) == (int(amount) * 100, is_settled)
 
-    def test_days_alone_leave_the_amount(self, world, merge):
+    def test_days_of_settling_keep_the_amount(self, world, merge):
         """A file of days of settling keeps the amounts."""
         merge("registration,reference,issuedOn,amount\nA1,F-1,2026-01-01,65\n")
         merge("registration,reference,settledOn\nA1,F-1,2026-02-01\n")
@@ -211,7 +211,7 @@ class TestFines:
 
 
 class TestMapped:
-    def test_what_the_mapping_leaves_out_is_kept(self, world, merge):
+    def test_members_outside_the_mapping_are_kept(self, world, merge):
         """Members that the mapping leaves out are kept; constants are written to every row."""
         merge(CAR)
         path = world.directory / "map.toml"

@@ -38,7 +38,7 @@ def test_the_run_does_not_repeat_alerts(job):
         (peewee.OperationalError("gone"), "It failed: the database cannot be used."),
     ],
 )
-def test_a_run_that_did_not_come_to_its_end_says_so(job, error, reason):
+def test_an_incomplete_run_says_so(job, error, reason):
     """A run that was stopped says so: loads that it did not begin are in no history."""
     job.told = {1, 2}
     assert job.faults(error) == [reason]

@@ -119,7 +119,7 @@ class TestReport:
         night.tell()
         assert night.queued()[-1].message.solved[0].since == NOW
 
-    def test_what_cannot_be_looked_for_is_not_over(self, night):
+    def test_an_unknown_condition_is_not_over(self, night):
         """While the database is down, only conditions that need no database can end."""
         night.tell(condition(), condition("certificate:expiry", ""))
         down = condition("database:unusable", "")

@@ -24,7 +24,7 @@ def test_a_comment_begins_with_a_word(text, words):
 
 
 @pytest.mark.parametrize("text", ["'a # b", "it's #x", 'a "b \\" # c', "a \\"])
-def test_what_does_not_end_is_refused(text):
+def test_an_open_quote_is_refused(text):
     """An open quote is refused; a # after it does not begin a comment that hides it."""
     with pytest.raises(ValueError, match="No "):
         words_of(text)

@@ -184,7 +184,7 @@ class TestLostConnection:
             end_all(world)
             assert alice.get("/readyz").status_int == 200
 
-    def test_a_write_goes_on_when_only_its_key_check_met_it(self, world, alice):
+    def test_a_write_succeeds_if_only_its_key_check_lost_the_connection(self, world, alice):
         """If only the key check lost its connection, it is repeated and the domain made."""
         assert alice.get(DOMAINS).status_int == 200
         end_all(world)

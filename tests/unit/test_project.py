@@ -52,7 +52,7 @@ def test_every_pin_is_one_exact_version(pin):
 @pytest.mark.parametrize(
     ("roots", "pins"), [(RUN, PINNED), (RUN + POSTGRES + DEV, PINNED + DEV)], ids=["pinned", "dev"]
 )
-def test_what_packages_bring_along_is_pinned_too(roots, pins):
+def test_indirect_dependencies_are_pinned_too(roots, pins):
     """Every indirect dependency is pinned, too."""
     current = [root for root in roots if root.marker is None or root.marker.evaluate()]
     assert needed_by(current) <= {canonicalize_name(pin.name) for pin in pins}

@@ -47,7 +47,7 @@ class TestAccepted:
         assert canonical_registration(sent) == canonical
 
     @pytest.mark.parametrize("plate", ["0001TJ", "0042", "12E345", "FALSE", "NULL", "NAN", "0"])
-    def test_what_looks_like_a_value_is_a_plate(self, plate):
+    def test_a_registration_is_never_read_as_another_value(self, plate):
         """A registration is a text, and never read as a number or a null."""
         assert canonical_registration(plate) == plate
 
@@ -204,7 +204,7 @@ class TestHostileText:
     @example("A" + "\ufe31" * 99)
     @example("\ufdfb" + "\u1680" * 99)
     @example("\u03b1\u0345 \u0301")
-    def test_what_is_not_looked_at_could_not_be_a_plate(self, text):
+    def test_the_limits_refuse_no_plate(self, text):
         """The limits on work refuse and change nothing that D19 accepts."""
         assert canonical_registration(text) == plainly(text)
 

@@ -153,7 +153,7 @@ class TestParallelBuild:
         assert replace(header + periods).held == 200
         assert len(held(world, Policy)) == 200
 
-    def test_what_the_other_process_cannot_do_is_done(self, world, replace, monkeypatch):
+    def test_one_process_does_all_if_the_other_fails(self, world, replace, monkeypatch):
         """If the second process fails, the first does all the work, and no half is left."""
         replace(many("FORD", range(100)))
         monkeypatch.setattr(parallel_build, "dump", _failing)
@@ -162,7 +162,7 @@ class TestParallelBuild:
         assert makes(world) == ["SEAT"] * 100
         assert len(generations(world)) == 2
 
-    def test_what_neither_can_do_fails(self, world, replace, monkeypatch):
+    def test_a_replace_that_both_processes_fail_fails(self, world, replace, monkeypatch):
         """If both fail, only the current generation stays, and the reason is reported."""
         replace(many("FORD", range(100)))
         monkeypatch.setattr(Table, "fill", _failing)
@@ -230,7 +230,7 @@ class TestDryRun:
 
 
 class TestGenerations:
-    def test_what_a_killed_load_left_is_removed_by_the_next(self, world, replace):
+    def test_the_next_load_removes_files_of_a_killed_one(self, world, replace):
         """The next load removes a half-written generation."""
         replace(vehicles("FORD"))
         left = store_of(world.engine, "native").opened_next(99)

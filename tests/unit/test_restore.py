@@ -86,7 +86,7 @@ def test_a_restore_brings_the_backup_back(stocked, backup):
     assert told["restored"] == str(backup)
 
 
-def test_what_is_replaced_is_kept(stocked, backup, monkeypatch):
+def test_the_former_database_is_kept(stocked, backup, monkeypatch):
     """A directory next to the database keeps the former one, ready to use."""
     replaced = Path(stocked.json("restore", backup)["replaced"])
     assert replaced.parent == stocked.directory
@@ -112,7 +112,7 @@ def test_registers_stay_with_their_history(stocked, backup):
 
 
 @pytest.mark.parametrize("undo", [("rollback",), ("undrop", "native")], ids=" ".join)
-def test_what_can_be_undone_stays_with_the_registers(stocked, backup, undo):
+def test_a_restore_without_registers_keeps_rollback_and_undrop(stocked, backup, undo):
     """Backups without registers do not affect what can be rolled back or undropped."""
     load(stocked, "AB12CDE,SKODA", mode="replace")
     if "undrop" in undo:
@@ -123,7 +123,7 @@ def test_what_can_be_undone_stays_with_the_registers(stocked, backup, undo):
     assert stocked.run("imports", "rollback").status == ("rollback" in undo)
 
 
-def test_what_can_be_undone_is_in_no_backup(stocked):
+def test_a_backup_has_no_snapshots_or_dropped_registers(stocked):
     """A restore with registers leaves nothing to roll back or undrop."""
     load(stocked, "AB12CDE,SKODA", mode="replace")
     load(stocked, "XY99ZZZ,AUDI", register="other")

@@ -93,7 +93,7 @@ class TestOneStep:
         roll_back(world.engine, "native", None)
         assert makes(world) == ["FORD"]
 
-    def test_what_held_nothing_before_has_no_way_back(self, world, replace):
+    def test_a_first_load_cannot_be_rolled_back(self, world, replace):
         """A first load cannot be rolled back, but its register can be dropped."""
         replace(vehicles("FORD"))
         with pytest.raises(OperatorError, match="it held nothing before"):
@@ -170,7 +170,7 @@ class TestSeveralSteps:
         assert len(generations(world)) == stored
         assert KeptRegister.select().count(world.engine) == keep
 
-    def test_what_is_too_many_makes_room_for_a_load(self, world, four, replace):
+    def test_extra_states_are_removed_before_a_load(self, world, four, replace):
         """Extra states are removed before a load reads, even if it then fails."""
         with pytest.raises(OperatorError, match="never closed"):
             replace(f'{HEADER}AB12CDE,"FORD\n', keep_snapshots=1)
@@ -252,7 +252,7 @@ def _lose(world: Any, generation: int) -> None:
 
 
 @ON_POSTGRES
-def test_what_older_programs_kept_is_removed(world, replace):
+def test_states_kept_by_older_programs_are_removed(world, replace):
     """A schema without a number, from a program before schema 4, is removed."""
     replace(vehicles("FORD"))
     world.engine.execute_sql("CREATE SCHEMA kept_register_native")

@@ -133,7 +133,7 @@ def test_a_run_of_another_process_is_added_from_where_it_begins(tmp_path):
 
 
 @given(rows=ROWS, run_rows=st.integers(1, 5))
-def test_two_can_share_what_is_to_be_done(tmp_path_factory, rows, run_rows):
+def test_two_readers_can_share_the_keys(tmp_path_factory, rows, run_rows):
     """Two readers, of the keys up to the middle and after it, return everything together."""
     order = Order(1, 2)
     directory = tmp_path_factory.getbasetemp()

@@ -143,7 +143,7 @@ def test_paths_in_a_zip_are_never_followed(saved: Saved, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("path", ["no/such/file.csv", "/", "x\0y"])
-def test_what_cannot_be_opened(path: str) -> None:
+def test_unopenable_files(path: str) -> None:
     """The fault of a missing file or a directory has its name."""
     assert fault(path)
 

@@ -80,7 +80,7 @@ def test_every_single_typing_error_is_noticed(position):
         checked(f"vfd_abc123XyZ98765_{'s' * 42}\u0661"),
     ],
 )
-def test_what_has_another_form_is_no_key(text):
+def test_a_text_of_another_form_is_no_key(text):
     """A text of another form is no key, even with the right check."""
     assert parse_token(text) is None
 

@@ -179,7 +179,7 @@ def test_a_register_of_no_rows_is_gone_at_once(world):
         undrop_register(world.engine, "native")
 
 
-def test_what_is_not_there_does_not_come_back(dropped):
+def test_an_undrop_without_its_file_is_refused(dropped):
     """If its file was removed by hand, the undrop is refused and the entry stays."""
     for name in generations(dropped):
         if dropped.engine.__class__.__name__ == "SqliteEngine":

@@ -128,7 +128,7 @@ def test_a_file_waits_for_its_own_marker(put):
     assert look(path, DONE).waits_for == "car.csv.done is not there"
 
 
-def test_done_is_enough_unless_the_file_changes_afterwards(put):
+def test_a_done_marker_is_enough_if_the_file_is_older(put):
     """A file that is newer than its marker is the next upload, which needs its own marker."""
     path = put("car.csv", age_seconds=0)
     put("car.csv.done", "", -1)
@@ -185,7 +185,7 @@ def test_opening_a_file_meanwhile_does_not_wait(put):
 @pytest.mark.parametrize(
     ("wait", "missing"), list(product([QUIET, SHA256, DONE], ["marker", "end", "file"]))
 )
-def test_nothing_waits_in_silence_for_more_than_a_day(put, tmp_path, caplog, wait, missing):
+def test_waiting_files_are_reported_after_a_day(put, tmp_path, caplog, wait, missing):
     """A file without a marker, a name that stays .part, or a marker alone is reported."""
     name = {"marker": "car.csv", "end": "car.csv.part", "file": "car.csv.done"}[missing]
     told: list[str] = []
@@ -215,7 +215,7 @@ def test_a_directory_waits_for_the_markers_of_all_its_files(put, tmp_path):
     assert [file.path.name for file in batch.markers] == ["1.csv.sha256", "2.csv.sha256"]
 
 
-def test_what_changes_after_it_was_found_is_not_loaded(put, tmp_path):
+def test_a_file_that_changes_after_it_was_found_is_not_loaded(put, tmp_path):
     """If a file or its marker changes, or is opened for writing, it is not loaded."""
     path, marker = put("car.csv"), put("car.csv.sha256", DIGEST)
     (batch,) = batches(tmp_path, QUIET, print)
@@ -236,7 +236,7 @@ def test_a_batch_with_a_wrong_checksum_fails(put, tmp_path):
         batch.require_whole()
 
 
-def test_a_file_system_without_leases_is_no_obstacle(put, monkeypatch):
+def test_a_file_system_without_leases_works(put, monkeypatch):
     """Without leases, the minute without a change is enough."""
 
     def refuse(*_args: object) -> None:

@@ -74,7 +74,13 @@ def insurance_item(found: Found, day: str) -> InsuranceItem:
     """Return whether a plate is insured on the day (ISO date), or why it has no answer."""
     record = found.record
     if record is None:
-        return {"registration": _named(found), "insured": False, **failure_answer(found)}
+        failure = failure_answer(found)
+        return {
+            "registration": _named(found),
+            "insured": False,
+            "error": failure["error"],
+            "code": failure["code"],
+        }
     return {
         "registration": record.registration,
         "insured": judge_insurance(record, day).is_good,
@@ -90,7 +96,13 @@ def compliance_item(found: Found, judgement: Judgement | None, *, explain: bool)
         explain: add `reasons` (D22).
     """
     if judgement is None:
-        return {"registration": _named(found), "compliant": False, **failure_answer(found)}
+        failure = failure_answer(found)
+        return {
+            "registration": _named(found),
+            "compliant": False,
+            "error": failure["error"],
+            "code": failure["code"],
+        }
     item: ComplianceItem = {
         "registration": _named(found),
         "compliant": judgement.is_compliant,

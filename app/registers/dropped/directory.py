@@ -111,14 +111,8 @@ class _Finder:
             if uploads.is_marker(name):
                 self._check_marker(path, found)
                 continue
-            refusal = _refusal(name, found)
-            if refusal:
-                others = "" if register is None else "; the files beside it are skipped, too"
-                self._warn(f"{shown(path)}: skipped: {refusal}{others}")
-                return None
-            upload = self._upload_of(path, found)
-            if upload.waits_for:
-                self.leave(path, found, upload.waits_for)
+            upload = self._find_upload(path, found, is_alone=register is None)
+            if upload is None:
                 return None
             fault = fault or (upload.fault and f"{name}: {upload.fault}")
             files.append(File(path, state_of(found)))
@@ -131,6 +125,25 @@ class _Finder:
         if not files:
             return None
         return Batch(self._drop, register, tuple(files), tuple(markers), self._wait, fault)
+
+    def _find_upload(
+        self, path: Path, found: os.stat_result, *, is_alone: bool
+    ) -> uploads.Upload | None:
+        """Return the upload of a complete file; report any other file, and return None.
+
+        Args:
+            is_alone: whether the load has no other files.
+        """
+        refusal = _refusal(path.name, found)
+        if refusal:
+            others = "" if is_alone else "; the files beside it are skipped, too"
+            self._warn(f"{shown(path)}: skipped: {refusal}{others}")
+            return None
+        upload = self._upload_of(path, found)
+        if upload.waits_for:
+            self.leave(path, found, upload.waits_for)
+            return None
+        return upload
 
     def _upload_of(self, path: Path, found: os.stat_result) -> uploads.Upload:
         """Return whether a file is complete; a file that cannot be read counts as incomplete."""

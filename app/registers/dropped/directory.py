@@ -15,12 +15,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from app import clock
-from app.config import is_register_name
 from app.registers.dropped import kept, uploads
 from app.registers.dropped.batch import Batch, File, state_of
 from app.registers.dropped.kept import Warn
 from app.registers.dropped.uploads import lstat_if_exists, upload_of
 from app.registers.reading.dated_names import in_order_of_dates, is_dated
+from app.setting_values import is_register_name
 
 _PARTIAL = ".part"
 _SYSTEM_DIRECTORIES = ("lost+found",)  # At the root of a file system.

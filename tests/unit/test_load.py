@@ -196,7 +196,7 @@ class TestKinds:
         paths = files(
             world, a="registration,number,validFrom,validTo\nA1,P,2026-01-01,2026-12-31\n"
         )
-        with pytest.raises(OperatorError, match="holds policies, not vehicles"):
+        with pytest.raises(OperatorError, match="contains policies, not vehicles"):
             world.load_files(*paths, kind=Kind.VEHICLES)
         assert world.load_files(*paths, kind=Kind.POLICIES).kind == "policies"
 
@@ -275,7 +275,7 @@ class TestAllOrNothing:
     def test_a_load_that_lost_its_database_changes_nothing(self, world, monkeypatch, mode):
         """All connections are ended in the midst of the rows, as when the server restarts."""
         world.load([CAR])
-        written = Table.put if mode == "merge" else Table.fill
+        written = Table.upsert if mode == "merge" else Table.fill
 
         def losing(self, rows):
             with connect(world.config.database_url) as operator:
@@ -297,7 +297,7 @@ class TestAllOrNothing:
     def test_a_backup_during_a_load_is_of_the_old(self, world, monkeypatch, mode):
         """It is whole, and no load waits for it."""
         world.load([CAR, OTHER])
-        written = Table.put if mode == "merge" else Table.fill
+        written = Table.upsert if mode == "merge" else Table.fill
         rows: list[int | None] = []
 
         def watched(self, batch):
@@ -319,7 +319,7 @@ class TestAllOrNothing:
     def test_a_load_that_lost_its_lock_is_abandoned(self, world, monkeypatch, mode):
         """The lock ends with its connection; by then another load may have begun."""
         world.load([CAR])
-        lost = Table.put if mode == "merge" else Table.fill
+        lost = Table.upsert if mode == "merge" else Table.fill
 
         def losing(self, rows):
             lost(self, rows)
@@ -381,10 +381,10 @@ class TestAllOrNothing:
         path, seen = "/v1/vehicle/AB12CDE/insurance", []
         world.load([CAR, OTHER])
 
-        put = Table.put
+        upsert = Table.upsert
 
         def watched(self, rows):
-            put(self, rows)
+            upsert(self, rows)
             monkeypatch.undo()
             account_id = 1
             seen.append(alice.get(path).json["vehicle"]["make"])
@@ -394,7 +394,7 @@ class TestAllOrNothing:
             seen.append(load_module.load(other, world.config.state_dir, request, print).changed)
             close_quietly(other)
 
-        monkeypatch.setattr(Table, "put", watched)
+        monkeypatch.setattr(Table, "upsert", watched)
         monkeypatch.setattr("builtins.print", lambda *_: None)
         world.load([CAR | {"make": "SKODA"}])
         assert seen == ["FORD", "example.com", 1]

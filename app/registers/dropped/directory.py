@@ -18,7 +18,7 @@ from app.registers.dropped import kept, uploads
 from app.registers.dropped.batch import Batch, File, state_of
 from app.registers.dropped.kept import Warn
 from app.registers.dropped.uploads import upload_of
-from app.registers.reading.dated_names import in_order_of_dates, is_dated
+from app.registers.reading.dated_names import is_dated, sorted_by_date
 
 _PARTIAL = ".part"
 _NOT_OURS = ("lost+found",)  # The root of a file system has it.
@@ -152,7 +152,7 @@ class _Finder:
 def _in_order(names: Iterable[str]) -> list[str]:
     """Return names in the order of loading: sorted, but those with a date by their dates."""
     names = sorted(names)
-    dated = iter(in_order_of_dates(list(filter(_is_dated, names)), str))
+    dated = iter(sorted_by_date(list(filter(_is_dated, names)), str))
     return [next(dated) if _is_dated(name) else name for name in names]
 
 

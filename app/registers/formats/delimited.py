@@ -133,7 +133,7 @@ class DelimitedRecords:
                     start = end + 1
                     number += 1
                 text = text[start:]
-                if self._is_read(text):
+                if self._try_block(text):
                     yield number, _READ_BLOCK
                     number += text.count("\n")
                     continue
@@ -145,7 +145,7 @@ class DelimitedRecords:
             yield from enumerate(lines, number)
             number += len(lines)
 
-    def _is_read(self, text: str) -> bool:
+    def _try_block(self, text: str) -> bool:
         """Read a block of lines at once if each line is a valid record without quotes.
 
         Return whether the block was read.

@@ -66,7 +66,7 @@ class JsonSplitter:
             if byte == b"]":
                 byte = self._next_byte(skip=1)
         if self._in_array and not byte:
-            raise FileFault("The JSON array is cut off.")
+            raise FileFault("The JSON array is cut off; get the complete file.")
         return bool(byte)
 
     def guess(self) -> bytes:
@@ -96,7 +96,7 @@ class JsonSplitter:
                 self._go_to(brackets.scanned)
                 scanned = 0
             if not self._read_on():
-                raise FileFault("The JSON is cut off.")
+                raise FileFault("The JSON is cut off; get the complete file.")
         self._end = end
         if end - self._start > LINE_BYTES_MAX:
             overlong = self._overlong()
@@ -128,18 +128,18 @@ class JsonSplitter:
         self._end += skip
         while True:
             blank = _BLANK.match(self._text, self._end)
-            place = blank.end() if blank else self._end
-            if place < len(self._text):
-                self._go_to(place)
-                return self._text[place : place + 1]
+            position = blank.end() if blank else self._end
+            if position < len(self._text):
+                self._go_to(position)
+                return self._text[position : position + 1]
             # A CR at the end of the text can be the first half of a CRLF.
-            self._go_to(place - self._text.endswith(b"\r", self._end))
+            self._go_to(position - self._text.endswith(b"\r", self._end))
             if not self._read_on():
                 self._go_to(len(self._text))
                 return b""
 
-    def _go_to(self, place: int) -> None:
-        self._start = self._end = place
+    def _go_to(self, position: int) -> None:
+        self._start = self._end = position
 
     def _count_lines(self) -> None:
         since = self._line_counted_to

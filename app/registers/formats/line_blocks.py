@@ -59,8 +59,11 @@ def windows_1252(record: bytes) -> str:
 
 def cut_off_fault(line: int) -> FileFault:
     """Return the fault of a file whose last record, which begins on this line, is incomplete."""
-    reason = "The last record, in line {line}, is incomplete and has no line end: it is cut off."
-    return FileFault(reason, line=line)
+    return FileFault(
+        "The last record, in line {line}, is incomplete and has no line end, so the file is cut "
+        "off; get the complete file.",
+        line=line,
+    )
 
 
 def _line_end(buffer: bytes) -> int:

@@ -112,7 +112,7 @@ def _between_header_and_trailer(records: Records, report: Report) -> Records:
         else:
             yield line, record
     if trailer is None:
-        raise FileFault("The file has no trailer: it is cut off.")
+        raise FileFault("The file has no trailer, so it is cut off; get the complete file.")
     if int(trailer["count"]) != count:
         counted = int(trailer["count"])
         raise FileFault(f"The trailer counts {counted} records, but the file has {count}.")

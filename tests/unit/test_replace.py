@@ -156,7 +156,7 @@ class TestHalves:
     def test_what_the_other_process_cannot_do_is_done(self, world, replace, monkeypatch):
         """Then all is done by one, and nothing is left of the half that failed."""
         replace(many("FORD", range(100)))
-        monkeypatch.setattr(parallel_build, "dump", _failing)
+        monkeypatch.setattr(parallel_build, "write_value", _failing)
         result = replace(many("SEAT", range(100)))
         assert (result.held, result.changed) == (100, 100)
         assert makes(world) == ["SEAT"] * 100

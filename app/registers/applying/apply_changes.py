@@ -93,7 +93,7 @@ def _compared(
     removed: Sequence[Columns],
     skipped: int,
 ) -> Outcome:
-    """Return the outcome for rows, of which each is compared with the stored row of its key."""
+    """Compare each row with the stored row of its key, and return the outcome."""
     added, unchanged, updated, replaced = [], [], [], []
     for row, old in zip(rows, old_rows, strict=True):
         if old is None:

@@ -182,8 +182,7 @@ class DelimitedRecords:
     def _reject_overlong(self, line: int, overlong: OverlongLine) -> None:
         """Reject a line over the limit.
 
-        Raises FileFault if the line is in a quoted field or leaves a quote open, if it is the
-        header, and if it is cut off.
+        Raises FileFault if the line has an open quote, is the header, or is cut off.
         """
         if self._in_record or overlong.quotes % 2:
             raise _unclosed_quote_fault(self._line if self._in_record else line)

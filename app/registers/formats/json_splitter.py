@@ -42,7 +42,7 @@ class JsonSplitter:
     def line(self) -> int:
         """The line on which the current value begins, counted from 1.
 
-        PERF: lines are counted only when somebody asks for them.
+        PERF: lines are counted only when this is read.
         """
         self._count_lines()
         return self._line

@@ -25,8 +25,7 @@ from app.registers.space import Space
 from app.storage.tables import Kind
 
 NO_SNAPSHOT = (
-    "The file contains changes, not a whole register, so it cannot replace one; "
-    "load it with --mode merge."
+    "The file contains changes, so it cannot replace a register; load it with --mode merge."
 )
 _UNTERMINATED = (
     "The last line has no line end, but that of the previous file had one, so the file may be cut "
@@ -120,8 +119,8 @@ class Intake:
     def read(self, space: Space, baseline: Baseline) -> None:
         """Read all files.
 
-        Raises OperatorError if a file cannot be loaded, if there are too many rejects, if columns
-        are missing, and if there is too little disk space.
+        Raises OperatorError if a file cannot be loaded, too many records are rejected, columns are
+        missing, or the disk has too little space.
         """
         self._space, self.baseline = space, baseline
         for file in self._files:

@@ -48,7 +48,7 @@ def unpacked_zip_bytes(file: BinaryIO, path: str, packed_magic: bytes) -> int | 
 
 
 def _data_members(infos: list[zipfile.ZipInfo], path: str) -> list[zipfile.ZipInfo]:
-    """Return the members whose names end like data files, or the only member whatever its name.
+    """Return the members whose names end like data files, or the only member if there is just one.
 
     SEC: a name is only compared and shown. It is never used as a path.
     """

@@ -38,7 +38,7 @@ def outcomes(
         if is_replace:
             _require_rows(batch)
         if table is not None and counts.held_before:
-            find = table.find_between if is_replace else table.find_of
+            find = table.rows_between if is_replace else table.rows_of_groups
             held = find(batch)
         outcome = apply_changes(intake.kind, intake.narrowed(batch), held, intake.read_at)
         counts.add(outcome)

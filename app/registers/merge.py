@@ -46,7 +46,7 @@ def _write(work: Work, table: Table) -> None:
     compared = outcomes(work.intake, table, work.counts)
     if work.counts.held_before:
         for outcome in compared:
-            table.put(outcome.changed)
+            table.upsert(outcome.changed)
             table.remove(outcome.removed)
     else:
         table.fill(outcome.rows for outcome in compared)

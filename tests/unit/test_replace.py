@@ -156,7 +156,7 @@ class TestParallelBuild:
     def test_one_process_does_all_if_the_other_fails(self, world, replace, monkeypatch):
         """If the second process fails, the first does all the work, and no half is left."""
         replace(many("FORD", range(100)))
-        monkeypatch.setattr(parallel_build, "dump", _failing)
+        monkeypatch.setattr(parallel_build, "write_value", _failing)
         result = replace(many("SEAT", range(100)))
         assert (result.held, result.changed) == (100, 100)
         assert makes(world) == ["SEAT"] * 100

@@ -19,7 +19,7 @@ from app.registers.dropped import kept, uploads
 from app.registers.dropped.batch import Batch, File, state_of
 from app.registers.dropped.kept import Warn
 from app.registers.dropped.uploads import lstat_if_exists, upload_of
-from app.registers.reading.dated_names import in_order_of_dates, is_dated
+from app.registers.reading.dated_names import is_dated, sorted_by_date
 from app.setting_values import is_register_name
 
 _PARTIAL = ".part"
@@ -172,7 +172,7 @@ class _Finder:
 def _in_order(names: Iterable[str]) -> list[str]:
     """Return names in the order of loading: by name, but DVSA files by date among themselves."""
     names = sorted(names)
-    dated = iter(in_order_of_dates(list(filter(_is_dated, names)), str))
+    dated = iter(sorted_by_date(list(filter(_is_dated, names)), str))
     return [next(dated) if _is_dated(name) else name for name in names]
 
 

@@ -36,7 +36,10 @@ def prepare_database(config: Config) -> None:
     """
     engine = open_engine(config.database_url)
     if engine.file is not None and not engine.file.exists():
-        raise OperatorError(f"there is no database {engine.file.absolute()}: run `verifyd migrate`")
+        raise OperatorError(
+            f"database file {engine.file.absolute()} does not exist; "
+            'run "verifyd migrate" to create it'
+        )
     try:
         # The last stop removed files that a connection needs, and the disk can be full by now.
         found = reserve.written(engine, partial(versions, engine))

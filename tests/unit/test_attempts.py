@@ -83,7 +83,7 @@ def test_a_load_that_is_refused_before_it_begins_leaves_a_line(cli, monkeypatch)
     close_quietly(engine)
     assert (document["load"], document["reason"]) == (
         1,
-        "another load of the register native is running",
+        "another load of the register native is running; try again when it has ended",
     )
     for number in range(8):
         cli.json("import", cli.file("a.csv", *GOOD), "--register", f"r{number}")
@@ -214,7 +214,7 @@ class TestList:
     def test_the_latest_are_listed(self, cli):
         """As many as are asked for."""
         assert [line["id"] for line in cli.json("imports", "list", "--limit", 3)] == [4, 3, 2]
-        assert len(cli.run("imports", "list", "--limit", 3).stdout.splitlines()) == 4
+        assert len(cli.run("imports", "list", "--limit", 3).stdout.splitlines()) == 6
 
     def test_failures_are_listed_alone(self, cli):
         """Before the limit counts."""
@@ -252,14 +252,14 @@ class TestShow:
 
     def test_an_unknown_load_is_refused(self, cli):
         """What to look at is told."""
-        assert "there is no load 7; see `verifyd imports list`" in cli.refusal("imports", "show", 7)
+        assert 'there is no load 7; see "verifyd imports list"' in cli.refusal("imports", "show", 7)
         assert failed(cli, "imports", "show", 7)["reason"].startswith("there is no load 7")
         assert "must be the number of a load" in cli.misuse("imports", "show", "x")
 
 
 @pytest.mark.parametrize(
     "words",
-    [("imports", "drop", "nil"), ("keys", "revoke", "nil"), ("accounts", "create", " ")],
+    [("imports", "drop", "nil"), ("keys", "revoke", "nosuchid"), ("accounts", "create", " ")],
 )
 def test_every_command_fails_in_json(cli, words):
     """The reason is on stdout as a document, too; what was printed before is the one document."""

@@ -49,9 +49,10 @@ def test_accounts_are_listed_by_name(cli):
     for name in ("zebra", "acme"):
         cli.run("accounts", "create", name)
     assert [account["name"] for account in cli.json("accounts", "list")] == ["acme", "zebra"]
-    header, *rows = cli.run("accounts", "list").stdout.splitlines()
+    header, *rows, _, count = cli.run("accounts", "list").stdout.splitlines()
     assert header.split() == ["name", "plan", "status", "tag", "created_at"]
     assert [row.split()[0] for row in rows] == ["acme", "zebra"]
+    assert count == "2 accounts"
 
 
 def test_an_account_moves_to_another_plan(cli):
@@ -117,7 +118,10 @@ def test_delete_asks_on_a_terminal(cli, monkeypatch, answer):
     cli.run("keys", "create", "acme")
     monkeypatch.setattr(sys, "stdin", Terminal(answer))
     ended = cli.run("accounts", "delete", "acme")
-    assert (ended.status, "Delete account acme and its 1 keys" in ended.stderr) == (0, True)
+    assert (ended.status, "Delete account acme and its 1 key for good?" in ended.stderr) == (
+        0,
+        True,
+    )
     assert cli.json("accounts", "list") == []
 
 

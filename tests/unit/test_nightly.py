@@ -11,7 +11,7 @@ def job():
     """A run in which two loads failed; alerts take the first one from the history."""
     job = Job()
     job.failed = [(["a.csv"], "not loaded", 1), (["a.csv"], "skipped", 2)]
-    job.told = {1}
+    job.in_history = {1}
     return job
 
 
@@ -26,7 +26,7 @@ def test_files_of_the_same_name_are_different_failures(job):
 
 def test_what_alerts_tell_is_not_told_again(job):
     """Then the run itself has nothing to tell."""
-    job.told = {1, 2}
+    job.in_history = {1, 2}
     assert job.faults(NotAllLoaded("not all")) == []
 
 
@@ -40,9 +40,9 @@ def test_what_alerts_tell_is_not_told_again(job):
 )
 def test_a_run_that_did_not_come_to_its_end_says_so(job, error, reason):
     """What it had not begun is in no history, though every failure is told."""
-    job.told = {1, 2}
+    job.in_history = {1, 2}
     assert job.faults(error) == [reason]
-    job.told = set()
+    job.in_history = set()
     assert job.faults(error)[-1] == reason
 
 

@@ -1,4 +1,4 @@
-"""The table of endpoints, in the spec's order: path, resource, and where it is specified."""
+"""The table of endpoints in the order of the spec: path, resource, and source."""
 
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ Resource = (
 
 
 class Endpoint(NamedTuple):
-    """A path template, the resource that answers it, and where that is specified."""
+    """A path template, the resource that answers it, and where both are specified."""
 
     path: str
     resource: type[Resource]

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import falcon
 
 from app.accounts.authentication import Authenticator, Caller
-from app.config import Network
 from app.errors import Problem
 from app.http.address import is_local
 from app.http.context import Request
+from app.setting_values import Network
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/openapi.json", "/docs"})
 _OPEN_PREFIX = "/docs/"

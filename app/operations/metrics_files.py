@@ -1,4 +1,4 @@
-"""The files with the counts of workers: one directory per master (DESIGN 5).
+"""The files with the counts of workers: one directory per master.
 
 Each worker writes its own files, which it maps into memory. `/metrics` adds them up. The files of
 ended workers are added to one total file, so that the number of files does not grow.

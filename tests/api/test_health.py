@@ -208,7 +208,7 @@ class TestWritable:
         response = client.get("/readyz")
         assert (response.status_int, response.json["warnings"]) == (
             200,
-            ["The database cannot be written to: the server may only be read."],
+            ["The database cannot be written to: the server is read-only."],
         )
 
     @ON_SQLITE

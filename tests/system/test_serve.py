@@ -236,7 +236,7 @@ def test_a_socket_left_by_a_killed_server_is_taken_over(serve, socket_directory)
 
 @pytest.mark.parametrize("command", [SERVE, GUNICORN], ids=["serve", "gunicorn"])
 def test_wrong_settings_stop_the_start(world, command):
-    """All of them are told at once, by name, and nothing listens (DESIGN 4)."""
+    """All of them are reported at once, by name, and nothing listens."""
     bind = f"127.0.0.1:{free_port()}"
     with Service(world.directory, bind, command, workers="many", colour="blue") as service:
         assert service.process.wait(20) == 1

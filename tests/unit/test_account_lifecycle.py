@@ -102,7 +102,7 @@ class TestDeletion:
         if not isinstance(engine, SqliteEngine):
             engine.execute_sql("SELECT setval('account_id_seq', %s)", (ACCOUNTS_MAX,))
         delete("last")
-        with pytest.raises(OperatorError, match="those of deleted accounts are not used again"):
+        with pytest.raises(OperatorError, match="numbers of deleted accounts are not used again"):
             create_account(engine, "carol")
         assert [account.name for account in list_accounts(engine)] == ["alice", "bob"]
 

@@ -134,7 +134,7 @@ class TestJson:
 
     @pytest.mark.parametrize("fault", NOT_JSON)
     def test_what_is_not_json_is_refused(self, fault):
-        """Every kind of text that is not JSON, and what msgspec lets pass (DESIGN 5)."""
+        """Every text that is not JSON is refused, also what msgspec accepts (D6)."""
         assert refusal(NOT_JSON[fault]).code == "invalid_json"
 
     @pytest.mark.parametrize("kind", NO_OBJECTS)

@@ -34,7 +34,7 @@ def test_a_name_is_taken_once(cli):
 def test_an_unknown_plan_is_refused(cli):
     """The refusal names the plans there are, and no account is made."""
     refusal = cli.refusal("accounts", "create", "acme", "--plan", "gold")
-    assert refusal == "there is no plan named gold; there are free, standard, enterprise\n"
+    assert refusal == "there is no plan named gold; the plans are free, standard, enterprise\n"
     assert cli.json("accounts", "list") == []
 
 

@@ -1,5 +1,6 @@
 """What commands print for people: it ends with a sentence, and no line of it is JSON (D88)."""
 
+import argparse
 import io
 import re
 import sys
@@ -131,39 +132,42 @@ class Terminal(io.StringIO):
         return True
 
 
-class Args:
-    is_job = False
+PERSONS = argparse.Namespace(is_job=False)
+JOBS = argparse.Namespace(is_job=True)
 
 
-class Job:
-    is_job = True
+@pytest.fixture
+def said(monkeypatch) -> threading.Event:
+    """Whether something was said."""
+    event, say = threading.Event(), waiting._say
+
+    def say_and_note(what: str) -> None:
+        say(what)
+        event.set()
+
+    monkeypatch.setattr(waiting, "_say", say_and_note)
+    return event
 
 
 class TestWaiting:
-    def test_it_is_said_at_once_at_a_terminal(self, monkeypatch):
+    def test_it_is_said_at_once_at_a_terminal(self, monkeypatch, said):
         """What the command waits for is on stderr before it ends."""
-        monkeypatch.setattr(sys, "stderr", Terminal())
-        said = threading.Event()
-        monkeypatch.setattr(
-            waiting, "_say", lambda what: (print(what, file=sys.stderr), said.set())
-        )
-        with waiting.waiting_for(Args(), "a lock"):
+        terminal = Terminal()
+        monkeypatch.setattr(sys, "stderr", terminal)
+        with waiting.waiting_for(PERSONS, "a lock"):
             assert said.wait(10)
-        assert sys.stderr.getvalue() == "a lock\n"
+        assert terminal.getvalue() == "waiting for a lock\n"
 
     def test_a_short_wait_is_not_mentioned_elsewhere(self, capsys):
         """A log or a pipe gets a line after some seconds only."""
-        with waiting.waiting_for(Args(), "a lock"):
+        with waiting.waiting_for(PERSONS, "a lock"):
             pass
         assert capsys.readouterr().err == ""
 
-    def test_a_long_wait_is_mentioned_elsewhere(self, capsys, monkeypatch):
+    def test_a_long_wait_is_mentioned_elsewhere(self, capsys, monkeypatch, said):
         """As soon as the patience is over."""
         monkeypatch.setattr(waiting, "PATIENCE_SECONDS", 0)
-        said = threading.Event()
-        say = waiting._say
-        monkeypatch.setattr(waiting, "_say", lambda what: (say(what), said.set()))
-        with waiting.waiting_for(Args(), "a lock"):
+        with waiting.waiting_for(PERSONS, "a lock"):
             assert said.wait(10)
         assert capsys.readouterr().err == "waiting for a lock\n"
 
@@ -171,7 +175,7 @@ class TestWaiting:
         """Its lines are JSON, and nobody waits for it."""
         monkeypatch.setattr(waiting, "PATIENCE_SECONDS", 0)
         before = threading.active_count()
-        with waiting.waiting_for(Job(), "a lock"):
+        with waiting.waiting_for(JOBS, "a lock"):
             assert threading.active_count() == before
         assert capsys.readouterr().err == ""
 

@@ -1,4 +1,4 @@
-"""The settings: typed, limited, and refused by name (DESIGN 4)."""
+"""Settings have types and limits, and a refusal names the setting."""
 
 import base64
 import grp
@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from app.config import PREFIX, SETTINGS, Config, ConfigError, is_register_name, sqlite_path
+from app.config import PREFIX, SETTINGS, Config, ConfigError
 from app.destinations import Destination
+from app.setting_values import is_register_name, sqlite_path
 
 SECRET = "whsec_" + base64.b64encode(b"x" * 24).decode()
 

@@ -283,7 +283,7 @@ class TestRows:
 
 
 def test_files_hold_the_register(tmp_path):
-    """The three files say what the rows say, in the native CSV layout (DESIGN 4)."""
+    """The three files hold the same rows in the native CSV layout."""
     day = date(2026, 11, 21)
     register = demo_register(day)
     paths = write_files(tmp_path, day)

@@ -157,8 +157,8 @@ def writable(path):
 FOREIGN = {
     "other file": (other_file, "is not a file of this program"),
     "symbolic link": (symlink, "is a symbolic link"),
-    "directory": (directory, "cannot be|no regular file"),
-    "fifo": (fifo, "no regular file"),
+    "directory": (directory, "cannot be|not a regular file"),
+    "fifo": (fifo, "not a regular file"),
     "writable by others": (writable, "written to by other users"),
 }
 

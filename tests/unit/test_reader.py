@@ -4,7 +4,7 @@ import peewee
 import psycopg
 import pytest
 
-from app.storage.registers import REPEATS_MAX, Register, followed
+from app.storage.registers import REPEATS_MAX, Register, repeat_if_removed
 from app.vehicles.reader import with_current_registers
 
 
@@ -61,7 +61,7 @@ def test_a_look_up_in_a_transaction_leaves_asking_again_to_its_caller(world):
         raise gone()
 
     with pytest.raises(peewee.OperationalError, match="gone"), world.engine.atomic():
-        followed(world.engine, "", ask)
+        repeat_if_removed(world.engine, "", ask)
     assert asked == [""]
 
 

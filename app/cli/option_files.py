@@ -47,7 +47,7 @@ def options_of(register: str | None, options: Path | None) -> argparse.Namespace
     except FileNotFoundError:
         text = ""
     except (OSError, UnicodeError) as error:
-        raise OperatorError(f"{path} cannot be read: {error}") from error
+        raise OperatorError(f"{path}: cannot be read: {error}") from error
     if "\0" in text:
         parser.error("it has a NUL character")
     try:

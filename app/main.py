@@ -20,15 +20,17 @@ from app.limits.file import FILE_NAME
 from app.limits.store import LimitStore, started
 from app.line_writer import LineWriter
 from app.operations import metrics_files
+from app.operations.account import OwnAccount
 from app.operations.documentation import DocumentationAsset, DocumentationPage, OpenApiDocument
 from app.operations.health import Health, Readiness
 from app.operations.metrics import MetricsPage
 from app.routes import ENDPOINTS, Resource
 from app.storage.engine import Engine, open_engine
 from app.storage.versions import database_id
+from app.vehicles.bulk import BulkCompliance, BulkInsurance
 from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Records
-from app.vehicles.resources import BulkInsurance, Compliance, Insurance
+from app.vehicles.resources import Compliance, Insurance
 
 Application = falcon.App[Request, falcon.Response]
 
@@ -57,6 +59,8 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
         Insurance(reader),
         BulkInsurance(reader),
         Compliance(reader),
+        BulkCompliance(reader),
+        OwnAccount(engine, domains.count_domains),
         Health(),
         Readiness(engine, authenticator, limits, config),
         OpenApiDocument(),
@@ -76,7 +80,7 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
             Methods(),
         ],
     )
-    problems.install(app, engine)
+    problems.install(app, engine, [endpoint.path for endpoint in ENDPOINTS])
     by_type = {type(resource): resource for resource in resources}
     for endpoint in ENDPOINTS:
         app.add_route(endpoint.path, by_type[endpoint.resource])

@@ -184,7 +184,7 @@ def test_the_format_can_be_forced(cli):
     assert "The file is not rdw-csv: looked for" in cli.refusal(
         "import", file, "--format", "rdw-csv"
     )
-    assert "invalid choice: 'excel'" in cli.misuse("import", file, "--format", "excel")
+    assert "not 'excel'" in cli.misuse("import", file, "--format", "excel")
 
 
 def test_people_get_a_line_for_each_member(cli):
@@ -267,7 +267,9 @@ def test_a_loss_is_allowed_by_an_option_or_the_setting(cli, monkeypatch):
 
 def test_a_member_that_can_be_lost_is_named(cli):
     """A mistyped member would allow nothing, so it is refused."""
-    assert "invalid choice: 'insurance'" in cli.misuse("import", "x", "--allow-loss", "insurance")
+    assert "not 'insurance'; did you mean insurer?" in cli.misuse(
+        "import", "x", "--allow-loss", "insurance"
+    )
 
 
 def test_columns_that_may_be_missing_are_named(cli):

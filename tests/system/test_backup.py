@@ -112,7 +112,7 @@ def test_a_restore_killed_at_the_end_can_be_run_again(world):
     settings = settings_of(world)
     backup = run("backup", world.directory / "backups", "--registers", **settings)["backup"]
     killed_at("restore_files", "_move", "restore", backup, **settings)
-    assert "there is no database" in run_command("check", **settings).stderr
+    assert "does not exist; run " in run_command("check", **settings).stderr
     (aside,) = world.directory.glob("verifyd.replaced-*")
     assert {"verifyd.db", "verifyd.register_native.1.db"} <= set(shown(aside))
     assert run("restore", backup, **settings)["registers"] == ["native"]

@@ -220,7 +220,7 @@ class TestList:
     def test_the_latest_are_listed(self, cli):
         """`--limit` sets how many of the latest loads are listed."""
         assert [line["id"] for line in cli.json("imports", "list", "--limit", 3)] == [4, 3, 2]
-        assert len(cli.run("imports", "list", "--limit", 3).stdout.splitlines()) == 4
+        assert len(cli.run("imports", "list", "--limit", 3).stdout.splitlines()) == 6
 
     def test_failures_are_listed_alone(self, cli):
         """`--failed` lists only failures, and `--limit` counts only those."""
@@ -259,7 +259,7 @@ class TestShow:
 
     def test_an_unknown_load_is_refused(self, cli):
         """The refusal says how to list the loads."""
-        assert "there is no load 7; see `verifyd imports list`" in cli.refusal("imports", "show", 7)
+        assert 'there is no load 7; see "verifyd imports list"' in cli.refusal("imports", "show", 7)
         assert failed(cli, "imports", "show", 7)["reason"].startswith("there is no load 7")
         assert "must be the number of a load" in cli.misuse("imports", "show", "x")
 
@@ -267,7 +267,7 @@ class TestShow:
 @ON_SQLITE
 @pytest.mark.parametrize(
     "words",
-    [("imports", "drop", "nil"), ("keys", "revoke", "nil"), ("accounts", "create", " ")],
+    [("imports", "drop", "nil"), ("keys", "revoke", "nosuchid"), ("accounts", "create", " ")],
 )
 def test_every_command_fails_in_json(cli, words):
     """A failing command also prints its reason as a document on stdout."""

@@ -193,7 +193,7 @@ def test_the_format_can_be_forced(cli):
     assert "The file is not rdw-csv: looked for" in cli.refusal(
         "import", file, "--format", "rdw-csv"
     )
-    assert "invalid choice: 'excel'" in cli.misuse("import", file, "--format", "excel")
+    assert "not 'excel'" in cli.misuse("import", file, "--format", "excel")
 
 
 @ON_SQLITE
@@ -280,7 +280,9 @@ def test_a_loss_is_allowed_by_an_option_or_the_setting(cli, monkeypatch):
 @ON_SQLITE
 def test_a_member_that_can_be_lost_is_named(cli):
     """A mistyped member would allow nothing, so it is refused."""
-    assert "invalid choice: 'insurance'" in cli.misuse("import", "x", "--allow-loss", "insurance")
+    assert "not 'insurance'; did you mean insurer?" in cli.misuse(
+        "import", "x", "--allow-loss", "insurance"
+    )
 
 
 @ON_SQLITE

@@ -184,3 +184,37 @@ def test_a_key_that_no_longer_works_is_not_rotated(acme):
     acme.run("keys", "revoke", made["id"])
     assert "no longer works" in acme.refusal("keys", "rotate", made["id"])
     assert len(acme.json("keys", "list")) == 1
+
+
+def test_a_whole_key_is_revoked(acme):
+    """Its id is contained in it; no output repeats the secret."""
+    made = acme.json("keys", "create", "acme")
+    token = parse_token(made["key"])
+    assert token
+    ended = acme.run("keys", "revoke", made["key"])
+    assert ended.status == 0
+    assert ended.stdout.splitlines()[-1].startswith(f"key {made['id']} is revoked since ")
+    assert not works(acme, made["key"])
+    assert token.secret not in ended.stdout + ended.stderr
+    again = acme.run("keys", "rotate", made["key"], "--json")
+    assert (again.status, made["id"] in again.stderr) == (1, True)
+    assert token.secret not in again.stdout + again.stderr
+
+
+def test_a_whole_key_is_rotated(acme):
+    """As by its id."""
+    old = acme.json("keys", "create", "acme")
+    new = acme.json("keys", "rotate", old["key"], "--grace", 0)
+    assert (new["replaces"], works(acme, new["key"])) == (old["id"], True)
+
+
+@pytest.mark.parametrize(
+    "words", [("accounts", "show"), ("keys", "list"), ("keys", "create"), ("plans", "delete")]
+)
+def test_no_error_repeats_a_key(acme, words):
+    """Also where a key is given in place of a name, and in the document of `--json`."""
+    made = acme.json("keys", "create", "acme")
+    ended = acme.run(*words, made["key"], "--json")
+    assert ended.status == 1
+    assert "vfd_..." in ended.stderr
+    assert made["key"][4:] not in ended.stdout + ended.stderr

@@ -25,7 +25,7 @@ def build(work: Work) -> None:
         if entry is not None:
             others = [each for each in Kind if each != kind and entry.holds(each)]
             made.copy_current(entry.generation, others)
-        parallel_build.build(made, work.intake, partial(_fill, work), work.counts)
+        parallel_build.build(made, work.intake.runs, partial(_fill, work), work.counts)
         work.check_losses()
 
 

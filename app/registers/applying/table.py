@@ -1,7 +1,6 @@
 """Reads and writes one kind of rows in one register (D25)."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
 from typing import Any, NamedTuple
 
 import peewee
@@ -9,20 +8,10 @@ from peewee import fn
 
 from app.registers.applying.tally import Member, Tally
 from app.registers.formats.changes import Columns
-from app.registers.reading.sorted_runs import Order
+from app.registers.order import order_of
 from app.storage.engine import Engine
 from app.storage.errors import driver_errors_translated
 from app.storage.tables import TABLES, AppliedLoad, Kind, column_names, in_schema, qualified
-
-
-@cache
-def order_of(kind: Kind) -> Order:
-    """Return the order of the rows and changes of a kind. One change affects one group."""
-    key_columns = len(TABLES[kind]._meta.get_primary_keys())
-    # A deletion affects all periods of a policy. If the file has no column for the insurer, a row
-    # can affect any policy of its vehicle.
-    group_columns = 1 if kind == Kind.POLICIES else key_columns
-    return Order(group_columns, key_columns)
 
 
 class Applied(NamedTuple):

@@ -7,12 +7,12 @@ from itertools import chain
 from pathlib import Path
 
 from app import clock
-from app.registers.applying.table import order_of
 from app.registers.baseline import Baseline
 from app.registers.formats import FileFault, Format
 from app.registers.formats.changes import Columns
 from app.registers.formats.json_head import is_empty_array
 from app.registers.history import REPLACE
+from app.registers.order import order_of
 from app.registers.reading.columns_seen import ColumnsSeen
 from app.registers.reading.detection import detect
 from app.registers.reading.reader import Progress, Reader, Show

@@ -9,10 +9,11 @@ from typing import BinaryIO, NamedTuple, cast
 from app.registers.forked_worker import ForkedWorker
 from app.registers.formats import Format
 from app.registers.formats.changes import Columns
+from app.registers.order import Order
 from app.registers.reading.columns_seen import ColumnsSeen
 from app.registers.reading.rejects import RECORD_CHARACTERS_MAX
 from app.registers.reading.serialization import read_value, write_value
-from app.registers.reading.sorted_runs import Order, Runs, write_run
+from app.registers.reading.sorted_runs import Runs, write_run
 from app.storage.tables import Kind
 
 PIECE_BYTES = 8 * 1024 * 1024

@@ -27,15 +27,15 @@ class LoadFacts(NamedTuple):
 
     register: str
     """Its name, or `UNRECOGNISED`."""
-    last_loaded: Any
+    last_loaded: RegisterLoad | None
     """The last merge or replace that succeeded, as a row of the history; None if there is none."""
-    last_failed: Any
+    last_failed: RegisterLoad | None
     """The last load that failed; None if none has failed."""
-    failed: Sequence[Any]
+    failed: Sequence[RegisterLoad]
     """The loads that failed since the last success, latest first."""
 
     @property
-    def last(self) -> Any:
+    def last(self) -> RegisterLoad | None:
         """Return the last load, however it ended; None if there is none."""
         rows = [row for row in (self.last_loaded, self.last_failed) if row is not None]
         return max(rows, key=lambda row: int(row.id), default=None)
@@ -72,7 +72,7 @@ def load_facts(engine: Engine) -> list[LoadFacts]:
     rows = {row.id: row for row in load.select().where(load.id.in_(ids)).execute(engine)}
     facts = []
     for register, settled, loaded, failed in sorted(groups):
-        failures: list[Any] = []
+        failures: list[RegisterLoad] = []
         if failed is not None and failed > (settled or 0):
             since = load.select().where((load.register == register) & is_failed)
             since = since.where(load.id > (settled or 0)).order_by(load.id.desc())
@@ -99,7 +99,7 @@ def load_conditions(facts: Iterable[LoadFacts], ages: Iterable[Freshness]) -> It
     """Yield a condition for each register whose last load failed."""
     loaded_at = {each.register.name: each.loaded_at for each in ages}
     for each in facts:
-        if not each.failed:
+        if not each.failed or each.last_failed is None:
             continue
         register, last = each.register, each.failed[0]
         at = clock.iso_utc(ended_at(last))
@@ -150,12 +150,12 @@ def numbers_of_failed(engine: Engine) -> set[int]:
     return {row.id for each in load_facts(engine) for row in each.failed}
 
 
-def ended_at(load: Any) -> int:
+def ended_at(load: RegisterLoad) -> int:
     """Return when a load ended; when it began if it was killed, because its end is unknown."""
     return int(load.started_at if load.finished_at is None else load.finished_at)
 
 
-def _line(load: Any) -> str:
+def _line(load: RegisterLoad) -> str:
     """Describe a failed load in one line. SEC: without its reason, which can quote a record."""
     # A mistake in the options can hide mode and kind.
     what = " of ".join(filter(None, (load.mode, load.kind)))

@@ -168,7 +168,7 @@ class _Report:
     def reject(self, line: int, reason: str, record: str) -> None:
         pass
 
-    def skip(self, line: int, reason: str) -> None:
+    def skip(self) -> None:
         self.skipped += 1
 
     def note(self, text: str) -> None:

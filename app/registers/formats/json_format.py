@@ -58,8 +58,8 @@ def json_rows(
             row = build(map(call, parsers, texts_of(members)))
         except RowFault as fault:
             objects.reject(str(fault))
-        except RowSkip as skip:
-            objects.skip(str(skip))
+        except RowSkip:
+            report.skip()
         else:
             yield row
 

@@ -71,7 +71,7 @@ class PieceReport(NamedTuple):
     loaded: int
     lines: int
     rejects: list[tuple[int, str, str]]
-    skips: list[tuple[int, str]]
+    skipped: int
     notes: list[str]
     columns: list[str]
 
@@ -124,7 +124,7 @@ class Piece:
             len(changes),
             _count_lines(self.lines),
             report.rejects,
-            report.skips,
+            report.skipped,
             report.notes,
             list(report.names),
         )
@@ -140,15 +140,15 @@ class _Recorder:
     def __init__(self, header_lines: int) -> None:
         self._header_lines = header_lines
         self.rejects: list[tuple[int, str, str]] = []
-        self.skips: list[tuple[int, str]] = []
+        self.skipped = 0
         self.notes: list[str] = []
         self.names: dict[str, None] = {}
 
     def reject(self, line: int, reason: str, record: str) -> None:
         self.rejects.append((line - self._header_lines, reason, record[:RECORD_CHARACTERS_MAX]))
 
-    def skip(self, line: int, reason: str) -> None:
-        self.skips.append((line - self._header_lines, reason))
+    def skip(self) -> None:
+        self.skipped += 1
 
     def note(self, text: str) -> None:
         self.notes.append(text)

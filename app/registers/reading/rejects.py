@@ -120,7 +120,7 @@ class RejectsFile:
         if self._limit.is_percent and self.rejected % _REJECTS_BETWEEN_CHECKS == 0:
             self._require_possible()
 
-    def skip(self, line: int, reason: str) -> None:
+    def skip(self) -> None:
         """Count a valid record that is not loaded."""
         self.skipped += 1
 

@@ -22,11 +22,6 @@ from app.storage.errors import message_of
 from app.storage.registers import find_unreadable
 from app.storage.versions import Versions, versions
 
-_MISSING_RIGHTS = (
-    "SELECT current_setting('transaction_read_only') = 'on', "
-    "has_database_privilege(current_database(), 'CREATE'), current_user"
-)
-
 
 def find_faults(config: Config, warnings: list[str]) -> list[str]:
     """Return a sentence for each fault of the files, the rights and the schema.

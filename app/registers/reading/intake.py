@@ -58,7 +58,7 @@ class Intake:
         first = next(files)
         self._detected = detect(first, request)
         self.request = request
-        self.rejects = RejectsFile(None, request.max_rejects)
+        self.rejects = RejectsFile(request.max_rejects, self._rows_max)
         self.runs = Runs(order_of(self.kind), runs_directory)
         self.show = show
         self.read_at = 0
@@ -84,7 +84,6 @@ class Intake:
         self._remaining = Remaining(request.files, are_trusted=request.are_trusted)
         self._are_terminated: list[bool] = []
         self._space: Space | None = None
-        self.rejects.rows_max = self._rows_max
 
     @property
     def format(self) -> Format:

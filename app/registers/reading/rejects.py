@@ -82,13 +82,16 @@ class RejectsFile:
     written, for instance because the disk is full, the load continues.
 
     Args:
-        path: the file; None to count only.
         limit: how many rejects the load may have. The load ends as soon as it certainly exceeds the
             limit.
+        rows_max: returns the maximum number of records in the load, or None if it is unknown.
     """
 
-    def __init__(self, path: Path | None, limit: RejectLimit) -> None:
-        self.path = path
+    def __init__(
+        self, limit: RejectLimit, rows_max: Callable[[], int | None] = lambda: None
+    ) -> None:
+        self.path: Path | None = None
+        """The file, which is known when the load has its number; None to count only."""
         self.is_named = False
         """Whether the operator named the path. It is then an error if it cannot be opened."""
         self.rejected = 0
@@ -99,9 +102,8 @@ class RejectsFile:
         self.written = 0
         """How many rejects were written to the file, or would have been if `path` is None."""
         self.file_name = ""
-        self.rows_max: Callable[[], int | None] = lambda: None
-        """Returns the maximum number of records in the load, or None if it is unknown."""
         self._limit = limit
+        self._rows_max = rows_max
         self._bytes = 0
         self._descriptor: int | None = None
         self._is_closed = False
@@ -145,7 +147,7 @@ class RejectsFile:
 
     def _require_possible(self) -> None:
         """Raise TooManyRejects if the limit is exceeded even if all other records are valid."""
-        rows = self.rows_max()
+        rows = self._rows_max()
         if rows is not None and self._limit.is_passed(self.rejected, rows):
             raise self._too_many(
                 f"{self.rejected:,} records were rejected so far, more than {self._limit} of all "

@@ -283,7 +283,7 @@ class TestAllOrNothing:
 
         def losing(self, rows):
             with connect(world.config.database_url) as operator:
-                name = self.register.connection().info.dbname
+                name = self._engine.connection().info.dbname
                 end_connections(operator, name)
             written(self, rows)
 

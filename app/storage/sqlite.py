@@ -28,6 +28,7 @@ from app.storage.errors import (
     result_code,
 )
 from app.storage.files import Stamp, file_uri, is_at_rest, register_file, stamp_of
+from app.storage.peewee_internals import connection_state
 from app.storage.sqlite_dialect import SqliteDialect
 from app.storage.tables import RegisterRef
 
@@ -123,7 +124,7 @@ class SqliteEngine(SqliteDialect, peewee.SqliteDatabase):
             self.rollback()
         if self.is_closed() or result_code(error) in (BUSY, FULL):
             return
-        state: Any = vars(self)["_state"]  # Peewee's connection of this thread.
+        state = connection_state(self)
         former, opened = self.connection(), dict(vars(self._opened))
         state.reset()
         try:

@@ -23,7 +23,7 @@ from app.storage.registers import find_unreadable
 from app.storage.versions import Versions, versions
 
 
-def find_faults(config: Config, warnings: list[str]) -> list[str]:
+def list_faults(config: Config, warnings: list[str]) -> list[str]:
     """Return a sentence for each fault of the files, the rights and the schema.
 
     The values of the settings are checked when the Config is made. Conditions that do not affect

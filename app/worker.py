@@ -3,6 +3,7 @@
 import logging
 import os
 import secrets
+import signal
 import time
 from contextlib import suppress
 from types import FrameType
@@ -100,6 +101,14 @@ class Worker(SyncWorker):
         time.sleep(LAST_SECONDS)
         os._exit(1)
 
-    def handle_quit(self, sig: int, frame: object) -> None:
-        """Finish the request in flight on INT and QUIT too, as gunicorn does on TERM."""
+    def handle_exit(self, sig: int, frame: object) -> None:
+        """Finish the request in flight, then end.
+
+        Ctrl-C at a terminal sends INT to the workers and to the master, which then sends QUIT to
+        the workers. A worker that is already ending must not be killed by the second signal.
+        """
         self.alive = False
+        for each in (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+            signal.signal(each, signal.SIG_IGN)
+
+    handle_quit = handle_exit

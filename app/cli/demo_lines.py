@@ -84,7 +84,7 @@ def print_lines(config: Config, key: str, access_log: Path | None) -> None:
     print(f"\nPaste these lines into another terminal:\n\nexport KEY={key}\n")
     for step in STEPS:
         print(f"# {step.shows}\n{curl(config.bind, '$KEY', step)}\n")
-    print(f"# load your own file; --suggest-map writes a mapping if its columns have other names")
+    print("# load your own file; --suggest-map writes a mapping if its columns have other names")
     print(f"{program} import FILE\n")
     print(f"Documentation  {url}/docs")
     if access_log is not None:

@@ -155,7 +155,11 @@ def test_its_internal_path_is_not_found(alone):
 
 
 @pytest.mark.parametrize(
-    "path", ["/api/domains", "/v1/vehicle/bulk-insurance", "/v1/compliance/AB12CDE"]
+    "path",
+    [
+        *("/api/domains", "/api/domains/a.example", "/v1/vehicle/bulk-insurance"),
+        *("/v1/compliance/AB12CDE", "/v1/compliance/bulk", "/v1/account"),
+    ],
 )
 def test_the_405_to_trace_has_allow(site, served, path):
     """Nginx's 405 has the same `Allow` as the service's, over HTTP/1.1 and HTTP/2."""

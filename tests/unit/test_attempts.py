@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.operations.freshness import freshness
-from app.registers.lock import alone
+from app.registers.lock import locked
 from app.registers.space import Space
 from app.storage.engine import close_quietly, open_engine
 from tests.conftest import ON_POSTGRES, ON_SQLITE
@@ -32,12 +32,12 @@ def failed(cli, *words: object) -> dict[str, Any]:
 
 UNREADABLE = {
     "empty": (b"", "The file is empty."),
-    "utf-16": ("registration\nA1\n".encode("utf-16"), "It begins like UTF-16; save it as UTF-8."),
+    "utf-16": ("registration\nA1\n".encode("utf-16"), "It seems to be UTF-16; save it as UTF-8."),
     "html": (b"<!DOCTYPE html><html><body>503</body></html>\n", "The file fits no format."),
     "unknown": (b"a;b\n1;2\n", "The file fits no format."),
     "bad zip": (b"PK\x03\x04 and no more", "The file is damaged"),
     "bad gzip": (b"\x1f\x8b\x08 and no more", "The file is damaged"),
-    "xz": (b"\xfd7zXZ\x00 and more", "It is compressed with xz"),
+    "xz": (b"\xfd7zXZ\x00 and more", "The file is compressed with xz"),
     "missing": (None, "No such file or directory"),
 }
 
@@ -78,7 +78,7 @@ def test_a_named_register_gets_the_line(cli):
 def test_a_load_that_is_refused_before_it_begins_leaves_a_line(cli, monkeypatch):
     """A busy register, too many registers, too little space and a wrong mapping leave a line."""
     engine = open_engine(cli.database_url)
-    with alone(engine, "native"):
+    with locked(engine, "native"):
         document = failed(cli, "import", cli.file("a.csv", *GOOD))
     close_quietly(engine)
     assert (document["load"], document["reason"]) == (
@@ -336,7 +336,7 @@ def test_an_empty_file_is_loaded_if_the_operator_says_what_it_is(cli):
     nothing.write_bytes(b"")
     array.write_text("[]")
     reason = failed(cli, "import", nothing, "--empty-ok")["reason"]
-    assert "--empty-ok needs --format and --kind for such a file" in reason
+    assert "to load it with --empty-ok, add --format and --kind" in reason
     assert "name its --format and --kind" in failed(cli, "import", array, "--empty-ok")["reason"]
     told = ["--empty-ok", "--kind", "vehicles", "--format"]
     assert cli.json("import", nothing, *told, "native-ndjson")["loaded"] == 0

@@ -258,7 +258,7 @@ def test_a_loss_is_allowed_by_an_option_or_the_setting(cli, monkeypatch):
     """The refusal names the option; the setting sets how much may be lost."""
     cli.json("import", cli.file("a.csv", *insured(100)))
     refusal = cli.refusal("import", cli.file("b.csv", *insured(70)))
-    assert "insured by 100.0 % of the rows, now by 70.0 %" in refusal
+    assert "insured has a value in 70.0 % of the rows, before in 100.0 %" in refusal
     assert "--allow-loss insured" in refusal
     assert cli.json("import", cli.directory / "b.csv", "--allow-loss", "insured")["changed"] == 30
     monkeypatch.setenv("VERIFYD_LOSS_MAX", "50")

@@ -74,7 +74,7 @@ class TestRenamed:
         assert str(refusal.value).startswith(f"{world.directory}/b.csv: The header has no column ")
         assert "WAM verzekerd (is it now Verzekerd WAM?)" in str(refusal.value)
         assert (
-            "if that is right, repeat it with --allow-missing 'WAM verzekerd' "
+            "if that is right, repeat the load with --allow-missing 'WAM verzekerd' "
             "--allow-missing 'Vervaldatum APK'" in str(refusal.value)
         )
         assert known(world) == {"insured": ROWS, "mot": ROWS}
@@ -189,7 +189,7 @@ class TestNarrow:
         mapped = MappedCsv(read_mapping(path))
         options = {"formats": {mapped.name: mapped}, "format": mapped.name, "register": "fleet"}
         file = files(world, a="Plate,MOT date\nAB12CDE,2027-01-01\n")
-        with pytest.raises(OperatorError, match="repeat it with --allow-missing MOT"):
+        with pytest.raises(OperatorError, match="repeat the load with --allow-missing MOT"):
             world.load_files(*file, **options)
         assert world.load_files(*file, **options, allow_missing=["MOT"]).loaded == 1
 

@@ -45,6 +45,9 @@ class Worker(SyncWorker):
     def init_signals(self) -> None:
         """Handle signals and the end of the master."""
         super().init_signals()
+        # Ctrl-C at a terminal sends INT to the workers, too. The master then sends them QUIT, which
+        # would kill a worker that is already ending.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         call_at_end_of_parent(self.ppid, self.handle_orphaned)
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
@@ -101,14 +104,6 @@ class Worker(SyncWorker):
         time.sleep(LAST_SECONDS)
         os._exit(1)
 
-    def handle_exit(self, sig: int, frame: object) -> None:
-        """Finish the request in flight, then end.
-
-        Ctrl-C at a terminal sends INT to the workers and to the master, which then sends QUIT to
-        the workers. A worker that is already ending must not be killed by the second signal.
-        """
+    def handle_quit(self, sig: int, frame: object) -> None:
+        """Finish the request in flight on QUIT too, as gunicorn does on TERM."""
         self.alive = False
-        for each in (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
-            signal.signal(each, signal.SIG_IGN)
-
-    handle_quit = handle_exit

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from app.cli import waiting
-from app.registers.lock import alone
+from app.registers.lock import locked
 from app.registers.models import insert_line
 from app.storage.engine import close_quietly, open_engine
 
@@ -113,7 +113,7 @@ def test_a_second_load_tells_which_one_is_running(filled):
     """Its number, and since when it runs."""
     engine = open_engine(filled.database_url)
     try:
-        with alone(engine, "native"):
+        with locked(engine, "native"):
             columns = {"register": "native", "kind": "vehicles", "mode": "merge"}
             number = insert_line(engine, status="running", format="", files="", **columns)
             ended = filled.run("import", filled.directory / "cars.csv", "--max-rejects", 1)

@@ -1,4 +1,4 @@
-"""`verifyd demo --serve`, as `make run` runs it: one demo, its log in a file, nothing lost (D98)."""
+"""`verifyd demo --serve`, as `make run` runs it: once at a time, and nothing is lost (D98)."""
 
 import os
 import pty
@@ -200,7 +200,7 @@ def test_make_run_serves_the_demo(place, tmp_path):
     make = ["make", "-C", str(ROOT), "-o", ".venv/.installed", "run", f"DEMO={directory}"]
     with Service(tmp_path, place["bind"], make, workers=2) as service:
         until(lambda: "Ctrl-C" in service.output("stdout"), "the demo to be prepared")
-        until(lambda: (directory / "access.log").exists(), "the access log")
+        until((directory / "access.log").exists, "the access log")
         second = subprocess.run(
             make, env=environment(bind=place["bind"]), capture_output=True, text=True, check=False
         )

@@ -37,12 +37,11 @@ def suggest_map(args: argparse.Namespace) -> None:
     else:
         print(made.text, end="")
     if made.lines_to_complete:
-        lines = " and ".join(
+        lines = ", ".join(
             f"line {number} ({member})" for member, number in made.lines_to_complete.items()
         )
         raise OperatorError(
-            f"the mapping is incomplete: complete {lines}; "
-            "no column was found by its name or its values"
+            f"complete {lines} of the mapping: no column was found by its name or its values"
         )
 
 

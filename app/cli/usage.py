@@ -7,11 +7,11 @@ import argparse
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from app.accounts.tokens import without_keys
 from app.config import SETTINGS
+from app.suggestions import closest
 
 _OPTION = re.compile(r"--?[A-Za-z]\S*")
 
@@ -106,10 +106,8 @@ class Parser(argparse.ArgumentParser):
 
 
 def _suggestion(text: str, known: Iterable[str]) -> str:
-    # The dashes of options would make all of them alike.
-    by_name = {each.lstrip("-"): each for each in known}
-    close = get_close_matches(text.lstrip("-").lower(), by_name, n=1)
-    return f"; did you mean {by_name[close[0]]}?" if close else ""
+    meant = closest(text, known)
+    return f"; did you mean {meant}?" if meant else ""
 
 
 def _listed(words: Sequence[str]) -> str:

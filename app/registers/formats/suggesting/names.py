@@ -139,7 +139,8 @@ _FINES = {
         fechaemision fechadenuncia""",
     "amount": """
         amount amountdue amountowed outstanding balance fine fineamount betrag offenerbetrag
-        bussgeld forderung bedrag boete boetebedrag openstaand montant montantdu amende solde importe
+        bussgeld forderung bedrag boete boetebedrag openstaand montant montantdu amende solde
+        importe
         importependiente multa cantidad pendiente""",
     "currency": """
         currency wahrung valuta munt devise monnaie moneda divisa""",

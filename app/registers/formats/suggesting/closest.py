@@ -1,5 +1,6 @@
 """What is said about a CSV file that fits no format: its columns, and the closest format."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from app.registers.formats.values import quoted
 from app.storage.tables import Kind
 
 _NAMED_MAX = 10
+_PLAIN_NAME = re.compile(r"[^\W\d][^\W\d_]*(?:[ _-][^\W\d_]+){0,3}")
 
 
 class _Close(NamedTuple):
@@ -33,8 +35,8 @@ def csv_fault(head: bytes, formats: Mapping[str, Format]) -> str | None:
         sample = read_sample(head)
     except FileFault:
         return None
-    if len(sample.header) == 1 and not sample.records:
-        return None
+    if len(sample.header) == 1 and not _PLAIN_NAME.fullmatch(sample.header[0]):
+        return None  # SEC: any other text has lines, too, and its first one can be a record.
     if not sample.has_header:
         return (
             "Its first line does not look like names of columns; add a line that names them, "
@@ -54,21 +56,24 @@ def csv_fault(head: bytes, formats: Mapping[str, Format]) -> str | None:
 
 def _closest(sample: Sample, formats: Mapping[str, Format]) -> _Close:
     names = frozenset(map(normalised, sample.header))
-    found = [each for each in _candidates(names, formats) if each.matched]
-    if found:
-        return max(found, key=lambda each: each.matched)
-    # No name is known: other languages have other names.
-    kind = suggest(sample).kind
-    return _Close(0, NativeCsv.name, kind, missing_members(kind, ()))
+    # The first of equals: the native format, which has the most common names.
+    best = max(_candidates(names, formats), key=lambda each: each.matched)
+    guessed = suggest(sample)
+    if best.matched and best.matched >= len(guessed.guesses):
+        return best
+    # Most of the names mean something in another language.
+    native = NativeCsv().known_columns(guessed.kind).columns
+    present = [each.label for each in native if not each.names.isdisjoint(names)]
+    return _Close(
+        len(present), NativeCsv.name, guessed.kind, missing_members(guessed.kind, present)
+    )
 
 
 def _candidates(names: frozenset[str], formats: Mapping[str, Format]) -> Iterator[_Close]:
-    """Yield the formats, the native one first: it has the most common names."""
-    csv_formats = [each for each in formats.values() if isinstance(each, CsvFormat)]
-    for each in sorted(csv_formats, key=lambda each: not isinstance(each, NativeCsv)):
-        for kind in Kind:
-            if kind not in each.kinds:
-                continue
+    """Yield how well each format and kind fits, the native format first."""
+    csv_formats = [NativeCsv(), *formats.values()]
+    for each in csv_formats:
+        for kind in sorted(each.kinds) if isinstance(each, CsvFormat) else ():
             columns = each.known_columns(kind).columns
             present = [each.label for each in columns if not each.names.isdisjoint(names)]
             if isinstance(each, NativeCsv):

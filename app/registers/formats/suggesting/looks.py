@@ -11,6 +11,7 @@ from app.vehicles.registration import canonical_registration
 MOST = 0.8
 """The share of values that must look alike."""
 _YEAR_MAX = 2100
+_NUMBER_CHARACTERS_MAX = 40
 _FORMS: Mapping[str, tuple[re.Pattern[str], str]] = {
     form: (re.compile(pattern), order)
     for form, pattern, order in (
@@ -98,7 +99,9 @@ def is_plate(text: str) -> bool:
 
 def is_value(name: str) -> bool:
     """Tell whether a name in a header is rather a number or a date, as in a file without header."""
-    return bool(_NUMBER.fullmatch(name.strip()))
+    text = name.strip()
+    # SEC: the time that the pattern takes grows with the square of the length.
+    return len(text) <= _NUMBER_CHARACTERS_MAX and bool(_NUMBER.fullmatch(text))
 
 
 def share(values: Sequence[str], pattern: re.Pattern[str]) -> float:

@@ -12,6 +12,7 @@ EXACT, PART = 3.0, 2.0
 _PART_CHARACTERS_MIN = 5
 _OTHER_CHARACTERS = re.compile("[^a-z0-9]+")
 _UMLAUT = re.compile("(?<=[aou])e")
+_NUMBER_OF = re.compile(r"\s*n(?:[°º.]|[or]\b\.?|um\w*\.?)\s*(?:de\s+|d['\u2019])?")
 
 
 class Shape(Enum):
@@ -162,10 +163,12 @@ _NAMES: Mapping[Kind, Mapping[str, frozenset[str]]] = {
 def scores(name: str, kind: Kind) -> dict[str, float]:
     """Return the members of a kind that a column's name can mean, and how sure that is."""
     compact = _compact(name)
+    # An umlaut is written with and without an e. "N° de" can be left out.
+    spellings = {compact, _UMLAUT.sub("", compact)}
+    spellings.add(_compact(_NUMBER_OF.sub("", name[:200].casefold(), count=1)))
     found = {}
     for member, known in _NAMES[kind].items():
-        # An umlaut is written with and without an e.
-        if not known.isdisjoint({compact, _UMLAUT.sub("", compact)}) or compact == member.lower():
+        if not known.isdisjoint(spellings) or compact == member.lower():
             found[member] = EXACT
             continue
         parts = [each for each in known if len(each) >= _PART_CHARACTERS_MIN and each in compact]

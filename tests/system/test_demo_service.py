@@ -91,6 +91,22 @@ def test_the_access_log_goes_to_the_file_that_is_named(serve):
     assert "insurance" not in Path(name).read_text()
 
 
+def test_the_readme_shows_what_is_printed(serve, place):
+    """Every line of `make run` in the README is printed, in this order."""
+    (shown,) = re.findall(r"(?ms)^\$ make run\n(.*?)^```", (ROOT / "README.md").read_text())
+    printed = lasting(serve().output("stdout").replace(place["bind"], "127.0.0.1:8000"))
+    for part in lasting(shown).split("...\n"):
+        assert part in printed
+        printed = printed.partition(part)[2]
+
+
+def lasting(text: str) -> str:
+    """Return what was printed without the key and paths."""
+    text = re.sub("vfd_[A-Za-z0-9_]+", "vfd_KEY", text)
+    text = re.sub("(?m)^VERIFYD_DATABASE_URL=.* import FILE", "PROGRAM import FILE", text)
+    return re.sub("(?m)^Access log( +)/.*", r"Access log\1FILE", text)
+
+
 def test_a_second_demo_changes_nothing(serve, place, tmp_path):
     """It ends with 1 and says that one is running, also at another address; the key works on."""
     service = serve()

@@ -41,8 +41,8 @@ def require_free(config: Config) -> None:
     while _is_in_use(config.bind):
         if clock.monotonic_ns() > deadline_ns:
             raise OperatorError(
-                f"another program listens at {config.bind}; stop it, or choose another address"
-                + _example(config.bind)
+                f"another program listens at {config.bind}; stop it, or "
+                + _remedy(config.bind)
             )
         time.sleep(_PAUSE_SECONDS)
 
@@ -60,18 +60,18 @@ def _is_in_use(bind: str) -> bool:
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
                 return True
-            reason = f"VERIFYD_BIND: {bind} cannot be used: {error.strerror}"
-            raise OperatorError(reason + _example(bind)) from error
+            reason = f"VERIFYD_BIND: {bind} cannot be used: {error.strerror}; "
+            raise OperatorError(reason + _remedy(bind)) from error
     return False
 
 
-def _example(bind: str) -> str:
-    """Return an address to use instead, as the end of a message."""
-    host, _, port = bind.rpartition(":")
+def _remedy(bind: str) -> str:
+    """Return how to use another address."""
     if bind.startswith("unix:"):
-        return ": set VERIFYD_BIND"
+        return "set VERIFYD_BIND to another path"
+    host, _, port = bind.rpartition(":")
     other = 8000 if int(port) < _UNPRIVILEGED else int(port) % _PORT_MAX + 1
-    return f", such as VERIFYD_BIND={host}:{other}"
+    return f"use another address, such as VERIFYD_BIND={host}:{other}"
 
 
 def path_fault(bind: str) -> str | None:

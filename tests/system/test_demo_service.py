@@ -127,7 +127,7 @@ def test_the_address_is_checked_first(place, tmp_path):
         ended = run_command(*COMMAND[3:], **place)
     assert (ended.returncode, ended.stdout) == (1, "")
     assert f"another program listens at {place['bind']}" in ended.stderr
-    assert re.search("such as VERIFYD_BIND=127.0.0.1:[0-9]+$", ended.stderr)
+    assert re.search("use another address, such as VERIFYD_BIND=127.0.0.1:[0-9]+$", ended.stderr)
     assert not (tmp_path / "my demo").exists()
 
 

@@ -15,12 +15,11 @@ from app.setting_values import sqlite_path
 
 _LOCK = "demo"
 _ACCESS_LOG = "access.log"
-_LEAVING_NS = 1_500_000_000
 _PAUSE_SECONDS = 0.1
 
 
 def claim(config: Config) -> Path:
-    """Make sure that this process alone may serve the demo; return its access log, emptied.
+    """Make sure that this process alone may serve the demo; return the path of its access log.
 
     Nothing is created if the demo is running already, or if another program uses the address.
     Raises OperatorError with what to do.
@@ -36,14 +35,12 @@ def claim(config: Config) -> Path:
         make_directory(config.data_dir)
         if not hold_until_exit(config.state_dir / _LOCK):
             raise OperatorError(_RUNNING)
-        access_log = config.data_dir.absolute() / _ACCESS_LOG
-        access_log.write_bytes(b"")
     except OSError as error:
         raise OperatorError(
             f"{error.filename or config.data_dir} cannot be used: {error.strerror}; "
             "use a directory of your own: make run DEMO=$HOME/verifyd-demo"
         ) from error
-    return access_log
+    return config.data_dir.absolute() / _ACCESS_LOG
 
 
 _RUNNING = (
@@ -54,7 +51,9 @@ _RUNNING = (
 
 def serve(access_log: Path) -> None:
     """Serve until Ctrl-C or TERM. The terminal gets warnings and errors only."""
-    descriptor = os.open(access_log, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+    # NOTE: only now is it certain that the directory is a demo's.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
+    descriptor = os.open(access_log, flags, 0o640)
     os.dup2(descriptor, 1)
     os.close(descriptor)
     # NOTE: this module is gunicorn's configuration; importing it reads the environment.
@@ -65,7 +64,7 @@ def serve(access_log: Path) -> None:
 
 def _is_running(state_dir: Path) -> bool:
     """Tell whether a service of this database is running. Workers of a killed one end soon."""
-    deadline_ns = clock.monotonic_ns() + _LEAVING_NS
+    deadline_ns = clock.monotonic_ns() + listening.LEAVING_NS
     while serving.is_running(state_dir):
         if clock.monotonic_ns() > deadline_ns:
             return True

@@ -19,8 +19,8 @@ SEC: everybody who can connect to it can read `/metrics` and claim any client ad
 """
 # One of these is in the environment if systemd or a former master passes its socket.
 _INHERITED = {"LISTEN_FDS", "GUNICORN_FD"}
-# How long the workers of a killed master may finish requests in flight (D62).
-_LEAVING_NS = 1_500_000_000
+LEAVING_NS = 1_500_000_000
+"""How long the workers of a killed master may finish requests in flight (D62)."""
 _PAUSE_SECONDS = 0.1
 _UNPRIVILEGED, _PORT_MAX = 1024, 65_535
 
@@ -37,12 +37,11 @@ def require_free(config: Config) -> None:
     fault = path_fault(config.bind) or group_fault(config)
     if fault:
         raise OperatorError(fault)
-    deadline_ns = clock.monotonic_ns() + _LEAVING_NS
+    deadline_ns = clock.monotonic_ns() + LEAVING_NS
     while _is_in_use(config.bind):
         if clock.monotonic_ns() > deadline_ns:
             raise OperatorError(
-                f"another program listens at {config.bind}; stop it, or "
-                + _remedy(config.bind)
+                f"another program listens at {config.bind}; stop it, or " + _remedy(config.bind)
             )
         time.sleep(_PAUSE_SECONDS)
 

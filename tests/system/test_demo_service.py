@@ -138,6 +138,17 @@ def test_an_address_of_another_host_is_named(place, tmp_path):
     assert (ended.returncode, (tmp_path / "my demo").exists()) == (1, False)
 
 
+def test_a_database_of_real_accounts_is_refused(place, tmp_path):
+    """Nothing of an installation is touched, not even a file that has the name of the log."""
+    settings = {"database_url": place["database_url"]}
+    run_command("migrate", **settings)
+    run_command("accounts", "create", "acme", **settings)
+    (tmp_path / "my demo" / "access.log").write_text("of somebody")
+    ended = run_command(*COMMAND[3:], **place)
+    assert "this database has real accounts or registers" in ended.stderr
+    assert (tmp_path / "my demo" / "access.log").read_text() == "of somebody"
+
+
 def test_what_was_loaded_stays(serve, tmp_path):
     """The command that is printed loads a file from any directory; it is there after a restart."""
     service = serve()

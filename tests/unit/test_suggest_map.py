@@ -298,9 +298,9 @@ class TestCommand:
         """It is printed, and the reason names the line; the status is 1."""
         made = cli.run("import", "--suggest-map", cli.file("x.csv", "a;b", "1;2"))
         assert made.status == 1
-        assert made.stdout.splitlines()[6].startswith('registration = ""')
+        assert made.stdout.splitlines()[7].startswith('registration = ""')
         assert made.stderr == (
-            "complete line 7 (registration) of the mapping: no column was found by its name or "
+            "complete line 8 (registration) of the mapping: no column was found by its name or "
             "its values\n"
         )
 

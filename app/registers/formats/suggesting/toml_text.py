@@ -45,7 +45,8 @@ def _lines(found: Suggestion, file: str, register: str) -> Iterator[str]:
     rows = len(found.sample.records)
     sampled = f"its first {rows:,} rows" if rows != 1 else "its only row"
     form, remarks = _date_format(found)
-    yield f"# A first mapping for {_quoted(file)}, from {sampled}. Check each line."
+    yield f"# A first mapping for {_quoted(file)}, from {sampled}. Check each line,"
+    yield "# then load the file with: verifyd import FILE --map MAPPING --dry-run"
     yield _commented(f'kind = "{found.kind}"', "" if found.is_kind_sure else "not sure")
     yield _commented(f'register = "{register}"', "any name; one for each source")
     yield f"delimiter = {_quoted(found.sample.separator)}"

@@ -63,7 +63,7 @@ _VEHICLES = {
         make vehiclemake manufacturer brand marke hersteller fabrikat merk marque constructeur
         fabricant marca fabricante""",
     "model": """
-        model vehiclemodel modelname modell fahrzeugmodell handelsbezeichnung typ
+        model vehiclemodel modelname modell fahrzeugmodell handelsbezeichnung typ type
         handelsbenaming modele modelo""",
     "year": """
         year modelyear yearofmanufacture manufactureyear buildyear yearbuilt baujahr modelljahr

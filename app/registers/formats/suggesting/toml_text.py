@@ -82,7 +82,9 @@ def _date_format(found: Suggestion) -> tuple[str | None, dict[str, str]]:
         if dates is None:
             remarks[member] = "no values among these rows"
         elif dates.form is None:
-            remarks[member] = "its dates have a form that mappings cannot read, such as D.M.YY"
+            remarks[member] = (
+                "its dates have a form that mappings cannot read: D.M.YY, or with a time"
+            )
         else:
             forms[member] = dates
     if not forms:

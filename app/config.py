@@ -133,8 +133,8 @@ class Config:
     trusted_proxies: tuple[Network, ...] = setting(
         "",
         values.networks,
-        "addresses or networks whose `X-Real-IP` (D10) and `X-Request-ID` (D7) are believed, by "
-        "commas; the peer on a Unix socket always is",
+        "addresses or networks whose `X-Real-IP` (D10), `X-Request-ID` (D7) and "
+        "`X-Forwarded-Proto` (D94) are believed, by commas; the peer on a Unix socket always is",
     )
     anonymous_limit: int = setting(
         "60",

@@ -20,9 +20,10 @@ from app.limits.file import FILE_NAME
 from app.limits.store import LimitStore, started
 from app.line_writer import LineWriter
 from app.operations import metrics_files
-from app.operations.documentation import DocumentationAsset, DocumentationPage, OpenApiDocument
+from app.operations.documentation import DocumentationAsset, DocumentationPage
 from app.operations.health import Health, Readiness
 from app.operations.metrics import MetricsPage
+from app.operations.openapi_document import OpenApiDocument
 from app.routes import ENDPOINTS, Resource
 from app.storage.engine import Engine, open_engine
 from app.storage.versions import database_id
@@ -57,7 +58,7 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
         Compliance(reader),
         Health(),
         Readiness(engine, authenticator, limits, config),
-        OpenApiDocument(),
+        OpenApiDocument(config.trusted_proxies),
         DocumentationPage(),
         DocumentationAsset(),
         MetricsPage(engine, measures, config),

@@ -3,9 +3,10 @@
 from typing import NamedTuple
 
 from app.domains.resources import DomainCollection, DomainItem
-from app.operations.documentation import DocumentationAsset, DocumentationPage, OpenApiDocument
+from app.operations.documentation import DocumentationAsset, DocumentationPage
 from app.operations.health import Health, Readiness
 from app.operations.metrics import MetricsPage
+from app.operations.openapi_document import OpenApiDocument
 from app.vehicles.resources import BulkInsurance, Compliance, Insurance
 
 Resource = (
@@ -39,7 +40,7 @@ ENDPOINTS = (
     Endpoint("/v1/compliance/{registration}", Compliance, "spec 4, D22"),
     Endpoint("/healthz", Health, "D2"),
     Endpoint("/readyz", Readiness, "D2, D29"),
-    Endpoint("/openapi.json", OpenApiDocument, "D2"),
+    Endpoint("/openapi.json", OpenApiDocument, "D2, D94"),
     Endpoint("/docs", DocumentationPage, "D2"),
     Endpoint("/docs/{asset}", DocumentationAsset, "D2"),
     Endpoint("/metrics", MetricsPage, "D2, D80"),

@@ -75,7 +75,7 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
             Methods(),
         ],
     )
-    problems.install(app, engine)
+    problems.install(app, engine, [endpoint.path for endpoint in ENDPOINTS])
     by_type = {type(resource): resource for resource in resources}
     for endpoint in ENDPOINTS:
         app.add_route(endpoint.path, by_type[endpoint.resource])

@@ -51,7 +51,7 @@ class Worker(SyncWorker):
         # NOTE: to gunicorn, a bad header in an answer is a parse error, too.
         is_bad_answer = type(exc).__name__.startswith("InvalidResponse")
         if isinstance(exc, LimitRequestLine):
-            problem = Problem("uri_too_long", "The address is too long.")
+            problem = Problem("uri_too_long", "The request line is longer than 8,190 bytes.")
         elif isinstance(exc, ParseException) and not is_bad_answer:
             problem = Problem("invalid_request", "The request is not well-formed HTTP.")
         else:

@@ -11,13 +11,13 @@ import zlib
 from typing import NamedTuple
 
 _DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
-_PREFIX = "vfd_"
+PREFIX = "vfd_"
 TAG_CHARACTERS = 6
 KEY_ID_CHARACTERS = 8
 _SECRET_CHARACTERS = 43
 _CHECK_CHARACTERS = 6
 _SECRET_BITS = 256
-_LENGTH = 4 + TAG_CHARACTERS + KEY_ID_CHARACTERS + 1 + _SECRET_CHARACTERS + _CHECK_CHARACTERS
+LENGTH = 4 + TAG_CHARACTERS + KEY_ID_CHARACTERS + 1 + _SECRET_CHARACTERS + _CHECK_CHARACTERS
 
 
 class Token(NamedTuple):
@@ -30,7 +30,7 @@ class Token(NamedTuple):
     @property
     def text(self) -> str:
         """The key as its holder gets it, once."""
-        body = f"{_PREFIX}{self.account_tag}{self.key_id}_{self.secret}"
+        body = f"{PREFIX}{self.account_tag}{self.key_id}_{self.secret}"
         return body + _check(body)
 
     @property
@@ -47,12 +47,12 @@ def new_token(account_tag: str) -> Token:
 
 def parse_token(text: str) -> Token | None:
     """Take a presented key apart; return None if it is malformed or mistyped."""
-    if len(text) != _LENGTH or not text.startswith(_PREFIX) or not text.isascii():
+    if len(text) != LENGTH or not text.startswith(PREFIX) or not text.isascii():
         return None
     body, check = text[:-_CHECK_CHARACTERS], text[-_CHECK_CHARACTERS:]
     if _check(body) != check:
         return None
-    ids, separator, secret = body[len(_PREFIX) :].partition("_")
+    ids, separator, secret = body[len(PREFIX) :].partition("_")
     if not separator or len(secret) != _SECRET_CHARACTERS or not (ids + secret).isalnum():
         return None
     return Token(ids[:TAG_CHARACTERS], ids[TAG_CHARACTERS:], secret)

@@ -5,7 +5,7 @@ import msgspec
 
 from app import clock
 from app.domains.models import STATUSES
-from app.domains.names import canonical_domain_name
+from app.domains.names import canonical_domain_name, domain_name_fault
 from app.domains.repository import DomainExists, DomainQuotaReached, Domains, HeldDomain
 from app.errors import Problem
 from app.http.bodies import answer, read_json
@@ -13,7 +13,7 @@ from app.http.context import Request, caller_of
 from app.http.parameters import (
     choice_parameter,
     integer_parameter,
-    invalid_parameter,
+    require_known_parameters,
     text_parameter,
 )
 
@@ -57,6 +57,7 @@ class DomainCollection:
 
     def on_get(self, req: Request, resp: falcon.Response) -> None:
         """GET /api/domains. All of them by name, or a page of `limit` and `next` (D17)."""
+        require_known_parameters(req, "limit", "after", "status")
         account_id = caller_of(req).account_id
         status = choice_parameter(req, "status", STATUSES)
         after = _name_parameter(req, "after")
@@ -77,11 +78,12 @@ class DomainCollection:
 
     def on_post(self, req: Request, resp: falcon.Response) -> None:
         """POST /api/domains. 201 with the whole Domain and its `Location` (D15)."""
+        require_known_parameters(req)
         caller = caller_of(req)
         sent = read_json(req, NewDomain)
         name = canonical_domain_name(sent.name)
         if name is None:
-            raise Problem.at("/name", "invalid_domain_name", "This is not a domain name.")
+            raise Problem.at("/name", "invalid_domain_name", domain_name_fault(sent.name))
         domain = self._create(caller.account_id, name, caller.domains_max)
         resp.status = falcon.HTTP_201
         resp.location = f"/api/domains/{name}"
@@ -94,7 +96,7 @@ class DomainCollection:
             detail = f"The account already has the domain {name}."
             raise Problem("domain_already_exists", detail) from None
         except DomainQuotaReached:
-            detail = f"The account's plan allows {domains_max:,} domains."
+            detail = f"The account has all {domains_max:,} domains that its plan allows."
             raise Problem("domain_quota_reached", detail) from None
 
 
@@ -106,9 +108,12 @@ class DomainItem:
 
     def on_get(self, req: Request, resp: falcon.Response, domain: str) -> None:
         """GET /api/domains/{domain}. The name in any case or IDN form (D18)."""
+        require_known_parameters(req)
         name = canonical_domain_name(domain)
-        found = name and self._domains.find_domain(caller_of(req).account_id, name)
-        if not found:
+        if name is None:
+            raise Problem("domain_not_found", domain_name_fault(domain))
+        found = self._domains.find_domain(caller_of(req).account_id, name)
+        if found is None:
             raise Problem("domain_not_found", "The account has no such domain.")
         answer(resp, _body(found))
 
@@ -125,5 +130,8 @@ def _name_parameter(req: Request, name: str) -> str | None:
         return None
     canonical = canonical_domain_name(text)
     if canonical is None:
-        raise invalid_parameter(name, "must be a domain name")
+        raise Problem(
+            "invalid_parameter",
+            f"The parameter {name} must be a domain name. {domain_name_fault(text)}",
+        )
     return canonical

@@ -8,9 +8,9 @@ from app.vehicles.compliance import Judgement
 from app.vehicles.facts import PolicyFacts, Record
 from app.vehicles.insurance import judge_insurance
 from app.vehicles.reader import Found
+from app.vehicles.registration import registration_fault
 
 NOT_FOUND = "Vehicle not found"
-INVALID = "Invalid registration number"
 
 
 class PolicyAnswer(TypedDict):
@@ -183,8 +183,13 @@ def _bulk_item(found: Found, day: str) -> BulkItem:
     }
 
 
+def invalid_registration(text: str) -> str:
+    """Return what a text that is no registration is answered with, without a full stop."""
+    return f"Invalid registration number: {registration_fault(text)}"
+
+
 def failure_answer(found: Found) -> FailureAnswer:
     """Return why a plate has no record: it is no registration, or no register mentions it."""
     if found.registration is None:
-        return {"error": INVALID, "code": "invalid_registration"}
+        return {"error": invalid_registration(found.asked), "code": "invalid_registration"}
     return {"error": NOT_FOUND, "code": "vehicle_not_found"}

@@ -7,21 +7,21 @@ from app import clock
 from app.errors import Problem
 from app.http.bodies import answer, read_json
 from app.http.context import caller_of
-from app.http.parameters import date_parameter, flag_parameter
+from app.http.parameters import date_parameter, flag_parameter, require_known_parameters
 from app.vehicles.answers import (
-    INVALID,
     NOT_FOUND,
     bulk_answer,
     compliance_answer,
     insurance_answer,
+    invalid_registration,
 )
 from app.vehicles.compliance import judge
 from app.vehicles.facts import Record
 from app.vehicles.reader import VehicleReader
 
 
-class BulkRequest(msgspec.Struct):
-    """What a client sends for a bulk look-up."""
+class BulkRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """What a client sends for a bulk look-up; a misspelt member would change the answer (D90)."""
 
     registrations: list[str]
     asOf: str | None = None  # noqa: N815 - the wire's spelling
@@ -35,6 +35,7 @@ class Insurance:
 
     def on_get(self, req: falcon.Request, resp: falcon.Response, registration: str) -> None:
         """GET /v1/vehicle/{registration}/insurance. The insurance record (spec 2)."""
+        require_known_parameters(req, "asOf")
         day = self._reader.day(date_parameter(req, "asOf"))
         record = _require_record(self._reader, req, registration, day)
         answer(resp, insurance_answer(record, day))
@@ -50,6 +51,7 @@ class BulkInsurance:
 
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
         """POST /v1/vehicle/bulk-insurance. One item per element, in the order sent (D23)."""
+        require_known_parameters(req)
         caller = caller_of(req)
         sent = read_json(req, BulkRequest)
         _require_bulk(sent, caller.bulk_max)
@@ -66,6 +68,7 @@ class Compliance:
 
     def on_get(self, req: falcon.Request, resp: falcon.Response, registration: str) -> None:
         """GET /v1/compliance/{registration}. The compliance record (spec 2, D22)."""
+        require_known_parameters(req, "asOf", "explain")
         explain = flag_parameter(req, "explain")
         day = self._reader.day(date_parameter(req, "asOf"))
         record = _require_record(self._reader, req, registration, day)
@@ -87,7 +90,7 @@ def _require_record(
     """
     (found,) = reader.look_up(caller_of(req).registers, [registration], day)
     if found.registration is None:
-        raise Problem("invalid_registration", f"{INVALID}.")
+        raise Problem("invalid_registration", f"{invalid_registration(registration)}.")
     if found.record is None:
         raise Problem("vehicle_not_found", NOT_FOUND)
     return found.record
@@ -100,7 +103,8 @@ def _require_bulk(sent: BulkRequest, bulk_max: int) -> None:
         raise Problem.at(
             "/registrations",
             "too_many_registrations",
-            f"The account's plan allows {bulk_max:,} registrations in one request.",
+            f"The account's plan allows {bulk_max:,} registrations in one request; "
+            f"got {len(sent.registrations):,}.",
         )
     if sent.asOf is not None and clock.parse_iso_date(sent.asOf) is None:
-        raise Problem.at("/asOf", "invalid_body", "This is not a date, YYYY-MM-DD.")
+        raise Problem.at("/asOf", "invalid_body", "This must be a date that exists, YYYY-MM-DD.")

@@ -227,13 +227,13 @@ class Test401:
         assert is_refused(alice.get(DOMAINS))
 
     def test_all_invalid_keys_are_refused_alike(self, stranger, world):
-        """A malformed, unknown, expired, revoked or suspended key cannot be told apart (D2)."""
+        """An unknown, expired, revoked or suspended key cannot be told apart (D2)."""
         keys = [create_key(world.engine, "alice")[1] for _ in range(2)]
         suspended = world.key_of("carol")
         suspend_account(world.engine, "carol")
         ApiKey.update(expires_at=1).where(ApiKey.id == keys[0].key_id).execute(world.engine)
         revoke_key(world.engine, keys[1].key_id)
-        texts = ["", "nonsense", new_token("abcdef").text, *(key.text for key in keys), suspended]
+        texts = [new_token("abcdef").text, *(key.text for key in keys), suspended]
         answers = [
             stranger.get(DOMAINS, **SAME_ID | {"headers": SAME_ID["headers"] | bearer(text)})
             for text in texts

@@ -29,8 +29,8 @@ CHECKS = ("insuranceValid", "motValid", "roadTaxPaid", "noOutstandingFines")
 BAD_FLAGS = {
     "blank": "explain=",
     "bare name": "explain",
-    "one": "explain=1",
-    "capitals": "explain=TRUE",
+    "two": "explain=2",
+    "some capitals": "explain=tRuE",
     "yes": "explain=yes",
     "trailing space": "explain=true%20",
     "bad UTF-8": "explain=%FF",

@@ -227,11 +227,6 @@ class Test200:
         assert insurance(alice, plate=sent)["registration"] == "MÜAB123"
 
     @SHARED
-    def test_unknown_parameters_are_ignored(self, alice, insured):
-        """A parameter that means nothing here does no harm."""
-        assert insurance(alice, f"?asOf={DAY}&explain=maybe&x=1&x=2") == insurance(alice)
-
-    @SHARED
     def test_head_is_get_without_a_body(self, alice, insured):
         """HEAD works wherever GET does (D1)."""
         head, get = alice.request("HEAD", ADDRESS), alice.get(ADDRESS)

@@ -103,7 +103,7 @@ def refusals() -> Iterator[tuple[int, str, str, dict[str, Any]]]:
     for path in READ[2:]:
         yield 400, "GET", path.replace("AB12CDE", "-"), {}
         yield 400, "GET", f"{path}?asOf=today", {}
-    yield 400, "GET", "/v1/compliance/AB12CDE?explain=1", {}
+    yield 400, "GET", "/v1/compliance/AB12CDE?explain=2", {}
     for key in ("nonsense", "Bearer", "Basic nonsense"):
         yield 401, "GET", "/api/domains", {"headers": {"Authorization": key}}
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from app.errors import CATALOGUE
+from app.error_codes import CATALOGUE
 
 PATHS = [
     "/",
@@ -49,8 +49,8 @@ def require_problem(response):
     problem = json.loads(response.body)
     assert set(problem) - {"errors"} == REQUIRED
     assert problem["status"] == response.status_int
-    assert (problem["status"], problem["title"]) == CATALOGUE[problem["code"]]
-    assert problem["type"] == "about:blank"
+    assert (problem["status"], problem["title"]) == CATALOGUE[problem["code"]][:2]
+    assert problem["type"] == f"/docs/errors#{problem['code']}"
     assert problem["request_id"] == response.headers["X-Request-ID"]
     assert problem["detail"][0].isupper()
     assert not any(word in response.text for word in INTERNALS)

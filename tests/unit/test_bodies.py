@@ -147,16 +147,29 @@ class TestJson:
         ("body", "pointer", "detail"),
         [
             (b"{}", "/name", "The member name is missing."),
-            (b'{"name": 1}', "/name", "This must be a string."),
-            (b'{"name": "a", "names": "x"}', "/names", "This must be an array of strings."),
-            (b'{"name": "a", "names": ["x", null]}', "/names/1", "This must be a string."),
-            (b'{"name": "a", "day": []}', "/day", "This must be a string or null."),
+            (b'{"name": -1}', "/name", "This must be a string; got a number."),
+            (b'{"name": true}', "/name", "This must be a string; got true."),
+            (
+                b'{"name": "a", "names": "x"}',
+                "/names",
+                "This must be an array of strings; got a string.",
+            ),
+            (
+                b'{"name": "a", "names": ["x", null]}',
+                "/names/1",
+                "This must be a string; got null.",
+            ),
+            (b'{"name": "a", "day": []}', "/day", "This must be a string or null; got an array."),
             (b'{"names": 1}', "/name", "The member name is missing."),
-            (b"[1]", "", "The body must be a JSON object."),
-            (b'{"name": 1, "name": "a"}', "", "A member is given more than once."),
-            (b'{"name": 1e999}', "/name", "This must be a string."),
-            (b'{"x": {}, "names": [[1]], "name": "y"}', "/names/0", "This must be a string."),
-            (b' \r\n["name"]', "", "The body must be a JSON object."),
+            (b"[1]", "", "The body must be a JSON object; got an array."),
+            (b'{"name": 1, "name": "a"}', "/name", "The member name is given more than once."),
+            (b'{"name": 1e999}', "/name", "This must be a string; got a number."),
+            (
+                b'{"x": {}, "names": [[1]], "name": "y"}',
+                "/names/0",
+                "This must be a string; got an array.",
+            ),
+            (b' \r\n["name"]', "", "The body must be a JSON object; got an array."),
         ],
     )
     def test_the_member_at_fault_is_pointed_at(self, body, pointer, detail):

@@ -130,7 +130,7 @@ def test_another_date_is_refused(value):
     """Only YYYY-MM-DD counts, of a day that there was or will be."""
     problem = refusal(date_parameter, f"p={value}")
     assert problem.code == "invalid_parameter"
-    assert problem.detail == "The parameter p must be a date, YYYY-MM-DD."
+    assert problem.detail == "The parameter p must be a date that exists, YYYY-MM-DD."
 
 
 @given(st.dates())
@@ -148,11 +148,21 @@ def test_a_choice_is_one_of_its_words(value):
     assert problem.detail == "The parameter p must be red or green."
 
 
-@pytest.mark.parametrize("value", ["", "1", "0", "yes", "True", "FALSE", "on"])
-def test_a_flag_is_true_or_false(value):
-    """No other word is taken for either."""
-    assert flag_parameter(request("p=true"), "p") is True
-    assert flag_parameter(request("p=false"), "p") is False
+@pytest.mark.parametrize(
+    ("value", "is_set"),
+    [
+        *(("true", True), ("True", True), ("TRUE", True), ("1", True)),
+        *(("false", False), ("False", False), ("FALSE", False), ("0", False)),
+    ],
+)
+def test_a_flag_is_true_or_false(value, is_set):
+    """The spellings of the usual languages are accepted."""
+    assert flag_parameter(request(f"p={value}"), "p") is is_set
+
+
+@pytest.mark.parametrize("value", ["", "yes", "tRUE", "on", "01", "2"])
+def test_no_other_word_is_a_flag(value):
+    """Any other word is refused."""
     assert refusal(flag_parameter, f"p={value}").code == "invalid_parameter"
 
 

@@ -31,15 +31,15 @@ class ProblemBody(TypedDict):
 
 
 RETRY_AFTER_SECONDS = 2
-"""How long a client waits after a 503; every request tries to reach a lost database again."""
+"""How long a client should wait after a 503. Each request tries again to reach the database."""
 
 
 class Problem(Exception):
-    """A refusal, which is answered as `application/problem+json` (RFC 9457).
+    """A refused request, answered as `application/problem+json` (RFC 9457).
 
     Args:
         code: a key of CATALOGUE; stable, for programs.
-        detail: a sentence for a person; never an internal message.
+        detail: a sentence for a person, never the text of an exception.
         errors: the members of the body that are wrong.
         headers: further response headers, such as `Retry-After`.
     """
@@ -63,7 +63,7 @@ class Problem(Exception):
 
     @classmethod
     def at(cls, pointer: str, code: str, detail: str) -> "Problem":
-        """Return a refusal of one body member, named by its JSON pointer."""
+        """Return the problem for one wrong member of the body, named by its JSON pointer."""
         return cls(code, detail, errors=[{"pointer": pointer, "detail": detail}])
 
     def body(self, request_id: str) -> ProblemBody:
@@ -82,7 +82,7 @@ class Problem(Exception):
 
 
 class OperatorError(Exception):
-    """A command cannot do what it should; the message says to the operator why.
+    """A command failed. The message tells the operator why, and what to do.
 
     Args:
         details: further members of the document that `--json` prints.
@@ -94,9 +94,9 @@ class OperatorError(Exception):
 
     @property
     def sentence(self) -> str:
-        """The message without what is shown only to a person."""
+        """The message without the parts that are meant only for a person at a terminal."""
         return str(self)
 
 
 class Hindered(OperatorError):
-    """A command was hindered by something that passes: the same command can succeed later."""
+    """A command failed for a temporary reason: the same command can succeed later."""

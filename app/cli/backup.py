@@ -7,11 +7,12 @@ from app.cli.nightly import nightly
 from app.cli.output import print_item
 from app.cli.parser import Commands, add_command, add_scheduled
 from app.cli.session import opened_database, require_owner
-from app.config import Config, sqlite_path
+from app.config import Config
 from app.logs import logged_to_stderr
 from app.operations.backup.restore import restore
 from app.operations.backup.retention import Limits
 from app.operations.backup.take import Registers, take
+from app.setting_values import sqlite_path
 
 
 def add_commands(commands: Commands) -> None:

@@ -10,11 +10,12 @@ import peewee
 
 from app.accounts.administration import list_accounts
 from app.cli.session import opened_database
-from app.config import SETTINGS, Config, sqlite_path
+from app.config import SETTINGS, Config
 from app.errors import OperatorError
 from app.operations import listening
 from app.operations.conditions.gathered import gathered
 from app.operations.notices.senders import obstacle
+from app.setting_values import sqlite_path
 from app.storage import reserve
 from app.storage.engine import Engine
 from app.storage.errors import message_of

@@ -16,7 +16,7 @@ from app.cli.lookup_files import new_output, opened_input
 from app.cli.output import print_item, shown
 from app.cli.plate_file import Line, PlateFile
 from app.storage.engine import Engine
-from app.storage.registers import Register
+from app.storage.registers import list_entries
 from app.vehicles.reader import Found, VehicleReader, with_current_registers
 
 BATCH_LINES = 5_000
@@ -96,11 +96,7 @@ def _line(plates: PlateFile, content: bytes, appended: str, end: bytes) -> bytes
 
 def _loads(engine: Engine) -> dict[str, tuple[int, int | None]]:
     """Return what changes of each register with every load."""
-    registers = Register.select(Register.name, Register.generation, Register.loaded_at)
-    return {
-        name: (generation, loaded_at)
-        for name, generation, loaded_at in registers.tuples().execute(engine)
-    }
+    return {entry.name: (entry.generation, entry.loaded_at) for entry in list_entries(engine)}
 
 
 def _summary(results: Counter[str], day: str, loaded: Sequence[str]) -> dict[str, object]:

@@ -7,13 +7,14 @@ from app.cli.nightly import gathered_now
 from app.cli.output import print_item, print_items
 from app.cli.parser import Commands, add_command
 from app.cli.session import require_owner
-from app.config import SETTINGS, Config, ConfigError, sqlite_path
+from app.config import SETTINGS, Config, ConfigError
 from app.errors import OperatorError
 from app.logs import logged_to_stderr
 from app.operations.notices.delivery import deliver, send_to_all
 from app.operations.notices.message import Message, test_message
 from app.operations.notices.report import report
 from app.operations.notices.spool import Spool, new_id
+from app.setting_values import sqlite_path
 
 _NEEDED = ("data_dir", "notify", "notify_secret")
 

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from app.config import is_register_name
+from app.setting_values import is_register_name
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -35,7 +35,7 @@ def add_command(  # noqa: PLR0913 - all that declares a command
     Args:
         summary: what it does, as a short imperative in lower case without a full stop.
         examples: command lines for its `--help`, without the leading `verifyd`.
-        prints_data: give it `--json`, for one JSON document on stdout (DESIGN 4).
+        prints_data: give it `--json`, for one JSON document on stdout.
         is_job: write the reason of a failure to the log, because nobody watches it (D75).
     """
     command = commands.add_parser(

@@ -6,7 +6,13 @@ import msgspec
 from app import clock
 from app.domains.models import STATUSES
 from app.domains.names import canonical_domain_name, domain_name_fault
-from app.domains.repository import DomainExists, DomainQuotaReached, Domains, HeldDomain
+from app.domains.repository import (
+    DomainExists,
+    DomainQuotaReached,
+    Domains,
+    DomainSuspended,
+    HeldDomain,
+)
 from app.errors import Problem
 from app.http.bodies import answer, read_json
 from app.http.context import Request, caller_of
@@ -18,6 +24,7 @@ from app.http.parameters import (
 )
 
 PAGE_DOMAINS_MAX = 1_000
+_NOT_FOUND = "The account has no such domain."
 
 
 class NewDomain(msgspec.Struct):
@@ -109,15 +116,33 @@ class DomainItem:
     def on_get(self, req: Request, resp: falcon.Response, domain: str) -> None:
         """GET /api/domains/{domain}. The name in any case or IDN form (D18)."""
         require_known_parameters(req)
-        name = canonical_domain_name(domain)
-        if name is None:
-            raise Problem("domain_not_found", domain_name_fault(domain))
-        found = self._domains.find_domain(caller_of(req).account_id, name)
+        found = self._domains.find_domain(caller_of(req).account_id, _require_name(domain))
         if found is None:
-            raise Problem("domain_not_found", "The account has no such domain.")
+            raise Problem("domain_not_found", _NOT_FOUND)
         answer(resp, _body(found))
 
     on_head = on_get
+
+    def on_delete(self, req: Request, resp: falcon.Response, domain: str) -> None:
+        """DELETE /api/domains/{domain}. 204; a suspended domain stays (D93)."""
+        require_known_parameters(req)
+        name = _require_name(domain)
+        try:
+            is_deleted = self._domains.delete_domain(caller_of(req).account_id, name)
+        except DomainSuspended:
+            detail = f"The domain {name} is suspended. Only the operator can lift that."
+            raise Problem("domain_suspended", detail) from None
+        if not is_deleted:
+            raise Problem("domain_not_found", _NOT_FOUND)
+        resp.status = falcon.HTTP_204
+
+
+def _require_name(text: str) -> str:
+    """Return the canonical name. Raises Problem domain_not_found if the text is no name."""
+    name = canonical_domain_name(text)
+    if name is None:
+        raise Problem("domain_not_found", domain_name_fault(text))
+    return name
 
 
 def _body(domain: HeldDomain) -> DomainBody:

@@ -6,10 +6,10 @@ import falcon
 
 from app.accounts.authentication import Authenticator, Caller
 from app.accounts.tokens import LENGTH, PREFIX, parse_token
-from app.config import Network
 from app.errors import Problem
 from app.http.address import is_local
 from app.http.context import Request
+from app.setting_values import Network
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/openapi.json", "/docs"})
 _OPEN_PREFIX = "/docs/"

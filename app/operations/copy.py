@@ -17,7 +17,7 @@ from app.storage.errors import driver_errors_translated
 from app.storage.postgres import PostgresEngine
 from app.storage.postgres_dialect import copy_text
 from app.storage.register_schemas import RegisterSchemas
-from app.storage.registers import Register
+from app.storage.registers import in_precedence, read_state
 from app.storage.schema import migrate
 from app.storage.sqlite import SqliteEngine
 from app.storage.tables import RegisterRef, qualified
@@ -114,9 +114,7 @@ def _require_same_schema(source: SqliteEngine, target: PostgresEngine) -> None:
 
 def _registers(source: SqliteEngine) -> tuple[RegisterRef, ...]:
     """Return the registers that anything was loaded into; an interrupted first load left none."""
-    query = Register.select(Register.name, Register.generation, Register.kinds)
-    rows = query.where(Register.kinds != "").order_by(Register.name).tuples().execute(source)
-    return tuple(RegisterRef(*row) for row in rows)
+    return in_precedence(read_state(source), ())
 
 
 def _is_empty(target: PostgresEngine) -> bool:

@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from app import clock
-from app.config import EVERY_REGISTER
+from app.setting_values import EVERY_REGISTER
 from app.storage.engine import Engine
-from app.storage.registers import Register
+from app.storage.registers import Entry, list_entries
 
 
 class Freshness(NamedTuple):
     """A register that was loaded, and the time since then."""
 
-    register: Register
+    register: Entry
     loaded_at: int
     age_seconds: int
     """Since the end of its last load that read a row, whether that changed anything or not."""
@@ -41,7 +41,6 @@ def freshness(engine: Engine, stale_after: Mapping[str, int]) -> list[Freshness]
     Raises peewee.PeeweeException if the database cannot be read.
     """
     now = clock.now()
-    loaded = Register.select().where(Register.loaded_at.is_null(False)).order_by(Register.name)
     otherwise = stale_after.get(EVERY_REGISTER)
     return [
         Freshness(
@@ -50,7 +49,8 @@ def freshness(engine: Engine, stale_after: Mapping[str, int]) -> list[Freshness]
             age_seconds=max(0, now - each.loaded_at),
             limit_seconds=stale_after.get(each.name, otherwise),
         )
-        for each in loaded.execute(engine)
+        for each in list_entries(engine)
+        if each.loaded_at is not None
     ]
 
 

@@ -7,8 +7,9 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from app import clock
-from app.config import SETTINGS, Config, socket_address
+from app.config import SETTINGS, Config
 from app.errors import OperatorError
+from app.setting_values import socket_address
 
 SOCKET_UMASK = 0o117
 """The socket has mode 0660 from its first moment.

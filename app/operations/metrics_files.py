@@ -1,4 +1,4 @@
-"""The files that hold the counts of workers: a directory for each master (DESIGN 5).
+"""The files that hold the counts of workers: a directory for each master.
 
 Each worker writes files of its own, which it maps into memory. `/metrics` adds them up. The files
 of workers that have ended are folded into one, so that their number does not grow.

@@ -1,4 +1,4 @@
-"""`verifyd accounts`: who may ask (D4)."""
+"""`verifyd accounts`: create, change and delete accounts (D4)."""
 
 import io
 import re
@@ -11,41 +11,41 @@ from app.domains.repository import Domains
 from app.storage.engine import close_quietly, open_engine
 
 
-def test_create_tells_the_account(cli):
-    """The document names account, plan, public tag and time."""
+def test_create_prints_the_account(cli):
+    """The document has account, plan, public tag and time."""
     made = cli.json("accounts", "create", "acme", "--plan", "free")
     assert list(made) == ["name", "plan", "status", "tag", "created_at", "suspended_at"]
     assert (made["name"], made["plan"], made["status"]) == ("acme", "free", "active")
     assert re.fullmatch(r"[0-9A-Za-z]{6}", made["tag"])
 
 
-def test_the_plan_is_standard_unless_told(cli):
-    """An account without `--plan` is on `standard` (D12)."""
+def test_the_plan_is_standard_by_default(cli):
+    """Without `--plan` an account is on `standard` (D12)."""
     assert cli.json("accounts", "create", "acme")["plan"] == "standard"
 
 
 def test_a_name_is_taken_once(cli):
-    """A second account of one name is refused, and the first stays as it is."""
+    """A second account of the same name is refused, and the first stays unchanged."""
     made = cli.json("accounts", "create", "acme", "--plan", "free")
     assert "already an account named acme" in cli.refusal("accounts", "create", "acme")
     assert cli.json("accounts", "list") == [made]
 
 
 def test_an_unknown_plan_is_refused(cli):
-    """The refusal names the plans there are, and no account is made."""
+    """The refusal lists the existing plans, and no account is created."""
     refusal = cli.refusal("accounts", "create", "acme", "--plan", "gold")
-    assert refusal == "there is no plan named gold; there are free, standard, enterprise\n"
+    assert refusal == "there is no plan named gold; the plans are free, standard, enterprise\n"
     assert cli.json("accounts", "list") == []
 
 
 @pytest.mark.parametrize("name", ["", "  ", "x" * 101, "a\nb", "a\x1b[31m"])
 def test_a_name_that_cannot_be_shown_is_refused(cli, name):
-    """Names are 1 to 100 printable characters."""
+    """A name must have 1 to 100 printable characters."""
     assert "1 to 100 printable characters" in cli.refusal("accounts", "create", name)
 
 
 def test_accounts_are_listed_by_name(cli):
-    """People get a table, programs an array, both in the order of names."""
+    """`list` prints a table, or an array with `--json`, both sorted by name."""
     for name in ("zebra", "acme"):
         cli.run("accounts", "create", name)
     assert [account["name"] for account in cli.json("accounts", "list")] == ["acme", "zebra"]
@@ -55,7 +55,7 @@ def test_accounts_are_listed_by_name(cli):
 
 
 def test_an_account_moves_to_another_plan(cli):
-    """`set-plan` answers with the account as it is now."""
+    """`set-plan` prints the changed account."""
     cli.run("accounts", "create", "acme")
     assert cli.json("accounts", "set-plan", "acme", "enterprise")["plan"] == "enterprise"
     assert cli.json("accounts", "list")[0]["plan"] == "enterprise"
@@ -63,14 +63,14 @@ def test_an_account_moves_to_another_plan(cli):
 
 @pytest.mark.parametrize(("name", "plan"), [("nobody", "free"), ("acme", "gold")])
 def test_set_plan_needs_an_account_and_a_plan(cli, name, plan):
-    """What is not there is named, and nothing changes."""
+    """The refusal names what is missing, and nothing changes."""
     cli.run("accounts", "create", "acme")
     assert "there is no" in cli.refusal("accounts", "set-plan", name, plan)
     assert cli.json("accounts", "list")[0]["plan"] == "standard"
 
 
 def test_a_suspended_account_is_shown_as_such(cli):
-    """`list`, `show` and `keys list` tell; resuming ends it."""
+    """`list`, `show` and `keys list` show the suspension until the account is resumed."""
     cli.run("accounts", "create", "acme")
     cli.run("keys", "create", "acme")
     assert cli.json("accounts", "suspend", "acme")["status"] == "suspended"
@@ -95,7 +95,7 @@ def test_an_unknown_account_is_refused(cli, command):
 
 
 def test_delete_needs_yes_without_a_terminal(cli, monkeypatch):
-    """A script must say `--yes`; nobody could answer the question."""
+    """Without a terminal nobody can answer the question, so a script must pass `--yes`."""
     cli.run("accounts", "create", "acme")
     monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
     assert "confirm with --yes" in cli.refusal("accounts", "delete", "acme")
@@ -123,7 +123,7 @@ def test_delete_asks_on_a_terminal(cli, monkeypatch, answer):
 
 @pytest.mark.parametrize("answer", ["", "\n", "n\n", "acme\n"])
 def test_any_answer_but_yes_keeps_the_account(cli, monkeypatch, answer):
-    """So does the end of the input."""
+    """Any answer but yes, or the end of the input, keeps the account."""
     cli.run("accounts", "create", "acme")
     monkeypatch.setattr(sys, "stdin", Terminal(answer))
     assert "nothing was changed" in cli.refusal("accounts", "delete", "acme")
@@ -131,7 +131,7 @@ def test_any_answer_but_yes_keeps_the_account(cli, monkeypatch, answer):
 
 
 def test_an_account_with_domains_is_refused_without_a_question(cli, store):
-    """Nobody is asked to confirm what cannot be done."""
+    """The question is not asked if the deletion is impossible anyway."""
     cli.run("accounts", "create", "acme")
     engine = open_engine(store.url)
     Domains(engine).create_domain(require_account(engine, "acme").id, "a.example", 9)

@@ -1,4 +1,4 @@
-"""The help of commands: which module has which command, examples, and how help is written."""
+"""The help of commands: modules, examples, and style."""
 
 import argparse
 import re
@@ -10,12 +10,12 @@ import pytest
 
 from app.cli import COMMANDS, build_parser
 
-# Commands without examples and help of every argument so far.
+# Commands that still lack examples, or the help of an argument.
 PENDING = {"demo", "lookup", "notify", "watch", "copy"}
 
 
 def commands(parser, *words):
-    """Every command of a parser: the words that call it, its own parser, its summary."""
+    """Return every command of a parser: its words, its own parser, its summary."""
     for group in parser._actions:
         if isinstance(group, argparse._SubParsersAction):
             summaries = {action.dest: action.help for action in group._choices_actions}
@@ -33,7 +33,7 @@ LEAVES = {
 
 
 def arguments(command: argparse.ArgumentParser) -> list[argparse.Action]:
-    """The arguments and options of a command, but for `--help`."""
+    """Return the arguments and options of a command, except `--help`."""
     return [a for a in command._actions if not isinstance(a, argparse._HelpAction)]
 
 
@@ -47,13 +47,13 @@ def test_a_module_adds_the_commands_that_it_is_imported_for(module):
 
 @pytest.mark.parametrize("argv", [(), ("--help",), ("nonsense",)])
 def test_other_words_need_every_command(argv):
-    """So that help and errors name all of them, in one order."""
+    """For any other word all commands are imported, so that help and errors list them in order."""
     found = [words[0] for words, _, _ in commands(build_parser(argv)) if len(words) == 1]
     assert found == list(chain.from_iterable(COMMANDS.values()))
 
 
 def test_a_small_command_imports_little():
-    """It starts without the framework of the service and without what reads register files."""
+    """A small command imports neither the service's framework nor the register formats."""
     program = (
         "import sys, app.cli; app.cli.build_parser(['limits', 'show']); "
         "print(*sorted({'falcon', 'gunicorn', 'app.registers.load', 'tqdm'} & set(sys.modules)))"
@@ -66,7 +66,7 @@ def test_a_small_command_imports_little():
 
 @pytest.mark.parametrize("words", LEAVES, ids=" ".join)
 def test_examples_are_understood(words):
-    """Every command has examples of itself, which can be typed as they stand."""
+    """Every command has examples that can be typed as they are."""
     title, *examples = LEAVES[words].epilog.splitlines()
     assert title == "examples:"
     assert examples
@@ -79,7 +79,7 @@ def test_examples_are_understood(words):
 
 @pytest.mark.parametrize("words", LEAVES, ids=" ".join)
 def test_every_argument_has_help(words):
-    """In lower case and without a full stop; an option with a default says it in brackets."""
+    """Help is lower case without a full stop, and an option's default is in brackets."""
     for action in arguments(LEAVES[words]):
         if words[0] == "import" and action.dest not in OWN_OF_IMPORT:
             continue
@@ -95,7 +95,7 @@ OWN_OF_IMPORT = {"files", "register", "dry_run", "drop", "options", "scheduled"}
 
 @pytest.mark.parametrize("summary", [summary for _, _, summary in EVERY])
 def test_summaries_are_short_imperatives(summary):
-    """One line in lower case, without a full stop."""
+    """A summary is one line in lower case, without a full stop."""
     assert re.match(r"[a-z]", summary)
     assert not summary.endswith(".")
     assert len(summary) <= 90

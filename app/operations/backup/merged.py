@@ -5,7 +5,7 @@ from peewee import fn
 from app.registers.history import MERGE, REPLACE, ROLLBACK
 from app.registers.models import RegisterLoad
 from app.storage.engine import Engine
-from app.storage.registers import Register
+from app.storage.registers import list_entries
 from app.storage.tables import Kind
 
 
@@ -17,12 +17,9 @@ def list_merged(engine: Engine) -> list[str]:
     """
     changes = _last_changes(engine)
     return [
-        str(register.name)
-        for register in Register.select().order_by(Register.name).execute(engine)
-        if any(
-            getattr(register, kind) and _mode(changes, str(register.name), kind) != REPLACE
-            for kind in Kind
-        )
+        entry.name
+        for entry in list_entries(engine)
+        if any(entry.rows(kind) and _mode(changes, entry.name, kind) != REPLACE for kind in Kind)
     ]
 
 

@@ -3,12 +3,13 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from app.config import Config, sqlite_path
+from app.config import Config
 from app.errors import OperatorError
 from app.limits.file import FILE_NAME as LIMITS
 from app.operations import serving
 from app.operations.backup import manifest, postgres, restore_files
 from app.operations.backup.manifest import Manifest
+from app.setting_values import sqlite_path
 from app.storage.engine import close_quietly
 from app.storage.postgres import PostgresEngine
 from app.storage.registers import DroppedRegister, KeptRegister, Register

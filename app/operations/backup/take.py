@@ -27,7 +27,7 @@ from app.operations.backup.retention import (
 from app.storage.engine import Engine
 from app.storage.errors import message_of
 from app.storage.files import register_file, sync
-from app.storage.registers import Register
+from app.storage.registers import list_entries
 from app.storage.versions import database_id, versions
 from app.version import VERSION, revision
 
@@ -115,8 +115,7 @@ def _wanted(engine: Engine, registers: Registers) -> list[str]:
         return []
     if registers == "merged":
         return list_merged(engine)
-    query = Register.select(Register.name).where(Register.kinds != "").order_by(Register.name)
-    return [str(name) for (name,) in query.tuples().execute(engine)]
+    return [entry.name for entry in list_entries(engine) if entry.kinds]
 
 
 def _copies(

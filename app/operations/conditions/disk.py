@@ -14,7 +14,7 @@ from app.registers.dropped import kept
 from app.registers.history import REPLACE
 from app.registers.space import free_bytes_of, size_text
 from app.storage.engine import Engine
-from app.storage.registers import Register
+from app.storage.registers import Entry
 from app.storage.stores import store_of
 from app.storage.tables import Kind
 
@@ -38,7 +38,7 @@ class DiskFacts(NamedTuple):
 
 
 def disk_facts(
-    engine: Engine, registers: Iterable[Register], facts: Iterable[LoadFacts], data_dir: Path
+    engine: Engine, registers: Iterable[Entry], facts: Iterable[LoadFacts], data_dir: Path
 ) -> DiskFacts:
     """Return a condition if a load like the last one of some register would find no room.
 
@@ -104,12 +104,12 @@ def free_bytes_by_directory(engine: Engine, config: Config) -> dict[str, int]:
     return free
 
 
-def _needed_bytes(engine: Engine, register: Register, last: object) -> int:
-    held = sum(getattr(register, kind) for kind in Kind)
+def _needed_bytes(engine: Engine, register: Entry, last: object) -> int:
+    held = sum(map(register.rows, Kind))
     if getattr(last, "mode", REPLACE) == REPLACE:
         share = 1.0
     else:
         share = min(1.0, int(getattr(last, "rows", held)) / max(held, 1))
-    store = store_of(engine, str(register.name))
+    store = store_of(engine, register.name)
     factor = _POSTGRES_FACTOR if engine.file is None else _SQLITE_FACTOR
-    return int(factor * share * store.size_bytes(int(str(register.generation))))
+    return int(factor * share * store.size_bytes(register.generation))

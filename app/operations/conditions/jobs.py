@@ -12,11 +12,12 @@ import peewee
 from peewee import fn
 
 from app import clock
-from app.config import EVERY_REGISTER, JOBS, Config
+from app.config import Config
 from app.directories import make_directory
 from app.file_lock import locked, tried
 from app.operations.conditions.condition import Condition
 from app.operations.freshness import told
+from app.setting_values import EVERY_REGISTER, JOBS
 from app.storage import reserve
 from app.storage.engine import Engine
 

@@ -11,11 +11,11 @@ from datetime import date
 from pathlib import Path
 from typing import Any, NoReturn
 
-from app.config import is_register_name
 from app.errors import OperatorError
 from app.registers.formats.columns import Column, Presence
 from app.registers.formats.faults import RowFault
 from app.registers.formats.native import LAYOUTS
+from app.setting_values import is_register_name
 from app.storage.tables import Kind
 
 _MEMBERS = {"kind", "register", "delimiter", "date_format", "columns", "constants", "words"}

@@ -103,7 +103,24 @@ class Test200:
         response = alice.post(ADDRESS, {"registrations": ["AB12CDE"], "asOf": DAY})
         assert response.status_int == 200
         assert response.content_type == "application/json"
-        assert set(response.json) == {"results", "processed", "successful", "failed"}
+        assert set(response.json) == {"results", "processed", "successful", "failed", "asOf"}
+
+    @SHARED
+    @pytest.mark.parametrize("members", [{}, {"asOf": None}, {"details": None}, {"details": False}])
+    def test_nothing_is_added_that_was_not_asked_for(self, alice, fleet, members):
+        """Without a day and without details, the answer has exactly the spec's members."""
+        answer = alice.post(ADDRESS, {"registrations": ["AB12CDE"], **members}).json
+        assert set(answer) == {"results", "processed", "successful", "failed"}
+        assert set(answer["results"][0]) == {"registration", "insured", "policy"}
+
+    @SHARED
+    def test_details_add_the_vehicle(self, alice, fleet):
+        """With details a successful item has the vehicle and lastUpdated of the single look-up."""
+        sent = {"registrations": ["AB12CDE", "NONE1"], "details": True}
+        found, failed = alice.post(ADDRESS, sent).json["results"]
+        single = alice.get("/v1/vehicle/AB12CDE/insurance").json
+        assert found == single
+        assert set(failed) == {"registration", "insured", "error", "code"}
 
     @SHARED
     def test_spec_4_rule_1_each_registration_yields_one_item(self, alice, fleet):

@@ -67,7 +67,13 @@ class Test200:
         response = alice.get(ADDRESS)
         assert response.status_int == 200
         assert response.content_type == "application/json"
-        assert set(response.json) == {"registration", "compliant", "checks", "lastChecked"}
+        assert set(response.json) == {"registration", "compliant", "checks", "lastChecked", "asOf"}
+
+    @SHARED
+    def test_the_day_is_repeated_only_if_it_was_named(self, alice, legal):
+        """Without a day the answer has exactly the members of the spec (D92)."""
+        assert compliance(alice)["asOf"] == DAY
+        assert set(compliance(alice, "")) == {"registration", "compliant", "checks", "lastChecked"}
 
     @SHARED
     def test_spec_2_compliance_registration_is_the_one_checked(self, alice, legal):

@@ -15,10 +15,12 @@ from tests.contract.answers import SAME_ID, lasting_headers
 
 KNOWN = {
     "/api/domains": "GET, HEAD, POST, OPTIONS",
-    "/api/domains/a.example": "GET, HEAD, OPTIONS",
+    "/api/domains/a.example": "GET, HEAD, DELETE, OPTIONS",
     "/v1/vehicle/AB12CDE/insurance": "GET, HEAD, OPTIONS",
     "/v1/vehicle/bulk-insurance": "POST, OPTIONS",
     "/v1/compliance/AB12CDE": "GET, HEAD, OPTIONS",
+    "/v1/compliance/bulk": "GET, HEAD, POST, OPTIONS",
+    "/v1/account": "GET, HEAD, OPTIONS",
     "/healthz": "GET, HEAD, OPTIONS",
     "/readyz": "GET, HEAD, OPTIONS",
     "/openapi.json": "GET, HEAD, OPTIONS",

@@ -97,6 +97,7 @@ class Test200:
         assert response.status_int == 200
         assert response.content_type == "application/json"
         assert response.json == {
+            "asOf": DAY,
             "registration": "AB12CDE",
             "insured": True,
             "policy": {
@@ -108,6 +109,14 @@ class Test200:
             },
             "vehicle": {"make": "Ford", "model": "Focus", "year": 2021, "color": "Blue"},
             "lastUpdated": "2025-06-02T11:00:00Z",
+        }
+
+    @SHARED
+    def test_the_day_is_repeated_only_if_it_was_named(self, alice, insured):
+        """Without a day the answer has exactly the members of the spec (D92)."""
+        assert insurance(alice)["asOf"] == DAY
+        assert set(insurance(alice, "")) == {
+            *("registration", "insured", "policy", "vehicle", "lastUpdated")
         }
 
     @SHARED

@@ -49,10 +49,10 @@ JSON = {"Content-Type": "application/json"}
 KEYLESS = {"Authorization": ""}
 CHUNKED = {"HTTP_TRANSFER_ENCODING": "chunked"}
 LARGE = b"x" * (1024 * 1024 + 1)
-POSTED = ("/api/domains", "/v1/vehicle/bulk-insurance")
+POSTED = ("/api/domains", "/v1/vehicle/bulk-insurance", "/v1/compliance/bulk")
 READ = (
     *("/api/domains", "/api/domains/b.example"),
-    *("/v1/vehicle/AB12CDE/insurance", "/v1/compliance/AB12CDE"),
+    *("/v1/vehicle/AB12CDE/insurance", "/v1/compliance/AB12CDE", "/v1/account"),
 )
 PLATES = ("AB12CDE", "ab 12-cde", "MÜAB123", "AA1", "ZZ1", "NONE1", "A" * 13, "0", "é")
 
@@ -72,6 +72,7 @@ def lines() -> Iterator[tuple[str, object]]:
     for registrations in (PLATES, (), ("AA1",) * 3):
         body = {"registrations": registrations, "asOf": "2026-06-01"}
         yield "/v1/vehicle/bulk-insurance", body
+        yield "/v1/compliance/bulk", {**body, "explain": True, "details": True}
     for path in ("/readyz", "/healthz", "/nothing"):
         yield path, None
 
@@ -83,7 +84,7 @@ def refusals() -> Iterator[tuple[int, str, str, dict[str, Any]]]:
     """
     for path in READ:
         yield 401, "GET", path, {"headers": KEYLESS}
-        yield 405, "DELETE", path, {}
+        yield 405, "PATCH", path, {}
         yield 404, "GET", f"{path}/", {}
         yield 400, "GET", path, {"environ": CHUNKED}
     for path in POSTED:
@@ -100,7 +101,7 @@ def refusals() -> Iterator[tuple[int, str, str, dict[str, Any]]]:
     for query in ("limit=0", "after=x", "status=deleted", "limit=1&limit=1"):
         yield 400, "GET", f"{READ[0]}?{query}", {}
     yield 404, "GET", "/api/domains/localhost", {}
-    for path in READ[2:]:
+    for path in READ[2:4]:
         yield 400, "GET", path.replace("AB12CDE", "-"), {}
         yield 400, "GET", f"{path}?asOf=today", {}
     yield 400, "GET", "/v1/compliance/AB12CDE?explain=2", {}

@@ -131,7 +131,7 @@ def test_every_column_that_may_be_unknown_is_counted(kind):
     counted = {column_of(member.name) for member in MEMBERS[kind]}
     assert counted >= nullable(kind)
     for member in MEMBERS[kind]:
-        assert column_of(member.name) == column_names(TABLES[kind])[member.place]
+        assert column_of(member.name) == column_names(TABLES[kind])[member.position]
 
 
 @ALL_KINDS

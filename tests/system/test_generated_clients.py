@@ -127,7 +127,7 @@ def compiled(tools: Path, directory: Path, program: str) -> list[object]:
 
 def copied(name: str, directory: Path) -> Path:
     """Copy a file of the programs; return the copy."""
-    return shutil.copy(PROGRAMS / name, directory / name)
+    return Path(shutil.copy(PROGRAMS / name, directory))
 
 
 def require_quiet(ended: subprocess.CompletedProcess[str]) -> None:

@@ -130,7 +130,11 @@ class TestItsOwnAnswers:
         self.require_problem(send(installation.bind, "GET", "/problem"), 404, "not_found")
 
     @pytest.mark.parametrize(
-        "path", ["/api/domains", "/v1/vehicle/bulk-insurance", "/v1/compliance/AB12CDE"]
+        "path",
+        [
+            *("/api/domains", "/api/domains/a.example", "/v1/vehicle/bulk-insurance"),
+            *("/v1/compliance/AB12CDE", "/v1/compliance/bulk", "/v1/account"),
+        ],
     )
     def test_the_405_to_trace_has_allow(self, installation, keys, path):
         """Nginx's 405 has the same `Allow` as the application's."""

@@ -16,7 +16,7 @@ from app.main import create_app
 from app.operations.copy import MAIN_TABLES, copy_database
 from app.registers.demo import write_files
 from app.registers.history import list_loads
-from app.registers.lock import alone
+from app.registers.lock import locked
 from app.registers.models import RegisterLoad
 from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.schema import migrate
@@ -206,7 +206,7 @@ class TestRefused:
         )
         ended = copy()
         assert ended.status == 1
-        assert "account: what was read back is not what was written" in ended.stderr
+        assert "account: the rows that were read back differ from those written" in ended.stderr
         require_empty(target)
 
     def test_a_newer_target_is_left_alone(self, world, copy, target):
@@ -225,7 +225,7 @@ class TestRefused:
     def test_a_load_in_the_source_is_not_cut_in_two(self, world, copy, target):
         """While a register is being loaded, the copy is refused."""
         world.load([CAR])
-        with alone(world.engine, "native"):
+        with locked(world.engine, "native"):
             assert "another load of the register native is running" in copy().stderr
         require_empty(target)
 
@@ -237,7 +237,7 @@ class TestRefused:
         ):
             ended = bare_cli.run("copy", "--from", source, "--to", target)
             assert ended.status == 1
-        assert "there is no database" in bare_cli.refusal(
+        assert "does not exist; run " in bare_cli.refusal(
             "copy", "--from", f"sqlite:///{world.directory}/none.db", "--to", empty_postgres
         )
 

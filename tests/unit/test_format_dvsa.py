@@ -168,7 +168,7 @@ def test_order_is_kept() -> None:
 @pytest.mark.parametrize("kind", [Kind.POLICIES, Kind.FINES])
 def test_other_kinds(kind: Kind) -> None:
     """The format holds no policies and no fines."""
-    with pytest.raises(FileFault, match="holds vehicles"):
+    with pytest.raises(FileFault, match="files contain vehicles"):
         FORMATS["dvsa"].require_kind(kind)
 
 

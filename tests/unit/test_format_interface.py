@@ -81,7 +81,7 @@ def test_a_format_refuses_kinds_that_it_cannot_hold(format_: Format):
             format_.require_kind(kind)
             format_.known_columns(kind)
         else:
-            with pytest.raises(FileFault, match=f"{format_.name} holds .*, not {kind}"):
+            with pytest.raises(FileFault, match=f"{format_.name} files contain .*, not {kind}"):
                 format_.require_kind(kind)
 
 
@@ -89,5 +89,5 @@ def test_the_kind_of_a_load_is_checked_before_it_is_read(world):
     """The error names the file, and nothing is loaded."""
     path = world.directory / "a.csv"
     path.write_text("Plate;x\n")
-    with pytest.raises(FileFault, match=r"a\.csv: rdw-csv holds vehicles, not fines"):
+    with pytest.raises(FileFault, match=r"a\.csv: rdw-csv files contain vehicles, not fines"):
         world.load_files(path, format="rdw-csv", kind=Kind.FINES)

@@ -193,8 +193,8 @@ def test_windows_1252_that_looks_like_utf_8() -> None:
     [
         (file(record()).rpartition("\r\n")[0], "no trailer"),
         (HEADER, "no trailer"),
-        (file(record(), count=2), "The trailer counts 2 records, there are 3"),
-        (file(record(), count=4), "The trailer counts 4 records, there are 3"),
+        (file(record(), count=2), "The trailer counts 2 records, but the file has 3"),
+        (file(record(), count=4), "The trailer counts 4 records, but the file has 3"),
         (file(record())[:-1], "The trailer in line 3 is malformed"),
         (file(record()) + "\r\n" + record(), "a record after the trailer, in line 4"),
         (file(record()) + "\r\n" + file(record()), "a record after the trailer, in line 4"),
@@ -221,7 +221,7 @@ def test_notes() -> None:
 @pytest.mark.parametrize("kind", [Kind.VEHICLES, Kind.FINES])
 def test_other_kinds(kind: Kind) -> None:
     """The format holds policies only, although makes and models are in the records."""
-    with pytest.raises(FileFault, match="holds policies"):
+    with pytest.raises(FileFault, match="files contain policies"):
         FORMATS["mid"].require_kind(kind)
 
 

@@ -122,7 +122,7 @@ def test_broken_line_after_one_longer_than_a_block() -> None:
     long = {"id": 0, "tests": ["x" * 1000] * 600}
     text = f'{json.dumps(long)}\n{{"id"\n{{"id": 2}}\n'
     assert read(text) == ([long, {"id": 2}], [(2, "not a JSON object")])
-    with pytest.raises(FileFault, match="broken at line 606"):
+    with pytest.raises(FileFault, match="invalid at line 606"):
         read(json.dumps(long, indent=0) + '\n{"id" 1}\n{"id": 2}\n')
 
 
@@ -135,18 +135,18 @@ def test_broken_line_after_one_longer_than_a_block() -> None:
         ('[{"id": 1}, {"id": "', "cut off"),
         ('[{"id": 1}, {"id": "\\', "cut off"),
         ('[{"id": 1}, {"id": [1', "cut off"),
-        ('[{"id": 1},\n{"id": 2]', "broken at line 2"),
-        ('[{"id": 1}\n{"id": 2}]', "broken at line 2"),
-        ('[{"id": 1},\n,{"id": 2}]', "broken at line 2"),
-        ('[{"id": 1},\n]', "broken at line 2"),
-        ('[{"id": 1},\n{"id": tru}, {"id": 3}]', "broken at line 2"),
-        ('[{"id": 1},\n{"id" 2}]', "broken at line 2"),
-        ('[{"id": 1}}, {"id": 2}]', "broken at line 1"),
-        ('{\n"id" 1\n}\n{\n"id": 2\n}', "broken at line 1"),
-        ('{\n"id": 1\n}\n,\n{\n"id": 2\n}', "broken at line 4"),
-        ('{\n"id": 1\n}\n{\n"id" 2\n}\n{\n"id": 3\n}', "broken at line 4"),
+        ('[{"id": 1},\n{"id": 2]', "invalid at line 2"),
+        ('[{"id": 1}\n{"id": 2}]', "invalid at line 2"),
+        ('[{"id": 1},\n,{"id": 2}]', "invalid at line 2"),
+        ('[{"id": 1},\n]', "invalid at line 2"),
+        ('[{"id": 1},\n{"id": tru}, {"id": 3}]', "invalid at line 2"),
+        ('[{"id": 1},\n{"id" 2}]', "invalid at line 2"),
+        ('[{"id": 1}}, {"id": 2}]', "invalid at line 1"),
+        ('{\n"id" 1\n}\n{\n"id": 2\n}', "invalid at line 1"),
+        ('{\n"id": 1\n}\n,\n{\n"id": 2\n}', "invalid at line 4"),
+        ('{\n"id": 1\n}\n{\n"id" 2\n}\n{\n"id": 3\n}', "invalid at line 4"),
         ('{\n"id": 1\n}\n{\n"id": 2', "cut off"),
-        ('{\n"id": 1\n}\n]', "broken at line 4"),
+        ('{\n"id": 1\n}\n]', "invalid at line 4"),
     ],
 )
 def test_breaks(text: str, fault: str, block_bytes: int) -> None:

@@ -22,7 +22,7 @@ DVSA = '{"registration": "AB12CDE", "motTests": []}\n'
 RDW = '{"kenteken": "AB12CD", "merk": "FORD", "wam_verzekerd": "Ja"}\n'
 # Where a register is stored does not affect how files are read.
 pytestmark = ON_SQLITE
-INCOMPLETE = "is incomplete and has no line end: it is cut off"
+INCOMPLETE = "is incomplete and has no line end, so the file is cut off"
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from app.registers import work as work_module
 from app.registers.applying.table import Table
 from app.registers.generations import Generations
 from app.registers.history import list_loads
-from app.registers.lock import alone
+from app.registers.lock import locked
 from app.registers.reading import reader as reading_module
 from app.registers.reading import sorted_runs as sorting
 from app.registers.request import LoadRequest
@@ -180,14 +180,18 @@ class TestKinds:
         paths = files(
             world, a="registration,make\nA1,X\n", b="registration,reference,amount\nA1,F,1\n"
         )
-        with pytest.raises(OperatorError, match=r"b\.csv: The file is not native-csv of vehicles"):
+        with pytest.raises(
+            OperatorError, match=r"b\.csv: The first file is native-csv with vehicles"
+        ):
             world.load_files(*paths)
         assert Register.select().count(world.engine) == 0
 
     def test_one_command_loads_one_layout(self, world):
         """Files of two agencies in one command are refused."""
         paths = files(world, a="registration,make\nA1,X\n", b="Kenteken,Merk\n11ZKZ3,SKODA\n")
-        with pytest.raises(OperatorError, match=r"b\.csv: The file is not native-csv"):
+        with pytest.raises(
+            OperatorError, match=r"b\.csv: The first file is native-csv with vehicles"
+        ):
             world.load_files(*paths)
 
     def test_a_file_of_another_kind_is_refused(self, world):
@@ -196,7 +200,7 @@ class TestKinds:
         paths = files(
             world, a="registration,number,validFrom,validTo\nA1,P,2026-01-01,2026-12-31\n"
         )
-        with pytest.raises(OperatorError, match="holds policies, not vehicles"):
+        with pytest.raises(OperatorError, match="contains policies, not vehicles"):
             world.load_files(*paths, kind=Kind.VEHICLES)
         assert world.load_files(*paths, kind=Kind.POLICIES).kind == "policies"
 
@@ -263,7 +267,7 @@ class TestAllOrNothing:
         Register.insert(**entry).execute(world.engine)
         migrate(world.engine)  # Migrating does not create an empty register either.
         for dry_run in (True, False):
-            with pytest.raises(OperatorError, match="native held is not there: restore it, or"):
+            with pytest.raises(OperatorError, match="of the register native is missing; restore"):
                 world.load_files(
                     *files(world, a="registration,make\nA1,X\n"), mode=mode, dry_run=dry_run
                 )
@@ -275,7 +279,7 @@ class TestAllOrNothing:
     def test_a_load_that_lost_its_database_changes_nothing(self, world, monkeypatch, mode):
         """A load whose connections end, as when the server restarts, changes nothing."""
         world.load([CAR])
-        written = Table.put if mode == "merge" else Table.fill
+        written = Table.upsert if mode == "merge" else Table.fill
 
         def losing(self, rows):
             with connect(world.config.database_url) as operator:
@@ -297,7 +301,7 @@ class TestAllOrNothing:
     def test_a_backup_during_a_load_is_of_the_old(self, world, monkeypatch, mode):
         """A backup during a load has the former rows, and neither waits for the other."""
         world.load([CAR, OTHER])
-        written = Table.put if mode == "merge" else Table.fill
+        written = Table.upsert if mode == "merge" else Table.fill
         rows: list[int | None] = []
 
         def watched(self, batch):
@@ -319,7 +323,7 @@ class TestAllOrNothing:
     def test_a_load_that_lost_its_lock_is_abandoned(self, world, monkeypatch, mode):
         """The lock ends with its connection, and then another load may have begun."""
         world.load([CAR])
-        lost = Table.put if mode == "merge" else Table.fill
+        lost = Table.upsert if mode == "merge" else Table.fill
 
         def losing(self, rows):
             lost(self, rows)
@@ -348,7 +352,7 @@ class TestAllOrNothing:
             """End the connection with the lock, and begin another load."""
             pid = world.engine.connection().info.backend_pid
             other.execute_sql("SELECT pg_terminate_backend(%s, 10000)", (pid,))
-            another.enter_context(alone(other, "native"))
+            another.enter_context(locked(other, "native"))
             Generations(other, "native").remove_unused()
             other.execute_sql(next_schema)
 
@@ -381,10 +385,10 @@ class TestAllOrNothing:
         path, seen = "/v1/vehicle/AB12CDE/insurance", []
         world.load([CAR, OTHER])
 
-        put = Table.put
+        upsert = Table.upsert
 
         def watched(self, rows):
-            put(self, rows)
+            upsert(self, rows)
             monkeypatch.undo()
             account_id = 1
             seen.append(alice.get(path).json["vehicle"]["make"])
@@ -394,7 +398,7 @@ class TestAllOrNothing:
             seen.append(load_module.load(other, world.config.state_dir, request, print).changed)
             close_quietly(other)
 
-        monkeypatch.setattr(Table, "put", watched)
+        monkeypatch.setattr(Table, "upsert", watched)
         monkeypatch.setattr("builtins.print", lambda *_: None)
         world.load([CAR | {"make": "SKODA"}])
         assert seen == ["FORD", "example.com", 1]
@@ -417,7 +421,9 @@ class TestAllOrNothing:
             close_quietly(engine)
 
         result = load_module.load(world.engine, world.config.state_dir, request, meanwhile)
-        assert told == ["another load of the register native is running", 1]
+        refusal, changed = told
+        assert "native is running (load 1, since " in str(refusal)
+        assert changed == 1
         assert result.changed == 1
         assert [line.status for line in list_loads(world.engine)] == ["done", "failed", "done"]
 

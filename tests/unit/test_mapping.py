@@ -161,28 +161,28 @@ FINES = 'kind = "fines"\n[columns]\nregistration = "A"\nreference = "B"\n'
         ('kind = "cars"', "kind: must be one of vehicles, policies, fines."),
         ("kind = []", "kind: must be one of vehicles, policies, fines."),
         ("", "kind: must be one of"),
-        (f"colums = 1\n{VEHICLES}", "colums: unknown; known are columns, constants, "),
-        ('kind = "vehicles"', "columns.registration: missing, and every row needs it."),
+        (f"colums = 1\n{VEHICLES}", "colums: unknown member; use columns, constants, "),
+        ('kind = "vehicles"', "columns.registration: missing; every row needs it."),
         (VEHICLES.replace("vehicles", "policies"), "columns.number: missing"),
-        (FINES, "columns.amount: missing, and every fine needs it, or settledOn."),
-        (VEHICLES + 'colour = "Colour"', "columns.colour: unknown; known are registration, make"),
+        (FINES, "columns.amount: missing; every fine needs amount or settledOn."),
+        (VEHICLES + 'colour = "Colour"', "columns.colour: unknown member; use registration, make"),
         (VEHICLES + "make = 5", "columns.make: must be the name of a column."),
         (VEHICLES + 'make = " "', "columns.make: must be the name of a column."),
         ('columns = "x"\nkind = "vehicles"', "columns: must be a table."),
         ('register = "A B"\n' + VEHICLES, "register: must be 1 to 30 of a-z"),
-        ("register = 1\n" + VEHICLES, "register: must be a text."),
+        ("register = 1\n" + VEHICLES, "register: must be a string."),
         ('delimiter = ";;"\n' + VEHICLES, "delimiter: must be one character"),
         ("delimiter = '\"'\n" + VEHICLES, "delimiter: must be one character"),
         ('date_format = "DD.MM.YY"\n' + VEHICLES, "date_format: must have YYYY, MM and DD once"),
         ('date_format = "%d.%m.%Y"\n' + VEHICLES, "date_format: must have YYYY, MM and DD once"),
         ('date_format = "DD.MM.YYYY MM"\n' + VEHICLES, "date_format: must have"),
         ('date_format = "DD MM YYYY h"\n' + VEHICLES, "date_format: must have"),
-        (VEHICLES + "[constants]\nowner = 1", "constants.owner: unknown; known are"),
-        (VEHICLES + "[constants]\nregistration = 'A'", "constants.registration: has a column"),
-        (VEHICLES + "[constants]\nmake = [1]", "constants.make: must be a text."),
+        (VEHICLES + "[constants]\nowner = 1", "constants.owner: unknown member; use"),
+        (VEHICLES + "[constants]\nregistration = 'A'", "constants.registration: also has a column"),
+        (VEHICLES + "[constants]\nmake = [1]", "constants.make: must be a string."),
         (VEHICLES + "[constants]\ntaxDue = 'x'", "constants.taxDue: 'x' is not a valid taxDue."),
         (VEHICLES + "[constants]\ninsured = 'x'", "constants.insured: insured: neither true nor"),
-        (VEHICLES + "[words.make]\nA = 'B'", "words.make: has no column."),
+        (VEHICLES + "[words.make]\nA = 'B'", "words.make: has no column; name it in [columns]."),
         (VEHICLES + "make = 'M'\n[words]\nmake = 5", "words.make: must be a table of words."),
         (
             VEHICLES + "taxStatus = 'T'\n[words.taxStatus]\nP = 'payed'",
@@ -228,7 +228,7 @@ def test_kind_must_agree(cli) -> None:
     """`--kind` confirms the mapping's kind, and never changes it."""
     path, data = cli.file("mapping.toml", VEHICLES), cli.file("cars.csv", "Plate", "A1")
     words = ("import", data, "--map", path, "--register", "fleet", "--kind", Kind.FINES)
-    assert "The file holds vehicles, not fines." in cli.refusal(*words)
+    assert "The file contains vehicles, not fines." in cli.refusal(*words)
 
 
 def test_map_or_format(cli) -> None:

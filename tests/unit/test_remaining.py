@@ -67,7 +67,10 @@ def test_a_hopeless_load_is_not_read_to_its_end(world):
     path.write_text(table(*[GOOD, BAD] * 40_000))
     assert stopped(world, path) < 50_000
     reason = str(list_loads(world.engine)[0].reason)
-    assert "were rejected so far, more than 1% of all that the files can hold (at most" in reason
+    assert (
+        "were rejected so far, more than 1% of all records that the files can have (at most"
+        in reason
+    )
 
 
 @pytest.mark.usefixtures("_way")

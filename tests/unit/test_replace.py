@@ -156,7 +156,7 @@ class TestParallelBuild:
     def test_one_process_does_all_if_the_other_fails(self, world, replace, monkeypatch):
         """If the second process fails, the first does all the work, and no half is left."""
         replace(many("FORD", range(100)))
-        monkeypatch.setattr(parallel_build, "dump", _failing)
+        monkeypatch.setattr(parallel_build, "write_value", _failing)
         result = replace(many("SEAT", range(100)))
         assert (result.held, result.changed) == (100, 100)
         assert makes(world) == ["SEAT"] * 100
@@ -195,7 +195,7 @@ class TestShrink:
     @pytest.mark.parametrize("dry_run", [False, True])
     def test_nothing_replaces_nothing(self, world, replace, dry_run):
         """An empty register is made only if the operator allows it."""
-        with pytest.raises(OperatorError, match="there are no vehicles in what was read"):
+        with pytest.raises(OperatorError, match="the files hold no vehicles"):
             replace(HEADER, dry_run=dry_run)
         assert Register.select().count(world.engine) == 0
         assert replace(HEADER, allow_shrink=True, dry_run=dry_run).held == 0

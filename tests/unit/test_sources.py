@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from app.errors import Hindered
 from app.registers.formats import HEAD_BYTES, FileFault
 from app.registers.reading import sources, streams
-from app.registers.reading.dated_names import in_order_of_dates
+from app.registers.reading.dated_names import sorted_by_date
 from app.registers.reading.sources import open_members, unpacked_bytes_of
 from app.registers.reading.streams import printable
 
@@ -265,7 +265,7 @@ def test_unknown_zip_method(saved: Saved) -> None:
     for signature, offset in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
         at = data.index(signature) + offset
         data[at : at + 2] = struct.pack("<H", 97)
-    assert "do not support" in fault(saved(bytes(data)))
+    assert "unsupported feature" in fault(saved(bytes(data)))
 
 
 @pytest.mark.parametrize(
@@ -423,15 +423,15 @@ def test_order_of_dates() -> None:
         "DELTA-LIGHT-VEHICLE_01-07-2025.ZIP",
         "b\\delta-light-vehicle_01-01-2026.zip",
     ]
-    assert in_order_of_dates(sorted(wanted), str) == wanted
-    assert in_order_of_dates(wanted[::-1], str) == wanted
+    assert sorted_by_date(sorted(wanted), str) == wanted
+    assert sorted_by_date(wanted[::-1], str) == wanted
 
 
 @pytest.mark.parametrize("other", ["vehicles.csv", "-", "delta-light-vehicle_30-06-2025/x.zip"])
 def test_order_as_given(other: str) -> None:
     """If one file has no such name, all files keep the given order."""
     files = ["delta-light-vehicle_02-07-2025.zip", other, "delta-light-vehicle_01-07-2025.zip"]
-    assert in_order_of_dates(files, str) == files
+    assert sorted_by_date(files, str) == files
 
 
 def test_order_of_members_with_one_date(saved: Saved) -> None:

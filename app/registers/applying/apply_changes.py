@@ -1,6 +1,6 @@
-"""Applies changes to the rows that a register holds: which rows to write, which to remove (D21).
+"""Decides which rows of a register to add, update and remove (D21).
 
-Most loads have complete rows only; each of these replaces the row with its key. Narrow rows,
+Most loads have only complete rows. Each of them replaces the row with the same key. Narrow rows,
 deletions and cancellations are applied one by one, in the order of the file (formats 2, 4; D66).
 """
 
@@ -25,30 +25,30 @@ from app.registers.reading.sorted_runs import Order
 from app.storage.tables import Kind
 
 Keyed = dict[str, Columns]
-"""Rows by their keys."""
+"""Rows by key."""
 
 
 class Outcome(NamedTuple):
-    """What a batch of changes does to a register. All rows are complete, with their time."""
+    """The effect of a batch of changes on a register. All rows are complete and have a time."""
 
     rows: Sequence[Columns]
-    """All rows that the register holds afterwards for the keys in the batch, sorted by key."""
+    """The new rows of the register for the keys in the batch, sorted by key."""
     added: Sequence[Columns]
-    """Those whose keys the register did not hold."""
+    """The rows among them with new keys."""
     unchanged: Sequence[Columns]
-    """Those that the register already held with the same values."""
+    """The rows among them that were stored with the same values."""
     updated: Sequence[Columns]
-    """Those that the register held with other values."""
+    """The rows among them that were stored with other values."""
     replaced: Sequence[Columns]
-    """The same rows as in `updated`, with the values that the register held."""
+    """The rows of `updated` with their old values."""
     removed: Sequence[Columns]
-    """Rows that the register held and is to hold no longer."""
+    """The stored rows to remove."""
     skipped: int
-    """How many deletions and cancellations found nothing to change."""
+    """How many deletions and cancellations had no effect."""
 
     @property
     def changed(self) -> Sequence[Columns]:
-        """The rows to write into a register that already has rows."""
+        """The rows to write to a register that already has rows."""
         if not (self.added and self.updated):
             return self.added or self.updated
         return [*self.added, *self.updated]
@@ -57,15 +57,16 @@ class Outcome(NamedTuple):
 def apply_changes(
     kind: Kind, changes: list[Columns], held: Iterable[Columns], loaded_at: int
 ) -> Outcome:
-    """Apply changes to the rows that a register holds, in the order of the changes.
+    """Apply changes, in their order, to the stored rows of a register.
 
-    A row with the same values as the row held keeps that row's time, unless its source gives
-    another. A row with new values and no time of its own gets the time of the load (D21).
+    A row without a time of its own gets the time of the load if its values are new. If its values
+    are unchanged, it keeps its stored time (D21).
 
     Args:
-        changes: sorted as `Runs.batches` returns them, never part of a group.
-        held: all rows of these groups; if all changes are rows, those with their keys will do.
-        loaded_at: Unix seconds.
+        changes: a batch of `Runs.batches`, which never splits a group.
+        held: all stored rows of these groups. If all changes are complete rows, the stored rows
+            with the same keys are enough.
+        loaded_at: the time of the load, in Unix seconds.
     """
     key_of = order_of(kind).key_of()
     before = {key_of(row): row for row in held}
@@ -76,51 +77,51 @@ def apply_changes(
     else:
         after, removed, skipped = _applied_one_by_one(kind, changes, before)
     rows = list(after.values())
-    rows_before = list(map(before.get, after))
+    old_rows = list(map(before.get, after))
     if None in map(time_of, rows):
-        rows = [_timed(row, was, loaded_at) for row, was in zip(rows, rows_before, strict=True)]
+        rows = [_timed(row, old, loaded_at) for row, old in zip(rows, old_rows, strict=True)]
     if not before:
         return Outcome(rows, rows, (), (), (), removed, skipped)
-    if rows == rows_before:
+    if rows == old_rows:
         return Outcome(rows, (), rows, (), (), removed, skipped)
-    return _compared(rows, rows_before, removed, skipped)
+    return _compared(rows, old_rows, removed, skipped)
 
 
 def _compared(
     rows: Sequence[Columns],
-    rows_before: Sequence[Columns | None],
+    old_rows: Sequence[Columns | None],
     removed: Sequence[Columns],
     skipped: int,
 ) -> Outcome:
-    """Return the outcome for rows, each compared with the row held before under its key."""
+    """Compare each row with the stored row of its key, and return the outcome."""
     added, unchanged, updated, replaced = [], [], [], []
-    for row, was in zip(rows, rows_before, strict=True):
-        if was is None:
+    for row, old in zip(rows, old_rows, strict=True):
+        if old is None:
             added.append(row)
-        elif was == row:
+        elif old == row:
             unchanged.append(row)
         else:
             updated.append(row)
-            replaced.append(was)
+            replaced.append(old)
     return Outcome(rows, added, unchanged, updated, replaced, removed, skipped)
 
 
-def _timed(row: Columns, was: Columns | None, loaded_at: int) -> Columns:
-    """Return a row with its time: its own, that of the same row held, or that of the load."""
+def _timed(row: Columns, old: Columns | None, loaded_at: int) -> Columns:
+    """Return a row with its own time, the time of an equal stored row, or the time of the load."""
     if time_of(row) is not None:
         return row
-    if was is not None and without_time(was) == without_time(row):
-        return was
+    if old is not None and without_time(old) == without_time(row):
+        return old
     return with_time(row, loaded_at)
 
 
 def _applied_one_by_one(
     kind: Kind, changes: Iterable[Columns], before: Keyed
 ) -> tuple[Keyed, list[Columns], int]:
-    """Apply changes of any type to the rows held.
+    """Apply changes of any type to the stored rows.
 
-    Returns the rows left of all that a change affected, the rows removed, and the number of
-    changes that affected none.
+    Return the new state of all affected rows, the rows to remove, and the number of changes that
+    affect no row.
     """
     order = order_of(kind)
     group_of, key_of = order.group_of(), order.key_of()
@@ -134,7 +135,7 @@ def _applied_one_by_one(
         group = groups.setdefault(group_of(change), {})
         match change:
             case NarrowRow():
-                keys = _keys_meant(change, group, order)
+                keys = _keys_of_narrow(change, group, order)
                 for key in keys:
                     group[key] = complete(change, group.get(key))
             case VehicleDeletion() | PolicyDeletion():
@@ -157,53 +158,54 @@ def _applied_one_by_one(
 
 
 def _keys_that_begin(start: Columns, group: Keyed) -> list[str]:
-    """Return the keys of the rows whose first columns are these."""
+    """Return the keys of the rows that begin with these values."""
     return [key for key, row in group.items() if row[: len(start)] == start]
 
 
-def _keys_meant(narrow: NarrowRow, group: Keyed, order: Order) -> list[str]:
-    """Return the keys of the rows that a narrow row means; its own if it means a new one.
+def _keys_of_narrow(narrow: NarrowRow, group: Keyed, order: Order) -> list[str]:
+    """Return the keys of the stored rows that a narrow row updates, or its own key if it is new.
 
-    A file without a column for the insurer means the policy with that number and first day,
-    whoever the insurer is.
+    If the file has no column for the insurer, a row updates the policies of all insurers with its
+    number and first day.
     """
     own_key = order.key_of()(narrow)
     given = set(range(order.key_columns)).difference(narrow.absent)
     if len(given) == order.key_columns:
         return [own_key]
-    meant = [key for key, row in group.items() if all(row[at] == narrow[at] for at in given)]
-    return meant or [own_key]
+    keys = [key for key, row in group.items() if all(row[at] == narrow[at] for at in given)]
+    return keys or [own_key]
 
 
-def _completed(narrow: NarrowRow, was: Columns | None) -> Columns:
-    """Return a narrow row with the absent values of the row held, if there is one (D66).
+def _completed(narrow: NarrowRow, old: Columns | None) -> Columns:
+    """Return a narrow row, completed with the values of the stored row if there is one (D66).
 
-    The time is never taken from the row held: it is the time of the change (D21).
+    It does not get the time of the stored row, because that is the time of an earlier change (D21).
     """
     *values, absent = narrow
-    if was is None:
+    if old is None:
         return tuple(values)
     time = time_of(values)
-    for place in absent:
-        values[place] = was[place]
+    for position in absent:
+        values[position] = old[position]
     return with_time(values, time)
 
 
-def _completed_fine(narrow: NarrowRow, was: Columns | None) -> Columns:
-    """Complete a fine: without a day of settlement in the file, it is settled by its amount.
+def _completed_fine(narrow: NarrowRow, old: Columns | None) -> Columns:
+    """Return a narrow fine, completed with the values of the stored fine if there is one.
 
-    A fine held as settled although an amount was owed had such a day, and stays settled.
+    If the file has no column settledOn, the fine is settled if nothing is owed. It is also settled
+    if the stored fine was settled although an amount was owed: then it had a day of settlement.
     """
-    fine = FineRow._make(_completed(narrow, was))
-    if was is None or FineRow._fields.index("settled") not in narrow.absent:
+    fine = FineRow._make(_completed(narrow, old))
+    if old is None or FineRow._fields.index("settled") not in narrow.absent:
         return tuple(fine)
-    before = FineRow._make(was)
+    before = FineRow._make(old)
     had_day = bool(before.settled and before.amount_cents > 0)
     return tuple(fine._replace(settled=fine.amount_cents <= 0 or had_day))
 
 
 def _cancelled(row: Columns, day: str) -> Columns:
-    """Return a policy that ends on a day. Its time is set when all changes are applied."""
+    """Return a policy that is cancelled on a day. Its time is set after all changes are applied."""
     policy = PolicyRow._make(row)
     if policy.cancelled_on == day:
         return row

@@ -1,4 +1,4 @@
-"""Counts what a load does to a register."""
+"""Counts the effects of a load on a register."""
 
 from typing import Any
 
@@ -8,10 +8,10 @@ from app.storage.tables import Kind
 
 
 class Counts:
-    """What a load does to the rows of one kind.
+    """The effects of a load on the rows of one kind.
 
     Args:
-        held_before: how many of them the register holds before the load.
+        held_before: how many rows of this kind the register has before the load.
     """
 
     def __init__(self, kind: Kind, held_before: int) -> None:
@@ -19,27 +19,27 @@ class Counts:
         self.held_before = held_before
         self.removed = 0
         self.skipped = 0
-        """Deletions and cancellations that found nothing to change."""
+        """The number of deletions and cancellations that had no effect."""
         self.known_held: Tally | None = None
-        """What is known about all rows held before, if few of their keys were in the files."""
-        # PERF: each row is tallied once, and the row it replaces only if that differs.
+        """The tally of all rows before the load. None if most of their keys were in the files."""
+        # PERF: each row is counted once, and the row that it replaces only if that is different.
         self.added, self.unchanged = Tally(kind), Tally(kind)
         self.updated, self.replaced = Tally(kind), Tally(kind)
-        """The rows as `Outcome` has them."""
+        """The tallies of the rows that `Outcome` gives these names."""
 
     @property
     def repeated(self) -> int:
-        """Rows in the files whose keys the register held."""
+        """The number of rows whose keys the register already had."""
         return self.unchanged.rows + self.updated.rows
 
     @property
     def held(self) -> int:
-        """Rows that the register holds afterwards."""
+        """The number of rows in the register after the load."""
         return self.held_before + self.added.rows - self.removed
 
     @property
     def changed(self) -> int:
-        """Rows of the register that were added, updated or removed."""
+        """The number of rows that were added, updated or removed."""
         return self.added.rows + self.updated.rows + self.removed
 
     def add(self, outcome: Outcome) -> None:
@@ -53,30 +53,30 @@ class Counts:
 
     @property
     def known(self) -> Tally:
-        """What is known about all rows that the load brought."""
+        """The tally of all rows of the load."""
         return self.added + self.known_after
 
     @property
     def known_before(self) -> Tally:
-        """What was known about those of the rows whose keys were held (D67)."""
+        """The tally of the old rows whose keys the load has too (D67)."""
         return self.unchanged + self.replaced
 
     @property
     def known_after(self) -> Tally:
-        """What is known about the same rows now."""
+        """The tally of the new rows with the same keys."""
         return self.unchanged + self.updated
 
     def end_replace(self) -> None:
-        """Count all rows that were not in the files as removed, once everything is counted."""
+        """Count all rows that were not in the files as removed, after the last batch."""
         self.removed = self.held_before - self.repeated
 
     def to_tuple(self) -> tuple[Any, ...]:
-        """Return all counts, for `add_tuple` in another process."""
+        """Return all counts as a tuple, for `add_tuple` in another process."""
         tallies = (self.added, self.unchanged, self.updated, self.replaced)
         return self.removed, self.skipped, *(tally.to_tuple() for tally in tallies)
 
     def add_tuple(self, counts: tuple[Any, ...]) -> None:
-        """Add what another process counted for the same load."""
+        """Add the counts of another process for the same load."""
         removed, skipped, *tallies = counts
         added, unchanged, updated, replaced = (Tally(self.kind, each) for each in tallies)
         self.removed += removed

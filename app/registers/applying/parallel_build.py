@@ -1,4 +1,4 @@
-"""Builds the next generation of a register in two processes, each for half of the keys (D54)."""
+"""Builds the next generation of a register in two processes, one for each half of it (D54)."""
 
 from collections.abc import Callable
 from functools import partial
@@ -6,23 +6,27 @@ from typing import BinaryIO, Protocol
 
 from app.registers.applying.counts import Counts
 from app.registers.forked_worker import CORES, ForkedWorker
-from app.registers.reading.dumping import dump, undump
 from app.registers.reading.intake import Intake
+from app.registers.reading.serialization import read_value, write_value
 from app.storage.register_store import NextGeneration, OpenRegister
 
 
 class Fill(Protocol):
-    """Writes what was read into a generation that is being made."""
+    """Writes the rows of a load to the next generation of a register."""
 
     def __call__(self, opened: OpenRegister, counts: Counts, **span: str | None) -> None:
-        """Write, and count; `span` is `after` and `until` of `outcomes`."""
+        """Write and count the rows of a key range.
+
+        Args:
+            span: the arguments `after` and `until` of `outcomes`.
+        """
 
 
 def build(made: NextGeneration, intake: Intake, fill: Fill, counts: Counts) -> None:
-    """Write all that was read into the next generation.
+    """Write all rows of a load to the next generation.
 
-    Where there are cores and rows enough, a forked worker writes the upper half of the key range.
-    What it cannot do is done here, and fails here if it must.
+    With two cores and enough rows, a forked worker writes the upper half of the key range. If the
+    worker fails, this process writes that half too, and raises the error if it fails as well.
     """
     middle = intake.runs.middle() if CORES > 1 else None
     if middle is None:
@@ -37,7 +41,7 @@ def build(made: NextGeneration, intake: Intake, fill: Fill, counts: Counts) -> N
         is_done = worker.wait()
         if is_done:
             made.add_part(intake.kind)
-            counts.add_tuple(undump(result)[0])
+            counts.add_tuple(read_value(result)[0])
     finally:
         worker.end()
         result.close()
@@ -54,6 +58,6 @@ def _build_part(
 ) -> None:
     with made.opened_part() as part:
         fill(part, counts)
-        # Before the end of the part: once that is there, nothing is left that could fail.
-        dump(counts.to_tuple(), result)
+        # This is written before the part is closed, so that nothing can fail after that.
+        write_value(counts.to_tuple(), result)
         result.flush()

@@ -17,16 +17,16 @@ from app.storage.tables import TABLES, AppliedLoad, Kind, column_names, in_schem
 
 @cache
 def order_of(kind: Kind) -> Order:
-    """Return how rows and changes of a kind are sorted; a group is what one change can affect."""
+    """Return the order of the rows and changes of a kind. One change affects one group."""
     key_columns = len(TABLES[kind]._meta.get_primary_keys())
-    # A deletion affects all periods of a policy. A row whose file does not give the insurer can
-    # mean any policy of the vehicle.
+    # A deletion affects all periods of a policy. If the file has no column for the insurer, a row
+    # can affect any policy of its vehicle.
     group_columns = 1 if kind == Kind.POLICIES else key_columns
     return Order(group_columns, key_columns)
 
 
 class Applied(NamedTuple):
-    """What a load did to a register, in rows; `held` is what the register holds after it."""
+    """How many rows a load read and changed, and how many the register has after it (`held`)."""
 
     loaded: int
     changed: int
@@ -34,23 +34,24 @@ class Applied(NamedTuple):
 
 
 def find_applied(register: Engine, schema: str | None, load_id: int) -> Applied | None:
-    """Return what a register knows about a load, or None if the load never committed."""
-    model = _in(schema, AppliedLoad)
+    """Return the row counts of a load from the register, or None if it was not committed."""
+    model = _in_schema(schema, AppliedLoad)
     found = model.select().where(model.load_id == load_id).first(register)
     return Applied(found.loaded, found.changed, found.held) if found else None
 
 
 def note_applied(register: Engine, schema: str | None, load_id: int, applied: Applied) -> None:
-    """Note in the register that it contains this load; within the load's own transaction."""
-    model = _in(schema, AppliedLoad)
+    """Record in the register that it contains a load. Call this in the load's transaction."""
+    model = _in_schema(schema, AppliedLoad)
     model.insert(load_id=load_id, **applied._asdict()).execute(register)
 
 
 class Table:
-    """One kind of rows in a register that is open.
+    """The table for one kind of rows in an open register.
 
     Args:
-        register: engine and schema of an `OpenRegister`.
+        register: the engine of an `OpenRegister`.
+        schema: its schema.
     """
 
     def __init__(self, register: Engine, schema: str | None, kind: Kind) -> None:
@@ -58,46 +59,46 @@ class Table:
         self._kind = kind
         self.register = register
         self.schema = schema
-        self._model = _in(schema, TABLES[kind])
+        self._model = _in_schema(schema, TABLES[kind])
         self.name = qualified(schema, TABLES[kind]._meta.table_name)
         self._columns = column_names(self._model)
 
     def exists(self) -> bool:
-        """Tell whether the register has this table."""
+        """Return whether the register has this table."""
         return bool(self.register.table_exists(self._model._meta.table_name, schema=self.schema))
 
     def count(self) -> int:
-        """Return how many rows there are."""
+        """Return the number of rows."""
         return int(self._model.select().count(self.register))
 
     def tally(self) -> Tally:
-        """Count how many of all rows know each member; their values are not looked at."""
+        """Return the tally of all rows, without the values of watched members."""
         tally = Tally(self._kind)
         fields = self._model._meta.sorted_fields
-        counted = [_known(fields[member.place], member) for member in tally.members]
+        counted = [_known(fields[member.position], member) for member in tally.members]
         query = self._model.select(fn.COUNT(peewee.SQL("*")), *counted).tuples()
         ((rows, *known),) = query.execute(self.register)
         return Tally(tally.kind, (rows, known, tally.values))
 
-    def find_of(self, changes: Iterable[Columns]) -> Iterator[Columns]:
-        """Yield all rows of the groups of these changes; each once, in any order."""
+    def rows_of_groups(self, changes: Iterable[Columns]) -> Iterator[Columns]:
+        """Yield all rows in the groups of these changes, each once and in any order."""
         size = self.order.group_columns
         groups = dict.fromkeys(change[:size] for change in changes)
         return self.register.select_by_key(self._select(), self._names(size), groups)
 
-    def find_between(self, rows: Sequence[Columns]) -> list[Columns]:
-        """Return all rows from the key of the first of these rows to that of the last one."""
+    def rows_between(self, rows: Sequence[Columns]) -> list[Columns]:
+        """Return all stored rows from the key of the first of these rows to that of the last."""
         size = self.order.key_columns
         key = f"({', '.join([self.register.param] * size)})"
         sql = f"{self._select()} WHERE ({', '.join(self._names(size))}) BETWEEN {key} AND {key}"
         return self._rows(sql, [*rows[0][:size], *rows[-1][:size]])
 
-    def put(self, rows: Sequence[Columns]) -> None:
-        """Insert rows, or replace those of the same key; within a transaction."""
+    def upsert(self, rows: Sequence[Columns]) -> None:
+        """Insert rows, or replace those with the same keys. Call this in a transaction."""
         if rows:
             meta = self._model._meta
             keys = meta.get_primary_keys()
-            # The key comes first; `in` would compare fields as SQL does.
+            # A row begins with its key. `field in keys` would build SQL instead of comparing.
             others = meta.sorted_fields[len(keys) :]
             insert = self._model.insert(dict.fromkeys(meta.sorted_fields))
             query = insert.on_conflict(conflict_target=keys, preserve=others)
@@ -105,7 +106,7 @@ class Table:
             self.register.run_many(sql, rows)
 
     def remove(self, rows: Sequence[Columns]) -> None:
-        """Delete the rows of these keys; within a transaction."""
+        """Delete the rows with these keys. Call this in a transaction."""
         size = self.order.key_columns
         if rows:
             key = " AND ".join(f'"{name}" = {self.register.param}' for name in self._key)
@@ -113,11 +114,11 @@ class Table:
             self.register.run_many(sql, [row[:size] for row in rows])
 
     def fill(self, batches: Iterable[Sequence[Columns]]) -> None:
-        """Write rows into the empty table, in the order of their keys, each key once."""
+        """Write rows to the empty table. They must be sorted by key, with each key once."""
         self.register.fill(self.name, self._names(len(self._columns)), batches)
 
     def analyse(self) -> None:
-        """Tell the planner what the table holds now."""
+        """Update the statistics of the query planner."""
         self.register.analyse(self.name)
 
     @property
@@ -139,11 +140,11 @@ class Table:
 
 
 def _known(field: Any, member: Member) -> Any:
-    """Return the count of the rows that know a member, as `Tally.add` counts them."""
+    """Return an SQL expression that counts the rows with a value, as `Tally.add` does."""
     if isinstance(field, peewee.BooleanField) and not member.is_flag:
         return fn.COUNT(peewee.Case(None, [(field, 1)]))
     return fn.COUNT(field)
 
 
-def _in(schema: str | None, model: Any) -> Any:
+def _in_schema(schema: str | None, model: Any) -> Any:
     return in_schema(model, schema) if schema else model

@@ -1,4 +1,4 @@
-"""The demo register: 300 invented vehicles that look real on any day."""
+"""The demo register: 300 invented vehicles with realistic papers on any day."""
 
 from app.registers.demo.cast import CAST
 from app.registers.demo.register import DemoRegister, demo_register, write_files

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class Car(NamedTuple):
-    """A vehicle as it left the factory."""
+    """The data of a vehicle that never change."""
 
     registration: str
     make: str
@@ -15,19 +15,19 @@ class Car(NamedTuple):
 
 
 class Papers(NamedTuple):
-    """What the papers of a car say; everything is in order by default."""
+    """The state of a car's insurance, MOT, tax and fines. By default everything is in order."""
 
     insurance: str = "in_force"
     mot: str = "valid"
     tax: str = "taxed"
     fines: str = "none"
     is_listed: bool = True
-    """False: the car has no vehicle row, so its plate is known through its policy alone (D24)."""
+    """Whether the car has a vehicle row. If not, only its policy mentions its plate (D24)."""
 
 
 _NEW_CAR_AGE = timedelta(days=400)
 
-# Plate, make, model, colour, first registration (empty: `_NEW_CAR_AGE` ago), papers.
+# Plate, make, model, colour, day of first registration (empty: `_NEW_CAR_AGE` ago) and papers.
 _MEMBERS: dict[str, tuple[str, str, str, str, str, Papers]] = {
     "compliant": ("AB12CDE", "Ford", "Focus", "Blue", "2012-05-14", Papers()),
     "lapsed": ("LP63SED", "Vauxhall", "Corsa", "Red", "2013-11-04", Papers("lapsed")),
@@ -51,11 +51,11 @@ _MEMBERS: dict[str, tuple[str, str, str, str, str, Papers]] = {
 }  # fmt: skip
 
 CAST = {part: member[0] for part, member in _MEMBERS.items()} | {"unknown": "ZZ99ZZZ"}
-"""The plate that plays each part. `unknown` is in no register: no British plate begins with Z."""
+"""The plate of each part. `unknown` is in no register, because no British plate begins with Z."""
 
 
 def cast_members(today: date) -> list[tuple[Car, Papers]]:
-    """Return the cars of the cast, and their papers."""
+    """Return the cars of the cast with their papers on a day."""
     new = (today - _NEW_CAR_AGE).isoformat()
     return [
         (Car(plate, make, model, color, date.fromisoformat(day or new)), papers)

@@ -1,4 +1,4 @@
-"""The cars of the demo register beside its cast: real models, invented plates."""
+"""The other cars of the demo register: real models with invented plates."""
 
 from collections.abc import Iterator
 from datetime import date, timedelta
@@ -7,7 +7,7 @@ from random import Random
 from app.registers.demo.cast import CAST, Car, Papers
 
 PLATES = 300
-"""Of the whole register, the cast included."""
+"""The number of plates in the whole register, with the cast."""
 _AGE_YEARS_MAX = 15
 _MODELS = {
     ("Audi", "A3"): 1996, ("BMW", "1 Series"): 2004, ("BMW", "3 Series"): 1982,
@@ -20,13 +20,13 @@ _MODELS = {
     ("Toyota", "Corolla"): 1968, ("Vauxhall", "Astra"): 1980, ("Vauxhall", "Corsa"): 1993,
     ("Volkswagen", "Golf"): 1974, ("Volkswagen", "Polo"): 1975, ("Volvo", "XC60"): 2008,
 }  # fmt: skip
-"""Make and model, and the first year in which the model was sold."""
+"""The first year in which each make and model was sold."""
 _COLORS = {"Grey": 26, "Black": 20, "White": 17, "Blue": 17, "Silver": 10, "Red": 10}
 _AREAS = "ABCDEFGHKLMNOPRSVWY"
 _LETTERS = "BCDFGHJKLMNPRSTVWXY"
-"""No vowels: three random letters must not make a word."""
+"""Letters without vowels, so that three random letters never make a word."""
 
-# How many of a hundred cars have which papers.
+# The percentage of cars with each state.
 _INSURANCE = {"in_force": 83, "lapsed": 5, "overlapping": 4, "cancelled": 3, "future": 2}
 _INSURANCE |= {"flag": 1, "uninsured": 1, "unknown": 1}
 _MOT = {"valid": 92, "expired": 7, "unknown": 1}
@@ -36,9 +36,9 @@ _SHARES = (_INSURANCE, _MOT, _TAX, _FINES)
 
 
 def crowd(today: date, rng: Random) -> Iterator[tuple[Car, Papers]]:
-    """Yield cars that were first registered before this year, and their papers."""
+    """Yield random cars that were first registered before this year, with their papers."""
     taken = set(CAST.values())
-    while len(taken) < PLATES + 1:  # The cast's unknown plate is in no register.
+    while len(taken) < PLATES + 1:  # The plate `unknown` of the cast is in no register.
         age = timedelta(days=rng.randint(1, _AGE_YEARS_MAX * 365))
         first_registered = date(today.year, 1, 1) - age
         sold = [name for name, since in _MODELS.items() if since <= first_registered.year]
@@ -56,7 +56,7 @@ def _drawn(rng: Random, shares: dict[str, int]) -> str:
 
 
 def _plate(rng: Random, first_registered: date) -> str:
-    """Return a plate such as AB24CDE: 24 from March 2024, 74 from September 2024."""
+    """Return a plate such as AB24CDE. It has 24 from March 2024, and 74 from September 2024."""
     year, month = first_registered.year % 100, first_registered.month
     age = year + 50 if month >= 9 else year if month >= 3 else year + 49
     return (

@@ -1,7 +1,7 @@
-"""The rows of the demo register, and the native files that hold them.
+"""Generates the rows of the demo register, and writes them to native files.
 
-A seed and a day decide everything. Cars change with the year, and their papers only when they
-expire: a plate that answers today answers tomorrow, too.
+The same seed and day always give the same rows. The cars change only with the year, and their
+papers only when they expire. So a plate that is known today is known tomorrow too.
 """
 
 import csv
@@ -18,10 +18,10 @@ NativeRow = dict[str, str | int | bool | None]
 
 SEED = 2026
 FIRST_DAY, LAST_DAY = date(2021, 1, 1), date(2050, 12, 31)
-"""The days on which all cars of the cast are old enough, and plates show their age."""
+"""The range of days for which the cast and the plates are realistic."""
 _MOT_FIRST_YEARS, _MOT_EXEMPT_YEARS = 3, 40
 _DAY = timedelta(days=1)
-# Invented insurers, and what their policy numbers begin with.
+# Invented insurers, and the beginning of their policy numbers.
 _INSURERS = {"Brackenmoor Mutual": "BM-", "Larkmere General": "LG", "Ottersea Direct": "OTD"}
 
 
@@ -34,9 +34,9 @@ class DemoRegister(NamedTuple):
 
 
 def write_files(directory: Path, today: date, seed: int = SEED) -> list[Path]:
-    """Write vehicles.csv, policies.csv and fines.csv in the native layout; return their paths.
+    """Write vehicles.csv, policies.csv and fines.csv in the native layout, and return their paths.
 
-    They are complete, so they can be loaded with `replace` (D28).
+    Each file has all rows of its kind, so it can be loaded with `--mode replace` (D28).
     """
     paths = []
     for name, rows in demo_register(today, seed)._asdict().items():
@@ -49,11 +49,11 @@ def write_files(directory: Path, today: date, seed: int = SEED) -> list[Path]:
 
 
 def demo_register(today: date, seed: int = SEED) -> DemoRegister:
-    """Return the register as of `today`, the cast first; ValueError outside 2021 to 2050."""
+    """Return the register on a day, with the cast first. Raises ValueError outside 2021 to 2050."""
     if not FIRST_DAY <= today <= LAST_DAY:
         raise ValueError(f"the demo register covers {FIRST_DAY} to {LAST_DAY}, not {today}")
     register = DemoRegister([], [], [])
-    # Nothing in a demo is a secret.
+    # A demo has no secrets, so it needs no secure random numbers.
     for car, papers in [*cast_members(today), *crowd(today, Random(seed))]:  # noqa: S311
         rows = _Rows(car, today, Random(f"{seed}/{car.registration}"))  # noqa: S311
         if papers.is_listed:
@@ -94,7 +94,7 @@ class _Rows:
         }
 
     def policies(self, insurance: str) -> Iterator[NativeRow]:
-        """Yield the rows of policies.csv; each policy is valid for a year."""
+        """Yield the rows of policies.csv. Each policy is valid for a year."""
         start = max(self._last_anniversary(), self._car.first_registered)
         later = start + (self._today - start) // 2
         soon = self._today + self._rng.randint(1, 20) * _DAY
@@ -113,7 +113,7 @@ class _Rows:
                 yield self._policy(name, number, first_day, cancelled_on)
 
     def fines(self, fines: str) -> Iterator[NativeRow]:
-        """Yield the rows of fines.csv; a car in its first year has none."""
+        """Yield the rows of fines.csv. A fine is never older than the car's first registration."""
         issued_on = self._today - self._rng.randint(40, 360) * _DAY
         if fines == "none" or issued_on < self._car.first_registered:
             return
@@ -141,19 +141,19 @@ class _Rows:
         }
 
     def _mot_expiry(self, mot: str) -> date | None:
-        """Return None also for the young and the exempt: they need no certificate."""
+        """Return the MOT expiry, or None if it is unknown or the car's age needs no MOT."""
         last = self._last_anniversary()
         if mot == "unknown" or not _MOT_FIRST_YEARS <= self._age_years < _MOT_EXEMPT_YEARS:
             return None
         return last - _DAY if mot == "expired" else _years_after(last, 1)
 
     def _last_anniversary(self) -> date:
-        """Return the last time, today at the latest, that a random day of the year came."""
+        """Return the latest date, up to today, of a random day of the year."""
         day = date(self._today.year, 1, 1) + self._rng.randrange(365) * _DAY
         return day if day <= self._today else _years_after(day, -1)
 
     def _time(self, day: date) -> str:
-        """Return nine o'clock, yesterday at the latest: nothing was changed in the future."""
+        """Return 9:00 UTC on a day, but never later than yesterday."""
         return f"{min(day, self._today - _DAY)}T09:00:00Z"
 
     def _number(self) -> str:
@@ -165,7 +165,7 @@ def _iso(day: date | None) -> str | None:
 
 
 def _years_after(day: date, years: int) -> date:
-    """Return the same day of another year; 29 February becomes 1 March."""
+    """Return the same day in another year. 29 February becomes 1 March."""
     try:
         return day.replace(year=day.year + years)
     except ValueError:

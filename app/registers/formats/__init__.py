@@ -1,4 +1,4 @@
-"""The formats of register files: each reads the bytes of a file as rows and rejects."""
+"""The formats of register files. Each turns the bytes of a file into rows and rejects."""
 
 from collections.abc import Mapping
 
@@ -33,8 +33,8 @@ def formats_of(state: str = DEFAULT_STATE) -> dict[str, Format]:
     Args:
         state: the state whose plates are read from the fines of New York City.
     """
-    # The first format that recognises a file is used. The native ones come last: the names of
-    # their columns are the most common.
+    # The first format that recognises a file is used. The native formats come last, because other
+    # sources have columns of the same names.
     formats: tuple[Format, ...] = (
         RdwCsv(),
         RdwJson(),
@@ -54,9 +54,12 @@ FORMATS = formats_of()
 
 
 def recognise(head: bytes, formats: Mapping[str, Format] = FORMATS) -> tuple[Format, Kind]:
-    """Return the format and the kind of a file by its first bytes, decompressed.
+    """Return the format and the kind of a file.
 
-    Raises FileFault, which lists what was looked for.
+    Args:
+        head: its first `HEAD_BYTES`, decompressed.
+
+    Raises FileFault with a list of all formats if none recognises the file.
     """
     for each in formats.values():
         kind = each.recognise(head)
@@ -67,7 +70,7 @@ def recognise(head: bytes, formats: Mapping[str, Format] = FORMATS) -> tuple[For
 
 
 def advice(head: bytes) -> str:
-    """Return a sentence on what to do about a file that fits no format, or the empty text."""
+    """Return a sentence on what to do with a file that fits no format, or an empty text."""
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return " It begins like UTF-16; save it as UTF-8."
-    return " It holds no record: name its --format and --kind." if is_empty_array(head) else ""
+        return " It seems to be UTF-16; save it as UTF-8."
+    return " It is an empty array; name its --format and --kind." if is_empty_array(head) else ""

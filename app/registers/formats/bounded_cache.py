@@ -1,4 +1,4 @@
-"""A cache of parsed texts that cannot fill the memory."""
+"""A cache of parsed texts with a limited size."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -10,12 +10,12 @@ T = TypeVar("T")
 
 
 class BoundedCache(dict[str, T]):
-    """Parses each text once: `cache[text]` returns its value.
+    """Maps texts to their values: `cache[text]` parses a text that is not in the cache.
 
-    It is emptied when it is full. Texts over 100 characters are parsed every time.
+    The cache is emptied when it is full. Texts over 100 characters are never cached.
 
-    PERF: dates, makes and colours repeat in nearly every row. A hit takes 0.1 us, parsing a date
-    3 us.
+    PERF: dates, makes and colours repeat in nearly every row. A hit takes 0.1 us; parsing a date
+    takes 3 us.
     """
 
     def __init__(self, parse: Callable[[str], T], entries_max: int = _ENTRIES_MAX) -> None:
@@ -25,7 +25,7 @@ class BoundedCache(dict[str, T]):
 
     def __missing__(self, text: str) -> T:
         value = self._parse(text)
-        # SEC: neither many texts nor long ones may fill the memory.
+        # SEC: a file with many or long texts must not fill the memory.
         if len(text) <= _TEXT_CHARACTERS_MAX:
             if len(self) >= self._entries_max:
                 self.clear()
@@ -34,5 +34,5 @@ class BoundedCache(dict[str, T]):
 
 
 def cached(parse: Callable[[str], T]) -> Callable[[str], T]:
-    """Return a function that parses as `parse` does, but a repeated text only once."""
+    """Return a function that does the same as `parse` and caches its results."""
     return BoundedCache(parse).__getitem__

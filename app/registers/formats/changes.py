@@ -1,8 +1,8 @@
-"""What a format hands to the load: rows of a register's tables, and changes of them (D25).
+"""What a format reads: rows for the tables of a register, and changes to rows (D25).
 
-`app.storage.tables` says which columns there are. A row has the same ones in the same order.
-Formats may give plain tuples for complete rows; every other change keeps its type until it is
-applied, also on disk.
+A row has the columns of its table in `app.storage.tables`, in the same order. A complete row may be
+a plain tuple. Every other change keeps its type until it is applied, also in the files of sorted
+runs.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,11 +19,11 @@ from app.storage.tables import (
 )
 
 Columns = tuple[Any, ...]
-"""The values of a row, in the order of its table's columns; or any other change."""
+"""A row, with its values in the order of the table's columns, or any other change."""
 
 
 class VehicleRow(NamedTuple):
-    """One vehicle; None is *unknown*, never false. Dates are ISO texts (YYYY-MM-DD)."""
+    """One vehicle. None means unknown, never false. Dates are texts of the form YYYY-MM-DD."""
 
     registration: str
     make: str | None = None
@@ -37,11 +37,14 @@ class VehicleRow(NamedTuple):
     tax_status: str | None = None
     tax_due: str | None = None
     updated: int | None = None
-    """Unix seconds of the source's own time stamp; None: the time of the load counts (D21)."""
+    """The source's time of the change, in Unix seconds. None: use the time of the load (D21)."""
 
 
 class PolicyRow(NamedTuple):
-    """One policy; both dates are included (D20). An unknown insurer is the empty text."""
+    """One policy, in force on its first and its last day (D20).
+
+    An unknown insurer is an empty text.
+    """
 
     registration: str
     insurer: str
@@ -54,7 +57,7 @@ class PolicyRow(NamedTuple):
 
 
 class FineRow(NamedTuple):
-    """One fine; the amount owed is in hundredths of the currency, never a float."""
+    """One fine. The amount that is still owed is in hundredths of the currency."""
 
     registration: str
     reference: str
@@ -73,28 +76,28 @@ require_columns(FineRow, Fine)
 
 
 class NarrowRow(Columns):
-    """A row of a file that lacks columns: the values, then `absent` (D66).
+    """A row of a file that lacks columns: its values, followed by `absent` (D66).
 
-    A merge keeps the values that the register holds in the absent places.
+    A merge keeps the stored values of the absent columns.
     """
 
     __slots__ = ()
 
     @property
     def absent(self) -> tuple[int, ...]:
-        """The places of the columns that the file does not have."""
-        places: tuple[int, ...] = self[-1]
-        return places
+        """The positions of the columns that the file lacks."""
+        positions: tuple[int, ...] = self[-1]
+        return positions
 
 
 class VehicleDeletion(NamedTuple):
-    """The source takes back everything it said about a vehicle (formats 2)."""
+    """The source deletes a vehicle (formats 2)."""
 
     registration: str
 
 
 class PolicyDeletion(NamedTuple):
-    """The insurer takes back a policy of a vehicle, in all its periods (formats 4)."""
+    """The insurer deletes all periods of a policy of a vehicle (formats 4)."""
 
     registration: str
     insurer: str
@@ -102,7 +105,7 @@ class PolicyDeletion(NamedTuple):
 
 
 class PolicyCancellation(NamedTuple):
-    """The insurer ends a policy of a vehicle, in all its periods, on a day (formats 4)."""
+    """The insurer cancels all periods of a policy of a vehicle on one day (formats 4)."""
 
     registration: str
     insurer: str
@@ -111,7 +114,7 @@ class PolicyCancellation(NamedTuple):
 
 
 Change = Row | VehicleDeletion | PolicyDeletion | PolicyCancellation
-"""What a format reads: a row to hold from now on, or a change of rows that are held."""
+"""What a format reads: a row to store, or a change to stored rows."""
 
 INCOMPLETE: frozenset[type[Columns]] = frozenset(
     {NarrowRow, VehicleDeletion, PolicyDeletion, PolicyCancellation}
@@ -120,20 +123,20 @@ INCOMPLETE: frozenset[type[Columns]] = frozenset(
 
 
 def are_complete(changes: Iterable[Columns]) -> bool:
-    """Tell whether all changes are complete rows, which only need to be written."""
-    # PERF: 20 ns a row, of 9 us that a load takes.
+    """Return whether all changes are complete rows, which can be stored as they are."""
+    # PERF: 20 ns of the 9 us per row that a load takes.
     return INCOMPLETE.isdisjoint(map(type, changes))
 
 
 _TIME = column_names(Vehicle).index(TIME_COLUMN) - len(column_names(Vehicle))
-"""The place of the time in a row of any table: the last one."""
+"""The position of the time in a row of any table, counted from the end."""
 
 time_of = itemgetter(_TIME)
-"""Returns the time of a row, in Unix seconds."""
+"""Return the time of a row, in Unix seconds."""
 
 
 def without_time(row: Columns) -> Columns:
-    """Return all values of a row but its time."""
+    """Return all values of a row except its time."""
     return row[:_TIME]
 
 

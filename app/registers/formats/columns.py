@@ -1,4 +1,4 @@
-"""Columns: which ones a source has, and how the texts in them become the values of a row."""
+"""The columns of a source, and how their texts become the values of a row."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -10,14 +10,17 @@ from app.registers.formats.changes import Row
 from app.registers.formats.faults import FileFault
 
 SOCRATA_COLUMNS = frozenset({"id", "created_at", "updated_at", "version"})
-"""Columns that the platform of RDW and New York City adds on request, normalised."""
+"""Normalised names of the columns that Socrata, the platform of RDW and NYC, adds on request."""
 SPARSE_ROWS_MIN = 100
-"""A sparse member counts as missing if at least this many JSON rows all lack it (D65)."""
+"""A sparse member counts as missing only in loads of at least this many JSON rows (D65)."""
 _OTHER_CHARACTERS = re.compile("[^a-z0-9]+")
 
 
 def normalised(name: str) -> str:
-    """Return a column's name in the form in which names are compared (formats 0.3)."""
+    """Return the form of a column's name that is used to compare names (formats 0.3).
+
+    It is in lower case, with one underscore for each run of other characters.
+    """
     return _OTHER_CHARACTERS.sub("_", name.lower()).strip("_")
 
 
@@ -29,9 +32,9 @@ class Presence(Enum):
     EXPECTED = auto()
     """The load is refused, unless the operator allows it."""
     SPARSE = auto()
-    """As EXPECTED, but a few JSON rows may all lack the member: sources leave out empty ones."""
+    """As EXPECTED, but a few JSON rows may all lack it, because sources leave out empty members."""
     OPTIONAL = auto()
-    """Nothing; some files do not have it."""
+    """Nothing: complete files can lack it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,30 +44,31 @@ class Column:
     label: str
     """Its name in messages."""
     names: frozenset[str]
-    """The names that a file may give it, folded as the layout folds names."""
+    """The names that it has in files, in the form that `Layout.fold` returns."""
     parse: Callable[[str], Any]
-    """Takes the text as it stands, empty if missing; returns a value, or raises RowFault."""
+    """Returns the value of a text from the file, which is empty if missing. Raises RowFault."""
     presence: Presence = Presence.OPTIONAL
     parse_many: Callable[[list[str]], list[Any]] | None = None
-    """PERF: parses many texts at once, as `parse` would; raises RowFault if any is invalid."""
+    """PERF: parses many texts at once. Raises RowFault if any value is invalid."""
     is_whole: bool = False
-    """A JSON number with a fraction or an exponent is rejected: it may have lost digits."""
+    """Whether to reject JSON numbers with a fraction or an exponent, which may lack digits."""
     is_constant: bool = False
-    """Every row has the same value, which does not come from a column of the file."""
+    """Whether every row has the same value, which comes from the mapping file."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownColumns:
-    """The columns that a format knows; the columns of a file are compared with them (D65).
+    """The columns that a format knows, to compare the columns of a file with (D65).
 
     Args:
-        columns: those that are read; none if the columns of the format have no names.
-        ignored: normalised names of the source's other columns. None: all others are ignored.
-        fold: returns a name in the form in which names are compared.
-        has_header: a header names all columns of a file. Otherwise a JSON member counts as present
-            if any row of the load has it.
-        is_partial: the columns are those of a row, in its order, and a merge keeps the held values
-            of the columns that a file lacks (D66).
+        columns: the columns that are read; none if the format has columns without names.
+        ignored: normalised names that the source has but that are not read. None: ignore all other
+            names.
+        fold: returns the form of a name that is used to compare names.
+        has_header: whether a header names all columns. Otherwise a JSON member counts as present if
+            any row of the load has it.
+        is_partial: whether a merge keeps the stored values of columns that a file lacks (D66).
+            `columns` must then be in the order of a row.
     """
 
     columns: tuple[Column, ...] = ()
@@ -76,12 +80,12 @@ class KnownColumns:
     def missing(
         self, names: Iterable[str], allowed: Collection[str], rows: int | None = None
     ) -> list[Column]:
-        """Return the columns that a load should have but lacks.
+        """Return the expected and sparse columns that a load lacks.
 
         Args:
             names: the columns of the file, or the members of all rows.
             allowed: labels or names of columns that may be missing.
-            rows: how many JSON rows there are; None for a file with a header.
+            rows: the number of JSON rows; None for a file with a header.
         """
         present = set(map(self.fold, [*names, *allowed]))
         allowed_labels = set(map(self.fold, allowed))
@@ -103,7 +107,11 @@ class KnownColumns:
         return [name for name in names if self.fold(name) not in known]
 
     def absent(self, names: Collection[str]) -> tuple[int, ...]:
-        """Return the positions in a row of the columns that a file lacks, for a merge to keep."""
+        """Return the positions in a row whose stored values a merge keeps.
+
+        Args:
+            names: the columns of the file, or the members of all rows.
+        """
         if not self.is_partial:
             return ()
         present = set(map(self.fold, names))
@@ -116,22 +124,21 @@ class KnownColumns:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How the records of one file become rows.
+    """How the records of one file become rows. The first column is the registration.
 
-    Make a new one for each file: its parsers cache what they have parsed. The first column is the
-    registration.
+    Each file needs a new layout, because its parsers cache values.
     """
 
     columns: tuple[Column, ...]
     build: Callable[[Iterable[Any]], Row]
-    """Takes the values of all columns, in order; returns a row, or raises RowFault or RowSkip."""
+    """Returns the row for the values of all columns, in order. Raises RowFault or RowSkip."""
     fold: Callable[[str], str] = normalised
-    """Returns a name in the form in which names are compared."""
+    """Returns the form of a name that is used to compare names."""
     build_many: Callable[[list[list[Any]]], list[Any]] | None = None
-    """PERF: takes the values of many rows, column by column, with the results of `build`.
+    """PERF: builds many rows at once from their values, column by column.
 
-    None for a source of which most blocks hold records that are no rows: those blocks are read
-    record by record anyway.
+    None for a source that skips or rejects some records of most blocks. Such blocks are read record
+    by record anyway.
     """
 
     @property
@@ -140,12 +147,12 @@ class Layout:
         return tuple(column.parse for column in self.columns)
 
     def values(self, texts: Sequence[list[str]]) -> list[list[Any]]:
-        """Return the values of many records, column by column, as `build_many` takes them.
+        """Return the values of many records, column by column, for `build_many`.
 
         Args:
             texts: the texts of the records, column by column.
 
-        Raises RowFault if any text is invalid.
+        Raises RowFault if any value is invalid.
         """
         return [
             column.parse_many(cells) if column.parse_many else list(map(column.parse, cells))
@@ -153,9 +160,9 @@ class Layout:
         ]
 
     def positions(self, header: Sequence[str]) -> list[int]:
-        """Return the position of each column in a record, -1 for a column that the file lacks.
+        """Return the position of each column in a record, or -1 for a column that the file lacks.
 
-        Raises FileFault if a required column is missing, or any is there more than once.
+        Raises FileFault if a required column is missing, or if any column appears more than once.
         """
         names = [self.fold(name) for name in header]
         return [_position(column, names) for column in self.columns]

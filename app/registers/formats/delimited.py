@@ -1,4 +1,4 @@
-"""The records of delimited text (CSV): a header, then records with as many fields."""
+"""Reads CSV: a header, then records with the same number of fields."""
 
 import csv
 import re
@@ -11,36 +11,39 @@ from app.registers.formats.format import Report
 from app.registers.formats.line_blocks import (
     LINE_BYTES_MAX,
     OverlongLine,
-    cut_off,
+    cut_off_fault,
     line_blocks,
     windows_1252,
 )
 
 _SEPARATORS = ",;\t"
 _READ_BLOCK = "\n"
-"""Stands for a block of lines that was read at once; no line is equal to it."""
+"""Marks a block of lines that was read at once. No line is equal to it."""
 _QUOTED = re.compile('"[^"]*"')
 
 
 class DelimitedRecords:
-    """The records of a delimited file, in their order; each is a list of fields.
+    """Iterates over the records of a CSV file. Each record is a list of fields.
 
-    If `read_block` is set, it is given whole blocks of lines; the tuples of rows that it returns
-    are yielded between the records.
+    If `read_block` is set, it reads whole blocks of lines, and the iteration also yields the tuples
+    of rows that it returns.
 
-    Blank lines are no records. Ragged and malformed records are rejected (formats 0.4). Raises
-    FileFault for a last record that is incomplete (D68), and for a quote that is never closed; one
-    that is open for more than `LINE_BYTES_MAX` counts as never closed.
+    Blank lines are ignored. Malformed records, and records with too few or too many fields, are
+    rejected (formats 0.4). FileFault is raised for an incomplete last record (D68), and for a quote
+    that is not closed within `LINE_BYTES_MAX`.
     """
 
     def __init__(self, stream: BinaryIO, report: Report, separator: str | None = None) -> None:
         """Read the header.
 
         Args:
-            separator: what separates the fields. None: whichever of comma, semicolon and tab is
-                the most frequent in the header outside of quotes.
+            separator: the character between fields. None: the most frequent of comma, semicolon
+                and tab in the header, outside of quotes.
+
+        Raises FileFault if there is no header, or if it is malformed.
         """
-        # NOTE: this limit is one of the process, on a field; the limit on a record is stricter.
+        # NOTE: this limits the size of a field in the whole process. Our limit on the size of a
+        # record is stricter.
         csv.field_size_limit(2 * LINE_BYTES_MAX)
         self._report = report
         self._in_record = False
@@ -48,21 +51,21 @@ class DelimitedRecords:
         self._line = 0
         self._text = ""
         self._continued: list[str] = []
-        """The further lines of the current record: a quoted field may contain line breaks."""
+        """The other lines of the current record, whose quoted fields contain line breaks."""
         self._unended_line = 0
-        """The number of the last line if it has no end."""
+        """The number of the last line if it has no line end, else 0."""
         self.header: list[str] = []
         self.read_block: Callable[[list[list[str]]], tuple[Row, ...] | None] | None = None
-        """PERF: takes the fields of a block, column by column; returns its rows.
+        """PERF: returns the rows of a block of records, whose fields it gets column by column.
 
-        None if a record of the block is no row: then its records are yielded one by one.
+        It returns None if any record is invalid. The records are then yielded one by one.
         """
         self._block: tuple[Row, ...] = ()
         self._numbered = self._lines(stream)
-        while not self._text.strip():
-            self._line, self._text = next(self._numbered, (0, "-"))
-        if not self._line:
+        header = next((each for each in self._numbered if each[1].strip()), None)
+        if header is None:
             raise FileFault("The file has no header.")
+        self._line, self._text = header
         unquoted = _QUOTED.sub("", self._text)
         self._separator = separator or max(_SEPARATORS, key=unquoted.count)
         self._reader = csv.reader(self._quoted_lines(), delimiter=self._separator, strict=True)
@@ -72,7 +75,7 @@ class DelimitedRecords:
             raise FileFault(f"The header is malformed CSV: {error}.") from error
         self._header_text = self._text
         self.fields_wanted = len(self.header)
-        """PERF: fields after this many may come unsplit, as one."""
+        """PERF: all fields after this number can be yielded as one field, without a split."""
 
     def __iter__(self) -> Iterator[list[str] | tuple[Row, ...]]:
         separator, separators = self._separator, len(self.header) - 1
@@ -85,7 +88,7 @@ class DelimitedRecords:
             if text == self._header_text:
                 self.reject("a repetition of the header")
                 continue
-            # PERF: most lines have no quote. split() takes 10 us for an RDW line, csv 20 us.
+            # PERF: most lines have no quote. For an RDW line split() takes 10 us, csv takes 20 us.
             if '"' in text:
                 fields = self._quoted_fields()
                 if not fields:
@@ -110,11 +113,11 @@ class DelimitedRecords:
     def _reject_ragged(self, found: int) -> None:
         last_line = self._line + (len(self._continued) if '"' in self._text else 0)
         if found < len(self.header) and last_line == self._unended_line:
-            raise cut_off(self._line)
+            raise cut_off_fault(self._line)
         self.reject(f"{found} fields where the header has {len(self.header)}")
 
     def _lines(self, stream: BinaryIO) -> Iterator[tuple[int, str]]:
-        """Yield the lines with their numbers, without their ends; `_READ_BLOCK` for read blocks."""
+        """Yield lines with their numbers and without line ends; `_READ_BLOCK` for a read block."""
         number = 1
         for block in line_blocks(stream):
             if isinstance(block, OverlongLine):
@@ -124,12 +127,13 @@ class DelimitedRecords:
                 text = self._text_of(block)
                 start = 0
                 while not self.header and start < len(text):
-                    end = text.find("\n", start) % (len(text) + 1)
+                    end = text.find("\n", start)
+                    end = len(text) if end < 0 else end
                     yield number, text[start:end]
                     start = end + 1
                     number += 1
                 text = text[start:]
-                if self._is_read(text):
+                if self._try_block(text):
                     yield number, _READ_BLOCK
                     number += text.count("\n")
                     continue
@@ -141,18 +145,20 @@ class DelimitedRecords:
             yield from enumerate(lines, number)
             number += len(lines)
 
-    def _is_read(self, text: str) -> bool:
-        """Read a block of lines at once if each is a record without quotes that becomes a row.
+    def _try_block(self, text: str) -> bool:
+        """Read a block of lines at once if each line is a valid record without quotes.
 
-        PERF: 5 us a row of twelve columns; line by line it takes 14 us.
+        Return whether the block was read.
+
+        PERF: a row of twelve columns takes 5 us; line by line it takes 14 us.
         """
         if not text or not self.read_block or self._in_record or '"' in text or not self._is_utf8:
             return False
-        if f"{self._header_text}\n" in text:  # Files were joined: it is rejected line by line.
+        if f"{self._header_text}\n" in text:  # A repeated header is rejected line by line.
             return False
         lines = text.count("\n")
-        # Each line end becomes a field of its own. Unless a line is ragged, they come at regular
-        # intervals.
+        # Each line end becomes a field of its own. If all lines have the right number of fields,
+        # the line ends come at regular intervals.
         fields = text.replace("\n", f"{self._separator}\n{self._separator}").split(self._separator)
         columns = len(self.header)
         if len(fields) != lines * (columns + 1) + 1 or fields[-1]:
@@ -167,24 +173,28 @@ class DelimitedRecords:
         try:
             text = block.decode()
         except UnicodeDecodeError:
-            # Only whole records show which of them are not UTF-8: keep the bytes as surrogates.
+            # Which records are not UTF-8 shows only record by record. Until then surrogates keep
+            # the bytes.
             self._is_utf8 = False
             text = block.decode(errors="surrogateescape")
         return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
     def _reject_overlong(self, line: int, overlong: OverlongLine) -> None:
-        """Reject a line over the limit, unless a quote in it is, or may be, open at its end."""
+        """Reject a line over the limit.
+
+        Raises FileFault if the line has an open quote, is the header, or is cut off.
+        """
         if self._in_record or overlong.quotes % 2:
-            raise _never_closed(self._line if self._in_record else line)
+            raise _unclosed_quote_fault(self._line if self._in_record else line)
         if not self.header:
             raise FileFault(f"The header is longer than {LINE_BYTES_MAX} bytes.")
         if overlong.is_cut_off:
-            raise cut_off(line)
+            raise cut_off_fault(line)
         reason = f"longer than {LINE_BYTES_MAX} bytes"
         self._report.reject(line, reason, windows_1252(overlong.start))
 
     def _quoted_fields(self) -> list[str] | None:
-        """Return the fields of a record with quotes, or None if it is rejected."""
+        """Return the fields of a record with quotes, or None if the record is rejected."""
         try:
             fields = self._fields()
         except csv.Error as error:
@@ -196,7 +206,7 @@ class DelimitedRecords:
         return fields
 
     def _fields(self) -> list[str]:
-        """Split the current line, and the lines that a quoted line break joins to it."""
+        """Return the fields of the current line and of the lines that its quoted fields span."""
         self._continued.clear()
         try:
             return next(self._reader)
@@ -204,7 +214,7 @@ class DelimitedRecords:
             self._in_record = False
 
     def _quoted_lines(self) -> Iterator[str]:
-        """Feed the CSV reader: the current line, then further lines as long as it asks for them."""
+        """Yield the current line, and more lines while the CSV reader asks for them."""
         characters = 0
         while True:
             if not self._in_record:
@@ -215,12 +225,12 @@ class DelimitedRecords:
                 number, line = next(self._numbered, (0, ""))
                 characters += len(line) + 1
                 if not number or characters > LINE_BYTES_MAX:
-                    raise _never_closed(self._line)
+                    raise _unclosed_quote_fault(self._line)
                 self._continued.append(line)
             yield line + "\n"
 
 
-def _never_closed(line: int) -> FileFault:
+def _unclosed_quote_fault(line: int) -> FileFault:
     reason = (
         "A quote opened in the record of line {line} is never closed, "
         f"or not within {LINE_BYTES_MAX} bytes."
@@ -229,7 +239,7 @@ def _never_closed(line: int) -> FileFault:
 
 
 def _decoded(fields: list[str]) -> list[str]:
-    """Return the fields of a record as they are if it is UTF-8, else decode it as Windows-1252."""
+    """Return the fields of a record, decoded as Windows-1252 if the record is not UTF-8."""
     try:
         "".join(fields).encode()
     except UnicodeEncodeError:

@@ -1,6 +1,6 @@
-"""DVLA, Vehicle Enquiry Service of Great Britain: stored answers (formats 3).
+"""DVLA: stored answers of the Vehicle Enquiry Service of Great Britain (formats 3).
 
-DVLA has no bulk file. We define the container: NDJSON, or an array of answer bodies.
+The DVLA offers no bulk file. We read its answer bodies as NDJSON or as a JSON array.
 """
 
 from collections.abc import Callable, Iterable
@@ -32,33 +32,33 @@ _TAX_STATUSES = {
 
 
 class Dvla(JsonFormat):
-    """Answers; an error body among them is one reject."""
+    """Answer bodies. Each error body among them is rejected."""
 
     name = "dvla"
     register = "dvla"
     looked_for = f"JSON objects with the member {_KEY}"
     kinds = frozenset([Kind.VEHICLES])
-    ignored_members = _IGNORED
+    ignored_names = _IGNORED
 
     def kind_of(self, names: frozenset[str]) -> Kind | None:
-        """Return vehicles if there is a member registrationNumber, or nothing but error bodies.
+        """Return vehicles if registrationNumber is among the names, or if all are of errors.
 
-        Where each answer is a file of its own, some of the files are errors.
+        A file with errors only is recognised too: each answer can be a file of its own.
         """
-        is_ours = normalised(_KEY) in names or (names and names <= _ERROR_BODY)
-        return Kind.VEHICLES if is_ours else None
+        is_dvla = normalised(_KEY) in names or (names and names <= _ERROR_BODY)
+        return Kind.VEHICLES if is_dvla else None
 
     def layout(self, kind: Kind) -> Layout:
         """Return the members of vehicles."""
         return vehicle_layout()
 
     def record_bytes_min(self, head: bytes) -> int:
-        """Return the size of an object with nothing but the shortest registration."""
+        """Return the size of an object that has only a registration of one character."""
         return len('{"registrationNumber":"A"}')
 
 
 def vehicle_layout() -> Layout:
-    """Return the members that are read; a row always has both the tax status and its due date."""
+    """Return the members that are read."""
     columns = (
         _column(_KEY, lambda _: registration, Presence.REQUIRED),
         _column("make", text, Presence.SPARSE),

@@ -1,4 +1,4 @@
-"""DVSA, MOT history of Great Britain and Northern Ireland: bulk and delta files (formats 2)."""
+"""DVSA: the MOT history of Great Britain and Northern Ireland, bulk and delta (formats 2)."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO
@@ -14,16 +14,16 @@ from app.registers.formats.format import Format, Report
 from app.registers.formats.json_format import text_of
 from app.registers.formats.json_head import is_array, member_names
 from app.registers.formats.json_stream import JsonObjects
-from app.registers.formats.values import MISSING, registration, shown, stored_text, text
+from app.registers.formats.values import MISSING, quoted, registration, stored_text, text
 from app.storage.tables import Kind
 
 _PLACEHOLDERS = MISSING | {"not stated"}
 _CHANGED = frozenset({"", "null", "created", "updated"})
 _DAY_CHARACTERS = len("YYYY-MM-DD")
-_VEHICLES_BETWEEN_LOOKS = 100
+_VEHICLES_PER_SAMPLE = 100
 """PERF: reading the names of all members takes as long as reading the record."""
-# None of them is a member of the native layout, which has a `registration` as well.
-_OWN_MEMBERS = MODIFICATION | {
+# The native layout also has `registration`, but none of these members.
+_DVSA_MEMBERS = MODIFICATION | {
     "mottests",
     "lastmottestdate",
     "manufacturedate",
@@ -38,9 +38,9 @@ _OWN_MEMBERS = MODIFICATION | {
 
 
 class Dvsa(Format):
-    """Vehicles with their tests, one on each line or one after the other; in a delta, changes.
+    """Vehicles with their tests, or changes to vehicles in a delta.
 
-    A record is complete, tests included, so an expiry can become earlier.
+    A record has all tests of its vehicle, so a new record can have an earlier MOT expiry.
     """
 
     name = "dvsa"
@@ -49,33 +49,33 @@ class Dvsa(Format):
     kinds = frozenset([Kind.VEHICLES])
 
     def recognise(self, head: bytes) -> Kind | None:
-        """Return vehicles if members have the names that the DVSA gives them."""
+        """Return vehicles if a member has a name that only the DVSA uses, else None."""
         names = member_names(head)
-        is_ours = "registration" in names and not names.isdisjoint(_OWN_MEMBERS)
-        return Kind.VEHICLES if is_ours else None
+        is_dvsa = "registration" in names and not names.isdisjoint(_DVSA_MEMBERS)
+        return Kind.VEHICLES if is_dvsa else None
 
     def is_snapshot(self, head: bytes) -> bool:
-        """Tell a bulk file from a delta, whose records have a modification."""
+        """Return True for a bulk file, and False for a delta, whose records have a modification."""
         return member_names(head).isdisjoint(MODIFICATION)
 
     def known_columns(self, kind: Kind) -> KnownColumns:
-        """Return the members of a vehicle; a deletion may be no more than a registration."""
+        """Return the members of a vehicle. A deletion may have only a registration."""
         return KnownColumns(COLUMNS, OTHER_COLUMNS)
 
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Change]:
         """Yield vehicles and deletions."""
-        return _changes(JsonObjects(stream, report, decoded_vehicle), _Names(report))
+        return _changes(JsonObjects(stream, report, decoded_vehicle), _MemberNames(report))
 
     def ends_with_line(self, head: bytes) -> bool:
-        """Tell whether it is no array: an array marks its own end."""
+        """Return False for an array, which marks its own end, and True for all other files."""
         return not is_array(head)
 
     def record_bytes_min(self, head: bytes) -> int:
-        """Return the size of an object with nothing but the shortest registration."""
+        """Return the size of an object that has only a registration of one character."""
         return len('{"registration":"A"}')
 
 
-def _changes(objects: JsonObjects, names: "_Names") -> Iterator[Change]:
+def _changes(objects: JsonObjects, names: "_MemberNames") -> Iterator[Change]:
     change_of = _vehicle_reader()
     for vehicle in objects:
         try:
@@ -84,30 +84,33 @@ def _changes(objects: JsonObjects, names: "_Names") -> Iterator[Change]:
             objects.reject(str(fault))
         else:
             if type(change) is VehicleRow:
-                names.look(objects)
+                names.sample(objects)
             yield change
 
 
-class _Names:
-    """Reports the members of vehicles: of each vehicle until all expected ones were seen."""
+class _MemberNames:
+    """Reports the names of the members of each vehicle until all expected ones have appeared.
+
+    After that it reports those of every 100th vehicle.
+    """
 
     def __init__(self, report: Report) -> None:
         self._report = report
-        self._lacking = [each.names for each in COLUMNS if each.presence != Presence.OPTIONAL]
+        self._missing = [each.names for each in COLUMNS if each.presence != Presence.OPTIONAL]
         self._vehicles = 0
 
-    def look(self, objects: JsonObjects) -> None:
-        """Look at the vehicle that was yielded last."""
-        if self._lacking or self._vehicles % _VEHICLES_BETWEEN_LOOKS == 0:
+    def sample(self, objects: JsonObjects) -> None:
+        """Report the names of the vehicle that was yielded last, if it belongs to the sample."""
+        if self._missing or self._vehicles % _VEHICLES_PER_SAMPLE == 0:
             names = list(objects.names)
             self._report.columns(names)
             folded = set(map(normalised, names))
-            self._lacking = [each for each in self._lacking if each.isdisjoint(folded)]
+            self._missing = [each for each in self._missing if each.isdisjoint(folded)]
         self._vehicles += 1
 
 
 def _vehicle_reader() -> Callable[[Vehicle], Change]:
-    """Return a function that makes the records of one file into changes."""
+    """Return a function that turns the records of one file into changes."""
     make, model = text("make", _PLACEHOLDERS), text("model", _PLACEHOLDERS)
     colour = text("primaryColour", _PLACEHOLDERS)
     year, day = cached(_year), cached(_day)
@@ -143,7 +146,7 @@ def _text(label: str, value: Any) -> str:
 
 
 def _first(parse: Callable[[str], int | None], values: Iterable[Any]) -> int | None:
-    """Return the first of some dates that can be parsed."""
+    """Return the first value that can be parsed, or None."""
     for value in values:
         found = None if value is None else parse(_text("date", value))
         if found is not None:
@@ -152,7 +155,10 @@ def _first(parse: Callable[[str], int | None], values: Iterable[Any]) -> int | N
 
 
 def _is_deleted(vehicle: Vehicle) -> bool:
-    """Tell DELETED from CREATED and UPDATED; another word rejects the record."""
+    """Return True for DELETED, and False for CREATED, UPDATED and no word.
+
+    Raises RowFault for any other word.
+    """
     for value in (
         vehicle.modification,
         vehicle.last_modification,
@@ -162,12 +168,12 @@ def _is_deleted(vehicle: Vehicle) -> bool:
         if word == "deleted":
             return True
         if word not in _CHANGED:
-            raise RowFault(f"unknown modification: {shown(word)}")
+            raise RowFault(f"unknown modification: {quoted(word)}")
     return False
 
 
 def _latest_expiry(vehicle: Vehicle, day: Callable[[str], str | None]) -> str | None:
-    """Return the latest date of expiry among the passed tests."""
+    """Return the latest date of expiry of the passed tests, or None."""
     expiries = [
         day(test.expiry_date)
         for test in vehicle.tests
@@ -177,7 +183,7 @@ def _latest_expiry(vehicle: Vehicle, day: Callable[[str], str | None]) -> str | 
 
 
 def _day(text: str) -> str | None:
-    """Return the day of a date, or of a time in any of its known forms."""
+    """Return the day of a date or a time, or None. Every known form begins with the day."""
     return iso_date(text.strip()[:_DAY_CHARACTERS])
 
 

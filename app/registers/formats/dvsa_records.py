@@ -1,4 +1,4 @@
-"""The records in files of the DVSA, decoded (formats 2)."""
+"""Decodes the records in files of the DVSA (formats 2)."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -17,7 +17,7 @@ class Test(msgspec.Struct, rename="camel"):
 
     @property
     def is_passed(self) -> bool:
-        """Whether the vehicle has passed, in any spelling of the word."""
+        """Whether the result is PASSED, in upper or lower case."""
         result = self.test_result
         return result == "PASSED" or (
             isinstance(result, str) and result.strip().upper() == "PASSED"
@@ -38,7 +38,10 @@ class Vehicle(
         "modification_in_camel_case": "lastModification",
     },
 ):
-    """The members of a vehicle that are used. PERF: the others, most of a file, are skipped."""
+    """The members of a vehicle that are read.
+
+    PERF: the decoder skips all other members, which are most of a file.
+    """
 
     registration: Any = None
     make: Any = None
@@ -57,18 +60,18 @@ class Vehicle(
 
     @property
     def tests(self) -> Iterable[Test]:
-        """The tests, in no particular order. Raises RowFault if they are not an array."""
+        """The tests, in any order. Raises RowFault if they are not an array."""
         return self.mot_tests or ()
 
 
 class OddVehicle(Vehicle):
-    """A vehicle whose motTests are not an array of objects."""
+    """A vehicle whose motTests is not an array of objects."""
 
     mot_tests: Any = None
 
     @property
     def tests(self) -> Iterable[Test]:
-        """The tests among the items of the array."""
+        """The items of the array that are objects. Raises RowFault if it is not an array."""
         if not isinstance(self.mot_tests, list):
             raise RowFault("motTests: not a JSON array")
         objects = (each for each in self.mot_tests if isinstance(each, dict))
@@ -80,7 +83,10 @@ _odd_decoder = msgspec.json.Decoder(OddVehicle, float_hook=JsonNumber)
 
 
 def decoded_vehicle(text: bytes | str) -> Vehicle:
-    """Decode a record; raises ValueError or RecursionError if it is not a JSON object."""
+    """Return the vehicle of a record.
+
+    Raises ValueError or RecursionError if the record is not a JSON object.
+    """
     try:
         return _decoder.decode(text)
     except msgspec.ValidationError:

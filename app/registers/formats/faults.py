@@ -1,15 +1,15 @@
-"""What can be wrong with a register file, and with one of its records."""
+"""The faults of register files and of their records."""
 
 from app.errors import OperatorError
 
 
 class FileFault(OperatorError):
-    """A fault of a whole file: the load fails and changes nothing (formats 0.1, D28).
+    """A file cannot be loaded. The load fails and changes nothing (formats 0.1, D28).
 
     Args:
-        reason: a sentence for the operator; `{line}` in it stands for the line at fault.
-        name: the file; empty where only the caller knows it.
-        line: the number of the line at fault, counted from 1.
+        reason: a sentence for the operator. `{line}` in it is replaced by `line`.
+        name: the file; empty if only the caller knows it.
+        line: the number of the line with the fault, counted from 1.
     """
 
     def __init__(self, reason: str, name: str = "", line: int | None = None) -> None:
@@ -20,10 +20,10 @@ class FileFault(OperatorError):
         self._line = line
 
     def moved(self, lines: int) -> "FileFault":
-        """Return this fault of a part of a file as a fault of the file.
+        """Return the same fault with its line number counted from the start of the whole file.
 
         Args:
-            lines: how many lines of the file come before the part.
+            lines: how many lines of the file come before the part that was read.
         """
         line = None if self._line is None else self._line + lines
         return FileFault(self._template, self.name, line)
@@ -33,8 +33,8 @@ class FileFault(OperatorError):
 
 
 class RowFault(Exception):
-    """A fault of one record; the message is the reason in the rejects file."""
+    """A record cannot be loaded. The message is the reason in the rejects file."""
 
 
 class RowSkip(Exception):
-    """A valid record that is not loaded; the message is the reason."""
+    """A valid record is not loaded. The message is the reason."""

@@ -1,4 +1,4 @@
-"""The interface of a register file format: what a load asks of each one."""
+"""The interface of a register file format."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
@@ -10,43 +10,43 @@ from app.registers.formats.faults import FileFault
 from app.storage.tables import Kind
 
 HEAD_BYTES = 64 * 1024
-"""How many bytes of a file, decompressed, a format is recognised by."""
+"""The number of decompressed bytes by which the format of a file is recognised."""
 RECORD_BYTES_MIN = 2
-"""The shortest record that any format can have: one character and a line end."""
+"""The size of the shortest record in any format: one character and a line end."""
 
 
 class Report(Protocol):
-    """Receives everything about a file that is not a row."""
+    """Receives everything that a format finds in a file except its rows."""
 
     def reject(self, line: int, reason: str, record: str) -> None:
         """Report a record that cannot be loaded.
 
         Args:
-            line: the physical line on which the record begins, counted from 1.
-            reason: why, for the rejects file.
-            record: its text, or the part of it that may be shown.
+            line: the line on which the record begins, counted from 1.
+            reason: the reason for the rejects file.
+            record: the text of the record, or the part that may be written to the rejects file.
         """
 
     def skip(self, line: int, reason: str) -> None:
-        """Report a valid record that is not loaded."""
+        """Report a valid record that is not loaded, with the line on which it begins."""
 
     def note(self, text: str) -> None:
-        """Report something about the file that the operator should know."""
+        """Report a fact about the file that the operator should know."""
 
     def columns(self, names: Iterable[str]) -> None:
-        """Report names of columns, or of JSON members, as the file spells them.
+        """Report the names of columns or JSON members, as the file spells them.
 
-        A format with a header reports it before its first row; the others report names as they
-        meet them.
+        A format with a header reports its names before the first row. Other formats report a name
+        when they first find it.
         """
 
 
 class Format(ABC):
-    """One layout of register files: recognises a file, and reads its records as rows.
+    """A format of register files. It recognises a file and reads its records as rows.
 
-    To add a format whose columns have names, subclass `CsvFormat` or `JsonFormat`, which do most of
-    this; otherwise subclass `Format`. Then add an instance to `formats_of`. An instance keeps
-    nothing of a file, so it can read many.
+    To add a format whose columns have names, subclass `CsvFormat` or `JsonFormat`. For any other
+    format, subclass `Format`. Then add an instance to `formats_of`. One instance reads many files,
+    so it must not keep data of a file.
     """
 
     name: str
@@ -54,63 +54,67 @@ class Format(ABC):
     register: str
     """The register that is loaded if the operator does not name one (D25)."""
     looked_for: str
-    """What a file is recognised by; completes the sentence "Looked for ..."."""
+    """How a file is recognised. It completes the sentence "Looked for ..."."""
     kinds: frozenset[Kind]
-    """What a file can hold; one file holds one of them."""
+    """The kinds of rows that a file can have. One file has rows of one kind."""
     header_lines: int | None = None
-    """Set this if each record is a line, so that large files are read in pieces, in parallel.
+    """How many lines at the beginning of a file (0 or 1) are repeated before each piece of it.
 
-    It says how many lines at the beginning of the file (0 or 1) are repeated before each piece.
-    None: files are read in one go.
+    Set this if each record is a line. Large files are then cut into pieces and read in parallel.
+    None: a file is read as a whole, by one process.
     """
 
     @abstractmethod
     def recognise(self, head: bytes) -> Kind | None:
-        """Return what a file holds if it has this format, else None.
+        """Return the kind of a file if it has this format, else None.
 
         Args:
-            head: its first `HEAD_BYTES`, decompressed; all of a shorter file.
+            head: its first `HEAD_BYTES`, decompressed, or the whole file if it is shorter.
         """
 
     @abstractmethod
     def known_columns(self, kind: Kind) -> KnownColumns:
-        """Return the columns that a file of this kind must, should and may have (D65)."""
+        """Return the columns that files of a kind can have (D65)."""
 
     @abstractmethod
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Change]:
-        """Yield what the records of a file say, in the order of the file.
+        """Yield the rows and changes of a file, in the order of the file.
 
-        A record that is no row goes to `report`. Memory must not grow with the file.
+        Memory must not grow with the file.
 
         Args:
-            stream: the file, decompressed, from its first byte.
+            stream: the decompressed file, from its first byte.
             kind: one of `kinds`.
+            report: receives every record that is rejected or skipped.
 
-        Raises FileFault where the file cannot be read on, after the rows before that place.
+        Raises FileFault if the rest of the file cannot be read, after yielding the rows before it.
         """
 
     def is_snapshot(self, head: bytes) -> bool:
-        """Tell whether a file is complete, so that `--mode replace` may load it (D28).
+        """Return whether a file has all rows of its source, as a replace needs (D28).
 
-        By default it is; override this for formats that report changes only.
+        Override this for formats whose files can contain changes only.
         """
         return True
 
     def ends_with_line(self, head: bytes) -> bool:
-        """Tell whether a missing line end at the end of a file may mean that it is cut off (D68).
+        """Return whether a complete file ends with a line end (D68).
 
-        By default it does; override this for formats that mark their own end.
+        If so, a missing line end can mean that the file is cut off. Override this for formats that
+        mark their end in another way.
         """
         return True
 
     def record_bytes_min(self, head: bytes) -> int:
-        """Return the size in bytes, with the line end, of the shortest record that is no reject.
+        """Return the size in bytes of the shortest record that is not rejected, with its line end.
 
-        A hopeless load is given up the earlier the larger this is (D70); it must not be too large.
+        A load with too many rejects ends earlier if this is larger (D70). It must never be larger
+        than the true size.
         """
         return RECORD_BYTES_MIN
 
     def require_kind(self, kind: Kind) -> None:
-        """Raise FileFault if files of this format cannot hold a kind."""
+        """Raise FileFault if files of this format cannot have rows of a kind."""
         if kind not in self.kinds:
-            raise FileFault(f"{self.name} holds {' or '.join(sorted(self.kinds))}, not {kind}.")
+            kinds = " or ".join(sorted(self.kinds))
+            raise FileFault(f"{self.name} files contain {kinds}, not {kind}.")

@@ -1,4 +1,4 @@
-"""What the beginning of a JSON file tells about it: its shape, and the names of its members."""
+"""Finds the syntax of a JSON file and the names of its members by the head of the file."""
 
 import re
 
@@ -13,20 +13,19 @@ _NAME = re.compile(rb'("(?:[^"\\]++|\\.)*+")\s*+(:?)|[{}\[\]]', re.DOTALL)
 
 
 def is_empty_array(head: bytes) -> bool:
-    """Tell whether a file is an empty array: the page after the last one of an API's answer."""
+    """Return whether a file is an empty array, such as the page after the last page of an API."""
     return _EMPTY_ARRAY.fullmatch(head) is not None and len(head) < HEAD_BYTES
 
 
 def is_array(head: bytes) -> bool:
-    """Tell whether a file is an array, which marks its own end."""
+    """Return whether a file is an array, which marks its own end."""
     return head.removeprefix(BYTE_ORDER_MARK).lstrip().startswith(b"[")
 
 
 def is_ndjson(head: bytes) -> bool:
-    """Tell whether the first value of a file ends with its line.
+    """Return whether a file has one value per line.
 
-    If the first line is broken, so that its value seems to end nowhere or in another line, the
-    other lines decide.
+    The first line decides. If it is not valid JSON, the other lines decide.
     """
     text = head.removeprefix(BYTE_ORDER_MARK).lstrip()
     first, *others = text.splitlines() or [b""]
@@ -42,7 +41,7 @@ def is_ndjson(head: bytes) -> bool:
 
 
 def line_member_names(head: bytes) -> frozenset[str]:
-    """Return the normalised names of all members in the whole lines of NDJSON."""
+    """Return the normalised names of the members of all complete lines of NDJSON."""
     names: set[str] = set()
     for line in head.removeprefix(BYTE_ORDER_MARK).splitlines():
         names.update(find_object(line) or ())
@@ -50,7 +49,7 @@ def line_member_names(head: bytes) -> frozenset[str]:
 
 
 def member_names(head: bytes) -> frozenset[str]:
-    """Return the normalised names of the members of all objects, the last one cut off."""
+    """Return the normalised names of the members of all objects, even if the last is cut off."""
     text = head.removeprefix(BYTE_ORDER_MARK).lstrip()
     names: set[str] = set()
     depth = 0
@@ -60,5 +59,5 @@ def member_names(head: bytes) -> frozenset[str]:
             depth += 1 if token[0] in b"{[" else -1
         elif token[2] and depth == depth_of_members:
             names.add(normalised(windows_1252(token[1])))
-    # A broken line leaves brackets open; so each line is read by itself as well.
+    # An invalid line can leave brackets open, so each line is also read on its own.
     return frozenset(names) | line_member_names(head)

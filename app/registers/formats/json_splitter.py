@@ -20,14 +20,15 @@ _FIRST_NAME = re.compile(rb'\{[ \t\r\n]*+"[^"\\]{1,100}+"')
 
 
 class JsonSplitter:
-    """Values that stand one after the other, or in arrays; about one at a time is in memory.
+    """Splits a stream of values that come one after the other or in arrays.
 
-    `find` goes to the next value. Then `measure` returns it; so does `guess`, faster, if the text
-    that it returns turns out to be a value.
+    Call `find` to go to the next value. Then call `scan` to get it. `guess` is faster than `scan`,
+    but the caller must check that its result is a JSON value. About one value is in memory at a
+    time.
     """
 
     def __init__(self, start: bytes, stream: BinaryIO) -> None:
-        """Take a stream whose beginning, `start`, has been read."""
+        """Split a stream whose first bytes, `start`, have already been read."""
         self._text = start
         self._stream = stream
         self._start = 0
@@ -39,34 +40,40 @@ class JsonSplitter:
 
     @property
     def line(self) -> int:
-        """The line on which the current value begins. PERF: lines are counted only when needed."""
+        """The line on which the current value begins, counted from 1.
+
+        PERF: lines are counted only when this is read.
+        """
         self._count_lines()
         return self._line
 
     def find(self) -> bool:
-        """Go to the next value; return False at the end. Raises FileFault."""
+        """Go to the next value. Return False at the end of the stream. Raises FileFault."""
         byte = self._next_byte()
         if self._in_array and byte == b",":
-            byte = self._next_byte(pass_over=1)
+            byte = self._next_byte(skip=1)
             if byte == b"]":
-                raise self.broken()
+                raise self.invalid_fault()
         elif self._in_array and byte != b"]" and byte:
-            raise self.broken()
+            raise self.invalid_fault()
         if self._in_array and byte == b"]":
             self._in_array = False
-            byte = self._next_byte(pass_over=1)
-        # More arrays may follow: the pages of an API's answer, joined into one file.
+            byte = self._next_byte(skip=1)
+        # A file can have several arrays, such as the joined pages of an API's answer.
         while not self._in_array and byte == b"[":
-            byte = self._next_byte(pass_over=1)
+            byte = self._next_byte(skip=1)
             self._in_array = byte != b"]"
             if byte == b"]":
-                byte = self._next_byte(pass_over=1)
+                byte = self._next_byte(skip=1)
         if self._in_array and not byte:
-            raise FileFault("The JSON array is cut off.")
+            raise FileFault("The JSON array is cut off; get the complete file.")
         return bool(byte)
 
     def guess(self) -> bytes:
-        """Return the text up to the next object that begins like the last one, empty if none."""
+        """Return the text before the next object that begins with the same member as the last one.
+
+        Return an empty text if no such object is in memory.
+        """
         if not self._first_name:
             return b""
         end = self._text.find(self._first_name, self._start + 1)
@@ -76,7 +83,7 @@ class JsonSplitter:
         self._end = self._start + len(text)
         return text if len(text) <= LINE_BYTES_MAX else b""
 
-    def measure(self) -> bytes | OverlongLine:
+    def scan(self) -> bytes | OverlongLine:
         """Return the current value, up to its closing bracket. Raises FileFault."""
         if self._text[self._start] not in b'{["':
             return self._scalar()
@@ -89,7 +96,7 @@ class JsonSplitter:
                 self._go_to(brackets.scanned)
                 scanned = 0
             if not self._read_on():
-                raise FileFault("The JSON is cut off.")
+                raise FileFault("The JSON is cut off; get the complete file.")
         self._end = end
         if end - self._start > LINE_BYTES_MAX:
             overlong = self._overlong()
@@ -99,9 +106,9 @@ class JsonSplitter:
         self._first_name = name[0] if name else b""
         return self._text[self._start : end]
 
-    def broken(self) -> FileFault:
-        """Return the fault of a file that is not JSON at the current value."""
-        return FileFault(f"The JSON is broken at line {self.line}.")
+    def invalid_fault(self) -> FileFault:
+        """Return the fault of a file that is not valid JSON at the current value."""
+        return FileFault(f"The JSON is invalid at line {self.line}.")
 
     def _scalar(self) -> bytes:
         """Return the current value, a number or a word."""
@@ -110,25 +117,29 @@ class JsonSplitter:
             length = self._end - self._start
             if self._end < len(self._text) or length > LINE_BYTES_MAX or not self._read_on():
                 return match[0][:LINE_BYTES_MAX]
-        raise self.broken()
+        raise self.invalid_fault()
 
-    def _next_byte(self, pass_over: int = 0) -> bytes:
-        """Go past the current value and blanks; return the byte there, empty at the end."""
-        self._end += pass_over
+    def _next_byte(self, skip: int = 0) -> bytes:
+        """Go past the current value and any blanks. Return the byte there, or b"" at the end.
+
+        Args:
+            skip: how many bytes after the current value to go past as well.
+        """
+        self._end += skip
         while True:
             blank = _BLANK.match(self._text, self._end)
-            place = blank.end() if blank else self._end
-            if place < len(self._text):
-                self._go_to(place)
-                return self._text[place : place + 1]
-            # A CR at the very end may be half of a CRLF.
-            self._go_to(place - self._text.endswith(b"\r", self._end))
+            position = blank.end() if blank else self._end
+            if position < len(self._text):
+                self._go_to(position)
+                return self._text[position : position + 1]
+            # A CR at the end of the text can be the first half of a CRLF.
+            self._go_to(position - self._text.endswith(b"\r", self._end))
             if not self._read_on():
                 self._go_to(len(self._text))
                 return b""
 
-    def _go_to(self, place: int) -> None:
-        self._start = self._end = place
+    def _go_to(self, position: int) -> None:
+        self._start = self._end = position
 
     def _count_lines(self) -> None:
         since = self._line_counted_to
@@ -138,7 +149,7 @@ class JsonSplitter:
         self._line_counted_to = self._start
 
     def _read_on(self) -> bool:
-        """Read more, and forget what is before the current value; return False at the end."""
+        """Read more and drop the text before the current value. Return False at the end."""
         chunk = self._stream.read(BLOCK_BYTES)
         self._count_lines()
         self._line_counted_to = 0
@@ -152,16 +163,16 @@ class JsonSplitter:
 
 
 class BracketScanner:
-    """Finds the end of an object, an array or a string, which may be given in pieces."""
+    """Finds the end of an object, an array or a string, whose text can come in pieces."""
 
     def __init__(self) -> None:
         self._depth = 0
         self._in_string = False
         self.scanned = 0
-        """The position to go on from if the end was not found."""
+        """The position from which to continue if the end was not found."""
 
     def end(self, text: bytes, start: int) -> int:
-        """Return the position after the value, -1 if it does not end within this text."""
+        """Return the position after the value, or -1 if this text does not contain its end."""
         if self._in_string:
             rest = _REST_OF_STRING.match(text, start)
             start = self.scanned = rest.end() if rest else start

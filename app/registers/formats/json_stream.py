@@ -1,10 +1,11 @@
-"""JSON objects in a stream: one on each line (NDJSON), one after the other, or in an array."""
+"""Reads JSON objects: one per line (NDJSON), one after the other, or in an array."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 from app.registers.formats.format import Report
+from app.registers.formats.joined_stream import joined_stream
 from app.registers.formats.json_head import is_ndjson
 from app.registers.formats.json_splitter import JsonSplitter
 from app.registers.formats.json_values import decoded_object, decoded_text, find_object
@@ -13,21 +14,22 @@ from app.registers.formats.line_blocks import (
     BYTE_ORDER_MARK,
     LINE_BYTES_MAX,
     OverlongLine,
-    cut_off,
+    cut_off_fault,
     line_blocks,
 )
 
 
 class JsonObjects:
-    """The objects of a stream, in their order, each as `decode` returns it.
+    """Iterates over the objects of a stream, each as `decode` returns it.
 
-    A broken line of NDJSON is rejected, unless it is the last one and has no line end (D68). In
-    every shape, JSON that is no object, and an object over `LINE_BYTES_MAX`, is rejected. Raises
-    FileFault where another shape than NDJSON is broken, and where an array or an object is cut off
+    In NDJSON it rejects an invalid line, unless that is the last line and has no line end (D68). In
+    all files it rejects JSON values that are not objects, and objects over `LINE_BYTES_MAX`. It
+    raises FileFault if JSON other than NDJSON is invalid, and if an array or an object is cut off
     (formats 0.1, 2).
 
     Args:
-        decode: takes the text of an object; raises ValueError or RecursionError if it is none.
+        decode: returns the object of a text; raises ValueError or RecursionError if the text is not
+            a JSON object.
         only_lines: whether the stream is known to be NDJSON.
     """
 
@@ -50,13 +52,13 @@ class JsonObjects:
         if self._only_lines:
             return self._of_lines(self._stream)
         start = self._stream.read(BLOCK_BYTES).removeprefix(BYTE_ORDER_MARK)
-        # A record may be longer than a block, and only the end of its line tells the shape.
+        # Whether it is NDJSON shows at the first line end. The first record can exceed a block.
         while b"\n" not in start.lstrip() and len(start) <= LINE_BYTES_MAX:
             if not (block := self._stream.read(BLOCK_BYTES)):
                 break
             start += block
         if is_ndjson(start):
-            return self._of_lines(cast(BinaryIO, _Rejoined(start, self._stream)))
+            return self._of_lines(joined_stream(start, self._stream))
         return self._of_values(JsonSplitter(start, self._stream))
 
     @property
@@ -79,10 +81,10 @@ class JsonObjects:
             if isinstance(block, OverlongLine):
                 line += 1
                 if block.is_cut_off:
-                    raise cut_off(line)
+                    raise cut_off_fault(line)
                 self._reject_overlong(line, block)
                 continue
-            # Only the last line of a file can be without an end.
+            # Only the last line of a file can lack a line end.
             unended_line = 0 if block.endswith((b"\n", b"\r")) else line + len(block.splitlines())
             for text in block.splitlines():
                 line += 1
@@ -92,19 +94,19 @@ class JsonObjects:
                     yield found
                 elif text and not text.isspace():
                     if line == unended_line and not _is_json(text):
-                        raise cut_off(line)
+                        raise cut_off_fault(line)
                     self.reject("not a JSON object")
 
     def _of_values(self, splitter: JsonSplitter) -> Iterator[Any]:
         self._line_of_object = lambda: splitter.line
         while splitter.find():
             # PERF: guessing where the next object begins is ten times as fast as counting brackets.
-            # A text that decodes as one object is one, so a wrong guess does no harm.
+            # A wrong guess does no harm, because its text does not decode as one object.
             self._text = splitter.guess()
             found = self._decoded(self._text) if self._text else None
             if found is None:
                 line = splitter.line
-                value = splitter.measure()
+                value = splitter.scan()
                 if isinstance(value, OverlongLine):
                     self._reject_overlong(line, value)
                     continue
@@ -115,10 +117,10 @@ class JsonObjects:
             elif _is_json(self._text):
                 self.reject("not a JSON object")
             else:
-                raise splitter.broken()
+                raise splitter.invalid_fault()
 
     def _decoded(self, text: bytes) -> Any:
-        # SEC: nesting too deep ends in RecursionError, every other fault in a ValueError.
+        # SEC: nesting that is too deep raises RecursionError; everything else raises ValueError.
         try:
             return self._decode(text if text.isascii() else decoded_text(text))
         except (ValueError, RecursionError):
@@ -130,7 +132,7 @@ class JsonObjects:
 
 
 def _is_json(text: bytes) -> bool:
-    """Tell whether a text is JSON, even if it is nested too deeply or not proper Unicode."""
+    """Return whether a text is JSON, even if its nesting is too deep or its Unicode is invalid."""
     try:
         json.loads(decoded_text(text), parse_int=str, parse_float=str, strict=False)
     except RecursionError:
@@ -138,16 +140,3 @@ def _is_json(text: bytes) -> bool:
     except ValueError:
         return False
     return True
-
-
-class _Rejoined:
-    """A stream whose beginning has been read already."""
-
-    def __init__(self, start: bytes, rest: BinaryIO) -> None:
-        self._start = start
-        self._rest = rest
-
-    def read(self, size: int) -> bytes:
-        """Return the beginning first, whatever the size."""
-        start, self._start = self._start, b""
-        return start or self._rest.read(size)

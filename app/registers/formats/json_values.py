@@ -1,4 +1,4 @@
-"""JSON objects decoded so that nothing of them is lost."""
+"""Decodes JSON objects without loss of digits."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from app.registers.formats.line_blocks import windows_1252
 
 
 class JsonNumber(str):
-    """A JSON number with a fraction or an exponent, as it stands in the file: never a float."""
+    """The text of a JSON number with a fraction or an exponent. It never becomes a float."""
 
     __slots__ = ()
 
@@ -17,16 +17,16 @@ _decoder = msgspec.json.Decoder(dict[str, Any], float_hook=JsonNumber)
 
 
 def decoded_object(text: bytes | str) -> dict[str, Any]:
-    """Decode an object with all its members.
+    """Return the members of a JSON object.
 
-    Whole numbers become integers, all others a `JsonNumber`. Raises ValueError or RecursionError if
-    the text is not a JSON object.
+    Numbers without a fraction or an exponent become integers; all others become `JsonNumber`.
+    Raises ValueError or RecursionError if the text is not a JSON object.
     """
     return _decoder.decode(text)
 
 
 def find_object(text: bytes) -> dict[str, Any] | None:
-    """Return the object that a text is; None if it is not a JSON object."""
+    """Return the members of a JSON object, or None if the text is not a JSON object."""
     try:
         return decoded_object(decoded_text(text))
     except (ValueError, RecursionError):
@@ -34,7 +34,7 @@ def find_object(text: bytes) -> dict[str, Any] | None:
 
 
 def decoded_text(text: bytes) -> str:
-    """Decode a record as UTF-8, or as Windows-1252 if it is not UTF-8 (formats 0.5)."""
+    """Decode a record as UTF-8, or as Windows-1252 if it is not valid UTF-8 (formats 0.5)."""
     try:
         return text.decode()
     except UnicodeDecodeError:

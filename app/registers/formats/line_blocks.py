@@ -1,4 +1,4 @@
-"""Cuts a stream into blocks of whole lines, in bounded memory."""
+"""Splits a stream into blocks of whole lines, in bounded memory."""
 
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
@@ -6,11 +6,11 @@ from typing import BinaryIO, NamedTuple
 from app.registers.formats.faults import FileFault
 
 LINE_BYTES_MAX = 1024 * 1024
-"""The limit of a physical record (formats 0.6): a missing line end must not eat memory."""
+"""The limit for the size of one record (formats 0.6): a missing line end must not fill memory."""
 BLOCK_BYTES = 256 * 1024
 SHOWN_BYTES = 1000
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# Windows-1252. The five bytes that it leaves undefined stay C1 control characters.
+# The upper half of Windows-1252. Its five undefined bytes stay C1 control characters.
 _WINDOWS_1252 = {
     byte: bytes([byte]).decode("cp1252")
     for byte in range(0x80, 0xA0)
@@ -19,31 +19,31 @@ _WINDOWS_1252 = {
 
 
 class OverlongLine(NamedTuple):
-    """Takes the place of a line over the limit, which is never held in memory."""
+    """A line over the limit. Only its beginning is kept in memory."""
 
     start: bytes
     """Its first bytes."""
     quotes: int
-    """How many double quotes it has."""
+    """The number of double quotes in it."""
     is_cut_off: bool = False
     """Whether the file ends before the line does."""
 
 
 def line_blocks(stream: BinaryIO) -> Iterator[bytes | OverlongLine]:
-    """Yield a stream as blocks of whole lines, which end with LF, CRLF or CR.
+    """Yield a stream in blocks of whole lines, which end with LF, CRLF or CR.
 
-    The last line may have no end. A byte order mark at the beginning is left out. A line over
-    `LINE_BYTES_MAX` comes as an `OverlongLine`.
+    The last line can lack a line end. A byte order mark at the beginning is removed. A line over
+    `LINE_BYTES_MAX` is yielded as an `OverlongLine`.
     """
     rest = stream.read(BLOCK_BYTES).removeprefix(BYTE_ORDER_MARK)
     while chunk := stream.read(BLOCK_BYTES):
         buffer = rest + chunk
-        # Only the first line can be over the limit: all others begin in the last chunk.
+        # Only the first line can exceed the limit, because all others begin in the last chunk.
         if len(buffer) > LINE_BYTES_MAX and not 0 <= _line_end(buffer) <= LINE_BYTES_MAX:
             overlong, rest = _skip_line(stream, buffer)
             yield overlong
             continue
-        # A CR at the very end may be half of a CRLF.
+        # A CR at the end of the buffer can be the first half of a CRLF.
         cut = buffer.rfind(b"\n") + 1 or buffer.rfind(b"\r", 0, -1) + 1
         if cut:
             yield buffer[:cut]
@@ -53,25 +53,31 @@ def line_blocks(stream: BinaryIO) -> Iterator[bytes | OverlongLine]:
 
 
 def windows_1252(record: bytes) -> str:
-    """Decode a record that is not UTF-8; never fails (formats 0.5)."""
+    """Decode a record that is not UTF-8. This never fails (formats 0.5)."""
     return record.decode("latin-1").translate(_WINDOWS_1252)
 
 
-def cut_off(line: int) -> FileFault:
+def cut_off_fault(line: int) -> FileFault:
     """Return the fault of a file whose last record, which begins on this line, is incomplete."""
-    reason = "The last record, in line {line}, is incomplete and has no line end: it is cut off."
-    return FileFault(reason, line=line)
+    return FileFault(
+        "The last record, in line {line}, is incomplete and has no line end, so the file is cut "
+        "off; get the complete file.",
+        line=line,
+    )
 
 
 def _line_end(buffer: bytes) -> int:
-    """Return the position of the first LF or CR, or -1."""
+    """Return the position of the first LF or CR, or -1 if there is none."""
     end = buffer.find(b"\n")
     carriage_return = buffer.find(b"\r", 0, end if end >= 0 else len(buffer))
     return carriage_return if carriage_return >= 0 else end
 
 
 def _skip_line(stream: BinaryIO, buffer: bytes) -> tuple[OverlongLine, bytes]:
-    """Read to the end of the line that `buffer` begins with; return what follows it as well."""
+    """Read to the end of the overlong line at the start of `buffer`.
+
+    Return the line, and the bytes after it that have been read.
+    """
     start = buffer[:SHOWN_BYTES]
     quotes = 0
     while (end := _line_end(buffer)) < 0:

@@ -1,4 +1,4 @@
-"""Any other CSV file, read as a mapping file says."""
+"""Reads any CSV file by means of a mapping file."""
 
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -13,7 +13,7 @@ from app.storage.tables import Kind
 
 
 class MappedCsv(CsvFormat):
-    """CSV with a header whose columns a mapping names; used only if the operator says so."""
+    """CSV with a header, whose columns a mapping file names (`--map`)."""
 
     name = "mapped"
     looked_for = "a CSV header"
@@ -26,26 +26,26 @@ class MappedCsv(CsvFormat):
         self.separator = mapping.delimiter
 
     def recognise(self, head: bytes) -> Kind | None:
-        """Return the kind of the mapping, whatever the file looks like."""
+        """Return the kind that the mapping file names, for any file."""
         return self._mapping.kind
 
     def kind_of(self, names: frozenset[str]) -> Kind | None:
-        """Return the kind of the mapping, whatever the names are."""
+        """Return the kind that the mapping file names, for any names."""
         return self._mapping.kind
 
     def layout(self, kind: Kind) -> Layout:
-        """Return the columns that the mapping names."""
+        """Return the columns that the mapping file names."""
         native = LAYOUTS[kind]()
         columns = self._mapping.layout_columns()
         return Layout(columns, native.build, folded_name, native.build_many)
 
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Row]:
-        """Yield a row for each record; no reject shows its record."""
+        """Yield one row per valid record. Rejects contain no text of their records."""
         return super().rows(stream, kind, _WithoutRecords(report))
 
 
 class _WithoutRecords:
-    """A report without the records: nobody knows whose names are in their columns (D25)."""
+    """A report that drops the text of rejected records, which can contain personal data (D25)."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -54,5 +54,5 @@ class _WithoutRecords:
         self.columns = report.columns
 
     def reject(self, line: int, reason: str, record: str) -> None:
-        """Pass on where and why."""
+        """Report the line and the reason, without the record."""
         self._report.reject(line, reason, "")

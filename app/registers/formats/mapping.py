@@ -1,6 +1,6 @@
-"""Mapping files, in which an operator says how the columns of a CSV file become our members.
+"""Reads mapping files, in which an operator maps the columns of a CSV file to native members.
 
-All mistakes are found before a register file is opened.
+All mistakes in them are reported before a register file is opened.
 """
 
 import re
@@ -29,28 +29,28 @@ _NO_DELIMITERS = '"\r\n'
 
 
 class MappingFault(OperatorError):
-    """A mistake in a mapping file; the message names the file and the member."""
+    """A mapping file has a mistake. The message names the file and the member."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileMapping:
-    """The checked content of a mapping file; the keys of all mappings are our members."""
+    """The checked content of a mapping file. The keys of its dictionaries are native members."""
 
     kind: Kind
     register: str | None
     delimiter: str | None
     columns: Mapping[str, str]
-    """The column of the file for each member."""
+    """The column in the file for each member."""
     constants: Mapping[str, str]
-    """The text of members that are the same in every row."""
+    """The texts of members that are the same in every row."""
     words: Mapping[str, Mapping[str, str]]
-    """Words of the file, in lower case, and our texts for them."""
+    """Words in the file, in lower case, and the native texts that replace them."""
     date_format: str
 
     def layout_columns(self) -> tuple[Column, ...]:
-        """Return the native columns of the kind, as this file has them.
+        """Return the native columns of the kind, with the names and parsers for the mapped file.
 
-        Their parsers cache what they have parsed: make new ones for each file.
+        Each file needs new columns, because their parsers cache values.
         """
         return tuple(map(self._column, LAYOUTS[self.kind]().columns))
 
@@ -68,22 +68,24 @@ class FileMapping:
         return Column(name, names, parse, Presence.REQUIRED if is_key else Presence.EXPECTED)
 
     def _parser(self, native: Column) -> Callable[[str], Any]:
-        """Return a parser that replaces the file's words and dates by ours."""
+        """Return a parser that first replaces words and dates in the file by native ones."""
         parse = native.parse
         if native.label in _DATES and self.date_format != _ISO_FORMAT:
-            parse = _of_dates(date_pattern(self.date_format), parse)
+            parse = _with_dates(date_pattern(self.date_format), parse)
         words = self.words.get(native.label)
         if words:
-            parse = _of_words(words, native.parse, parse)
+            parse = _with_words(words, native.parse, parse)
         return parse
 
 
 def folded_name(name: str) -> str:
-    """Return a column's name trimmed and in lower case, as names in mapping files are compared."""
+    """Return the form of a column's name that is used to compare names in mapping files."""
     return name.strip().casefold()
 
 
-def _of_dates(pattern: re.Pattern[str], parse: Callable[[str], Any]) -> Callable[[str], Any]:
+def _with_dates(pattern: re.Pattern[str], parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return a parser that turns dates of a pattern into native ones before it parses them."""
+
     def parse_date(text: str) -> Any:
         match = pattern.fullmatch(text.strip())
         return parse("{year}-{month}-{day}".format(**match.groupdict()) if match else text)
@@ -91,18 +93,20 @@ def _of_dates(pattern: re.Pattern[str], parse: Callable[[str], Any]) -> Callable
     return parse_date
 
 
-def _of_words(
-    words: Mapping[str, str], parse_ours: Callable[[str], Any], parse_other: Callable[[str], Any]
+def _with_words(
+    words: Mapping[str, str], parse_native: Callable[[str], Any], parse_other: Callable[[str], Any]
 ) -> Callable[[str], Any]:
+    """Return a parser that replaces known words, and parses other texts with `parse_other`."""
+
     def parse_word(text: str) -> Any:
-        ours = words.get(text.strip().lower())
-        return parse_other(text) if ours is None else parse_ours(ours)
+        native = words.get(text.strip().lower())
+        return parse_other(text) if native is None else parse_native(native)
 
     return parse_word
 
 
 def date_pattern(form: str) -> re.Pattern[str]:
-    """Return the pattern of a form such as `DD.MM.YYYY`; raises ValueError for another one."""
+    """Return the pattern of a date format such as `DD.MM.YYYY`. Raises ValueError."""
     parts = re.split("(YYYY|MM|DD)", form)
     pattern = "".join(_DATE_PARTS.get(part, re.escape(part)) for part in parts)
     if sorted(parts[1::2]) != sorted(_DATE_PARTS) or re.search("[A-Za-z0-9]", "".join(parts[::2])):
@@ -111,18 +115,18 @@ def date_pattern(form: str) -> re.Pattern[str]:
 
 
 def read_mapping(path: Path) -> FileMapping:
-    """Read and check a mapping file (TOML). Raises MappingFault."""
+    """Return the checked content of a mapping file (TOML). Raises MappingFault."""
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise MappingFault(f"{path}: The file cannot be read: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise MappingFault(f"{path}: The file is not valid TOML: {error}.") from error
-    return _Checked(path, document).mapping()
+    return _Checker(path, document).mapping()
 
 
-class _Checked:
-    """The document of a mapping file while it is checked; raises MappingFault."""
+class _Checker:
+    """Checks the document of a mapping file. Raises MappingFault."""
 
     def __init__(self, path: Path, document: dict[str, Any]) -> None:
         self._path = path
@@ -132,7 +136,7 @@ class _Checked:
     def mapping(self) -> FileMapping:
         for member in self._document:
             if member not in _MEMBERS:
-                self._fail(member, f"unknown; known are {', '.join(sorted(_MEMBERS))}")
+                self._fail(member, f"unknown member; use {', '.join(sorted(_MEMBERS))}")
         kind = self._kind()
         self._native = {column.label: column for column in LAYOUTS[kind]().columns}
         columns = self._columns()
@@ -155,7 +159,7 @@ class _Checked:
     def _register(self) -> str | None:
         name = self._text("register")
         if name is not None and not is_register_name(name):
-            self._fail("register", "must be 1 to 30 of a-z, 0-9 and _, a letter first")
+            self._fail("register", "must be 1 to 30 of a-z, 0-9 and _, and begin with a letter")
         return name
 
     def _delimiter(self) -> str | None:
@@ -181,9 +185,9 @@ class _Checked:
         given = columns.keys() | self._table("constants").keys()
         for field, column in self._native.items():
             if column.presence == Presence.REQUIRED and field not in given:
-                self._fail(f"columns.{field}", "missing, and every row needs it")
+                self._fail(f"columns.{field}", "missing; every row needs it")
         if "amount" in self._native and given.isdisjoint({"amount", "settledOn"}):
-            self._fail("columns.amount", "missing, and every fine needs it, or settledOn")
+            self._fail("columns.amount", "missing; every fine needs amount or settledOn")
         return columns
 
     def _constants(self, columns: Mapping[str, str]) -> dict[str, str]:
@@ -191,7 +195,7 @@ class _Checked:
         for field, value in self._table("constants").items():
             self._require_field("constants", field)
             if field in columns:
-                self._fail(f"constants.{field}", "has a column as well; give one of them")
+                self._fail(f"constants.{field}", "also has a column; name it in one table only")
             constants[field] = self._value(f"constants.{field}", field, value)
         return constants
 
@@ -199,7 +203,7 @@ class _Checked:
         tables: dict[str, dict[str, str]] = {}
         for field, table in self._table("words").items():
             if field not in columns:
-                self._fail(f"words.{field}", "has no column")
+                self._fail(f"words.{field}", "has no column; name it in [columns]")
             if not isinstance(table, dict):
                 self._fail(f"words.{field}", "must be a table of words")
             tables[field] = {
@@ -209,13 +213,13 @@ class _Checked:
         return tables
 
     def _value(self, member: str, field: str, value: Any) -> str:
-        """Return a value of the mapping file as a text that the field's parser takes."""
+        """Return a value of the mapping file as a text for the parser of its field."""
         if isinstance(value, bool):
             value = str(value).lower()
         elif isinstance(value, int | date):
             value = str(value)
         if not isinstance(value, str):
-            self._fail(member, "must be a text")
+            self._fail(member, "must be a string")
         try:
             parsed = self._native[field].parse(value)
         except RowFault as fault:
@@ -226,12 +230,12 @@ class _Checked:
 
     def _require_field(self, table: str, field: str) -> None:
         if field not in self._native:
-            self._fail(f"{table}.{field}", f"unknown; known are {', '.join(self._native)}")
+            self._fail(f"{table}.{field}", f"unknown member; use {', '.join(self._native)}")
 
     def _text(self, member: str) -> str | None:
         value = self._document.get(member)
         if value is not None and not isinstance(value, str):
-            self._fail(member, "must be a text")
+            self._fail(member, "must be a string")
         return value
 
     def _table(self, member: str) -> dict[str, Any]:

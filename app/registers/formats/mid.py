@@ -1,6 +1,6 @@
-"""MID, motor insurance of the United Kingdom: private policies in fixed width (formats 4).
+"""MID: private policies of the Motor Insurance Database of the UK, in fixed width (formats 4).
 
-EXPERIMENTAL: there is no current public specification; the positions are those of an exporter.
+EXPERIMENTAL: no current specification is public. The positions are those of one exporter.
 """
 
 import re
@@ -26,7 +26,7 @@ from app.vehicles.registration import canonical_registration
 
 _POLICY_CHARACTERS = 1_196
 _POLICY_CHARACTERS_MIN = 220
-# Nothing from position 221 on is read: it is personal data.
+# The record has personal data from position 221 on, which is never read.
 _INSURER = slice(2, 5)
 _NUMBER = slice(73, 93)
 _REGISTRATION = slice(98, 110)
@@ -49,7 +49,8 @@ Records = Iterator[tuple[int, str | OverlongLine]]
 class Mid(Format):
     """Policies, cancellations and deletions of private vehicles.
 
-    SEC: reasons and rejects never quote a record: what is in the wrong place may be personal data.
+    SEC: reasons and rejects never quote a record, because a value in the wrong place can be
+    personal data.
     """
 
     name = "mid"
@@ -58,15 +59,15 @@ class Mid(Format):
     kinds = frozenset([Kind.POLICIES])
 
     def recognise(self, head: bytes) -> Kind | None:
-        """Return policies if there is a header, or a record where it should be."""
+        """Return policies if the file begins with a header or a policy, else None."""
         return Kind.POLICIES if _FIRST_RECORD.match(head.removeprefix(BYTE_ORDER_MARK)) else None
 
     def is_snapshot(self, head: bytes) -> bool:
-        """Return False: a file reports the changes of a day."""
+        """Return False, because a file has the changes of one day."""
         return False
 
     def ends_with_line(self, head: bytes) -> bool:
-        """Return False: the trailer marks the end."""
+        """Return False, because a trailer marks the end."""
         return False
 
     def record_bytes_min(self, head: bytes) -> int:
@@ -74,11 +75,11 @@ class Mid(Format):
         return _POLICY_CHARACTERS_MIN
 
     def known_columns(self, kind: Kind) -> KnownColumns:
-        """Return none: columns are positions."""
+        """Return no columns, because columns are positions without names."""
         return KnownColumns()
 
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Change]:
-        """Yield changes; raises FileFault if the trailer is missing or counts other records."""
+        """Yield policies and changes. Raises FileFault if the trailer is missing or wrong."""
         return _changes(stream, report)
 
 
@@ -97,7 +98,7 @@ def _changes(stream: BinaryIO, report: Report) -> Iterator[Change]:
 
 
 def _between_header_and_trailer(records: Records, report: Report) -> Records:
-    """Yield the policies. A file is a transaction: header and trailer must be right."""
+    """Yield the policies. Raises FileFault unless both header and trailer are right."""
     header, trailer = _header(records, report), None
     count = 1
     for line, record in records:
@@ -111,23 +112,24 @@ def _between_header_and_trailer(records: Records, report: Report) -> Records:
         else:
             yield line, record
     if trailer is None:
-        raise FileFault("The file has no trailer: it is cut off.")
+        raise FileFault("The file has no trailer, so it is cut off; get the complete file.")
     if int(trailer["count"]) != count:
-        raise FileFault(f"The trailer counts {int(trailer['count'])} records, there are {count}.")
+        counted = int(trailer["count"])
+        raise FileFault(f"The trailer counts {counted} records, but the file has {count}.")
     if trailer["sequence"] != header["sequence"]:
         report.note("header and trailer have different sequence numbers")
 
 
 def _header(records: Records, report: Report) -> re.Match[str]:
-    """Take the header off the records, and report it."""
+    """Return the header, which is the first of the records, and note what it says."""
     _, record = next(records, (0, ""))
     header = None if isinstance(record, OverlongLine) else _HEADER.fullmatch(record)
     if header is None:
         raise FileFault("The file has no header of version 0001.")
     if header["type"] == "B":
         raise FileFault(
-            "This is a MID2 fleet file; only private policies of the MID can be loaded. "
-            "Load fleets as native CSV, or with --map."
+            "The file is a MID2 fleet file, and only private policies of the MID can be loaded. "
+            "Load fleets as native CSV or with --map."
         )
     report.note(
         "mid is experimental: its layout is not confirmed, so check what was loaded. "
@@ -137,7 +139,7 @@ def _header(records: Records, report: Report) -> re.Match[str]:
 
 
 def _records(stream: BinaryIO) -> Records:
-    """Yield each record with its line number; blank lines and a final 1A are no records."""
+    """Yield each record with its line number. Ignore blank lines and the byte 1A at the end."""
     line = 0
     for block in line_blocks(stream):
         for record in [block] if isinstance(block, OverlongLine) else block.splitlines():
@@ -149,9 +151,10 @@ def _records(stream: BinaryIO) -> Records:
 
 
 def _decoded(record: bytes) -> str:
-    """Decode a record as UTF-8, else as Windows-1252: positions count characters.
+    """Decode a record as UTF-8, or as Windows-1252 if it is not UTF-8.
 
-    Each record is judged by itself. Where both encodings are possible, its length decides.
+    Each record is decoded on its own, because positions count characters. A record that has the
+    right length in Windows-1252 is Windows-1252.
     """
     if not record.isascii() and len(record) == _POLICY_CHARACTERS:
         return windows_1252(record)
@@ -162,7 +165,7 @@ def _decoded(record: bytes) -> str:
 
 
 def _policy_reader() -> Callable[[str], Change]:
-    """Return a function that makes the records of one file into changes."""
+    """Return a function that turns the records of one file into changes."""
     day = cached(compact_date)
 
     def change_of(record: str) -> Change:
@@ -196,7 +199,7 @@ def _policy_reader() -> Callable[[str], Change]:
 
 
 def _cancellation(change: PolicyCancellation, expiry: str) -> PolicyCancellation:
-    """Return a cancellation, both of whose dates must be the day of cancelling."""
+    """Return a cancellation. Raises RowFault unless both dates are the day of the cancellation."""
     if expiry != change.cancelled_on:
         raise RowFault("a cancellation with two different dates")
     return change
@@ -222,7 +225,7 @@ def _stored(label: str, text: str) -> str | None:
 
 
 def _shown(record: str) -> str:
-    """Return what the rejects file may show: number and plate of a record of full length."""
+    """Return the text for the rejects file: number and plate, if the record has full length."""
     if not (record.startswith("P") and len(record) == _POLICY_CHARACTERS):
         return ""
     number, plate = record[_NUMBER].strip(), record[_REGISTRATION].strip()

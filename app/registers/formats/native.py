@@ -13,6 +13,7 @@ from app.registers.formats.faults import RowFault
 from app.registers.formats.format import Report
 from app.registers.formats.json_format import JsonFormat, json_rows
 from app.registers.formats.json_head import is_ndjson, line_member_names
+from app.registers.formats.named_format import NamedFormat
 from app.storage.tables import Kind
 
 _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -20,61 +21,66 @@ _TAX_STATUSES = {word: word for word in ("taxed", "exempt", "sorn", "untaxed")}
 _CAPITALS = re.compile("(?=[A-Z])")
 
 
-class NativeCsv(CsvFormat):
-    """CSV with a header."""
+class _Native(NamedFormat):
+    """What the native formats share."""
 
-    name = "native-csv"
     register = "native"
-    looked_for = "a CSV header with the column registration"
     kinds = frozenset(Kind)
-    ignored_columns = frozenset[str]()
+    ignored_names = frozenset[str]()
     is_partial = True
 
     def kind_of(self, names: frozenset[str]) -> Kind | None:
-        """Judge by the columns that only one kind has."""
-        return _kind_of(names)
+        """Return the kind by the names that only one kind has; None without a registration.
+
+        Policies or fines that lack a required column are still recognised as such, so that they are
+        refused. Read as vehicles, they would be plates without any data.
+        """
+        if "registration" not in names:
+            return None
+        if "reference" in names:
+            return Kind.FINES
+        own = {kind: _count(names, labels) for kind, labels in _OWN_NAMES.items()}
+        is_policy = "number" in names and not names.isdisjoint(_spellings("validFrom"))
+        if is_policy or (own[Kind.POLICIES] > 1 and not own[Kind.VEHICLES]):
+            return Kind.POLICIES
+        return Kind.FINES if own[Kind.FINES] and not own[Kind.VEHICLES] else Kind.VEHICLES
 
     def layout(self, kind: Kind) -> Layout:
         """Return the columns of a kind."""
         return LAYOUTS[kind]()
 
 
-class NativeJson(JsonFormat):
-    """JSON objects in an array or one after the other; members are named as the CSV's columns."""
+class NativeCsv(_Native, CsvFormat):
+    """CSV with a header."""
+
+    name = "native-csv"
+    looked_for = "a CSV header with the column registration"
+
+
+class NativeJson(_Native, JsonFormat):
+    """JSON objects in an array or one after the other. Their members are the columns of the CSV."""
 
     name = "native-json"
-    register = "native"
     looked_for = "JSON objects with the member registration"
-    kinds = frozenset(Kind)
-    ignored_members = frozenset[str]()
-    is_partial = True
-
-    def kind_of(self, names: frozenset[str]) -> Kind | None:
-        """Judge by the members that only one kind has."""
-        return _kind_of(names)
-
-    def layout(self, kind: Kind) -> Layout:
-        """Return the members of a kind."""
-        return LAYOUTS[kind]()
 
 
 class NativeNdjson(NativeJson):
-    """One JSON object on each line, with the same members."""
+    """One JSON object per line, with the same members."""
 
     name = "native-ndjson"
-    looked_for = "one JSON object a line with the member registration"
+    looked_for = "one JSON object per line with the member registration"
     header_lines: int | None = 0
 
-    def recognise(self, head: bytes) -> Kind | None:
-        """Judge by the members of all objects in the head, if each is a line."""
-        return self.kind_of(line_member_names(head)) if is_ndjson(head) else None
+    def names_in(self, head: bytes) -> frozenset[str]:
+        """Return the normalised names of all members if each line is an object, else none."""
+        return line_member_names(head) if is_ndjson(head) else frozenset()
 
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Change]:
-        """Yield a row for each line."""
+        """Yield one row per valid line."""
         return json_rows(stream, self.layout(kind), report, only_lines=True)
 
     def record_bytes_min(self, head: bytes) -> int:
-        """Return the size of an object with nothing but the shortest registration."""
+        """Return the size of an object that has only a registration of one character."""
         return len('{"registration":"A"}')
 
 
@@ -122,7 +128,7 @@ def policy_layout() -> Layout:
 
 
 def fine_layout() -> Layout:
-    """Return the columns of fines; several of them decide what is owed."""
+    """Return the columns of fines, from which `_fine` builds the rows."""
     columns = (
         _REGISTRATION,
         _column("reference", values.key_text, values.key_texts, required=True),
@@ -149,28 +155,11 @@ _OWN_NAMES = {
     Kind.POLICIES: ("number", "insurer", "validFrom", "validTo", "cancelledOn"),
     Kind.FINES: ("amount", "settledOn"),
 }
-"""Columns that only files of this kind have, besides `reference`."""
-
-
-def _kind_of(names: frozenset[str]) -> Kind | None:
-    """Return what a file with these normalised names holds; None without a registration.
-
-    Policies or fines that lack a required column are still recognised as such, so that they are
-    refused. Read as vehicles, they would be plates about which nothing is known.
-    """
-    if "registration" not in names:
-        return None
-    if "reference" in names:
-        return Kind.FINES
-    own = {kind: _count(names, labels) for kind, labels in _OWN_NAMES.items()}
-    is_policy = "number" in names and not names.isdisjoint(_spellings("validFrom"))
-    if is_policy or (own[Kind.POLICIES] > 1 and not own[Kind.VEHICLES]):
-        return Kind.POLICIES
-    return Kind.FINES if own[Kind.FINES] and not own[Kind.VEHICLES] else Kind.VEHICLES
+"""The columns that only one kind has, besides `reference`."""
 
 
 def _count(names: frozenset[str], labels: Iterable[str]) -> int:
-    """Return how many of some columns are among the names."""
+    """Return how many of these columns are among the names."""
     return sum(not names.isdisjoint(_spellings(label)) for label in labels)
 
 
@@ -187,7 +176,7 @@ def _column(
 
 
 def _spellings(label: str) -> frozenset[str]:
-    """Return a name in camelCase and in snake_case, both normalised."""
+    """Return the normalised camelCase and snake_case spellings of a name."""
     return frozenset([normalised(label), normalised(_CAPITALS.sub("_", label))])
 
 

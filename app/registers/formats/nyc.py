@@ -11,12 +11,13 @@ from app.registers.formats.csv_format import CsvFormat
 from app.registers.formats.dates import american_date, day, iso_date, iso_time_date
 from app.registers.formats.faults import RowFault, RowSkip
 from app.registers.formats.json_format import JsonFormat
+from app.registers.formats.named_format import NamedFormat
 from app.registers.formats.values import (
     MISSING,
     cents,
     key_text,
+    quoted,
     registration,
-    shown,
     stored_text,
 )
 from app.storage.tables import Kind
@@ -39,24 +40,22 @@ _OTHER_AMOUNTS = (
 )
 
 
-class NycCsv(CsvFormat):
-    """The CSV download. It is complete: paid fines stay in it.
+class _Nyc(NamedFormat):
+    """What the CSV and the JSON of New York City share.
 
     Args:
-        state: rows of other states are skipped, since a plate is unique only within its state.
+        state: only rows of this state are loaded, because a plate is unique only within its state.
     """
 
-    name = "nyc-csv"
     register = "nyc"
-    looked_for = "a CSV header with the columns Plate, State and Summons Number"
     kinds = frozenset([Kind.FINES])
-    ignored_columns = _IGNORED
+    ignored_names = _IGNORED
 
     def __init__(self, state: str = DEFAULT_STATE) -> None:
         self._state = state
 
     def kind_of(self, names: frozenset[str]) -> Kind | None:
-        """Return fines if there are a plate, a state and a summons number."""
+        """Return fines if plate, state and summons number are among the names, else None."""
         return Kind.FINES if names >= _KEYS else None
 
     def layout(self, kind: Kind) -> Layout:
@@ -64,43 +63,32 @@ class NycCsv(CsvFormat):
         return fine_layout(self._state)
 
 
-class NycJson(JsonFormat):
-    """The SODA JSON. Its members are named as the columns; those without a value are left out.
+class NycCsv(_Nyc, CsvFormat):
+    """The CSV download. It is complete, because it keeps paid fines."""
 
-    Args:
-        state: as for `NycCsv`.
-    """
+    name = "nyc-csv"
+    looked_for = "a CSV header with the columns Plate, State and Summons Number"
+
+
+class NycJson(_Nyc, JsonFormat):
+    """The SODA JSON. Its members have the API names; members without a value are left out."""
 
     name = "nyc-json"
-    register = "nyc"
     looked_for = "JSON objects with the members plate, state and summons_number"
-    kinds = frozenset([Kind.FINES])
-    ignored_members = _IGNORED
-
-    def __init__(self, state: str = DEFAULT_STATE) -> None:
-        self._state = state
-
-    def kind_of(self, names: frozenset[str]) -> Kind | None:
-        """Return fines if there are a plate, a state and a summons number."""
-        return Kind.FINES if names >= _KEYS else None
-
-    def layout(self, kind: Kind) -> Layout:
-        """Return the members of fines."""
-        return fine_layout(self._state)
 
 
 def fine_layout(state: str) -> Layout:
-    """Return the columns that are read; rows of another state than this one are skipped."""
+    """Return the columns that are read. Rows of other states than `state` are skipped."""
 
     def build(values: Iterable[Any]) -> FineRow:
         texts = iter(values)
         plate, of_state = next(texts), next(texts)
-        # A row of another state is skipped, even if the rest of it is invalid.
+        # A row of another state is skipped even if its other values are invalid.
         if of_state.strip().upper() != state:
-            raise RowSkip(f"state {shown(of_state)}")
+            raise RowSkip(f"state {quoted(of_state)}")
         reference, issued_on, due, *others = texts
         if due is None:
-            # If all six amounts are blank, the fine is written off: nothing is owed.
+            # A fine with six blank amounts is written off, so nothing is owed.
             if any(amount.strip().lower() not in MISSING for amount in others):
                 raise RowFault("no Amount Due")
             due = 0
@@ -131,13 +119,16 @@ def _plate(text: str) -> str:
 
 
 def _reference() -> Callable[[str], str]:
-    """Return a parser of summons numbers; `1.4E+09` has lost digits in a spreadsheet."""
+    """Return a parser of summons numbers.
+
+    It rejects numbers such as `1.4E+09`, which have lost digits in a spreadsheet.
+    """
     number = key_text("Summons Number")
 
     def parse(text: str) -> str:
         value = number(text)
         if not (value.isascii() and value.isdigit()):
-            raise RowFault(f"Summons Number: not digits only: {shown(value)}")
+            raise RowFault(f"Summons Number: not digits only: {quoted(value)}")
         return value
 
     return parse

@@ -1,4 +1,4 @@
-"""RDW, Gekentekende voertuigen: the vehicles of the Netherlands as open data (formats 1)."""
+"""RDW, Gekentekende voertuigen: the open data of the Dutch vehicle authority (formats 1)."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -10,6 +10,7 @@ from app.registers.formats.columns import SOCRATA_COLUMNS, Column, Layout, Prese
 from app.registers.formats.csv_format import CsvFormat
 from app.registers.formats.dates import american_date, compact_date, day, iso_time_date, year_of
 from app.registers.formats.json_format import JsonFormat
+from app.registers.formats.named_format import NamedFormat
 from app.registers.formats.rdw_columns import OTHER_COLUMNS
 from app.registers.formats.values import (
     MISSING,
@@ -24,22 +25,19 @@ from app.storage.tables import Kind
 _KEY = "Kenteken"
 _EXPIRY = "Vervaldatum APK"
 _PLACEHOLDERS = MISSING | {"niet geregistreerd", "n.v.t.", "geen verstrekking in open data"}
-_IGNORED = OTHER_COLUMNS | SOCRATA_COLUMNS
 _NO_DATES = _PLACEHOLDERS | {"0", "00000000"}
 _TIME_OF_DAY = re.compile(r" [0-9]{2}:[0-9]{2}:[0-9]{2} [AP]M")
 
 
-class RdwCsv(CsvFormat):
-    """The CSV download with display names, and the SODA CSV with API names."""
+class _Rdw(NamedFormat):
+    """What the CSV and the JSON of the RDW share."""
 
-    name = "rdw-csv"
     register = "rdw"
-    looked_for = f"a CSV header with the column {_KEY}"
     kinds = frozenset([Kind.VEHICLES])
-    ignored_columns = _IGNORED
+    ignored_names = OTHER_COLUMNS | SOCRATA_COLUMNS
 
     def kind_of(self, names: frozenset[str]) -> Kind | None:
-        """Return vehicles if there is a column Kenteken."""
+        """Return vehicles if Kenteken is among the names, else None."""
         return Kind.VEHICLES if normalised(_KEY) in names else None
 
     def layout(self, kind: Kind) -> Layout:
@@ -47,30 +45,26 @@ class RdwCsv(CsvFormat):
         return vehicle_layout()
 
 
-class RdwJson(JsonFormat):
-    """The SODA JSON. Its members are named as the columns; those without a value are left out."""
+class RdwCsv(_Rdw, CsvFormat):
+    """The CSV download with display names, and the SODA CSV with API names."""
+
+    name = "rdw-csv"
+    looked_for = f"a CSV header with the column {_KEY}"
+
+
+class RdwJson(_Rdw, JsonFormat):
+    """The SODA JSON. Its members have the API names; members without a value are left out."""
 
     name = "rdw-json"
-    register = "rdw"
     looked_for = f"JSON objects with the member {normalised(_KEY)}"
-    kinds = frozenset([Kind.VEHICLES])
-    ignored_members = _IGNORED
-
-    def kind_of(self, names: frozenset[str]) -> Kind | None:
-        """Return vehicles if there is a member kenteken."""
-        return Kind.VEHICLES if normalised(_KEY) in names else None
-
-    def layout(self, kind: Kind) -> Layout:
-        """Return the members of vehicles."""
-        return vehicle_layout()
 
     def record_bytes_min(self, head: bytes) -> int:
-        """Return the size of an object with nothing but the shortest registration."""
+        """Return the size of an object that has only a registration of one character."""
         return len('{"kenteken":"A"}')
 
 
 def vehicle_layout() -> Layout:
-    """Return the columns that are read; the last one is used where the expiry is missing."""
+    """Return the columns that are read. The last column replaces a missing date of expiry."""
     expiry_by_time = day(f"{_EXPIRY} DT", _date, _NO_DATES)
 
     def build(values: Iterable[Any]) -> VehicleRow:
@@ -109,13 +103,13 @@ def _column(
 
 
 def _first_year(text: str) -> int | None:
-    """Return the year of the first admission: its first four digits."""
+    """Return the year of the first admission, which is the first four digits of its date."""
     value = stored_text("Datum eerste toelating", text, _NO_DATES)
     return year_of(value[:4]) if value and len(value) >= len("YYYY") else None
 
 
 def _expiry(text: str) -> str | None:
-    """Return the date of expiry, the empty text if it is missing, None if it is not a date."""
+    """Return the date of expiry, an empty text if it is missing, or None if it is not a date."""
     value = stored_text(_EXPIRY, text, _NO_DATES)
     return "" if value is None else _date(value)
 

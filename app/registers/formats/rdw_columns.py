@@ -1,7 +1,7 @@
-"""The RDW's columns that are not read, by their names in its API (formats 1)."""
+"""The columns of the RDW that verifyd does not read, by their names in its API (formats 1)."""
 
-# The columns of 2023 and of 2025, both names of the four whose API names are shorter than their
-# display names, and former names.
+# The columns of 2023 and of 2025, and former names. Four columns have a display name that is longer
+# than the API name; the set has both.
 OTHER_COLUMNS = frozenset(
     """
     aanhangwagen_autonoom_geremd aanhangwagen_middenas_geremd aantal_cilinders aantal_deuren

@@ -1,1 +1,1 @@
-"""Reads the files of a load: bytes in, sorted changes out."""
+"""Reads the files of a load into sorted changes."""

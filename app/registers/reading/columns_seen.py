@@ -1,4 +1,4 @@
-"""Compares the columns that the files of a load have with those that the format knows (D65)."""
+"""Compares the columns of the files of a load with the columns that the format knows (D65)."""
 
 import shlex
 from collections.abc import Collection, Iterable, Sequence
@@ -9,10 +9,10 @@ from app.errors import OperatorError
 from app.registers.formats import FileFault
 from app.registers.formats.changes import Columns, NarrowRow
 from app.registers.formats.columns import Column, KnownColumns
-from app.registers.formats.values import shown
+from app.registers.formats.values import quoted
 
 _NAMED_MAX = 10
-# SEC: neither many names nor long ones may fill the memory.
+# SEC: a file with many or long names must not fill the memory.
 _UNKNOWN_MAX = 1_000
 _NAME_CHARACTERS_MAX = 100
 
@@ -25,12 +25,12 @@ class Notes(Protocol):
 
 
 class ColumnsSeen:
-    """Collects the names of columns, or of the members of rows, of all files.
+    """Collects the names of the columns or JSON members of all files of a load.
 
     Args:
-        known: what the format knows.
-        allowed: what `--allow-missing` names.
-        keeps_absent: whether held values stay as they are where a file lacks their column.
+        known: the columns that the format knows.
+        allowed: the columns that `--allow-missing` names.
+        keeps_absent: whether the load keeps stored values whose column a file lacks.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class ColumnsSeen:
         self._noted = 0
 
     def add(self, names: Iterable[str]) -> None:
-        """Add names; raises FileFault if they are a header that lacks a column it should have."""
+        """Add names. Raises FileFault if they are a header that lacks an expected column."""
         names = [name.strip()[:_NAME_CHARACTERS_MAX] for name in names]
         unknown = self._known_columns.unknown(names)
         self._seen.update(map(self._known_columns.fold, set(names).difference(unknown)))
@@ -57,17 +57,17 @@ class ColumnsSeen:
                 raise FileFault(f"The header has no column {self._listed(missing, unknown)}")
 
     def end_file(self) -> None:
-        """Note the unknown names that no earlier file had."""
+        """Note the unknown names that no earlier file of the load had."""
         new = list(self._unknown)[self._noted :]
         self._noted = len(self._unknown)
         if new:
-            what = "unknown column is" if len(new) == 1 else "unknown columns are"
+            columns = "unknown column is" if len(new) == 1 else "unknown columns are"
             more = f" and {len(new) - _NAMED_MAX:,} more" if len(new) > _NAMED_MAX else ""
-            names = ", ".join(map(shown, new[:_NAMED_MAX]))
-            self._notes.note(f"{len(new):,} {what} not read: {names}{more}")
+            names = ", ".join(map(quoted, new[:_NAMED_MAX]))
+            self._notes.note(f"{len(new):,} {columns} not read: {names}{more}")
 
     def require_expected(self, rows: int) -> None:
-        """Raise OperatorError if no row of the load has a member that rows should have.
+        """Raise OperatorError if no row of a JSON load has an expected member.
 
         Args:
             rows: how many rows were read.
@@ -79,11 +79,11 @@ class ColumnsSeen:
             raise OperatorError(f"no row has the member {self._listed(missing, self._unknown)}")
 
     def narrowed(self, rows: list[Columns], header: Collection[str] | None = None) -> list[Columns]:
-        """Return rows as they are, or as narrow rows if their file lacks columns (D66).
+        """Return the rows, as narrow rows if their file lacks columns (D66).
 
         Args:
-            header: the header of their file. None once the whole load has been read: without
-                headers, a member counts as present in all rows if any row has it.
+            header: the header of their file. None after the whole load has been read: in JSON, a
+                member counts as present in all rows if any row of the load has it.
         """
         if not self._keeps_absent or self._known_columns.has_header == (header is None):
             return rows
@@ -91,11 +91,11 @@ class ColumnsSeen:
         return [NarrowRow((*row, absent)) for row in rows] if absent else rows
 
     def _listed(self, missing: Sequence[Column], unknown: Iterable[str]) -> str:
-        """Return the rest of a sentence: what is missing, its possible new name, and what to do."""
+        """Return the missing columns, their possible new names, and what to do, for a message."""
         by_folded = {self._known_columns.fold(name): name for name in unknown}
         labels = []
         for column in missing:
-            alike = get_close_matches(self._known_columns.fold(column.label), by_folded, 1)
-            labels.append(column.label + (f" (is it now {by_folded[alike[0]]}?)" if alike else ""))
+            close = get_close_matches(self._known_columns.fold(column.label), by_folded, 1)
+            labels.append(column.label + (f" (is it now {by_folded[close[0]]}?)" if close else ""))
         options = " ".join(f"--allow-missing {shlex.quote(column.label)}" for column in missing)
-        return f"{', '.join(labels)}; if that is right, repeat it with {options}"
+        return f"{', '.join(labels)}; if that is right, repeat the load with {options}"

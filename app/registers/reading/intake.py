@@ -1,4 +1,4 @@
-"""Reads all files of a load into sorted runs, and checks what they hold."""
+"""Reads all files of a load into sorted runs, and checks their content."""
 
 import hashlib
 from collections.abc import Iterator
@@ -19,51 +19,53 @@ from app.registers.reading.reader import Progress, Reader, Show
 from app.registers.reading.rejects import RejectsFile
 from app.registers.reading.remaining import Remaining
 from app.registers.reading.sorted_runs import Runs
-from app.registers.reading.sources import Member, open_files
+from app.registers.reading.sources import InputFile, open_files
 from app.registers.request import LoadRequest
 from app.registers.space import Space
 from app.storage.tables import Kind
 
-NO_SNAPSHOT = "It holds changes only, so it can be merged, but it cannot replace a register."
+NO_SNAPSHOT = (
+    "The file contains changes, so it cannot replace a register; load it with --mode merge."
+)
 _UNTERMINATED = (
-    "The last line has no line end, and that of the previous file had one: it may be cut off. "
-    "If the file is whole, repeat the load with --allow-unterminated."
+    "The last line has no line end, but that of the previous file had one, so the file may be cut "
+    "off. If the file is complete, repeat the load with --allow-unterminated."
 )
 _NOTHING_READ = (
-    "no row was read, so the register is as old as before; if this source may have nothing to "
-    "report, load it with --empty-ok"
+    "no row was read, so the register does not count as updated; if the source can have no rows, "
+    "repeat the load with --empty-ok"
 )
 
 
 class Intake:
-    """What is read from the files of a load: sorted runs of rows, and a report on the rest.
+    """The content of the files of a load: sorted runs of rows, and a report on all other records.
 
     Args:
-        members: the files; the first one decides what all of them are.
-        runs_directory: where sorted runs wait if they do not fit in memory.
-        show: is called now and then with the progress.
-        content: has received all that was read of the members.
+        files: the files. The first one decides the format and the kind of all.
+        runs_directory: the directory for sorted runs that do not fit in memory.
+        show: is called regularly with the progress.
+        content: receives all bytes of the files, decompressed.
     """
 
     def __init__(
         self,
-        members: Iterator[Member],
+        files: Iterator[InputFile],
         request: LoadRequest,
         runs_directory: Path,
         show: Show,
         content: "ContentDigest",
     ) -> None:
-        first = next(members)
+        first = next(files)
         self._detected = detect(first, request)
         self.request = request
         self.rejects = RejectsFile(None, request.max_rejects)
         self.runs = Runs(order_of(self.kind), runs_directory)
         self.show = show
         self.read_at = 0
-        """When the last file was read, in Unix seconds."""
+        """The time when the last file was read, in Unix seconds."""
         self.baseline: Baseline | None = None
-        """What the load is compared with, once it is read."""
-        self._members = chain((first,), members)
+        """The earlier loads that this load is compared with. `read` sets it."""
+        self._files = chain((first,), files)
         self._columns = ColumnsSeen(
             self.format.known_columns(self.kind),
             request.allow_missing,
@@ -91,7 +93,7 @@ class Intake:
 
     @property
     def kind(self) -> Kind:
-        """What all files hold."""
+        """The kind of the rows in all files."""
         return self._detected.kind
 
     @property
@@ -101,34 +103,34 @@ class Intake:
 
     @property
     def is_fresh(self) -> bool:
-        """Whether the register becomes as young as this load: any record is no reject."""
+        """Whether the register counts as updated: a record was valid, or it may be empty."""
         return bool(self.loaded or self.rejects.skipped or self.request.empty_ok)
 
     @property
     def is_terminated(self) -> bool | None:
-        """Whether the last lines of all files have ends; None if that says nothing."""
+        """Whether the last lines of all files have line ends. None if no file needs one."""
         return all(self._are_terminated) if self._are_terminated else None
 
     @property
     def checksum(self) -> str:
-        """SHA-256 of all that was read, decompressed, in hexadecimal."""
+        """SHA-256 of all decompressed bytes of the files, in hexadecimal."""
         return self._content.sha256.hexdigest()
 
     def read(self, space: Space, baseline: Baseline) -> None:
         """Read all files.
 
-        Raises OperatorError for a file that cannot be loaded, too many rejects, missing columns and
-        too little disk space.
+        Raises OperatorError if a file cannot be loaded, too many records are rejected, columns are
+        missing, or the disk has too little space.
         """
         self._space, self.baseline = space, baseline
-        for member in self._members:
-            # Clients ask an API for pages until one is empty.
-            if self.loaded and is_empty_array(member.head):
+        for file in self._files:
+            # The last page of an API is an empty array, which has no kind.
+            if self.loaded and is_empty_array(file.head):
                 continue
-            self._require_same(member)
-            self._remaining.begin(member, self.format, self._reader.bytes_counted)
-            self._reader.read(member)
-            self._check_end(member, baseline)
+            self._require_same(file)
+            self._remaining.begin(file, self.format, self._reader.bytes_counted)
+            self._reader.read(file)
+            self._check_end(file, baseline)
         self.request.require_whole()
         self._columns.require_expected(self.loaded)
         self.rejects.require_few(self.loaded)
@@ -139,38 +141,38 @@ class Intake:
         self.read_at = clock.now()
 
     def narrowed(self, changes: list[Columns]) -> list[Columns]:
-        """Return changes of the runs, narrow if no row of the load has all columns (D66)."""
+        """Return changes from the runs, as narrow rows if the load lacks members (D66)."""
         return self._columns.narrowed(changes)
 
-    def _require_same(self, member: Member) -> None:
-        """Raise FileFault if a file is not what the first one is, or must not replace anything."""
-        if detect(member, self.request) != self._detected:
+    def _require_same(self, file: InputFile) -> None:
+        """Raise FileFault if a file differs from the first in format or kind, or cannot replace."""
+        if detect(file, self.request) != self._detected:
             raise FileFault(
-                f"The file is not {self.format.name} of {self.kind} as the first one is; "
-                "one command loads one kind into one register.",
-                member.name,
+                f"The first file is {self.format.name} with {self.kind}, but this one is not; "
+                "load it with a command of its own.",
+                file.name,
             )
-        if self.request.mode == REPLACE and not self.format.is_snapshot(member.head):
-            raise FileFault(NO_SNAPSHOT, member.name)
+        if self.request.mode == REPLACE and not self.format.is_snapshot(file.head):
+            raise FileFault(NO_SNAPSHOT, file.name)
 
-    def _check_end(self, member: Member, baseline: Baseline) -> None:
-        """Note a last line without an end; raise FileFault if it should have one (D68)."""
-        if not self.format.ends_with_line(member.head):
+    def _check_end(self, file: InputFile, baseline: Baseline) -> None:
+        """Note a last line without a line end. Raise FileFault if it should have one (D68)."""
+        if not self.format.ends_with_line(file.head):
             return
-        is_terminated = member.is_terminated()
+        is_terminated = file.is_terminated()
         self._are_terminated.append(is_terminated)
         if not is_terminated and baseline.is_terminated and not self.request.allow_unterminated:
-            raise FileFault(_UNTERMINATED, member.name)
+            raise FileFault(_UNTERMINATED, file.name)
         if not is_terminated:
             self.rejects.note("the last line has no line end: it may be cut off")
 
     def _rows_max(self) -> int | None:
-        """Return how many records all files can have, None if that is not known yet."""
-        to_come = self._remaining.records_max(self._reader.bytes_counted)
-        if to_come is None:
+        """Return the maximum number of records in all files, or None if it is not known yet."""
+        remaining = self._remaining.records_max(self._reader.bytes_counted)
+        if remaining is None:
             return None
         rejects = self.rejects
-        return self._reader.rows_max + rejects.rejected + rejects.skipped + to_come
+        return self._reader.rows_max + rejects.rejected + rejects.skipped + remaining
 
     def _show_and_check_space(self, progress: Progress) -> None:
         if self._space is not None:
@@ -179,28 +181,33 @@ class Intake:
 
 
 class ContentDigest:
-    """The checksum and the size of all that is read of a load, decompressed."""
+    """The checksum and the size of all bytes of a load, decompressed."""
 
     def __init__(self) -> None:
         self.sha256 = hashlib.sha256()
         self.bytes = 0
 
     def add(self, data: bytes) -> None:
-        """Add some bytes."""
+        """Add the next bytes."""
         self.sha256.update(data)
         self.bytes += len(data)
 
 
 @contextmanager
 def opened_intake(request: LoadRequest, runs_directory: Path, show: Show) -> Iterator[Intake]:
-    """Open the files of a load, and detect what they are. Raises OperatorError and OSError.
+    """Open the files of a load and detect their format and kind.
 
-    The arguments are those of `Intake`.
+    Args:
+        request: the files, and the format and kind if the operator names them.
+        runs_directory: the directory for sorted runs that do not fit in memory.
+        show: is called regularly with the progress.
+
+    Raises OperatorError and OSError.
     """
     request.require_whole()
     content = ContentDigest()
     files = open_files(request.files, content.add, are_trusted=request.are_trusted)
-    with closing(files) as members:
-        intake = Intake(members, request, runs_directory, show, content)
+    with closing(files):
+        intake = Intake(files, request, runs_directory, show, content)
         with closing(intake.runs):
             yield intake

@@ -1,4 +1,4 @@
-"""Cuts files of lines into pieces, which worker processes read and sort in parallel."""
+"""Cuts files into pieces of whole lines, which worker processes read and sort in parallel."""
 
 import gc
 import io
@@ -10,43 +10,43 @@ from app.registers.forked_worker import ForkedWorker
 from app.registers.formats import Format
 from app.registers.formats.changes import Columns
 from app.registers.reading.columns_seen import ColumnsSeen
-from app.registers.reading.dumping import dump, undump
 from app.registers.reading.rejects import RECORD_CHARACTERS_MAX
+from app.registers.reading.serialization import read_value, write_value
 from app.registers.reading.sorted_runs import Order, Runs, write_run
 from app.storage.tables import Kind
 
 PIECE_BYTES = 8 * 1024 * 1024
 PIECE_LINES_MAX = 150_000
-"""The limits of a piece; a worker process needs some 40 MB for its rows."""
+"""The limits of a piece. A worker process needs about 40 MB for its rows."""
 
 
 class PieceCutter:
-    """Cuts a stream between lines.
+    """Cuts a stream into pieces of whole lines.
 
     Args:
-        header_lines: how many lines at the beginning belong to all pieces, 0 or 1.
+        header_lines: how many lines at the beginning (0 or 1) are repeated before each piece.
     """
 
     def __init__(self, stream: BinaryIO, header_lines: int) -> None:
-        self._stream = stream
+        self.stream = stream
         self._header_lines = header_lines
         self._left: bytes | None = None
         self.header = b""
-        """The header that belongs before every piece but the first, which begins with it."""
+        """The header that comes before each piece except the first, which begins with it."""
 
     def next_piece(self) -> bytes | None:
-        """Return the next lines; None at the end, and if the file cannot or need not be cut."""
+        """Return the next piece, or None at the end and if the file is not to be cut."""
         is_first = self._left is None
         data = self._left or b""
         if len(data) < PIECE_BYTES:
-            data += self._stream.read(PIECE_BYTES - len(data))
+            data += self.stream.read(PIECE_BYTES - len(data))
         self._left = data
         if is_first:
             if len(data) < PIECE_BYTES:
                 return None
             if self._header_lines:
                 self.header = data[: data.find(b"\n") + 1]
-                # Files with a header of several lines, or after blank lines, are not cut.
+                # A file is not cut if its header has several lines or comes after blank lines.
                 if not self.header.strip() or self.header.count(b'"') % 2:
                     return None
         end = data.rfind(b"\n") + 1
@@ -55,22 +55,17 @@ class PieceCutter:
         self._left = data[end:]
         return data[:end] or None
 
-    def rest(self, pieces: list[bytes]) -> tuple[bytes, BinaryIO] | None:
-        """Return what is left of the file: some bytes, and the stream that continues them.
+    def rest(self, pieces: list[bytes]) -> bytes:
+        """Return the bytes to read before the rest of `stream`, or none at the end of the file.
 
         Args:
-            pieces: pieces that were cut off but not read, which come first.
-
-        None if nothing is left.
+            pieces: the pieces that were cut but could not be read.
         """
-        left = b"".join([*pieces, self._left or b""])
-        if not left:
-            left = self._stream.read(1)
-        return (left, self._stream) if left else None
+        return b"".join([*pieces, self._left or b""]) or self.stream.read(1)
 
 
 class PieceReport(NamedTuple):
-    """What a worker reports about its piece; lines count from 1 in the piece."""
+    """The report of a worker on its piece. Line numbers count from the start of the piece."""
 
     loaded: int
     lines: int
@@ -81,9 +76,9 @@ class PieceReport(NamedTuple):
 
 
 class Piece:
-    """A piece of a file while a worker process reads it.
+    """A piece of a file that a worker process reads.
 
-    The worker writes its report and a sorted run to a file without a name.
+    The worker writes its report and a sorted run to a temporary file.
     """
 
     def __init__(
@@ -101,25 +96,25 @@ class Piece:
         self._child = ForkedWorker(read, [self.file])
 
     def wait(self) -> bool:
-        """Wait for the worker; return whether it could read the piece."""
+        """Wait for the worker, and return whether it could read the piece."""
         return self._child.wait()
 
     def report(self) -> tuple[PieceReport, int]:
-        """Return the worker's report, and where the sorted run begins in the file."""
-        values, run_at = undump(self.file)
+        """Return the worker's report, and the position of the sorted run in the file."""
+        values, run_at = read_value(self.file)
         return PieceReport(*values), run_at
 
     def end(self) -> None:
-        """End the worker and give up the piece."""
+        """End the worker and discard its result."""
         self._child.end()
         self.file.close()
 
     def _read(
         self, format_: Format, kind: Kind, columns: ColumnsSeen, header: bytes, order: Order
     ) -> None:
-        """Read the piece, as the worker process."""
-        # PERF: this process ends with the piece. Until then all its rows are in use, and looking
-        # for garbage among them takes 0.4 us a row, of named tuples 1.3 us.
+        """Read the piece in the worker process."""
+        # PERF: this process ends after the piece and needs all its rows until then. Collecting
+        # garbage would take 0.4 us per row, and 1.3 us per row that is a named tuple.
         gc.disable()
         report = _Recorder(header.count(b"\n"))
         stream = io.BytesIO(header + self.lines)
@@ -133,13 +128,13 @@ class Piece:
             list(report.names),
         )
         changes = columns.narrowed(changes, report.names)
-        dump(tuple(reported), self.file)
+        write_value(tuple(reported), self.file)
         write_run(order.sort(changes), order, self.file)
         self.file.flush()
 
 
 class _Recorder:
-    """A report that a worker keeps for its parent process."""
+    """A report that a worker records for its parent process."""
 
     def __init__(self, header_lines: int) -> None:
         self._header_lines = header_lines
@@ -162,7 +157,7 @@ class _Recorder:
 
 
 def _count_lines(piece: bytes) -> int:
-    """Return how many lines a piece has, all of which have ends."""
+    """Return the number of lines in a piece. Each of them has a line end."""
     if b"\r" in piece:
         piece = piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     return piece.count(b"\n")

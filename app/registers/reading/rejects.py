@@ -1,4 +1,4 @@
-"""Counts the records that are no rows, and writes the rejected ones to a file."""
+"""Counts rejected and skipped records, and writes the rejected ones to a file."""
 
 import csv
 import errno
@@ -36,7 +36,7 @@ class RejectLimit(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "RejectLimit":
-        """Read `N` or `N%`; raises ValueError."""
+        """Return the limit that a text of the form `N` or `N%` means. Raises ValueError."""
         is_percent = text.endswith("%")
         number = float(text[:-1]) if is_percent else int(text)
         if not 0 <= number <= (100 if is_percent else 10**12):
@@ -44,7 +44,7 @@ class RejectLimit(NamedTuple):
         return cls(number, is_percent)
 
     def is_passed(self, rejected: int, rows: int) -> bool:
-        """Tell whether there are too many rejects among a number of records."""
+        """Return whether `rejected` records of `rows` are too many."""
         return rejected > (rows * self.number / 100 if self.is_percent else self.number)
 
     def __str__(self) -> str:
@@ -63,7 +63,7 @@ class Reason(msgspec.Struct, frozen=True):
 
 
 class TooManyRejects(OperatorError):
-    """More records were rejected than `--max-rejects` allows; nothing was loaded."""
+    """More records were rejected than `--max-rejects` allows, so nothing was loaded."""
 
     def __init__(self, sentence: str, reasons: list[Reason]) -> None:
         super().__init__("\n".join([sentence, *map(str, reasons)]))
@@ -71,36 +71,36 @@ class TooManyRejects(OperatorError):
 
     @property
     def sentence(self) -> str:
-        """The message without the reasons of single rejects."""
+        """The message without the reasons of the first rejects."""
         return self._sentence
 
 
 class RejectsFile:
-    """The report of a load: counts records, and writes the rejects to a CSV file.
+    """The report of a load. It counts records and writes the rejects to a CSV file.
 
-    The first reject creates the file, or replaces that of an earlier load. If it cannot be
-    written, because the disk is full, the load goes on.
+    The first reject creates the file, or overwrites an earlier rejects file. If the file cannot be
+    written, for instance because the disk is full, the load continues.
 
     Args:
         path: the file; None to count only.
-        limit: how many rejects there may be. The load is given up as soon as they are certainly
-            too many.
+        limit: how many rejects the load may have. The load ends as soon as it certainly exceeds the
+            limit.
     """
 
     def __init__(self, path: Path | None, limit: RejectLimit) -> None:
         self.path = path
         self.is_named = False
-        """Whether the operator named the path: then it is an error if it cannot be opened."""
+        """Whether the operator named the path. It is then an error if it cannot be opened."""
         self.rejected = 0
         self.skipped = 0
         self.notes: list[str] = []
         self.reasons: list[Reason] = []
         """The reasons of the first rejects."""
         self.written = 0
-        """How many rejects are in the file, or would be if there were one."""
+        """How many rejects were written to the file, or would have been if `path` is None."""
         self.file_name = ""
         self.rows_max: Callable[[], int | None] = lambda: None
-        """Returns how many records the load can have in all, None if nobody knows."""
+        """Returns the maximum number of records in the load, or None if it is unknown."""
         self._limit = limit
         self._bytes = 0
         self._descriptor: int | None = None
@@ -108,10 +108,11 @@ class RejectsFile:
         self._is_full = False
 
     def reject(self, line: int, reason: str, record: str) -> None:
-        """Count and write a rejected record; raises TooManyRejects."""
+        """Count and write a rejected record. Raises TooManyRejects."""
         self.rejected += 1
         if len(self.reasons) < REASONS_KEPT:
-            # SEC: a value in the wrong column can be a registration or a name (D25).
+            # SEC: reasons reach the journal, and a value in the wrong column can be a registration
+            # or a name (D25).
             self.reasons.append(Reason(self.file_name, line, without_value(reason)))
         self._write(self.file_name, line, reason, record[:RECORD_CHARACTERS_MAX])
         if not self._limit.is_percent and self._limit.is_passed(self.rejected, 0):
@@ -128,14 +129,14 @@ class RejectsFile:
         self.notes.append(f"{self.file_name}: {text}")
 
     def note_unwritten(self) -> None:
-        """Note if there were too many rejects to write them all to the file."""
+        """Add a note if not all rejects fit in the file."""
         if self._is_full:
             self.notes.append(
                 f"of {self.rejected:,} rejects, only the first {self.written:,} are in the file"
             )
 
     def require_few(self, loaded: int) -> None:
-        """Raise TooManyRejects if the load, read to its end, has more than the limit allows."""
+        """Raise TooManyRejects if the load has more than the limit allows, after all was read."""
         rows = loaded + self.rejected + self.skipped
         if self._limit.is_passed(self.rejected, rows):
             raise self._too_many(
@@ -143,12 +144,12 @@ class RejectsFile:
             )
 
     def _require_possible(self) -> None:
-        """Raise TooManyRejects if there are too many even if all other records are valid."""
+        """Raise TooManyRejects if the limit is exceeded even if all other records are valid."""
         rows = self.rows_max()
         if rows is not None and self._limit.is_passed(self.rejected, rows):
             raise self._too_many(
                 f"{self.rejected:,} records were rejected so far, more than {self._limit} of all "
-                f"that the files can hold (at most {rows:,})"
+                f"records that the files can have (at most {rows:,})"
             )
 
     def _too_many(self, sentence: str) -> TooManyRejects:
@@ -182,12 +183,12 @@ class RejectsFile:
         if self._descriptor is None:
             self._descriptor = _opened(path)
         if os.write(self._descriptor, data) < len(data):
-            with suppress(OSError):  # Remove the half of a line that was written.
+            with suppress(OSError):  # Remove the part of the line that was written.
                 os.ftruncate(self._descriptor, self._bytes)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def __enter__(self) -> Self:
-        """Begin; raises OperatorError if the path is a file that is not a rejects file."""
+        """Raise Hindered if `path` is a file that is not a rejects file."""
         if self.path and self.path.is_file() and self.path.stat().st_size:
             with open(self.path, "rb") as file:
                 if not file.read(64).startswith(",".join(_HEADER).encode()):
@@ -217,13 +218,13 @@ def keep_newest(data_dir: Path) -> None:
         found = [(_FILE_NAME.fullmatch(each.name), each.path) for each in entries if each.is_file()]
     numbered = sorted((int(match["load"]), path) for match, path in found if match)
     for _, path in numbered[:-FILES_KEPT]:
-        with suppress(FileNotFoundError):  # Another load has just removed it.
+        with suppress(FileNotFoundError):  # Another load removed it at the same time.
             os.unlink(path)
 
 
 def _opened(path: Path) -> int:
     make_directory(path.parent)
-    # SEC: rejected records are register data; only the operator may read them.
+    # SEC: rejected records are register data, which only the operator may read.
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     if path.is_file():
         os.fchmod(descriptor, 0o600)

@@ -1,8 +1,8 @@
-"""Changes in the order of their keys, however many there are, in bounded memory.
+"""Sorts any number of changes by key, in bounded memory, by an external merge sort.
 
-Writing sorted rows visits each page of a register's tree once. Changes of one key keep the order
-of the file (formats 0.10). One run of changes at a time is sorted in memory; earlier runs wait on
-disk.
+Rows that are written in the order of their keys visit each page of a table's tree once. Changes
+with the same key keep the order of the file (formats 0.10). One run of changes at a time is sorted
+in memory; earlier runs are on disk.
 """
 
 import os
@@ -16,24 +16,26 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from app.registers.formats.changes import Columns, NarrowRow, are_complete
-from app.registers.reading.dumping import dump, dump_changes, undump, undump_changes
+from app.registers.reading.serialization import read_changes, read_value, write_changes, write_value
 
 _CHUNK_ROWS = 128
-"""Rows of each run that are held in memory while runs are merged: 100 kB per run. 40 million
-vehicles are 490 runs."""
+"""How many rows of each run are in memory while runs are merged. They take 100 kB per run, and 40
+million vehicles are 490 runs."""
 _BATCH_ROWS = 10_000
 _RUNS_SAMPLED = 8
 
 
 class Order(NamedTuple):
-    """How changes are sorted. The columns of the key come first in a row, and all are texts.
+    """The order of changes. The first columns of a row are its key, and all of them are texts.
 
-    A group is all the rows that one change can affect: those that begin with the same values.
+    A group is the set of rows that one change can affect. All of them have the same values in the
+    first columns.
     """
 
     group_columns: int
-    """How many columns tell groups apart. Every change begins with them."""
+    """The number of columns that all rows of a group share. Every change begins with them."""
     key_columns: int
+    """The number of columns in the key of a row."""
 
     def group_of(self) -> Callable[[Columns], str]:
         """Return a function that returns the group of a change."""
@@ -44,10 +46,10 @@ class Order(NamedTuple):
         return _first(self.key_columns)
 
     def sort(self, changes: list[Columns]) -> list[Columns]:
-        """Return the changes of one run, sorted.
+        """Return the changes of one run in order.
 
-        Complete rows are sorted by key, and of those with the same key only the last is kept.
-        Otherwise changes are sorted by group, in each group in the order of the file.
+        If all are complete rows, they are sorted by key, and only the last row of each key is kept.
+        Otherwise changes are sorted by group, and keep the order of the file within a group.
         """
         if are_complete(changes):
             key_of = self.key_of()
@@ -61,20 +63,21 @@ class Order(NamedTuple):
 
 
 def _first(columns: int) -> Callable[[Columns], str]:
-    """Return a function that joins the first columns of a change into a text that sorts alike."""
+    """Return a function that joins the first columns of a change to one text to sort by."""
     if columns == 1:
         return itemgetter(0)
-    # PERF: texts are sorted three times as fast as tuples; no text of a row has a NUL.
+    # PERF: sorting texts is three times as fast as sorting tuples. No text of a row contains NUL.
     return lambda change: "\0".join(change[:columns])
 
 
 class Runs:
-    """Takes changes one run at a time, in the order of the file, and returns them all sorted.
-
-    Args:
-        directory: where runs wait, in files without a name that end with the process.
+    """Takes changes one run at a time, in the order of the file, and returns all of them sorted.
 
     Every method raises OSError if the disk is full.
+
+    Args:
+        directory: the directory for temporary files. They have no names, so they disappear with the
+            process.
     """
 
     def __init__(self, order: Order, directory: Path) -> None:
@@ -84,21 +87,21 @@ class Runs:
         self._latest: list[Columns] = []
         self._runs: list[_Run] = []
         self.size_bytes = 0
-        """Size on disk of the runs that wait there."""
+        """The size of all runs on disk."""
 
     def add(self, changes: list[Columns]) -> None:
-        """Sort a run; it stays in memory until the next one is added."""
+        """Sort a run. It stays in memory until the next run is added."""
         self._spill()
         self._latest = self.order.sort(changes)
 
     def add_file(self, file: BinaryIO, at: int) -> None:
-        """Add a run that `write_run` wrote at this place of a file."""
+        """Add a run that `write_run` wrote at this position of a file."""
         self._spill()
         self._files.append((file, at))
         self.size_bytes += os.fstat(file.fileno()).st_size
 
     def new_file(self) -> BinaryIO:
-        """Return an empty file without a name, for a run."""
+        """Return a new temporary file for a run."""
         return tempfile.TemporaryFile(dir=self._directory)
 
     def _spill(self) -> None:
@@ -109,27 +112,27 @@ class Runs:
             try:
                 write_run(self._latest, self.order, file)
                 file.flush()
-            except OSError as error:  # It names no file: this one has no name.
+            except OSError as error:  # The file has no name, so name the directory.
                 raise OSError(error.errno, error.strerror, os.fspath(self._directory)) from None
             self.size_bytes += file.tell()
             self._latest = []
 
     @property
     def files(self) -> list[BinaryIO]:
-        """The files of all runs, for a child process that reads them as well."""
+        """The files of all runs, which a child process needs to read them too."""
         return [file for file, _ in self._files]
 
     def sample(self) -> list[Columns]:
         """Return some rows of several runs, to estimate the size of all rows."""
         files = self._files[:: 1 + len(self._files) // _RUNS_SAMPLED]
-        chunks = [undump_changes(file, undump(file, at)[1])[0] for file, at in files]
+        chunks = [read_changes(file, read_value(file, at)[1])[0] for file, at in files]
         changes = chain.from_iterable([*chunks, self._latest[:_CHUNK_ROWS]])
         return [c for c in changes if isinstance(c, NarrowRow) or are_complete((c,))]
 
     def middle(self) -> str | None:
-        """Return a group near the middle of all changes; None if all changes are in memory.
+        """Return a group near the middle of all changes, or None if all changes are in memory.
 
-        No run can be added afterwards.
+        No run can be added after this call.
         """
         if self._files:
             self._open()
@@ -139,11 +142,11 @@ class Runs:
     def batches(
         self, after: str | None = None, until: str | None = None
     ) -> Iterator[list[Columns]]:
-        """Yield all changes once, sorted, in lists that do not split a group.
+        """Yield all changes once, sorted, in lists that never split a group.
 
         Args:
-            after: skip the groups up to and including this one.
-            until: stop after this group; a second call goes on from there.
+            after: skip all groups up to this one, and this one.
+            until: stop after this group. A second call continues after it.
         """
         if self._files:
             self._open()
@@ -168,38 +171,38 @@ class Runs:
     def close(self) -> None:
         """Close the files, which removes them."""
         for file in self.files:
-            with suppress(OSError):  # On a full disk: unwritten data is no longer needed.
+            with suppress(OSError):  # A full disk does not matter: the data is no longer needed.
                 file.close()
 
 
 def write_run(changes: Sequence[Columns], order: Order, file: BinaryIO) -> None:
-    """Write a sorted run for this process or a child to read: its middle group comes first."""
-    dump(order.group_of()(changes[len(changes) // 2]) if changes else "", file)
+    """Append a sorted run to a file: first its middle group, then its changes in chunks."""
+    write_value(order.group_of()(changes[len(changes) // 2]) if changes else "", file)
     for start in range(0, len(changes), _CHUNK_ROWS):
-        dump_changes(changes[start : start + _CHUNK_ROWS], file)
+        write_changes(changes[start : start + _CHUNK_ROWS], file)
 
 
 class _Run:
-    """A run that is read back a chunk at a time."""
+    """A run on disk that is read one chunk at a time."""
 
     def __init__(self, file: BinaryIO, at: int, order: Order) -> None:
         self._file = file
         self._group_of = order.group_of()
         self.middle: str
-        self.middle, self._at = undump(file, at)
+        self.middle, self._at = read_value(file, at)
         self._chunk: list[Columns]
         self._read_chunk()
 
     @property
     def last_group(self) -> str:
-        """The group of the last change in memory; the run must not be at its end."""
+        """The group of the last change in memory. The run must not be at its end."""
         return self._group_of(self._chunk[-1])
 
     def __bool__(self) -> bool:
         return bool(self._chunk)
 
     def take(self, until: str) -> Iterator[list[Columns]]:
-        """Yield the changes that are left up to and including a group."""
+        """Yield the remaining changes up to the end of a group."""
         while self._chunk:
             end = bisect_right(self._chunk, until, key=self._group_of)
             yield self._chunk[:end]
@@ -209,14 +212,14 @@ class _Run:
             self._read_chunk()
 
     def _read_chunk(self) -> None:
-        self._chunk, self._at = undump_changes(self._file, self._at)
+        self._chunk, self._at = read_changes(self._file, self._at)
 
 
 def _merged(runs: list[_Run], order: Order, last: str | None) -> Iterator[list[Columns]]:
-    """Merge sorted runs; within a group, changes of an earlier run come first.
+    """Yield the changes of all runs, sorted. Within a group, earlier runs come first.
 
-    PERF: all changes up to a group near the middle of those in memory are sorted at once, and
-    sorting several sorted runs merges them: 0.8 us a row, with heapq 4 us.
+    PERF: each step sorts all changes up to a group near the middle of those in memory. Sorting
+    several sorted lists merges them. It takes 0.8 us per row; heapq takes 4 us.
     """
     while runs := [run for run in runs if run]:
         ends = sorted(run.last_group for run in runs)
@@ -231,7 +234,7 @@ def _merged(runs: list[_Run], order: Order, last: str | None) -> Iterator[list[C
 
 
 def _split_between_groups(changes: list[Columns], order: Order) -> Iterator[list[Columns]]:
-    """Split a sorted list into batches, never within a group."""
+    """Yield a sorted list in batches that never split a group."""
     group_of = order.group_of()
     start = 0
     while start < len(changes):

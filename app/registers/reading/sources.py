@@ -1,6 +1,6 @@
-"""Opens the files of a load: plain files, gzip, zip, standard input.
+"""Opens the files of a load: plain files, gzip, zip and standard input.
 
-Nothing is unpacked to disk. The first bytes of a file say what it is, never its name.
+Nothing is unpacked to disk. The first bytes of a file decide what it is, never its name.
 """
 
 import errno
@@ -17,7 +17,7 @@ from typing import BinaryIO, cast
 
 from app.registers.formats.faults import FileFault
 from app.registers.formats.format import HEAD_BYTES
-from app.registers.reading.dated_names import in_order_of_dates
+from app.registers.reading.dated_names import sorted_by_date
 from app.registers.reading.streams import (
     CONTAINER_FAULTS,
     CountedPipe,
@@ -40,47 +40,47 @@ _LINE_ENDS = (b"\n", b"\r")
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class InputFile:
     """A register file to read: a plain file, a gzip file, or a member of a zip."""
 
     name: str
-    """For messages; never a path to open."""
+    """The name in messages. It is never a path to open."""
     stream: BinaryIO
-    """Decompressed, from the first byte on. Faults of the container are raised as FileFault."""
+    """The decompressed content. Reading it raises FileFault if the container is damaged."""
     head: bytes
-    """The first HEAD_BYTES of the stream, which it still returns."""
+    """The first HEAD_BYTES of the stream. Reading the stream returns them again."""
     bytes_total: int | None
-    """The size of the whole file that the operator named; None for a pipe."""
+    """The size on disk of the file that the operator named; None for a pipe."""
     bytes_read: Callable[[], int]
-    """Returns how many bytes of that file, still compressed, have been read."""
+    """Returns how many of these bytes have been read."""
     is_terminated: Callable[[], bool]
-    """Tells, once the stream has been read to its end, whether its last line has an end."""
+    """Returns whether the last line has a line end, after the stream was read to its end."""
     unpacked_bytes: int | None
-    """The size of the stream; None if only reading it can tell."""
+    """The size of the stream; None if it is unknown until the end is read."""
 
 
 def open_files(
     files: Sequence[str], on_data: OnData, *, are_trusted: bool = True
-) -> Generator[Member]:
-    """Yield the members of all files of a load; those of the DVSA in the order of their dates.
+) -> Generator[InputFile]:
+    """Yield all files of a load, with the members of zips. Files of the DVSA come sorted by date.
 
-    The arguments and faults are those of `open_members`.
+    Args and errors are those of `open_members`.
     """
-    for file in in_order_of_dates(files, str):
+    for file in sorted_by_date(files, str):
         yield from open_members(os.fspath(file), on_data, is_trusted=are_trusted)
 
 
 def open_members(
     path: str, on_data: OnData = lambda _: None, *, is_trusted: bool = True
-) -> Generator[Member]:
-    """Yield what a file contains. Read each member before you ask for the next one.
+) -> Generator[InputFile]:
+    """Yield a file, or each member of a zip. Read each one before you ask for the next.
 
     Args:
-        on_data: is called with all bytes that are read, decompressed, in their order.
-        is_trusted: whether links and pipes are read as well as regular files.
+        on_data: is called with all decompressed bytes, in order.
+        is_trusted: whether links and pipes are read too, besides regular files.
 
-    Raises FileFault, with the name of the file, if it is missing, cut off, damaged, encrypted, in a
-    container that we do not read, or changed while it is read.
+    Raises FileFault with the name of the file if it is missing, cut off, damaged, encrypted or in
+    an unsupported container, or if it changes while it is read.
     """
     if path == STANDARD_INPUT:
         yield _piped(cast(BinaryIO, sys.stdin.buffer), "standard input", on_data)
@@ -101,9 +101,10 @@ def open_members(
         if start.startswith(ZIP_MAGIC):
             for name, member, info in open_zip_members(file, path):
                 guarded = GuardedStream(member, name, partial(int, info.compress_size))
-                yield _member(guarded, size, bytes_read, on_data, info.file_size)
+                yield _input_file(guarded, size, bytes_read, on_data, info.file_size)
         else:
-            yield _member(GuardedStream(file, printable(path)), size, bytes_read, on_data, size)
+            guarded = GuardedStream(file, printable(path))
+            yield _input_file(guarded, size, bytes_read, on_data, size)
         with raising_file_faults(path):
             if _state(file) != before:
                 raise FileFault("The file was changed while it was read.", printable(path))
@@ -113,11 +114,11 @@ def open_file(path: str | Path, *, is_trusted: bool) -> io.BufferedReader:
     """Open a file for reading. Raises OSError.
 
     Args:
-        is_trusted: whether to follow links and to wait for the writer of a pipe.
+        is_trusted: whether to follow links, and to wait for the writer of a pipe.
     """
     if is_trusted:
         return open(path, "rb")
-    # SEC: whoever can write to the directory may have put a link or a pipe in its place by now.
+    # SEC: others can write to the directory, and could have put a link or a pipe in its place.
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -126,9 +127,9 @@ def open_file(path: str | Path, *, is_trusted: bool) -> io.BufferedReader:
 
 
 def unpacked_bytes_of(path: str, *, is_trusted: bool = True) -> int | None:
-    """Return how many bytes `open_members` will read of a file; None if only reading it can tell.
+    """Return how many decompressed bytes a file has, or None if that is unknown until it is read.
 
-    No size can be relied on that a gzip file gives.
+    The size that a gzip file states is not reliable.
     """
     size = file_size(path)
     if size is None:
@@ -139,49 +140,55 @@ def unpacked_bytes_of(path: str, *, is_trusted: bool = True) -> int | None:
             if start.startswith(ZIP_MAGIC):
                 return unpacked_zip_bytes(file, path, _GZIP_MAGIC)
             return None if start.startswith(_GZIP_MAGIC) else size
-    except (FileFault, *CONTAINER_FAULTS):  # It is reported when the file is read.
+    except (FileFault, *CONTAINER_FAULTS):  # Reading the file reports the fault.
         return None
 
 
 def file_size(path: str) -> int | None:
-    """Return the size of a file in bytes; None for a pipe, and if it cannot be found."""
+    """Return the size of a file in bytes, or None for a pipe and if the file does not exist."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except (OSError, ValueError):
         return None
-    return found.st_size if stat.S_ISREG(found.st_mode) and path != STANDARD_INPUT else None
+    return status.st_size if stat.S_ISREG(status.st_mode) and path != STANDARD_INPUT else None
 
 
 def _state(file: BinaryIO) -> tuple[int, int]:
-    """Return what changes whenever a file does: its size, and when it was written to."""
-    found = os.fstat(file.fileno())
-    return found.st_size, found.st_mtime_ns
+    """Return the size and the modification time of a file, which change with its content."""
+    status = os.fstat(file.fileno())
+    return status.st_size, status.st_mtime_ns
 
 
-def _piped(pipe: BinaryIO, name: str, on_data: OnData) -> Member:
+def _piped(pipe: BinaryIO, name: str, on_data: OnData) -> InputFile:
     counted = CountedPipe(pipe)
-    return _member(GuardedStream(cast(BinaryIO, counted), name), None, counted.tell, on_data)
+    return _input_file(GuardedStream(cast(BinaryIO, counted), name), None, counted.tell, on_data)
 
 
-def _member(
+def _input_file(
     guarded: GuardedStream,
     bytes_total: int | None,
     bytes_read: Callable[[], int],
     on_data: OnData,
     unpacked_bytes: int | None = None,
-) -> Member:
+) -> InputFile:
+    """Return a stream as an input file. Unpack it if it is gzip.
+
+    Args:
+        bytes_total: the size on disk of the file that the operator named; None for a pipe.
+        unpacked_bytes: the size of the stream; None if it is unknown. It is not used for gzip.
+    """
     name, stream = guarded.name, io.BufferedReader(guarded, HEAD_BYTES)
     if stream.peek(1).startswith(_GZIP_MAGIC):
         packed, unpacked_bytes = guarded, None
         unpacked = cast(BinaryIO, gzip.GzipFile(fileobj=stream))
         guarded = GuardedStream(unpacked, name, lambda: packed.bytes_out)
         stream = io.BufferedReader(guarded, HEAD_BYTES)
-    # The buffer is HEAD_BYTES long and filled at once.
+    # One peek fills the whole buffer, which has HEAD_BYTES.
     head = stream.peek(HEAD_BYTES)[:HEAD_BYTES]
     on_data(head)
     guarded.on_data = on_data
     _require_readable(head, name)
-    return Member(
+    return InputFile(
         name,
         cast(BinaryIO, stream),
         head,
@@ -193,15 +200,15 @@ def _member(
 
 
 def _require_readable(head: bytes, name: str) -> None:
-    """Raise FileFault if the content of a file or member is a container that we do not read."""
+    """Raise FileFault if the content is a container that verifyd does not read."""
     if head.startswith(ZIP_MAGIC):
         raise FileFault(
-            "A zip has its directory at the end: it can be read from a file of its own, "
-            "not from standard input, a pipe, or inside another container.",
+            "A zip can be read only from a regular file, not from standard input, a pipe or "
+            "another container. Save it as a file and load that.",
             name,
         )
     if head.startswith(_GZIP_MAGIC):
-        raise FileFault("It is compressed with gzip twice.", name)
+        raise FileFault("The file is compressed with gzip twice; decompress it once.", name)
     for magic, container in _UNREAD_CONTAINERS.items():
         if head.startswith(magic):
-            raise FileFault(f"It is compressed with {container}; decompress it first.", name)
+            raise FileFault(f"The file is compressed with {container}; decompress it first.", name)

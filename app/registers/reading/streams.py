@@ -1,7 +1,4 @@
-"""The streams through which a register file is read.
-
-They raise FileFault, and know how much has been read.
-"""
+"""Streams for reading register files. They raise FileFault and count the bytes."""
 
 import errno
 import io
@@ -17,11 +14,11 @@ from app.errors import Hindered
 from app.registers.formats.faults import FileFault
 
 OnData = Callable[[bytes], object]
-"""Is called with data that was read."""
-# SEC: compression makes a register 5 to 30 times smaller, a bomb 1,000 times.
+"""A function that is called with the bytes that were read."""
+# SEC: compression makes a register 5 to 30 times smaller, and a decompression bomb 1,000 times.
 _RATIO_MAX = 200
 _UNPACKED_BYTES_FREE = 64 * 1024 * 1024
-# What the standard library raises for a container that is cut off or damaged.
+# The errors that the standard library raises for a container that is cut off or damaged.
 CONTAINER_FAULTS = (
     EOFError,
     OSError,
@@ -34,14 +31,14 @@ CONTAINER_FAULTS = (
     zipfile.BadZipFile,
     zipfile.LargeZipFile,
 )
-# Faults of the disk, the file server or this process; the file may be readable later.
+# Errors of the disk, the file server or this process. The file can perhaps be read later.
 _TRANSIENT = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 
 
 def printable(text: str) -> str:
-    """Return a text on one line, with all characters escaped that would not show.
+    """Return a text with all unprintable characters escaped, so that it is one line.
 
-    SEC: others choose the names of files, which end up on terminals, in logs and in the history.
+    SEC: others choose the names of files, which are written to terminals, logs and the history.
     """
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
@@ -50,9 +47,12 @@ def printable(text: str) -> str:
 
 @contextmanager
 def raising_file_faults(name: str) -> Iterator[None]:
-    """Raise FileFault for what the operating system and the containers raise.
+    """Turn errors of the operating system and of containers into FileFault.
 
-    Raises Hindered if the file is not to blame.
+    Args:
+        name: the name of the file in the message.
+
+    Raises Hindered if the cause is not the file.
     """
     try:
         yield
@@ -68,12 +68,12 @@ def _reason(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"The file cannot be read: {error.strerror}."
     if isinstance(error, NotImplementedError):
-        return f"The zip uses a feature that we do not support: {error}."
+        return f"The zip uses an unsupported feature: {error}."
     return f"The file is damaged: {error}."
 
 
 class CountedPipe(io.RawIOBase):
-    """A pipe that counts what is read from it."""
+    """A pipe that counts the bytes that are read from it."""
 
     def __init__(self, pipe: BinaryIO) -> None:
         super().__init__()
@@ -89,18 +89,17 @@ class CountedPipe(io.RawIOBase):
         return self._bytes_read
 
     def read(self, size: int = -1) -> bytes:
-        """Read, and count."""
+        """Read and count bytes."""
         data = self._pipe.read(size)
         self._bytes_read += len(data)
         return data
 
 
 class GuardedStream(io.RawIOBase):
-    """A stream that fills every buffer, raises only FileFault, and refuses decompression bombs.
+    """A stream that fills each buffer, raises only FileFault, and refuses decompression bombs.
 
     Args:
-        bytes_in: returns how many packed bytes `inner` has been unpacked from; None if it is not
-            packed.
+        bytes_in: returns how many compressed bytes `inner` has read; None if it is not compressed.
     """
 
     def __init__(
@@ -119,7 +118,7 @@ class GuardedStream(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer, unless the stream ends first. Raises FileFault."""
+        """Fill a buffer, or read to the end of the stream. Raises FileFault."""
         filled = 0
         with raising_file_faults(self.name):
             while filled < len(buffer):
@@ -140,6 +139,6 @@ class GuardedStream(io.RawIOBase):
     def _require_no_bomb(self, bytes_in: int) -> None:
         if self.bytes_out > _RATIO_MAX * bytes_in:
             raise FileFault(
-                f"It unpacks to more than {_RATIO_MAX} times its size, which no register does.",
+                f"The file unpacks to more than {_RATIO_MAX} times its size, as no register does.",
                 self.name,
             )

@@ -1,25 +1,25 @@
-"""The register files in a zip."""
+"""Opens the register files in a zip."""
 
 import zipfile
 from collections.abc import Iterator
 from typing import BinaryIO, cast
 
 from app.registers.formats.faults import FileFault
-from app.registers.reading.dated_names import in_order_of_dates
+from app.registers.reading.dated_names import sorted_by_date
 from app.registers.reading.streams import printable, raising_file_faults
 
 ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
-"""What a zip begins with."""
+"""The first bytes of a zip."""
 _DATA_ENDINGS = (".csv", ".tsv", ".json", ".ndjson", ".jsonl")
 _IS_ENCRYPTED = 0x1
 _NAMES_SHOWN = 5
 
 
 def open_zip_members(file: BinaryIO, path: str) -> Iterator[tuple[str, BinaryIO, zipfile.ZipInfo]]:
-    """Yield the name, the stream and the entry of each data member.
+    """Yield the name, the stream and the directory entry of each data member of a zip.
 
-    Members with dates in their names come in the order of the dates, others in that of the
-    directory. Raises FileFault.
+    Members of the DVSA come sorted by the date in their names, others in the order of the zip.
+    Raises FileFault.
     """
     with raising_file_faults(path):
         archive = zipfile.ZipFile(file)
@@ -35,10 +35,10 @@ def open_zip_members(file: BinaryIO, path: str) -> Iterator[tuple[str, BinaryIO,
 
 
 def unpacked_zip_bytes(file: BinaryIO, path: str, packed_magic: bytes) -> int | None:
-    """Return how many bytes the data members have in all.
+    """Return the total size of the data members.
 
-    None if one of them begins with `packed_magic`: then the directory has its packed size only.
-    Raises FileFault, and what the zip raises.
+    Return None if any of them begins with `packed_magic`, because the zip then has only its
+    compressed size. Raises FileFault and CONTAINER_FAULTS.
     """
     with zipfile.ZipFile(file) as archive:
         infos = _data_members(archive.infolist(), path)
@@ -48,9 +48,9 @@ def unpacked_zip_bytes(file: BinaryIO, path: str, packed_magic: bytes) -> int | 
 
 
 def _data_members(infos: list[zipfile.ZipInfo], path: str) -> list[zipfile.ZipInfo]:
-    """Choose the data members by the ends of their names, or the only member whatever its name.
+    """Return the members whose names end like data files, or the only member if there is just one.
 
-    SEC: a name only chooses and is shown; it is never a path.
+    SEC: a name is only compared and shown. It is never used as a path.
     """
     files = [info for info in infos if not _is_ignored(info.filename)]
     data = [
@@ -66,7 +66,7 @@ def _data_members(infos: list[zipfile.ZipInfo], path: str) -> list[zipfile.ZipIn
             f"It has {len(files)} files{': ' if shown else ''}{shown}.",
             printable(path),
         )
-    return in_order_of_dates(data, lambda info: info.filename)
+    return sorted_by_date(data, lambda info: info.filename)
 
 
 def _is_ignored(member_name: str) -> bool:

@@ -15,7 +15,7 @@ from app.cli.session import opened_database
 from app.cli.stopping import ended_like_ctrl_c
 from app.config import Config
 from app.errors import Hindered, OperatorError
-from app.registers.attempts import Attempt, files_line, note_attempt, reason_of
+from app.registers.attempts import Attempt, file_columns, note_attempt, reason_of
 from app.registers.load import load
 from app.registers.reading.reader import Progress, Show
 from app.registers.request import LoadRequest, LoadResult
@@ -36,7 +36,7 @@ def note_refused(
         mode: as far as it is known: the mistake can hide it.
     """
     load_id = None
-    line = files_line(files) | {"register": register or "", "mode": mode}
+    line = file_columns(files) | {"register": register or "", "mode": mode}
     with suppress(OperatorError), opened_database() as engine:
         load_id = note_attempt(engine, reason_of(error), line)
     error.details = {"load": load_id, "reasons": []}

@@ -12,7 +12,7 @@ from app.cli.session import opened_database
 from app.config import Config
 from app.errors import OperatorError
 from app.registers.history import INTERRUPTED, find_interrupted, find_load, list_loads
-from app.registers.models import RegisterLoad, list_of
+from app.registers.models import RegisterLoad, json_list
 from app.registers.reading.rejects import Reason, rejects_path
 from app.registers.reading.streams import printable
 
@@ -169,10 +169,10 @@ def _item(load: RegisterLoad, interrupted: set[int]) -> LoadItem:
         "format": load.format or None,
         "is_terminated": load.is_terminated,
         "files": files,
-        "sizes": list_of(load.sizes, int | None) or [None] * len(files),
-        "reasons": list_of(load.reasons, Reason),
-        "notes": list_of(load.notes, str),
-        "accepted": list_of(load.accepted, str),
+        "sizes": json_list(load.sizes, int | None) or [None] * len(files),
+        "reasons": json_list(load.reasons, Reason),
+        "notes": json_list(load.notes, str),
+        "accepted": json_list(load.accepted, str),
         "known": msgspec.json.decode(load.known) if load.known else None,
         "finished_at": None if finished_at is None else clock.iso_utc(finished_at),
     }

@@ -92,7 +92,7 @@ def _question(engine: Engine, name: str, *, purge: bool) -> str:
     generations = Generations(engine, name)
     dropped = generations.find_dropped() if purge else None
     is_there = dropped is not None or generations.find_current() is not None
-    if purge and not is_there and not History(engine, name).is_settled():
+    if purge and not is_there and not History(engine, name).ended_well():
         return f"There is no register {name}. End the warning about its failed loads?"
     rows = (dropped or require_register(engine, generations)).described()
     if purge:

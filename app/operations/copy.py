@@ -12,7 +12,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from app.errors import OperatorError
-from app.registers.lock import alone
+from app.registers.lock import locked
 from app.storage.errors import driver_errors_translated
 from app.storage.postgres import PostgresEngine
 from app.storage.postgres_dialect import copy_text
@@ -89,7 +89,7 @@ def copy_database(source: SqliteEngine, target: PostgresEngine, progress: Progre
     with ExitStack() as held:
         registers = _registers(source)
         for register in registers:
-            held.enter_context(alone(source, register.name))
+            held.enter_context(locked(source, register.name))
         source.attach_registers(registers)
         held.enter_context(source.atomic("DEFERRED"))
         if _registers(source) != registers:

@@ -1,4 +1,4 @@
-"""What is left to do after a load: files to remove, and why it failed to note (D57, D69)."""
+"""Cleans up after a load: notes why it failed, removes what nobody needs (D57, D69)."""
 
 from contextlib import suppress
 from functools import partial
@@ -7,12 +7,12 @@ from pathlib import Path
 import peewee
 
 from app.errors import OperatorError
-from app.registers.baseline import prune
-from app.registers.current import is_applied
+from app.registers.baseline import prune_history
 from app.registers.generations import Generations
 from app.registers.history import History
-from app.registers.lock import still_alone
+from app.registers.lock import still_locked
 from app.registers.reading.rejects import keep_newest
+from app.registers.recovery import is_applied
 from app.storage import reserve
 from app.storage.engine import Engine
 from app.storage.registers import Entry
@@ -21,37 +21,39 @@ from app.storage.registers import Entry
 def note_failure(
     engine: Engine, generations: Generations, load_id: int, columns: dict[str, object]
 ) -> None:
-    """Remove what a failed load wrote, unless another has begun; then note that it failed.
+    """Remove what a failed load wrote, then note in the history that it failed.
 
-    In this order: where the disk is full, the note finds room only afterwards. What the register
-    index says is read again: Ctrl-C can come just behind a commit.
+    Nothing is removed if another load of the register has begun, and nothing is noted if the rows
+    were committed after all: the next load records that.
 
     Args:
-        columns: of the history's line.
+        columns: the columns of the history line, `reason` among them.
     """
     ignored = (OSError, peewee.PeeweeException, OperatorError)
-    with suppress(*ignored), still_alone(engine, generations.name):
+    # The removal comes first: on a full disk it makes room for the note. The entry is read again,
+    # because Ctrl-C can arrive just after the commit.
+    with suppress(*ignored), still_locked(engine, generations.name):
         remove_unused(generations, generations.find_current())
     with suppress(*ignored):
         if is_applied(engine, generations, load_id):
-            return  # The next load settles it.
+            return
         fail = partial(History(engine, generations.name).fail, load_id, columns)
         reserve.written(engine, fail)
-        with still_alone(engine, generations.name):
-            reserve.written(engine, partial(generations.remove_made, load_id))
+        with still_locked(engine, generations.name):
+            reserve.written(engine, partial(generations.remove_made_by, load_id))
     reserve.fill(engine)
 
 
 def remove_unused(generations: Generations, current: Entry | None) -> None:
-    """Remove all generations that nobody needs, and the log of the current one."""
+    """Remove all generations that nobody needs, and empty the log of the current one."""
     generations.remove_unused()
     if current is not None:
         generations.store.truncate_log(current.generation)
 
 
-def forget_old(engine: Engine, data_dir: Path) -> None:
-    """Remove old lines of the history, and the rejects of all but the last loads."""
+def prune_records(engine: Engine, data_dir: Path) -> None:
+    """Remove old history lines and old rejects files."""
     with suppress(OSError, peewee.PeeweeException):
-        prune(engine)
+        prune_history(engine)
     with suppress(OSError):
         keep_newest(data_dir)

@@ -21,12 +21,15 @@ def outcomes(
     after: str | None = None,
     until: str | None = None,
 ) -> Iterator[Outcome]:
-    """Yield what a load changes, in the order of the keys, and count it.
+    """Yield what a load changes, in key order, and count it.
+
+    `after` and `until` limit the key range, so that two processes can share the work (D54).
 
     Args:
-        table: what the register holds; None if nothing.
-        after: leave out the groups up to this one.
-        until: the last group. Called again, this continues after it.
+        table: the rows that the register holds; None if there are none.
+        counts: is updated with each outcome.
+        after: skip the groups up to and including this one.
+        until: stop after this group; the next call continues there.
     """
     is_replace = intake.request.mode == REPLACE
     written = 0
@@ -40,14 +43,15 @@ def outcomes(
         outcome = apply_changes(intake.kind, intake.narrowed(batch), held, intake.read_at)
         counts.add(outcome)
         yield outcome
-        if after is None:  # Otherwise another process shows the progress, of both halves.
+        # The process of the lower half shows the progress of both, so it counts its rows twice.
+        if after is None:
             written += len(batch) * (1 if until is None else 2)
             done = min(written, intake.loaded)
             intake.show(Progress(None, done, intake.loaded, done))
 
 
 def require_few_lost(intake: Intake, counts: Counts) -> None:
-    """Raise OperatorError if a load leaves far fewer rows than there were, unless allowed."""
+    """Raise OperatorError if a load leaves far fewer rows than before, unless that is allowed."""
     if intake.baseline is None or intake.request.allow_shrink:
         return
     if intake.request.mode == REPLACE:
@@ -57,6 +61,6 @@ def require_few_lost(intake: Intake, counts: Counts) -> None:
 
 
 def _require_rows(changes: list[Columns]) -> None:
-    """Raise FileFault if there are deletions or cancellations: nothing says of which rows."""
+    """Raise FileFault if a replace reads a deletion or a cancellation instead of a row."""
     if not are_complete(changes):
         raise FileFault(NO_SNAPSHOT)

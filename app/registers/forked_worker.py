@@ -1,6 +1,6 @@
-"""Forked workers: processes that do a piece of a load on another core.
+"""Forks workers: processes that do a part of a load on another core.
 
-What a worker cannot do, its parent does by itself, and then says what is in the way.
+If a worker fails, its parent does the same work again, and reports the error if it fails, too.
 """
 
 import gc
@@ -17,17 +17,18 @@ _STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
 class ForkedWorker:
-    """A process that does one piece of work; it ends with its parent, however that ends.
+    """A process that does one piece of work. It ends when its parent ends, even by a kill.
 
     Args:
-        work: what it does; it succeeds unless that raises.
-        kept: the files that stay open in it, beside the standard ones. It must use nothing else
-            that its parent has open, a database above all.
+        work: is called in the process, which succeeds if this does not raise.
+        kept: the files that stay open in the process, besides the standard streams. `work` must
+            use nothing else that the parent has open, above all no database connection.
     """
 
     def __init__(self, work: Callable[[], object], kept: Iterable[BinaryIO]) -> None:
         self._parent_id = os.getpid()
-        # What stops the load waits: it must not meet a worker that still is as its parent.
+        # Signals that stop the load are held back: until `_work` resets their handlers, the worker
+        # would handle them as its parent does.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
         try:
             self._process_id = os.fork()
@@ -37,44 +38,45 @@ class ForkedWorker:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     def wait(self) -> bool:
-        """Wait for its end; return whether it succeeded."""
+        """Wait until the worker ends; return whether it succeeded."""
         _, status = os.waitpid(self._process_id, 0)
         self._process_id = 0
         return status == 0
 
     def stop(self) -> None:
-        """Ask it to end, if it still runs: it is sent TERM."""
+        """Send TERM to the worker if it still runs."""
         if self._process_id:
             with suppress(ProcessLookupError):
                 os.kill(self._process_id, signal.SIGTERM)
 
     def end(self) -> None:
-        """Make an end of it if it still runs."""
+        """Kill the worker if it still runs, and wait until it has ended."""
         if self._process_id:
-            # Ctrl-C can come when it has been waited for, before that is noted.
+            # Ctrl-C can arrive after `waitpid` in `wait`, before the process ID is cleared.
             with suppress(ProcessLookupError, ChildProcessError):
                 os.kill(self._process_id, signal.SIGKILL)
                 os.waitpid(self._process_id, 0)
 
     def _work(self, work: Callable[[], object], kept: Iterable[BinaryIO]) -> NoReturn:
-        """Do the work as a process that was just made, and end it."""
+        """Do the work in the new process, then end the process."""
         status = 1
         try:
             for number in _STOPS:
                 signal.signal(number, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
             end_with_parent(self._parent_id)
-            # The register's lock must end with the parent, and is held through its descriptor.
+            # An open descriptor holds the register's lock, which must end with the parent.
             _close_all_but(sorted(file.fileno() for file in kept))
             gc.disable()
             work()
             status = 0
         finally:
-            # NOTE: what went wrong is said by the parent, which does the work again.
+            # NOTE: nothing is reported here: the parent does the work again and reports.
             os._exit(status)
 
 
 def _close_all_but(kept: Iterable[int]) -> None:
+    """Close all descriptors from 3 on but these, which must be in ascending order."""
     start = 3
     for descriptor in kept:
         os.closerange(start, descriptor)

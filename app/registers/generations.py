@@ -1,7 +1,8 @@
-"""The generations of a register: the one that is read, the next one, and those that wait.
+"""Publishes, rolls back, drops and brings back the generations of a register (D71, D72).
 
-Those that wait can be rolled back to (D71), or are a dropped register (D72). The register index
-says which is which; here it changes, together with what is stored.
+Readers see the current generation. Others wait: snapshots for a rollback, and the generation of a
+dropped register for an undrop. The register index says which is which. Each change here updates
+the index and the stored generations together.
 """
 
 from typing import Any
@@ -23,9 +24,10 @@ from app.storage.tables import Kind
 
 
 class Generations:
-    """All generations of one register; what changes them needs the register's lock.
+    """The generations of one register. Every change needs the register's lock.
 
-    Whoever has the lock reads the entry once, and hands it on: nobody else changes it.
+    While a caller holds the lock, nobody else changes the register's entry. So it reads the entry
+    once and passes it on.
     """
 
     def __init__(self, engine: Engine, name: str) -> None:
@@ -34,41 +36,43 @@ class Generations:
         self.store = store_of(engine, name)
 
     def find_current(self) -> Entry | None:
-        """Return the entry of the register, None if there is none of this name."""
+        """Return the register's entry, None if it has none."""
         return next(iter(self._entries(Register)), None)
 
     def find_dropped(self) -> Entry | None:
-        """Return the entry of the register as it was when it was dropped, or None."""
+        """Return the entry of the dropped register, None if it was not dropped."""
         return next(iter(self._entries(DroppedRegister)), None)
 
     def list_kept(self) -> list[Entry]:
-        """Return the generations that a rollback can go back to, the latest first."""
+        """Return the entries of the snapshots that a rollback can go back to, latest first."""
         return self._entries(KeptRegister)
 
     def _entries(self, model: type[Register]) -> list[Entry]:
+        """Return the register's entries in one table of the index, latest first."""
         columns = [getattr(model, name) for name in Entry._fields]
         query = model.select(*columns).where(model.name == self.name)
         ordered = query.order_by(model.generation.desc()).tuples()
         return [Entry(*row) for row in ordered.execute(self._engine)]
 
-    def require_there(self, entry: Entry | None) -> None:
-        """Raise Hindered if the register was loaded, and its data is not there."""
-        was_loaded = entry is not None and entry.loaded_at is not None
-        if entry is not None and was_loaded and not self.store.has_current(entry.generation):
+    def require_data(self, entry: Entry | None) -> None:
+        """Raise Hindered if the register was loaded, but its data is missing."""
+        if entry is None or entry.loaded_at is None:
+            return
+        if not self.store.has_current(entry.generation):
             raise Hindered(
-                f"what the register {self.name} held is not there: restore it, or drop the "
-                "register and load it again"
+                f"the data of the register {self.name} is missing; restore it from a backup, or "
+                "drop the register and load it again"
             )
 
     def require_room(self, entry: Entry | None) -> None:
-        """Raise Hindered if this would be a register too many (D25)."""
+        """Raise Hindered if the register is new, and there are eight registers already (D25)."""
         if entry is None and Register.select().count(self._engine) >= REGISTERS_MAX:
             raise Hindered(f"there are {REGISTERS_MAX} registers; drop one first")
 
     def add(self, load_id: int) -> Entry:
-        """Make the entry of a register that is new, with nothing to read yet.
+        """Add the entry of a new register; readers skip it until a kind is announced.
 
-        Its generation is the number of the load that makes it: none comes twice.
+        Its generation is the number of the load, so that no number is used twice.
         """
         entry = Entry(self.name, load_id, "")
         with self._engine.atomic():
@@ -77,10 +81,10 @@ class Generations:
         return entry
 
     def announce(self, entry: Entry, kind: Kind) -> Entry:
-        """Let readers look for rows of this kind, before there are any.
+        """Let readers look for rows of this kind, and return the changed entry.
 
-        A kind is announced before its rows are committed, never after: rows that nobody looks
-        for would be a mixture of old and new (D28).
+        Call this before the rows are committed. Otherwise readers would see some of the new rows
+        but not those of this kind (D28).
         """
         announced = entry.with_kind(kind)
         if announced != entry:
@@ -88,11 +92,11 @@ class Generations:
         return announced
 
     def count_merged(self, kind: Kind, held: int, loaded_at: int | None) -> None:
-        """Note what the register holds after a merge.
+        """Update the register's entry after a merge.
 
         Args:
-            held: how many rows of this kind.
-            loaded_at: when it was loaded; None if it is as old as before (D51).
+            held: how many rows of this kind the register holds now.
+            loaded_at: when it was loaded, in Unix seconds; None to keep the former time (D51).
         """
         values: dict[str, object] = {kind.value: held}
         if loaded_at is not None:
@@ -100,92 +104,115 @@ class Generations:
         self._update(**values)
 
     def publish(self, former: Entry | None, published: Entry) -> None:
-        """Let readers have the next generation; within the commit that ends the load."""
+        """Make the next generation the current one, and the former one a snapshot.
+
+        Call this within the transaction that ends the load.
+
+        Args:
+            former: the register's entry; None if the register is new.
+            published: its next entry.
+        """
         self.require_room(former)
         self.forget_dropped()
-        # A register that nothing was ever loaded into is no way back.
+        # A register that was never loaded holds nothing to go back to.
         if former is not None and former.loaded_at is not None:
             self._insert(KeptRegister, former)
-        self._take_away(former)
+        self._set_aside(former)
         self._insert(Register, published)
         self.store.publish_next(published.generation)
 
     def roll_back(self, current: Entry | None, kept: Entry) -> None:
-        """Let readers have a kept generation again; within a transaction.
+        """Make a snapshot the current generation again; call this within a transaction.
 
-        Later generations are no way back any more. What readers had is removed by the next load.
+        This snapshot and all later ones leave the index. The next load removes the former
+        generation.
         """
-        is_undone = KeptRegister.generation >= kept.generation
-        self._delete(KeptRegister, is_undone)
-        self._give_back(current, kept)
+        self._delete(KeptRegister, KeptRegister.generation >= kept.generation)
+        self._bring_back(current, kept)
 
     def drop(self, current: Entry) -> None:
-        """Take the register from readers; it waits, with its ways back. Within a transaction.
+        """Hide the register from readers, so that it can be undropped with its snapshots.
 
-        One that nothing was ever loaded into is gone at once. So is one that was made after an
-        earlier drop which can still be undone: it holds nothing, and what was dropped stays.
+        A register that was never loaded cannot be undropped. Nor can one that was created
+        after a drop that can still be undone: it holds nothing, and the earlier one stays.
+
+        Call this within a transaction.
         """
         if current.loaded_at is not None and self.find_dropped() is None:
             self._insert(DroppedRegister, current)
-        self._take_away(current)
+        self._set_aside(current)
 
     def undrop(self, current: Entry | None, dropped: Entry) -> None:
-        """Let readers have the register as it was when it was dropped; within a transaction."""
+        """Bring the dropped register back as it was; call this within a transaction."""
         self._delete(DroppedRegister)
-        self._give_back(current, dropped)
+        self._bring_back(current, dropped)
 
     def migrate_waiting(self, entry: Entry) -> None:
-        """Bring a generation that waits to this program's schema, before readers have it again."""
+        """Migrate a waiting generation to this program's schema, before readers see it again."""
         with self.store.opened_waiting(entry.generation) as opened:
             migrate_register(*opened)
 
-    def forget_kept(self, leave: int = 0) -> None:
-        """Let no rollback go back further than to the latest generations, `leave` of them."""
+    def forget_snapshots(self, leave: int = 0) -> None:
+        """Remove all snapshots but the latest from the index.
+
+        Args:
+            leave: how many stay.
+        """
         forgotten = [each.generation for each in self.list_kept()[leave:]]
         if forgotten:
             self._delete(KeptRegister, KeptRegister.generation.in_(forgotten))
 
-    def forget_ways_back(self) -> None:
-        """Make it impossible to undo what was done before: a merge has changed rows (D71)."""
-        self.forget_kept()
+    def forget_undo_states(self) -> None:
+        """Remove all snapshots and the dropped register from the index: a merge has changed rows.
+
+        A rollback or an undrop would lose the merged rows (D71, D72).
+        """
+        self.forget_snapshots()
         self.forget_dropped()
 
     def forget_dropped(self) -> None:
-        """Make it impossible to bring the dropped register back; within the commit of a load."""
+        """Remove the dropped register and its snapshots from the index.
+
+        Call this within a transaction.
+        """
         if self._delete(DroppedRegister):
-            self.forget_kept()  # They were ways back from what was dropped.
+            self.forget_snapshots()
 
     def remove_unused(self) -> None:
-        """Remove every generation but the current one and those that wait for someone."""
+        """Remove the data of every generation that is not in the index."""
         self._remove_all_but(Register, DroppedRegister, KeptRegister)
 
     def remove_waiting(self) -> None:
-        """Remove every generation but the current one: nobody gets the others back."""
+        """Remove the data of every generation but the current one, for a purge."""
         self._remove_all_but(Register)
 
-    def remove_made(self, load_id: int) -> None:
-        """Remove the register if this load, which failed, made it."""
+    def remove_made_by(self, load_id: int) -> None:
+        """Remove the register if this load created it, and nothing was loaded into it.
+
+        A register that an earlier load created stays, even if that load was killed: it may hold
+        rows that were committed.
+        """
         made = self.find_current()
-        # NOTE: a register that an earlier, killed load made may hold what that one committed.
         if made is not None and made.loaded_at is None and made.generation == load_id:
             with self._engine.atomic():
-                self._take_away(made)
+                self._set_aside(made)
             self.remove_unused()
 
     def _remove_all_but(self, *models: type[Register]) -> None:
-        # NOTE: what is in use is asked of the index, whatever the caller believes it to be: what
-        # was committed in between, as by a load that Ctrl-C interrupted, must not be removed.
+        """Remove the data of every generation that is not in these tables of the index."""
+        # NOTE: the index is read again. A caller that Ctrl-C interrupted does not know whether its
+        # last commit took place, and must not remove what that published.
         used = {entry.generation for model in models for entry in self._entries(model)}
         self.store.remove_unused(used)
 
-    def _take_away(self, current: Entry | None) -> None:
-        """Let readers see no such register; what they saw waits under its number."""
+    def _set_aside(self, current: Entry | None) -> None:
+        """Remove the register's entry; the data of its current generation stays, to wait."""
         self._delete(Register)
         self.store.put_aside(current and current.generation)
 
-    def _give_back(self, current: Entry | None, waiting: Entry) -> None:
-        """Let readers see a generation that waits instead of the current one."""
-        self._take_away(current)
+    def _bring_back(self, current: Entry | None, waiting: Entry) -> None:
+        """Make a waiting generation the current one."""
+        self._set_aside(current)
         self._insert(Register, waiting)
         self.store.bring_back(waiting.generation)
 
@@ -196,6 +223,7 @@ class Generations:
         Register.update(**values).where(Register.name == self.name).execute(self._engine)
 
     def _delete(self, model: type[Register], condition: peewee.Expression | None = None) -> Any:
+        """Delete the register's entries in one table of the index; return how many there were."""
         is_it: Any = model.name == self.name
         which = is_it if condition is None else is_it & condition
         return model.delete().where(which).execute(self._engine)

@@ -1,4 +1,4 @@
-"""The history of loads, in the main database: a line for each (D69)."""
+"""The history of loads in the main database: one line per attempt (D69)."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -10,23 +10,24 @@ from app.storage.engine import Engine
 
 MERGE, REPLACE, ROLLBACK = "merge", "replace", "rollback"
 DROP, UNDROP, PURGE = "drop", "undrop", "purge"
-"""What a line of the history can be."""
+"""The modes of history lines."""
 INTERRUPTED = "interrupted"
+"""The reason of a load that was killed or stopped."""
 
 
 class History:
-    """Keeps the lines of one register."""
+    """Writes and reads the history lines of one register."""
 
     def __init__(self, engine: Engine, register: str) -> None:
         self._engine = engine
         self.register = register
 
-    def done(self, load_id: int, finished_at: int, columns: Mapping[str, object]) -> None:
+    def finish(self, load_id: int, finished_at: int, columns: Mapping[str, object]) -> None:
         """Note that a load succeeded.
 
         Args:
             finished_at: Unix seconds.
-            columns: further columns of the history's line.
+            columns: further columns of the line.
         """
         self._end(load_id, status="done", finished_at=finished_at, **columns)
 
@@ -34,37 +35,41 @@ class History:
         """Note that a load failed.
 
         Args:
-            columns: of the history's line, `reason` among them.
+            columns: further columns of the line, `reason` among them.
         """
         self._end(load_id, status="failed", finished_at=clock.now(), **columns)
 
+    def fail_interrupted(self, load_id: int) -> None:
+        """Note that a load was killed before it changed anything; its time of end is unknown."""
+        self._end(load_id, status="failed", reason=INTERRUPTED)
+
     def list_running(self) -> list[Any]:
-        """Return the loads that run, or were killed."""
+        """Return the loads that are running, or were killed."""
         is_it = RegisterLoad.register == self.register
         running = RegisterLoad.select().where(is_it & (RegisterLoad.status == "running"))
         return list(running.execute(self._engine))
 
-    def interrupted(self, load_id: int) -> None:
-        """Note that a load was killed before it changed anything; nobody knows when."""
-        self._end(load_id, status="failed", reason=INTERRUPTED)
+    def add_done(self, mode: str, kind: str = "") -> int:
+        """Add the line of a rollback, drop, undrop or purge, and return its number.
 
-    def note(self, mode: str, kind: str = "") -> int:
-        """Note what was done at once, within the transaction that does it; returns its number."""
-        line = {"register": self.register, "kind": kind, "mode": mode, "format": "", "files": ""}
-        return insert_line(self._engine, **line, status="done", finished_at=clock.now())
+        Call this within the transaction that does it.
+        """
+        columns = {"register": self.register, "kind": kind, "mode": mode, "format": "", "files": ""}
+        return insert_line(self._engine, **columns, status="done", finished_at=clock.now())
 
-    def is_settled(self) -> bool:
-        """Tell whether no load failed, runs or was killed since the last line that is done."""
+    def ended_well(self) -> bool:
+        """Tell whether the register's latest line is done; True if it has none."""
         status = RegisterLoad.select(RegisterLoad.status)
         last = status.where(RegisterLoad.register == self.register).order_by(RegisterLoad.id.desc())
         return last.limit(1).scalar(self._engine) in (None, "done")
 
     def take_back(self, by: int, modes: Sequence[str], after: int) -> None:
-        """Let what was done count no more, since line `by` took it back (D69).
+        """Mark lines as taken back, so that no later load is compared with them (D69).
 
         Args:
-            modes: of the lines.
-            after: the last line that still counts.
+            by: the number of the line that takes them back.
+            modes: the modes of the lines.
+            after: the number of the last line that still counts.
         """
         is_it = (
             (RegisterLoad.register == self.register)
@@ -76,20 +81,21 @@ class History:
         reason = f"taken back by load {by}"
         RegisterLoad.update(reason=reason).where(is_it).execute(self._engine)
 
-    def _end(self, load_id: int, **values: object) -> None:
-        # What was done cannot fail any more.
+    def _end(self, load_id: int, **columns: object) -> None:
+        """Update a line, but only if it is still running: a load that is done cannot fail."""
         is_it = (RegisterLoad.id == load_id) & (RegisterLoad.status == "running")
-        RegisterLoad.update(**values).where(is_it).execute(self._engine)
+        RegisterLoad.update(**columns).where(is_it).execute(self._engine)
 
 
-def note_refused(engine: Engine, reason: str, **line: object) -> int:
-    """Note an attempt that failed before its load began; returns its number.
+def note_refused(engine: Engine, reason: str, **columns: object) -> int:
+    """Add the line of an attempt that failed before its load began, and return its number.
 
     Args:
-        line: what is known of it: columns of the history's line.
+        columns: the columns that are known; register, kind and format are empty by default.
     """
+    unknown = dict.fromkeys(("register", "kind", "format"), "")
     ended = {"status": "failed", "reason": reason, "finished_at": clock.now()}
-    return insert_line(engine, **(dict.fromkeys(("register", "kind", "format"), "") | line | ended))
+    return insert_line(engine, **(unknown | columns | ended))
 
 
 def list_loads(
@@ -99,11 +105,12 @@ def list_loads(
     failed_or: Collection[int] | None = None,
     limit: int | None = None,
 ) -> list[RegisterLoad]:
-    """Return the loads, the latest first.
+    """Return the lines of the history, latest first.
 
     Args:
-        failed_or: return only loads that failed, and those of these numbers.
-        limit: how many at most.
+        register: return only lines of this register; all if None.
+        failed_or: return only lines that failed, and the lines with these numbers; all if None.
+        limit: return at most this many; all if None.
     """
     query = RegisterLoad.select().order_by(RegisterLoad.id.desc()).limit(limit)
     if register is not None:
@@ -115,17 +122,22 @@ def list_loads(
 
 
 def find_load(engine: Engine, load_id: int) -> Any:
-    """Return a load by its number, None if there is none."""
+    """Return the line with this number, None if there is none."""
     return RegisterLoad.select().where(RegisterLoad.id == load_id).first(engine)
 
 
 def find_interrupted(engine: Engine) -> set[int]:
-    """Return the numbers of loads that were killed, and not settled yet by the next one."""
-    free = {load.id for load in _running(engine) if not is_being_loaded(engine, str(load.register))}
-    # One that has ended meanwhile was not killed.
-    return free & {load.id for load in _running(engine)} if free else free
+    """Return the numbers of loads that were killed and still count as running."""
+    unlocked = {
+        load.id for load in _running(engine) if not is_being_loaded(engine, str(load.register))
+    }
+    if not unlocked:
+        return unlocked
+    # A load that ended while its lock was looked at was not killed.
+    return unlocked & {load.id for load in _running(engine)}
 
 
 def _running(engine: Engine) -> list[Any]:
+    """Return the lines of all registers that count as running."""
     running = RegisterLoad.select().where(RegisterLoad.status == "running")
     return list(running.execute(engine))

@@ -1,4 +1,4 @@
-"""One load of a register at a time, whoever starts it (D28)."""
+"""The lock of a register: it allows one load at a time, whoever starts it (D28)."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,34 +9,36 @@ from app.storage.stores import store_of
 
 
 @contextmanager
-def alone(engine: Engine, register: str) -> Iterator[Callable[[], None]]:
-    """Hold a register's lock; it ends with the process, however that ends.
+def locked(engine: Engine, register: str) -> Iterator[Callable[[], None]]:
+    """Hold a register's lock; it ends with the process at the latest, even if that is killed.
 
-    Yields what raises Hindered if the lock was lost meanwhile: on Postgres it ends with the
-    connection. Raises Hindered at once if another process holds it.
+    Yields a function that raises Hindered if the lock has been lost: on Postgres it ends with the
+    connection. Raises Hindered at once if another process holds the lock.
     """
     with store_of(engine, register).tried_lock() as require_held:
         if require_held is None:
-            raise Hindered(f"another load of the register {register} is running")
+            raise Hindered(
+                f"another load of the register {register} is running; try again when it has ended"
+            )
         yield require_held
 
 
 @contextmanager
-def still_alone(engine: Engine, register: str) -> Iterator[None]:
-    """Hold on to a register's lock, also where the connection that held it was lost.
+def still_locked(engine: Engine, register: str) -> Iterator[None]:
+    """Keep holding a register's lock, or take it again if it may have ended with its connection.
 
-    Raises Hindered if another process holds it by now.
+    Raises Hindered if another process has taken it.
     """
     if store_of(engine, register).lock_outlives_connection:
         yield
     else:
-        with alone(engine, register):
+        with locked(engine, register):
             yield
 
 
 def is_being_loaded(engine: Engine, register: str) -> bool:
-    """Tell whether somebody holds a register's lock. A load that begins meanwhile is not hindered.
+    """Tell whether a process holds a register's lock, without hindering a load that begins now.
 
-    If nobody can tell, it is held.
+    Returns True if that cannot be found out.
     """
     return store_of(engine, register).is_locked()

@@ -1,7 +1,7 @@
-"""A merge: the rows of a register change in one transaction of its own (D28).
+"""Merges a load: changes the rows of a register in one transaction (D28).
 
-The main database learns of it afterwards. A load killed between the two is settled by the next
-one, from what the register itself knows.
+The main database records it in a second transaction. If the load is killed between the two, the
+next load of the register records it (`recovery.py`).
 """
 
 from collections.abc import Callable
@@ -10,33 +10,39 @@ from functools import partial
 from app.registers.applying.counts import Counts
 from app.registers.applying.table import Applied, Table, note_applied
 from app.registers.comparing import outcomes
-from app.registers.current import count_held, finish_merge, opened_current
+from app.registers.current import count_held, opened_current
+from app.registers.recovery import finish_merge
 from app.registers.results import columns_of_success
 from app.registers.work import Work
 from app.storage import reserve
 
 
-def merge(work: Work, require_alone: Callable[[], None]) -> None:
-    """Change the rows of the register."""
+def merge(work: Work, require_lock: Callable[[], None]) -> None:
+    """Change the rows of the register, and create the register if it is new.
+
+    Args:
+        require_lock: raises Hindered if the register's lock has been lost.
+    """
     if work.entry is None and work.intake.loaded:
         work.entry = work.generations.add(work.load_id)
-    work.generations.require_there(work.entry)
+    work.generations.require_data(work.entry)
     with opened_current(work.generations, work.entry) as opened:
         if opened is None or work.entry is None:
-            return  # Nothing was read, and there is no register.
+            return  # Nothing was read, so there is no reason to create a register.
         work.counts = counts = Counts(work.kind, count_held(opened, work.entry, work.kind))
         work.entry = work.generations.announce(work.entry, work.kind)
         with opened.engine.atomic():
             table = Table(*opened, work.kind)
             _write(work, table)
-            work.judge()
+            work.check_losses()
             table.analyse()
             applied = Applied(work.intake.loaded - counts.skipped, counts.changed, counts.held)
             note_applied(*opened, work.load_id, applied)
-            require_alone()
+            require_lock()
 
 
 def _write(work: Work, table: Table) -> None:
+    """Write what the merge changes; an empty table is filled in one go, which is faster."""
     compared = outcomes(work.intake, table, work.counts)
     if work.counts.held_before:
         for outcome in compared:
@@ -46,11 +52,12 @@ def _write(work: Work, table: Table) -> None:
         table.fill(outcome.rows for outcome in compared)
 
 
-def finish(work: Work) -> None:
-    """Tell the main database that the rows are in the register."""
-    if not work.counts.changed:  # A load that changes nothing makes no register either.
-        reserve.written(work.engine, partial(work.generations.remove_made, work.load_id))
-    finished = partial(
+def record(work: Work) -> None:
+    """Record in the main database that the merge is committed."""
+    if not work.counts.changed:
+        # A load that changes nothing must not leave a new, empty register.
+        reserve.written(work.engine, partial(work.generations.remove_made_by, work.load_id))
+    finish = partial(
         finish_merge,
         work.engine,
         work.generations,
@@ -59,4 +66,4 @@ def finish(work: Work) -> None:
         columns_of_success(work.intake, work.counts),
         is_fresh=work.intake.is_fresh,
     )
-    reserve.written(work.engine, finished)
+    reserve.written(work.engine, finish)

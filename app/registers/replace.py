@@ -1,4 +1,4 @@
-"""A replace: a new generation of a register, which nobody reads until one commit (D28)."""
+"""Replaces a register: builds its next generation, then publishes it with one commit (D28)."""
 
 from functools import partial
 
@@ -16,9 +16,9 @@ from app.storage.tables import Kind
 
 
 def build(work: Work) -> None:
-    """Write the register's next generation."""
+    """Build the register's next generation: the new rows, and the other kinds as they are."""
     kind, entry = work.kind, work.entry
-    work.generations.require_there(entry)
+    work.generations.require_data(entry)
     with opened_current(work.generations, entry) as opened:
         work.counts = Counts(kind, count_held(opened, entry, kind))
     with work.generations.store.opened_next(work.load_id) as made:
@@ -26,19 +26,24 @@ def build(work: Work) -> None:
             others = [each for each in Kind if each != kind and entry.holds(each)]
             made.copy_current(entry.generation, others)
         parallel_build.build(made, work.intake, partial(_fill, work), work.counts)
-        work.judge()
+        work.check_losses()
 
 
 def _fill(work: Work, opened: OpenRegister, counts: Counts, **span: str | None) -> None:
-    """Write what was read, compared with what is held, into a generation that is being made."""
+    """Compare the rows read with the rows held, and write them into the next generation.
+
+    Args:
+        opened: the next generation, or a part of it.
+        span: `after` and `until` of `outcomes`.
+    """
     with opened_current(work.generations, work.entry) as held, opened.engine.atomic():
         current = Table(*held, work.kind) if held else None
         compared = outcomes(work.intake, current, counts, **span)
-        Table(*opened, work.kind).fill(each.rows for each in compared)
+        Table(*opened, work.kind).fill(outcome.rows for outcome in compared)
 
 
 def publish(work: Work) -> None:
-    """Let readers have the next generation, and note that the load is done: one commit."""
+    """Publish the next generation, and note that the load is done, in one commit."""
     now = clock.now()
     former = work.entry or Entry(work.register, work.load_id, "")
     published = former.with_rows(work.kind, work.counts.held)._replace(
@@ -48,5 +53,5 @@ def publish(work: Work) -> None:
     columns = columns_of_success(work.intake, work.counts)
     with work.engine.atomic():
         work.generations.publish(work.entry, published)
-        work.history.done(work.load_id, now, columns)
+        work.history.finish(work.load_id, now, columns)
     work.entry = published

@@ -11,13 +11,13 @@ from app.storage.tables import Kind
 
 DEFAULT_MAX_REJECTS = "1%"
 SHRINK, UNTERMINATED, EMPTY = "shrink", "unterminated", "empty"
-"""What an operator can allow (`RegisterLoad.accepted`)."""
+"""What an operator can allow, as `RegisterLoad.accepted` has it."""
 LOSS = "loss:"
-"""What a member that can be lost follows there."""
+"""The prefix of a member that may be lost, as in `loss:insured`."""
 
 
 class LoadRequest(NamedTuple):
-    """What the operator asked for; format, kind and register are detected if they are None."""
+    """What the operator asked for. Format, kind and register are detected if they are None."""
 
     files: Sequence[str]
     formats: Mapping[str, Format] = FORMATS
@@ -29,26 +29,26 @@ class LoadRequest(NamedTuple):
     rejects: Path | None = None
     allow_shrink: bool = False
     allow_loss: Sequence[str] = ()
-    """Members that fewer rows than before may have."""
+    """Members that far fewer rows than before may know (D67)."""
     loss_max: int = 10
-    """By how many percentage points the share of rows with a member may fall (D67)."""
+    """By how many percentage points the share of rows that know a member may fall (D67)."""
     allow_missing: Sequence[str] = ()
-    """Columns that the files may lack although their format expects them (D65)."""
+    """Columns that the files may lack, although their format expects them (D65)."""
     blank_missing: bool = False
-    """Whether a merge blanks the members that a narrow file has no column for (D66)."""
+    """Whether members that a file has no column for become unknown in a merge (D66)."""
     allow_unterminated: bool = False
     empty_ok: bool = False
     dry_run: bool = False
     are_trusted: bool = True
-    """Whether the files may be links and pipes; others can write to the drop directory."""
+    """Whether the files may be links and pipes: not in the drop directory, where others write."""
     require_whole: Callable[[], object] = lambda: None
-    """Raises OperatorError if a file is not complete; called before they are read, and after."""
+    """Raises OperatorError if a file is incomplete. It is called before and after reading."""
     keep_snapshots: int = 1
-    """To how many earlier states the register can be rolled back afterwards (D71)."""
+    """How many snapshots the register keeps for rollbacks (D71)."""
 
     @property
     def accepted(self) -> list[str]:
-        """What the operator allowed, in the words of the history."""
+        """What the operator allowed, as `RegisterLoad.accepted` has it."""
         allowed = {
             SHRINK: self.allow_shrink,
             UNTERMINATED: self.allow_unterminated,
@@ -62,29 +62,32 @@ class LoadRequest(NamedTuple):
 
 
 class LoadResult(NamedTuple):
-    """How a load ended, or how a dry run would have ended; `rows` are data records."""
+    """How a load ended, or would have ended if it was a dry run."""
 
     load: int | None
-    """Its number in the history; None for a dry run."""
+    """The number in the history; None for a dry run."""
     register: str
     kind: str
     mode: str
     format: str
     dry_run: bool
     rows: int
+    """Data records in the files: loaded, rejected and skipped ones."""
     loaded: int
     changed: int
     """Rows of the register that were added, changed or removed."""
     rejected: int
     skipped: int
+    """Records that are not for this register, or have nothing to change."""
     held_before: int
-    """Rows of this kind that the register held before, and holds now."""
+    """Rows of this kind that the register held before."""
     held: int
+    """Rows of this kind that the register holds now."""
     checksum: str
-    """SHA-256 of everything read, decompressed, in the order of the files."""
+    """SHA-256 of the decompressed content of all files, in their order."""
     rejects: str | None
-    """The file with the rejected records; None if there is none."""
+    """The rejects file; None if there is none."""
     reasons: Sequence[Reason]
     """Why the first records were rejected."""
     notes: Sequence[str]
-    """What the operator should know about the files."""
+    """What the operator should know about the files, each a sentence."""

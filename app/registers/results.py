@@ -1,15 +1,15 @@
-"""How a load ended: its result for the operator, and its columns in the history."""
+"""Sums up how a load ended, for the operator and for the history."""
 
 from typing import Any, NamedTuple
 
 from app.registers.applying.counts import Counts
-from app.registers.models import text_of
+from app.registers.models import json_text
 from app.registers.reading.intake import Intake
 from app.registers.request import LoadResult
 
 
 class _Totals(NamedTuple):
-    """The numbers of records of a load, as `LoadResult` explains them."""
+    """The members that `LoadResult` and the history share; see `LoadResult`."""
 
     rows: int
     loaded: int
@@ -20,7 +20,11 @@ class _Totals(NamedTuple):
 
 
 def result_of(intake: Intake, load_id: int | None, register: str, counts: Counts) -> LoadResult:
-    """Return how a load ended."""
+    """Return the result of a load.
+
+    Args:
+        load_id: the number in the history; None for a dry run.
+    """
     rejects = intake.rejects
     return LoadResult(
         load=load_id,
@@ -39,28 +43,29 @@ def result_of(intake: Intake, load_id: int | None, register: str, counts: Counts
 
 
 def columns_of_success(intake: Intake, counts: Counts) -> dict[str, Any]:
-    """Return the history's columns of a load that is done."""
-    after = {"held": counts.held, "known": text_of(counts.known.document())}
+    """Return the columns of the history line of a load that is done."""
+    after = {"held": counts.held, "known": json_text(counts.known.document())}
     return _totals(intake, counts)._asdict() | _columns_of_files(intake) | after
 
 
 def columns_of_failure(intake: Intake) -> dict[str, Any]:
-    """Return the history's columns of a load that failed: what it had read, none of it loaded."""
+    """Return the columns of the history line of a load that failed: what it had read."""
     rejected, skipped = intake.rejects.rejected, intake.rejects.skipped
     rows = intake.loaded + rejected + skipped
     return {"rows": rows, "rejected": rejected, "skipped": skipped} | _columns_of_files(intake)
 
 
 def _columns_of_files(intake: Intake) -> dict[str, Any]:
+    """Return the columns that say what was found in the files."""
     return {
         "is_terminated": intake.is_terminated,
-        "reasons": text_of(intake.rejects.reasons),
-        "notes": text_of(intake.rejects.notes),
+        "reasons": json_text(intake.rejects.reasons),
+        "notes": json_text(intake.rejects.notes),
     }
 
 
 def _totals(intake: Intake, counts: Counts) -> _Totals:
-    # Some changes turn out to have nothing to change only when they are compared.
+    # The comparison finds further records to skip: deletions that match no row.
     loaded = intake.loaded - counts.skipped
     skipped = intake.rejects.skipped + counts.skipped
     return _Totals(

@@ -1,4 +1,4 @@
-"""The earlier states of a register, and which of them a rollback goes back to (D71)."""
+"""Lists the snapshots of a register, and chooses the one for a rollback (D71)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,25 +14,35 @@ from app.storage.tables import Kind
 
 
 class Snapshot(NamedTuple):
-    """What a register held after a load, until the next one replaced it."""
+    """What a register held until a replace."""
 
     kept: Entry
     """Its entry in the register index."""
     load_id: int
-    """The last load whose rows are in it."""
+    """The last load whose rows it holds."""
     undone: frozenset[str]
-    """Kinds that a rollback to it changes."""
+    """The kinds that a rollback to it changes."""
 
-    def told(self) -> str:
-        """Return what an operator chooses by."""
-        # Only what was loaded is kept.
+    @property
+    def only_kind(self) -> Kind | None:
+        """The kind that a rollback to it changes; None if it changes several."""
+        return Kind(min(self.undone)) if len(self.undone) == 1 else None
+
+    def described(self) -> str:
+        """Return the load, its time and the rows, for an operator who chooses."""
+        # A register that was never loaded is not kept, so there is always a time.
         loaded_at = clock.iso_utc(self.kept.loaded_at or 0)
         return f"load {self.load_id} of {loaded_at} ({self.kept.described()})"
 
 
 def list_snapshots(engine: Engine, generations: Generations, current: Entry) -> list[Snapshot]:
-    """Return the states that a register can be rolled back to, the latest first."""
+    """Return the snapshots of a register, latest first.
+
+    Args:
+        current: the register's entry.
+    """
     snapshots: list[Snapshot] = []
+    # Going back to a snapshot undoes every replace since then: each made the next generation.
     later, undone = current, frozenset[str]()
     for kept in generations.list_kept():
         query = RegisterLoad.select(RegisterLoad.kind).where(RegisterLoad.id == later.generation)
@@ -44,10 +54,10 @@ def list_snapshots(engine: Engine, generations: Generations, current: Entry) -> 
 
 
 def _last_load(engine: Engine, kept: Entry, later: int) -> int:
-    """Return the load that left a generation as it is: it made it, or was merged into it.
+    """Return the last load whose rows a snapshot holds: a merge, or the load that made it.
 
     Args:
-        later: the load that made the generation after it.
+        later: the load that made the next generation.
     """
     merged = RegisterLoad.select(RegisterLoad.id).where(
         (RegisterLoad.register == kept.name)
@@ -67,39 +77,41 @@ def require_snapshot(
     to: int | None,
     kind: Kind | None,
 ) -> Snapshot:
-    """Return the state to go back to; OperatorError, with those that there are, if it is none.
+    """Return the snapshot to roll back to.
 
     Args:
-        current: the register as it is.
-        to: the load that left it; the latest one if None.
-        kind: the only kind that may change, None if any may.
+        current: the register's entry.
+        to: the last load whose rows the snapshot holds; None for the latest snapshot.
+        kind: the only kind that may change; None if all may.
+
+    Raises OperatorError, which lists the snapshots, if none fits.
     """
     name = generations.name
     snapshots = list_snapshots(engine, generations, current)
     if not snapshots:
-        reason = _reason(engine, name)
+        reason = _why_none(engine, name)
         raise OperatorError(f"the register {name} cannot be rolled back: {reason}")
     found = next((each for each in snapshots if to in (None, each.load_id)), None)
     if found is None:
         raise OperatorError(
-            f"the register {name} cannot be rolled back to load {to}. {_choice(snapshots)}"
+            f"the register {name} cannot be rolled back to load {to}. {_choices(snapshots)}"
         )
     if kind is not None and found.undone != {kind}:
         changed = " and ".join(sorted(found.undone))
         raise OperatorError(
             f"a rollback of the register {name} to load {found.load_id} changes its {changed}, "
-            f"not its {kind}. {_choice(snapshots)}"
+            f"not its {kind}. {_choices(snapshots)}"
         )
     if not generations.store.has_waiting(found.kept.generation):
         raise OperatorError(
-            f"what the register {name} held after load {found.load_id} is not there: restore it, "
-            "or load it again"
+            f"the data that the register {name} held after load {found.load_id} is missing; "
+            "restore it from a backup, or load its files again"
         )
     return found
 
 
 def require_not_dropped(generations: Generations) -> Entry:
-    """Return the entry of a register; OperatorError if there is none, or it was dropped."""
+    """Return the register's entry; raise OperatorError if there is none, or it was dropped."""
     name = generations.name
     if generations.find_dropped() is not None:
         raise OperatorError(
@@ -111,12 +123,12 @@ def require_not_dropped(generations: Generations) -> Entry:
     return current
 
 
-def _choice(snapshots: Sequence[Snapshot]) -> str:
-    return f"It can go back to {'; '.join(each.told() for each in snapshots)}."
+def _choices(snapshots: Sequence[Snapshot]) -> str:
+    return f"It can go back to {'; '.join(each.described() for each in snapshots)}."
 
 
-def _reason(engine: Engine, name: str) -> str:
-    """Return why there is nothing to go back to."""
+def _why_none(engine: Engine, name: str) -> str:
+    """Return why a register has no snapshots."""
     done = RegisterLoad.select(RegisterLoad.mode).where(
         (RegisterLoad.register == name)
         & (RegisterLoad.status == "done")

@@ -1,4 +1,4 @@
-"""A load under way: what its steps hand on to each other."""
+"""The state of a running load, which its steps share."""
 
 from app.registers.applying.counts import Counts
 from app.registers.applying.losses import exchange_notes, require_no_loss, uniform_notes
@@ -12,7 +12,12 @@ from app.storage.registers import Entry
 
 
 class Work:
-    """One load of one register."""
+    """A running load: what it reads, its register, and what it has counted so far.
+
+    Args:
+        register: the name of the register.
+        intake: the files, opened and recognised.
+    """
 
     def __init__(self, engine: Engine, register: str, intake: Intake) -> None:
         self.engine = engine
@@ -23,20 +28,29 @@ class Work:
         self.generations = Generations(engine, register)
         self.history = History(engine, register)
         self.load_id = 0
-        """Its number in the history; 0 of a dry run."""
+        """The load's number in the history; 0 for a dry run."""
         self.entry: Entry | None = None
-        """What the register index says; nobody else changes it while the lock is held."""
+        """The register's entry; nobody else changes it while this load holds the lock."""
         self.counts = Counts(intake.kind, 0)
+        """What the load changes; complete once all rows are compared."""
+
+    @property
+    def is_replace(self) -> bool:
+        """Whether the load replaces all rows of its kind; otherwise it merges."""
+        return self.request.mode == REPLACE
 
     def __str__(self) -> str:
         return f"load {self.load_id}, {self.request.mode} of {self.register} {self.kind}"
 
-    def judge(self) -> None:
-        """Refuse a load that loses rows, or what was known; note what looks wrong (D67)."""
-        if self.request.mode == REPLACE:
+    def check_losses(self) -> None:
+        """Refuse a load that loses rows or content, and note suspicious changes (D67).
+
+        Call this once all rows are compared, before anything is committed. Raises OperatorError.
+        """
+        if self.is_replace:
             self.counts.end_replace()
         require_few_lost(self.intake, self.counts)
-        if self.request.mode == REPLACE:
+        if self.is_replace:
             count_known(self.generations, self.entry, self.counts)
         require_no_loss(self.engine, self.register, self.request, self.counts)
         self.intake.rejects.notes += exchange_notes(self.request, self.counts)

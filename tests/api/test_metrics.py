@@ -11,7 +11,7 @@ from app.errors import OperatorError
 from app.http.metrics import ANONYMOUS, NO_ROUTE
 from app.operations.conditions.jobs import Run, record
 from app.registers.history import note_refused
-from app.registers.lock import alone
+from app.registers.lock import locked
 from app.registers.models import insert_line
 from app.registers.reading.rejects import RejectLimit
 from app.registers.undo import drop_register, purge_register, roll_back
@@ -274,7 +274,7 @@ class TestInstallation:
 
     def test_a_killed_load_is_a_failure(self, world, alice):
         """As in `/readyz`, `check` and the alerts (D76)."""
-        with alone(world.engine, "rdw"):
+        with locked(world.engine, "rdw"):
             line = {"register": "rdw", "kind": "vehicles", "mode": "merge", "format": "rdw-csv"}
             insert_line(world.engine, files="a.csv", status="running", **line)
         name = "register_last_failure_timestamp_seconds"

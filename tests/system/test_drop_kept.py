@@ -81,7 +81,7 @@ def test_an_upload_that_never_ends_is_reported(drop):
     """After a day, each night; until then it is only logged."""
     aged(drop.put("a.csv"), 0.9)
     ended = drop.run(drop_wait="done")
-    assert (ended.returncode, "left for the next run: a.csv.done is not there" in ended.stderr) == (
+    assert (ended.returncode, "left for the next run: a.csv.done is missing" in ended.stderr) == (
         0,
         True,
     )
@@ -89,7 +89,7 @@ def test_an_upload_that_never_ends_is_reported(drop):
     ended = drop.run(drop_wait="done")
     assert ended.returncode == 1
     (line,) = [line for line in map(json.loads, ended.stderr.splitlines()) if "still" in str(line)]
-    assert (line["level"], "a.csv.done is not there" in line["message"]) == ("warning", True)
+    assert (line["level"], "a.csv.done is missing" in line["message"]) == ("warning", True)
     assert drop.left() == ["a.csv"]
 
 

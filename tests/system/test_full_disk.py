@@ -123,7 +123,8 @@ def test_a_load_without_room_is_refused(serve, world, disk, settings, expected, 
     refused = run_command("import", rows, "--mode", mode, **settings)
     assert refused.returncode == 1
     told = (
-        rf"the load needs about \d\.\d MB of disk space in {disk.path}, and [\d.]+ [kM]B are free"
+        rf"the load needs about \d\.\d MB of disk space in {disk.path}, "
+        r"but only [\d.]+ [kM]B are free"
     )
     assert re.search(told, refused.stderr)
     line = loads(settings)[0]
@@ -145,7 +146,7 @@ def test_a_load_is_refused_with_figures_on_a_full_disk(world, disk, mode):
     refused = run_command("import", csv_of(world.directory, 9), "--mode", mode, **settings)
     assert refused.returncode == 1
     assert "the load needs about 1" in refused.stderr
-    assert " kB are free: make room" in loads(settings)[0]["reason"]
+    assert " kB are free; make room" in loads(settings)[0]["reason"]
 
 
 @pytest.mark.system_long

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.operations.freshness import freshness
-from app.registers.lock import alone
+from app.registers.lock import locked
 from app.registers.space import Space
 from app.storage.engine import close_quietly, open_engine
 from tests.conftest import ON_POSTGRES, ON_SQLITE
@@ -78,12 +78,12 @@ def test_what_the_operator_named_is_known(cli):
 def test_a_load_that_is_refused_before_it_begins_leaves_a_line(cli, monkeypatch):
     """A busy register, too many registers, too little disk space, a mistake in a mapping."""
     engine = open_engine(cli.database_url)
-    with alone(engine, "native"):
+    with locked(engine, "native"):
         document = failed(cli, "import", cli.file("a.csv", *GOOD))
     close_quietly(engine)
     assert (document["load"], document["reason"]) == (
         1,
-        "another load of the register native is running",
+        "another load of the register native is running; try again when it has ended",
     )
     for number in range(8):
         cli.json("import", cli.file("a.csv", *GOOD), "--register", f"r{number}")

@@ -7,7 +7,7 @@ import pytest
 
 from app import clock
 from app.errors import OperatorError
-from app.registers.baseline import prune
+from app.registers.baseline import prune_history
 from app.registers.history import list_loads
 from app.registers.models import RegisterLoad
 from app.registers.undo import drop_register, roll_back, undrop_register
@@ -198,7 +198,7 @@ class TestPrune:
 
     def left(self, world) -> list[int]:
         """The numbers of the lines that are left."""
-        prune(world.engine)
+        prune_history(world.engine)
         return sorted(each.id for each in list_loads(world.engine))
 
     def test_failures_go_after_400_days(self, world, line):

@@ -6,7 +6,7 @@ from hashlib import sha256
 import pytest
 
 from app.registers.applying.tally import MEMBERS
-from app.registers.lock import alone
+from app.registers.lock import locked
 from app.storage.engine import close_quietly, open_engine
 from app.storage.tables import Kind
 from tests.unit.held import begun
@@ -119,7 +119,7 @@ def test_a_killed_load_is_interrupted(cli, engine):
 
 def test_a_load_that_runs_is_told_so(cli, engine):
     """Whoever holds the lock of the register is at work."""
-    with alone(engine, "native"):
+    with locked(engine, "native"):
         begun(engine, "native")
         assert cli.json("imports", "list")[0]["status"] == "running"
 

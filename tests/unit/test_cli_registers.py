@@ -59,7 +59,7 @@ class TestDrop:
         purged = {"dropped": "fleet", "disk_space": "freed", "undo": None}
         assert cli.json("imports", "drop", "fleet", "--yes", "--purge") == purged
         assert list(cli.directory.glob("*register_fleet*.db*")) == []
-        assert "there is none" in cli.refusal("imports", "undrop", "fleet")
+        assert "it does not exist" in cli.refusal("imports", "undrop", "fleet")
         assert load(cli, register="fleet")["changed"] == 1
 
     def test_its_space_can_be_freed_at_once(self, cli):

@@ -18,7 +18,7 @@ from app.operations.conditions.gathered import gathered, look
 from app.operations.conditions.jobs import JobRun, Run, last_runs, record, running
 from app.registers.dropped import kept
 from app.registers.history import MERGE, REPLACE, note_refused
-from app.registers.lock import alone
+from app.registers.lock import locked
 from app.registers.models import RegisterLoad
 from app.registers.reading.rejects import RejectLimit
 from app.registers.undo import drop_register, roll_back, undrop_register
@@ -149,7 +149,7 @@ class TestLoads:
 
     def test_a_killed_load_is_a_failed_one(self, world):
         """It has no end, and nobody holds its lock."""
-        with alone(world.engine, "rdw"):
+        with locked(world.engine, "rdw"):
             begun(world.engine, "rdw")
             assert _seen_by_another(world) == []
         assert sorted(found(world)) == ["load:rdw"]

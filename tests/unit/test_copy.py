@@ -16,7 +16,7 @@ from app.main import create_app
 from app.operations.copy import MAIN_TABLES, copy_database
 from app.registers.demo import write_files
 from app.registers.history import list_loads
-from app.registers.lock import alone
+from app.registers.lock import locked
 from app.registers.models import RegisterLoad
 from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.schema import migrate
@@ -225,7 +225,7 @@ class TestRefused:
     def test_a_load_in_the_source_is_not_cut_in_two(self, world, copy, target):
         """While a register is being loaded nothing is copied."""
         world.load([CAR])
-        with alone(world.engine, "native"):
+        with locked(world.engine, "native"):
             assert "another load of the register native is running" in copy().stderr
         require_empty(target)
 

@@ -6,9 +6,9 @@ import pytest
 
 from app import clock
 from app.registers.applying.table import Applied
-from app.registers.current import finish_merge, settle_interrupted
 from app.registers.generations import Generations
 from app.registers.history import History, list_loads
+from app.registers.recovery import end_killed_loads, finish_merge
 from app.registers.undo import drop_register
 from app.storage.registers import Register
 from app.storage.tables import Kind
@@ -89,7 +89,7 @@ def test_a_failed_load_leaves_a_register_that_has_rows(world, history, generatio
     world.load([ROW])
     load_id = begun(world.engine, "native")
     history.fail(load_id, {"reason": "the disk is full"})
-    generations.remove_made(load_id)
+    generations.remove_made_by(load_id)
     assert statuses(world) == [("done", None), ("failed", "the disk is full")]
     assert register(world) is not None
 
@@ -98,7 +98,7 @@ def test_a_load_that_never_committed_was_interrupted(world, history, generations
     """The register knows nothing of it: it changed nothing."""
     world.load([ROW])
     begun(world.engine, "native")
-    settle_interrupted(world.engine, generations, begun(world.engine, "native"), lambda _: None)
+    end_killed_loads(world.engine, generations, begun(world.engine, "native"), lambda _: None)
     assert [status for status, _ in statuses(world)] == ["done", "failed", "running"]
     assert statuses(world)[1][1] == "interrupted"
 
@@ -108,7 +108,7 @@ def test_a_load_that_committed_was_done(world, history, generations):
     world.load([ROW])
     begun(world.engine, "native")
     applied = Applied(loaded=5, changed=4, held=9)
-    settle_interrupted(world.engine, generations, begun(world.engine, "native"), lambda _: applied)
+    end_killed_loads(world.engine, generations, begun(world.engine, "native"), lambda _: applied)
     line = list_loads(world.engine)[1]
     assert (line.status, line.loaded, line.changed) == ("done", 5, 4)
     assert register(world).vehicles == 9
@@ -118,7 +118,7 @@ def test_loads_of_other_registers_are_left_alone(world, history):
     """One of theirs may be running this very moment."""
     begun(world.engine, "native")
     other = begun(world.engine, "other")
-    settle_interrupted(world.engine, Generations(world.engine, "other"), other, lambda _: None)
+    end_killed_loads(world.engine, Generations(world.engine, "other"), other, lambda _: None)
     assert statuses(world) == [("running", None), ("running", None)]
 
 

@@ -19,7 +19,7 @@ from app.registers import work as work_module
 from app.registers.applying.table import Table
 from app.registers.generations import Generations
 from app.registers.history import list_loads
-from app.registers.lock import alone
+from app.registers.lock import locked
 from app.registers.reading import reader as reading_module
 from app.registers.reading import sorted_runs as sorting
 from app.registers.request import LoadRequest
@@ -267,7 +267,7 @@ class TestAllOrNothing:
         Register.insert(**entry).execute(world.engine)
         migrate(world.engine)  # Nor does that put an empty one in its place.
         for dry_run in (True, False):
-            with pytest.raises(OperatorError, match="native held is not there: restore it, or"):
+            with pytest.raises(OperatorError, match="of the register native is missing; restore"):
                 world.load_files(
                     *files(world, a="registration,make\nA1,X\n"), mode=mode, dry_run=dry_run
                 )
@@ -352,7 +352,7 @@ class TestAllOrNothing:
             """Lose the lock; another load gets it, and begins."""
             pid = world.engine.connection().info.backend_pid
             other.execute_sql("SELECT pg_terminate_backend(%s, 10000)", (pid,))
-            another.enter_context(alone(other, "native"))
+            another.enter_context(locked(other, "native"))
             Generations(other, "native").remove_unused()
             other.execute_sql(next_schema)
 
@@ -421,7 +421,10 @@ class TestAllOrNothing:
             close_quietly(engine)
 
         result = load_module.load(world.engine, world.config.state_dir, request, meanwhile)
-        assert told == ["another load of the register native is running", 1]
+        assert told == [
+            "another load of the register native is running; try again when it has ended",
+            1,
+        ]
         assert result.changed == 1
         assert [line.status for line in list_loads(world.engine)] == ["done", "failed", "done"]
 

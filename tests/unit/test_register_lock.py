@@ -2,7 +2,7 @@
 
 from multiprocessing import get_context
 
-from app.registers.lock import alone, is_being_loaded
+from app.registers.lock import is_being_loaded, locked
 from app.storage.engine import open_engine
 
 
@@ -26,7 +26,7 @@ def test_a_load_begins_while_others_look(world):
     try:
         assert looked.wait(60)
         for _ in range(500):
-            with alone(world.engine, "rdw"):
+            with locked(world.engine, "rdw"):
                 pass
     finally:
         is_over.set()
@@ -38,7 +38,7 @@ def test_a_lock_is_seen_while_it_is_held(world):
     """By others; before and after it the register is free."""
     other = world.client(None) and world.app_engine
     assert not is_being_loaded(other, "rdw")
-    with alone(world.engine, "rdw"):
+    with locked(world.engine, "rdw"):
         assert is_being_loaded(other, "rdw")
         assert not is_being_loaded(other, "mid")
     assert not is_being_loaded(other, "rdw")

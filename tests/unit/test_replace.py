@@ -195,7 +195,7 @@ class TestShrink:
     @pytest.mark.parametrize("dry_run", [False, True])
     def test_nothing_replaces_nothing(self, world, replace, dry_run):
         """A register of no rows is made only for who asks for it."""
-        with pytest.raises(OperatorError, match="there are no vehicles in what was read"):
+        with pytest.raises(OperatorError, match="the files hold no vehicles"):
             replace(HEADER, dry_run=dry_run)
         assert Register.select().count(world.engine) == 0
         assert replace(HEADER, allow_shrink=True, dry_run=dry_run).held == 0

@@ -8,7 +8,7 @@ import pytest
 from app.errors import OperatorError
 from app.registers.generations import Generations
 from app.registers.history import list_loads
-from app.registers.lock import alone
+from app.registers.lock import locked
 from app.registers.undo import drop_register, roll_back
 from app.storage.engine import close_quietly, open_engine
 from app.storage.registers import KeptRegister, Register
@@ -120,7 +120,7 @@ class TestOneStep:
             for make in ("FORD", "SEAT"):
                 replace(vehicles(make), register=register)
         drop_register(world.engine, "c")
-        with pytest.raises(OperatorError, match=r"--register is one of a, b$"):
+        with pytest.raises(OperatorError, match=r"one with --register: a, b$"):
             roll_back(world.engine, None, None)
 
     def test_a_replace_after_a_rollback_is_a_new_generation(self, world, replace, alice):
@@ -138,7 +138,7 @@ class TestOneStep:
         replace(vehicles("SEAT"))
         other = open_engine(world.config.database_url)
         undo = partial(roll_back, world.engine, "native", None)
-        with alone(other, "native"):
+        with locked(other, "native"):
             for refused in (undo, partial(drop_register, world.engine, "native")):
                 with pytest.raises(OperatorError, match="another load of the register native"):
                     refused()
@@ -234,7 +234,7 @@ class TestSeveralSteps:
     def test_a_state_that_is_not_there_is_refused(self, world, four):
         """As after its file was removed by hand; what is read stays."""
         _lose(world, 3)
-        with pytest.raises(OperatorError, match="native held after load 3 is not there"):
+        with pytest.raises(OperatorError, match="native held after load 3 is missing"):
             roll_back(world.engine, "native", None)
         assert makes(world) == ["OPEL"]
         roll_back(world.engine, "native", None, to=2)

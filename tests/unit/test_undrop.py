@@ -107,7 +107,7 @@ def test_a_killed_merge_that_changed_nothing_does_not(dropped, replace, alice, m
     """Whatever it left is in nobody's way."""
     with monkeypatch.context() as until_then:
         until_then.setattr(merge, "finish_merge", _interrupted)
-        until_then.setattr(Generations, "remove_made", _interrupted)
+        until_then.setattr(Generations, "remove_made_by", _interrupted)
         with pytest.raises(KeyboardInterrupt):
             replace(DELETION, mode="merge", register="native")
     undrop_register(dropped.engine, "native")
@@ -142,7 +142,9 @@ def test_several_can_wait(dropped, replace):
     """Each under its own name; asked for another, it tells which can be brought back."""
     replace(vehicles("KIA"), register="fleet")
     drop_register(dropped.engine, "fleet")
-    with pytest.raises(OperatorError, match=r"there is none\. Dropped registers: fleet, native"):
+    with pytest.raises(
+        OperatorError, match=r"it does not exist\. Dropped registers: fleet, native"
+    ):
         undrop_register(dropped.engine, "nativ")
     undrop_register(dropped.engine, "fleet")
     undrop_register(dropped.engine, "native")
@@ -164,7 +166,7 @@ def test_a_purge_removes_all_of_it(dropped, is_dropped_before):
     purge_register(dropped.engine, "native")
     assert generations(dropped) == []
     assert KeptRegister.select().count(dropped.engine) == 0
-    with pytest.raises(OperatorError, match=r"there is none\. Dropped registers: none"):
+    with pytest.raises(OperatorError, match=r"it does not exist\. Dropped registers: none"):
         undrop_register(dropped.engine, "native")
     with pytest.raises(OperatorError, match="there is no register native"):
         purge_register(dropped.engine, "native")
@@ -175,7 +177,7 @@ def test_a_register_of_no_rows_is_gone_at_once(world):
     killed = begun(world.engine, "native", Kind.FINES)
     Generations(world.engine, "native").add(killed)
     drop_register(world.engine, "native")
-    with pytest.raises(OperatorError, match="there is none"):
+    with pytest.raises(OperatorError, match="it does not exist"):
         undrop_register(world.engine, "native")
 
 
@@ -186,7 +188,7 @@ def test_what_is_not_there_does_not_come_back(dropped):
             (dropped.directory / name).unlink()
         else:
             dropped.engine.execute_sql(f'DROP SCHEMA "{name}" CASCADE')
-    with pytest.raises(OperatorError, match="what the register native held is not there"):
+    with pytest.raises(OperatorError, match="the data of the register native is missing"):
         undrop_register(dropped.engine, "native")
     purge_register(dropped.engine, "native")
 

@@ -123,9 +123,9 @@ def test_a_file_waits_for_its_own_marker(put):
     put("bus.csv.sha256", DIGEST)
     put("car.sha256", DIGEST)
     put("car.csv.done", "")
-    assert look(path, SHA256).waits_for == "car.csv.sha256 is not there"
+    assert look(path, SHA256).waits_for == "car.csv.sha256 is missing"
     (path.parent / "car.csv.done").unlink()
-    assert look(path, DONE).waits_for == "car.csv.done is not there"
+    assert look(path, DONE).waits_for == "car.csv.done is missing"
 
 
 def test_done_is_enough_unless_the_file_changes_afterwards(put):

@@ -58,7 +58,7 @@ def disk_facts(
     name = max(needs, key=lambda name: needs[name], default="")
     needed_bytes = needs.get(name, 0)
     if needed_bytes * _OVER_FACTOR > free_bytes:
-        free_bytes += kept.yielding_bytes(data_dir, directory)
+        free_bytes += kept.reclaimable_bytes(data_dir, directory)
     is_certain = needed_bytes * _OVER_FACTOR <= free_bytes
     if needed_bytes <= free_bytes:
         return DiskFacts([], is_certain)

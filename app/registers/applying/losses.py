@@ -10,7 +10,7 @@ from app.registers.applying.counts import Counts
 from app.registers.applying.tally import Tally
 from app.registers.baseline import SHRINK_MAX_PERCENT, last_loads
 from app.registers.history import REPLACE
-from app.registers.models import list_of
+from app.registers.models import json_list
 from app.registers.request import LOSS, SHRINK, LoadRequest
 from app.storage.engine import Engine
 from app.storage.tables import Kind
@@ -156,7 +156,7 @@ def _shares_in_replaces(loads: Sequence[Any]) -> dict[str, list[Share]]:
             for name in of_load.keys() - settled:
                 shares.setdefault(name, []).append(of_load[name])
         settled |= _losses_accepted(load)
-        if SHRINK in list_of(load.accepted, str):
+        if SHRINK in json_list(load.accepted, str):
             break
     return shares
 
@@ -181,7 +181,7 @@ def _best_since_accepted(loads: Sequence[Any]) -> dict[str, list[Share]]:
 
 def _losses_accepted(load: Any) -> set[str]:
     """Return the members that a load was allowed to lose."""
-    accepted = list_of(load.accepted, str)
+    accepted = json_list(load.accepted, str)
     return {each.removeprefix(LOSS) for each in accepted if each.startswith(LOSS)}
 
 

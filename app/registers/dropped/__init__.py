@@ -1,1 +1,1 @@
-"""The drop directory: files that wait, that were loaded, and that failed."""
+"""The drop directory of `import --drop`: new files, loaded files and failed files."""

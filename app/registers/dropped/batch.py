@@ -15,13 +15,14 @@ _log = logging.getLogger(__name__)
 
 
 class File(NamedTuple):
-    """A file, and its state when it was found: any change gives it another `state`."""
+    """A file and its state when it was found."""
 
     path: Path
     state: tuple[int, ...]
+    """The values of `state_of`."""
 
     def is_unchanged(self) -> bool:
-        """Tell whether the name is still that of the same file, unchanged."""
+        """Tell whether the path still leads to the same file, unchanged."""
         try:
             return state_of(self.path.lstat()) == self.state
         except FileNotFoundError:
@@ -29,16 +30,18 @@ class File(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """The files of one load: all of them complete, and in one directory."""
+    """The files of one load: all in one directory, and all complete."""
 
     drop: Path
+    """The drop directory."""
     register: str | None
-    """The register whose directory it is; None for a file directly in the drop directory."""
+    """The register that the files' directory is named after; None in the drop directory itself."""
     files: tuple[File, ...]
     markers: tuple[File, ...]
     wait: str
+    """How to tell that a file is complete, a value of `VERIFYD_DROP_WAIT`."""
     fault: str = ""
-    """Why one of the files cannot be loaded as it is."""
+    """Why one of the files cannot be loaded; empty if all can."""
 
     @property
     def directory(self) -> Path:
@@ -56,9 +59,9 @@ class Batch(NamedTuple):
         return f"{self.directory} ({', '.join(file.path.name for file in self.files)})"
 
     def require_whole(self) -> None:
-        """Raise FileFault if a file has a fault, Hindered if one may be incomplete after all.
+        """Raise FileFault if a file has a fault, Hindered if a file may be incomplete after all.
 
-        A load calls this before it reads the files, and again afterwards.
+        A load calls this before and after it reads the files.
         """
         if self.fault:
             raise FileFault(self.fault)
@@ -74,13 +77,13 @@ class Batch(NamedTuple):
 
 
 def keep(batch: Batch, warn: Warn) -> None:
-    """Move the files of a loaded batch into `loaded/`; none of them if one has changed."""
+    """Move the files of a loaded batch to `loaded/`, unless one of them has changed."""
     if _is_unchanged(batch):
         _move(batch, kept.LOADED, warn, "loaded")
 
 
 def remove(batch: Batch, warn: Warn) -> None:
-    """Remove the files of a loaded batch; none of them if one has changed."""
+    """Remove the files of a loaded batch, unless one of them has changed."""
     if not _is_unchanged(batch):
         return
     for file in (*batch.files, *batch.markers):
@@ -91,15 +94,21 @@ def remove(batch: Batch, warn: Warn) -> None:
 
 
 def put_aside(batch: Batch, warn: Warn) -> Path | None:
-    """Move the files of a failed batch into `failed/`; none of them if one has changed.
+    """Move the files of a failed batch to `failed/`, unless one of them has changed.
 
-    Returns that directory, None if nothing was moved.
+    Returns the path of `failed/`, None if nothing was moved.
     """
     is_moved = _is_unchanged(batch) and _move(batch, kept.FAILED, warn, "not loaded")
     return batch.directory / kept.FAILED if is_moved else None
 
 
 def _move(batch: Batch, kind: str, warn: Warn, what: str) -> bool:
+    """Move the files of a batch and their markers; return whether that succeeded.
+
+    Args:
+        kind: LOADED or FAILED.
+        what: what happened to the batch, for the warning.
+    """
     names = [each.path.name for each in (*batch.files, *batch.markers)]
     try:
         kept.move(batch.drop, batch.folders, kind, names)
@@ -111,7 +120,7 @@ def _move(batch: Batch, kind: str, warn: Warn, what: str) -> bool:
 
 
 def _is_unchanged(batch: Batch) -> bool:
-    """Tell whether no file has changed; otherwise all of them are loaded again."""
+    """Tell whether no file has changed; log which ones have: the next run loads the batch again."""
     changed = batch.changed()
     for path in changed:
         _log.info("%s: changed during the load; %s is left for the next run", path, batch)
@@ -119,6 +128,6 @@ def _is_unchanged(batch: Batch) -> bool:
 
 
 def state_of(found: os.stat_result) -> tuple[int, ...]:
-    """Return values of which at least one changes whenever the file does."""
-    # NOTE: with the time of the last status change, because a copy can set the other time.
+    """Return values of a file; whenever the file changes, at least one of them does."""
+    # NOTE: the status change time is among them, because a copy can set the modification time.
     return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)

@@ -1,8 +1,10 @@
 """Finds the register files in the drop directory that can be loaded (D60).
 
-Each file directly in it is a load of its own. The files in a directory below it are one load of
-the register of that name. SEC: others can write there. Links are not followed, and names are only
-names.
+Each file in the drop directory itself is a load of its own. The files in a directory below it are
+one load of the register with that name.
+
+SEC: others can write to the drop directory. Links are not followed, and no name is read as an
+option.
 """
 
 import logging
@@ -17,54 +19,57 @@ from app.config import is_register_name
 from app.registers.dropped import kept, uploads
 from app.registers.dropped.batch import Batch, File, state_of
 from app.registers.dropped.kept import Warn
-from app.registers.dropped.uploads import upload_of
+from app.registers.dropped.uploads import lstat_if_exists, upload_of
 from app.registers.reading.dated_names import is_dated, sorted_by_date
 
 _PARTIAL = ".part"
-_NOT_OURS = ("lost+found",)  # The root of a file system has it.
-_PATIENCE_NS = 86_400_000_000_000
+_SYSTEM_DIRECTORIES = ("lost+found",)  # At the root of a file system.
+_SILENT_NS = 86_400_000_000_000
+"""How long a file may wait before the operator is warned: a day."""
 _log = logging.getLogger(__name__)
 
 
 def batches(drop: Path, wait: str, warn: Warn) -> Iterator[Batch]:
-    """Yield the loads, and look at the files of each only when its turn comes.
+    """Yield the batches to load. The files of each are examined only when it is their turn.
 
-    Files of the DVSA, whose names have a date, come in the order of their dates. While one of them
-    is still there, no later one is loaded: an older delta must not be applied after a newer one.
+    DVSA files have a date in their names and come in the order of these dates. While one of them is
+    still in the directory, no later one is loaded: an older delta must not be applied after a newer
+    one.
 
-    Files that are still being uploaded are left, and reported to `warn` after a day. Hidden files
-    and our own directories are left. Anything else that cannot be loaded is left and reported.
+    Incomplete files stay, and are reported after a day. Hidden files and our own directories are
+    ignored. Everything else that cannot be loaded stays and is reported.
 
     Args:
         wait: how to tell that a file is complete, a value of `VERIFYD_DROP_WAIT` (D73).
+        warn: receives the reports.
 
     Raises OSError if `drop` cannot be read.
     """
     finder = _Finder(drop, wait, warn)
-    left = ""
+    blocking = ""
     for name in _in_order(os.listdir(drop)):
         path = drop / name
-        found = None if _is_left(name) else _found(path)
+        found = None if _is_ignored(name) else lstat_if_exists(path)
         if found is None:
             continue
-        if left and _is_dated(name):
-            finder.wait_for(path, found, f"{left} must be loaded before it, and is still there")
+        if blocking and _is_dated(name):
+            finder.leave(path, found, f"{blocking} must be loaded before it, and is still there")
             continue
         batch = finder.find(name, found)
         if batch is not None:
             yield batch
         if _is_dated(name) and os.path.lexists(path):
-            left = name
+            blocking = name
 
 
 def shown(path: Path) -> str:
-    """Return a path for messages; quoted if it has characters that would not show."""
+    """Return a path for messages, quoted if it contains unprintable characters."""
     text = str(path)
     return text if text.isprintable() else repr(text)
 
 
 class _Finder:
-    """Finds the files that can be loaded, and reports those that cannot."""
+    """Makes batches of the files that can be loaded, and reports the other files."""
 
     def __init__(self, drop: Path, wait: str, warn: Warn) -> None:
         self._drop = drop
@@ -72,61 +77,76 @@ class _Finder:
         self._warn = warn
 
     def find(self, name: str, found: os.stat_result) -> Batch | None:
-        """Return the load of a file or directory in the drop directory, if it can be loaded."""
+        """Return the batch of a file or directory in the drop directory, None if it must stay."""
         path = self._drop / name
         if not stat.S_ISDIR(found.st_mode):
-            return self.batch(None, [name])
+            return self._batch(None, [name])
         if name.endswith(_PARTIAL):
-            self.wait_for(path, found, "its name ends in .part")
+            self.leave(path, found, "its name ends in .part")
         elif is_register_name(name):
-            return self.register_batch(name)
+            return self._register_batch(name)
         else:
             self._warn(f"{shown(path)}: skipped: its name is not a register name")
         return None
 
-    def register_batch(self, register: str) -> Batch | None:
-        """Return the load of the files in a register's directory, if they can be loaded."""
+    def _register_batch(self, register: str) -> Batch | None:
+        """Return the batch of all files in a register's directory, None if they must stay."""
         directory = self._drop / register
         try:
             names = sorted(os.listdir(directory))
         except OSError as error:
             self._warn(f"{directory}: skipped: {error.strerror}")
             return None
-        return self.batch(register, names)
+        return self._batch(register, names)
 
-    def batch(self, register: str | None, names: Sequence[str]) -> Batch | None:
-        """Return the load of files by their names, if all are complete and can be loaded."""
+    def _batch(self, register: str | None, names: Sequence[str]) -> Batch | None:
+        """Return the batch of these files, None if one of them cannot be loaded yet."""
         directory = self._drop if register is None else self._drop / register
         files, markers, fault = [], [], ""
         for name in names:
             path = directory / name
-            found = None if _is_left(name) else _found(path)
+            found = None if _is_ignored(name) else lstat_if_exists(path)
             if found is None or (register is not None and stat.S_ISDIR(found.st_mode)):
                 continue
             if uploads.is_marker(name):
-                self._look_at_marker(path, found)
+                self._check_marker(path, found)
                 continue
-            refusal = _refusal(name, found)
-            if refusal:
-                others = "" if register is None else "; the files beside it are skipped, too"
-                self._warn(f"{shown(path)}: skipped: {refusal}{others}")
-                return None
-            upload = self._upload_of(path, found)
-            if upload.waits_for:
-                self.wait_for(path, found, upload.waits_for)
+            upload = self._find_upload(path, found, is_alone=register is None)
+            if upload is None:
                 return None
             fault = fault or (upload.fault and f"{name}: {upload.fault}")
             files.append(File(path, state_of(found)))
             markers += [File(each, state_of(state)) for each, state in upload.markers.items()]
         if files and not os.access(directory, os.W_OK | os.X_OK):
-            # Files that cannot be moved would be loaded again every night.
+            # Files that cannot be moved afterwards would be loaded again every night.
             must = f"the user {_user()} must be able to write to {directory}"
             self._warn(f"{directory}: skipped: {must}")
             return None
-        whole = Batch(self._drop, register, tuple(files), tuple(markers), self._wait, fault)
-        return whole if files else None
+        if not files:
+            return None
+        return Batch(self._drop, register, tuple(files), tuple(markers), self._wait, fault)
+
+    def _find_upload(
+        self, path: Path, found: os.stat_result, *, is_alone: bool
+    ) -> uploads.Upload | None:
+        """Return the upload of a complete file; report any other file, and return None.
+
+        Args:
+            is_alone: whether the load has no other files.
+        """
+        refusal = _refusal(path.name, found)
+        if refusal:
+            others = "" if is_alone else "; the files beside it are skipped, too"
+            self._warn(f"{shown(path)}: skipped: {refusal}{others}")
+            return None
+        upload = self._upload_of(path, found)
+        if upload.waits_for:
+            self.leave(path, found, upload.waits_for)
+            return None
+        return upload
 
     def _upload_of(self, path: Path, found: os.stat_result) -> uploads.Upload:
+        """Return whether a file is complete; a file that cannot be read counts as incomplete."""
         if path.name.endswith(_PARTIAL):
             return uploads.Upload({}, "its name ends in .part")
         try:
@@ -134,56 +154,50 @@ class _Finder:
         except OSError as error:
             return uploads.Upload({}, f"it cannot be compared with its checksum: {error.strerror}")
 
-    def wait_for(self, path: Path, found: os.stat_result, reason: str) -> None:
-        """Leave an incomplete file for the next run; report it if it has waited for a day."""
+    def leave(self, path: Path, found: os.stat_result, reason: str) -> None:
+        """Log that a file stays for the next run; report it if it has not changed for a day."""
         since_ns = uploads.changed_at_ns(found)
-        if clock.now_ns() - since_ns < _PATIENCE_NS:
+        if clock.now_ns() - since_ns < _SILENT_NS:
             _log.info("%s: left for the next run: %s", shown(path), reason)
             return
         since = clock.iso_utc(since_ns // 1_000_000_000)
         self._warn(f"{shown(path)}: still waiting, unchanged since {since}: {reason}")
 
-    def _look_at_marker(self, marker: Path, found: os.stat_result) -> None:
+    def _check_marker(self, marker: Path, found: os.stat_result) -> None:
         """Report a marker whose file is missing."""
-        if not os.path.lexists(marker.with_name(uploads.marked(marker.name))):
-            self.wait_for(marker, found, "the file that it belongs to is missing")
+        if not os.path.lexists(marker.with_name(uploads.marked_name(marker.name))):
+            self.leave(marker, found, "the file that it belongs to is missing")
 
 
 def _in_order(names: Iterable[str]) -> list[str]:
-    """Return names in the order of loading: sorted, but those with a date by their dates."""
+    """Return names in the order of loading: by name, but DVSA files by date among themselves."""
     names = sorted(names)
     dated = iter(sorted_by_date(list(filter(_is_dated, names)), str))
     return [next(dated) if _is_dated(name) else name for name in names]
 
 
 def _is_dated(name: str) -> bool:
-    """Tell whether a file must be loaded after those of earlier dates."""
+    """Tell whether a name has a DVSA date, so that files of earlier dates must be loaded first."""
     return is_dated(name) and not uploads.is_marker(name)
 
 
 def _refusal(name: str, found: os.stat_result) -> str:
-    """Return why a file cannot be loaded, or nothing."""
+    """Return why a file can never be loaded; empty if it can."""
     if not stat.S_ISREG(found.st_mode):
         return "it is not a regular file"
     if not name.isprintable():
-        # It could not be told apart in the history and in the log.
+        # The history and the log could not show which file it is.
         return "its name has control characters, or is not UTF-8"
     return ""
 
 
-def _is_left(name: str) -> bool:
-    """Tell whether a name is never loaded: hidden, or one of our own directories."""
-    return name.startswith(".") or name in (*kept.OURS, *_NOT_OURS)
-
-
-def _found(path: Path) -> os.stat_result | None:
-    try:
-        return path.lstat()
-    except FileNotFoundError:  # It has just been removed.
-        return None
+def _is_ignored(name: str) -> bool:
+    """Tell whether a name is hidden, or that of a directory that holds no uploads."""
+    return name.startswith(".") or name in (*kept.OURS, *_SYSTEM_DIRECTORIES)
 
 
 def _user() -> str:
+    """Return the name of the user that this process runs as."""
     try:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:

@@ -1,4 +1,4 @@
-"""Keeps the files of loads from the drop directory in `loaded/` and `failed/` (D74).
+"""Keeps the files of past loads in `loaded/` and `failed/` below the drop directory (D74).
 
 SEC: others can write to the drop directory. No link is followed on the way to a file that is moved
 or removed.
@@ -17,43 +17,45 @@ from typing import NamedTuple
 from app import clock
 from app.config import is_register_name
 from app.directories import make_directory
-from app.registers.dropped.uploads import is_marker, marked
+from app.registers.dropped.uploads import is_marker, marked_name
 from app.registers.space import free_bytes_of
 
 LOADED, FAILED = "loaded", "failed"
 OURS = (LOADED, FAILED)
-"""The directories beside the files for those that were loaded and those that failed."""
+"""The directories for files that were loaded and files that failed, beside new files."""
 _REMEMBERED = "drop-directory"
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _log = logging.getLogger(__name__)
 
 Warn = Callable[[str], None]
-"""Reports to the operator, in a sentence, what needs attention."""
+"""Reports a sentence to the operator."""
 
 
 class _Kept(NamedTuple):
-    """A file in one of the two directories."""
+    """A file in `loaded/` or `failed/`."""
 
     folders: tuple[str, ...]
-    """The path to it from the drop directory."""
+    """The path from the drop directory to the file's directory."""
     name: str
     since: float
-    """Unix seconds."""
+    """When it was moved here, in Unix seconds."""
     size_bytes: int
+    """The disk space that it takes."""
     device: int
 
 
 def move(drop: Path, folders: Sequence[str], kind: str, names: Sequence[str]) -> None:
-    """Move files, with their markers, into LOADED or FAILED beside them.
+    """Move files and their markers to `loaded/` or `failed/` beside them.
 
-    No file is replaced: if a name is taken, the next number is added to it, as in `a.csv.1`. The
-    time of a file becomes that of the move.
+    No file is overwritten: if a name is taken, it gets the next free number, as in `a.csv.1`. The
+    modification time of each file becomes the time of the move.
 
     Args:
-        folders: the path to them from `drop`.
-        names: the files first, then the markers.
+        folders: the path from `drop` to the files' directory.
+        kind: LOADED or FAILED.
+        names: the names of the files, then those of their markers.
 
-    Raises OSError if a file cannot be moved; the files before it have been moved.
+    Raises OSError if a file cannot be moved. The files before it have been moved then.
     """
     with _opened(drop, folders) as source:
         with suppress(FileExistsError):
@@ -64,22 +66,24 @@ def move(drop: Path, folders: Sequence[str], kind: str, names: Sequence[str]) ->
             for name in names:
                 if not is_marker(name):
                     numbers[name] = _next_number(name, there)
-                    # Another file of this load may already be called `a.csv.1`.
+                    # A later file of this load may already be called `a.csv.1`.
                     there.append(f"{name}{numbers[name]}")
             for name in names:
-                stem = marked(name) if is_marker(name) else name
+                # A marker gets the number of its file, before its suffix.
+                stem = marked_name(name) if is_marker(name) else name
                 new = f"{stem}{numbers[stem]}{name[len(stem) :]}"
                 os.rename(name, new, src_dir_fd=source, dst_dir_fd=target)
-                with suppress(OSError):  # It belongs to another user; see `_since`.
+                with suppress(OSError):  # Only the owner can set the time; see `_since`.
                     os.utime(new, dir_fd=target, follow_symlinks=False)
 
 
 def prune(drop: Path, kind: str, keep_seconds: int, bytes_max: int, warn: Warn) -> None:
-    """Remove files that are too old, then the oldest ones until the rest is small enough.
+    """Remove files that are too old, then the oldest ones until the others fit the size limit.
 
     Args:
-        keep_seconds: 0 removes all.
-        bytes_max: the limit for all directories of this kind together.
+        kind: LOADED or FAILED.
+        keep_seconds: how long files are kept; 0 removes all.
+        bytes_max: the size limit for all directories of this kind together.
     """
     kept = sorted(_kept(drop, kind), key=attrgetter("since", "name"))
     total_bytes = sum(each.size_bytes for each in kept)
@@ -91,12 +95,15 @@ def prune(drop: Path, kind: str, keep_seconds: int, bytes_max: int, warn: Warn) 
 
 
 def make_room(drop: Path, directory: Path, needed_bytes: int, warn: Warn) -> bool:
-    """Remove the oldest loaded files until a directory has room for a load.
+    """Remove the oldest files of `loaded/` until a directory has room for a load.
 
-    Returns whether that made enough room. No file is removed if there is enough already, or if all
-    of them together would not be enough.
+    Nothing is removed if there is room already, or if removing all of them would not be enough.
+    Returns whether files were removed and there is room now.
+
+    Args:
+        directory: where the load needs the space.
     """
-    kept = _yielding(drop, directory)
+    kept = _reclaimable(drop, directory)
     missing_bytes = needed_bytes - _free_bytes(directory)
     if missing_bytes <= 0 or sum(each.size_bytes for each in kept) < missing_bytes:
         return False
@@ -108,9 +115,9 @@ def make_room(drop: Path, directory: Path, needed_bytes: int, warn: Warn) -> boo
 
 
 def remember(data_dir: Path, drop: Path) -> None:
-    """Let others know which directory the nightly job loads from: `yielding_bytes` looks there.
+    """Store the path of the nightly job's drop directory, for `reclaimable_bytes`.
 
-    Where that cannot be written down, they do not know it.
+    If it cannot be stored, no space counts as reclaimable.
     """
     path = data_dir / _REMEMBERED
     with suppress(OSError):
@@ -121,28 +128,29 @@ def remember(data_dir: Path, drop: Path) -> None:
             part.rename(path)
 
 
-def yielding_bytes(data_dir: Path, directory: Path) -> int:
-    """Return how much space in a directory the loaded files of the nightly job would give up."""
+def reclaimable_bytes(data_dir: Path, directory: Path) -> int:
+    """Return how many bytes `make_room` could free in a directory, for the nightly job."""
     with suppress(OSError):
         drop = _remembered(data_dir)
-        return sum(each.size_bytes for each in _yielding(drop, directory)) if drop else 0
+        return sum(each.size_bytes for each in _reclaimable(drop, directory)) if drop else 0
     return 0
 
 
 def _remembered(data_dir: Path) -> Path | None:
+    """Return the drop directory of the nightly job, None if none is stored."""
     with suppress(FileNotFoundError):
         return Path(os.fsdecode((data_dir / _REMEMBERED).read_bytes()))
     return None
 
 
-def _yielding(drop: Path, directory: Path) -> list[_Kept]:
-    """Return the files that give way to a load, which needs its space in a directory."""
+def _reclaimable(drop: Path, directory: Path) -> list[_Kept]:
+    """Return the loaded files on the same file system as a directory."""
     device = directory.stat().st_dev
     return [each for each in _kept(drop, LOADED) if each.device == device]
 
 
 def _kept(drop: Path, kind: str) -> Iterator[_Kept]:
-    """Yield the files in all directories of one kind."""
+    """Yield the files in all directories of one kind: LOADED or FAILED."""
     for folders in [(), *((name,) for name in sorted(os.listdir(drop)) if is_register_name(name))]:
         if folders and folders[0] in OURS:
             continue
@@ -157,12 +165,14 @@ def _kept(drop: Path, kind: str) -> Iterator[_Kept]:
 
 def _since(found: os.stat_result) -> float:
     """Return when a file was moved here, in Unix seconds."""
-    # The time of another user's file could not be set, and can be long ago.
+    # `move` cannot set the modification time of another user's file, so that can be long ago. The
+    # status change time is then that of the move.
     is_ours = found.st_uid == os.geteuid()
     return found.st_mtime if is_ours else max(found.st_mtime, found.st_ctime)
 
 
 def _remove(drop: Path, each: _Kept, warn: Warn) -> None:
+    """Remove a file, or report that this is not possible."""
     path = drop.joinpath(*each.folders, each.name)
     try:
         with _opened(drop, each.folders) as directory:
@@ -174,11 +184,16 @@ def _remove(drop: Path, each: _Kept, warn: Warn) -> None:
 
 
 def _free_bytes(directory: Path) -> int:
+    """Return how many bytes are free on the file system of a directory."""
     return free_bytes_of(os.statvfs(directory))
 
 
 def _next_number(name: str, there: Sequence[str]) -> str:
-    """Return what to add to a name: nothing, or `.1` and so on if the name is taken."""
+    """Return the number to append to a name, such as `.1`; empty if the name is free.
+
+    Args:
+        there: the names that are taken, with those of markers.
+    """
     pattern = re.compile(re.escape(name) + r"(?:\.([0-9]{1,9}))?(?:\.(?:sha256|done))?")
     taken = [int(found[1] or 0) for found in map(pattern.fullmatch, there) if found]
     return f".{max(taken) + 1}" if taken else ""
@@ -186,7 +201,10 @@ def _next_number(name: str, there: Sequence[str]) -> str:
 
 @contextmanager
 def _opened(drop: Path, folders: Sequence[str]) -> Iterator[int]:
-    """Open a directory below the drop directory; raises OSError if there is a link in its path."""
+    """Open a directory below the drop directory, and yield its descriptor.
+
+    The path to the drop directory itself may have links. Raises OSError if a link comes after it.
+    """
     descriptor = os.open(drop, _DIRECTORY & ~os.O_NOFOLLOW)
     try:
         for folder in folders:

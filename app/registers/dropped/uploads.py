@@ -1,8 +1,8 @@
 """Tells whether a file in the drop directory is complete (D73).
 
-The uploader can say so with a marker beside the file: `NAME.sha256` with its checksum, or
-`NAME.done`. Without markers, a file counts as complete if it has not changed for a minute and no
-process has it open for writing.
+An uploader can mark a file as complete with a marker beside it: `NAME.sha256`, which holds its
+checksum, or `NAME.done`. A file without markers is complete if it has not changed for a minute and
+no process has it open for writing.
 """
 
 import errno
@@ -20,60 +20,61 @@ from app import clock
 from app.registers.reading.sources import open_file
 
 QUIET, SHA256, DONE = "quiet", "sha256", "done"
-"""What a load waits for: the values of `VERIFYD_DROP_WAIT`."""
+"""How to tell that a file is complete: the values of `VERIFYD_DROP_WAIT`."""
 _MARKERS = (f".{SHA256}", f".{DONE}")
 _QUIET_NS = 60_000_000_000
 _MARKER_BYTES_MAX = 64 * 1024
 _CHUNK_BYTES = 1 << 20
-# As sha256sum writes it, in text and binary mode, or the bare digest; then as openssl does.
+# The digest alone or as `sha256sum` writes it, in text and binary mode; below, as `openssl` does.
 _DIGEST = re.compile(r"\\?([0-9a-f]{64})(?:\s+\*?(.*))?", re.IGNORECASE)
 _TAGGED = re.compile(r"\\?SHA(?:2-)?256 ?\((.*)\) ?= ?([0-9a-f]{64})", re.IGNORECASE)
 
 
 class Upload(NamedTuple):
-    """The state of the upload of a file."""
+    """How far the upload of a file has come."""
 
     markers: Mapping[Path, os.stat_result]
+    """The markers that exist, with their states."""
     waits_for: str = ""
-    """What the file still waits for; empty if it can be loaded."""
+    """Why the file must wait; empty if it need not."""
     fault: str = ""
-    """Why the file cannot be loaded as it is, even later; empty if it can."""
+    """Why the file can never be loaded as it is; empty if it can."""
 
 
 def is_marker(name: str) -> bool:
-    """Tell whether a name is that of a marker; markers are never loaded."""
+    """Tell whether a name is that of a marker."""
     return name.endswith(_MARKERS)
 
 
-def marked(name: str) -> str:
+def marked_name(name: str) -> str:
     """Return the name of the file that a marker belongs to."""
     return name.rpartition(".")[0]
 
 
 def markers_of(path: Path) -> list[Path]:
-    """Return the paths of the markers that a file may have."""
+    """Return the paths of all markers that a file can have."""
     return [path.with_name(path.name + suffix) for suffix in _MARKERS]
 
 
 def upload_of(path: Path, found: os.stat_result, wait: str) -> Upload:
-    """Return whether a regular file is complete. A checksum beside it is always compared.
+    """Return whether a regular file is complete, and matches its checksum if it has one.
 
     Args:
         found: the state of the file.
-        wait: QUIET, SHA256 or DONE.
+        wait: QUIET, SHA256 or DONE. A checksum is compared in any case.
 
-    Raises OSError if it or a marker cannot be read.
+    Raises OSError if the file or a marker cannot be read.
     """
-    markers = {each: state for each in markers_of(path) if (state := _lstat(each))}
+    markers = {each: state for each in markers_of(path) if (state := lstat_if_exists(each))}
     for marker, state in markers.items():
         if not stat.S_ISREG(state.st_mode):
-            # SEC: a link is not followed, and the file is not loaded without its checksum.
+            # SEC: a link is not followed, and without its checksum the file is not loaded.
             return Upload(markers, f"{marker.name} is not a regular file")
     required = path.with_name(f"{path.name}.{wait}")
     if wait == QUIET:
-        waits_for = _unrest(path, found)
+        waits_for = _why_unfinished(path, found)
     elif required not in markers:
-        waits_for = f"{required.name} is not there"
+        waits_for = f"{required.name} is missing"
     else:
         is_early = wait == DONE and _is_older(markers[required], found)
         waits_for = f"it was changed after {required.name} was made" if is_early else ""
@@ -85,16 +86,17 @@ def upload_of(path: Path, found: os.stat_result, wait: str) -> Upload:
         return Upload(markers, f"{checksum.name} has no SHA-256 checksum for it")
     if (digest := _digest_of(path)) == expected:
         return Upload(markers)
-    text = f"its checksum is {digest}, but {checksum.name} has {expected}"
-    if _is_older(markers[checksum], found) or _unrest(path, path.lstat()):
-        # The marker belongs to an earlier upload, or came before the rest of the file.
-        return Upload(markers, text)
-    return Upload(markers, fault=text)
+    difference = f"its checksum is {digest}, but {checksum.name} has {expected}"
+    if _is_older(markers[checksum], found) or _why_unfinished(path, path.lstat()):
+        # The marker belongs to an earlier upload, or was written before the end of the file.
+        return Upload(markers, difference)
+    return Upload(markers, fault=difference)
 
 
-def _unrest(path: Path, found: os.stat_result) -> str:
+def _why_unfinished(path: Path, found: os.stat_result) -> str:
     """Return why a file may still be growing; empty if it is complete."""
-    # NOTE: a time in the future comes from another clock: the file was copied with its time.
+    # NOTE: a modification time in the future does not count as a recent change: the file was
+    # copied with its time, from a host with another clock.
     if abs(clock.now_ns() - found.st_mtime_ns) < _QUIET_NS:
         return "it is still being written"
     return "a process has it open for writing" if is_being_written(path) else ""
@@ -103,10 +105,10 @@ def _unrest(path: Path, found: os.stat_result) -> str:
 def is_being_written(path: Path) -> bool:
     """Tell whether a process has a file open for writing.
 
-    The kernel tells the owner of the file and root (CAP_LEASE), by refusing a lease. For others,
-    and on file systems without leases, the answer is no.
+    The kernel refuses a lease on such a file. It grants leases only to the owner of the file and to
+    root (CAP_LEASE). For other users, and on file systems without leases, the result is False.
     """
-    # The kernel sends this signal if a process opens the file while we have the lease.
+    # The kernel sends SIGIO if a process opens the file while this one holds the lease.
     former = signal.signal(signal.SIGIO, signal.SIG_IGN)
     try:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -126,17 +128,21 @@ def is_being_written(path: Path) -> bool:
 
 
 def _is_older(marker: os.stat_result, found: os.stat_result) -> bool:
-    # A file can be copied with its time, which comes from another clock.
+    """Tell whether a file was changed after its marker was written."""
     return marker.st_mtime_ns < changed_at_ns(found)
 
 
 def changed_at_ns(found: os.stat_result) -> int:
-    """Return when a file was last changed: its own time, unless that is in the future."""
+    """Return when a file was last changed, in Unix nanoseconds.
+
+    The modification time can be in the future: a file can be copied with its time, from a host with
+    another clock. The status change time, which is always from this host, is its upper limit.
+    """
     return min(found.st_mtime_ns, found.st_ctime_ns)
 
 
 def _expected(marker: Path, name: str) -> str | None:
-    """Return the digest that a marker has for a file; None if it has none, or not yet."""
+    """Return the digest that a `.sha256` marker has for a file; None if it has none (yet)."""
     with open_file(marker, is_trusted=False) as file:
         data = file.read(_MARKER_BYTES_MAX)
     # PowerShell writes UTF-16 with a byte order mark.
@@ -148,12 +154,13 @@ def _expected(marker: Path, name: str) -> str | None:
         elif found := _TAGGED.fullmatch(line.strip()):
             digests[os.path.basename(found[1])] = found[2].lower()
     if len(digests) == 1:
-        # Its name does not matter: the file may have been renamed for the upload.
+        # The name beside the digest does not matter: the file may have been renamed since.
         return next(iter(digests.values()))
     return digests.get(name)
 
 
 def _digest_of(path: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal."""
     digest = hashlib.sha256()
     with open_file(path, is_trusted=False) as file:
         while chunk := file.read(_CHUNK_BYTES):
@@ -161,8 +168,8 @@ def _digest_of(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _lstat(path: Path) -> os.stat_result | None:
-    """Return the state of a marker; None if it does not exist."""
+def lstat_if_exists(path: Path) -> os.stat_result | None:
+    """Return the state of a file or link; None if it does not exist."""
     try:
         return path.lstat()
     except FileNotFoundError:
@@ -170,4 +177,4 @@ def _lstat(path: Path) -> os.stat_result | None:
     except OSError as error:
         if error.errno != errno.ENAMETOOLONG:
             raise
-        return None  # The name leaves no room for the suffix.
+        return None  # A name can be too long to have markers.

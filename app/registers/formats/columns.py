@@ -54,6 +54,11 @@ class Column:
     """Whether to reject JSON numbers with a fraction or an exponent, which may lack digits."""
     is_constant: bool = False
     """Whether every row has the same value, which comes from the mapping file."""
+    blanks: frozenset[str] = frozenset()
+    """The texts that mean no value, in lower case, if `parse` also returns None for other texts.
+
+    Those other texts are counted (D97).
+    """
 
 
 @dataclass(frozen=True, slots=True)

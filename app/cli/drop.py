@@ -112,6 +112,7 @@ class _Drop:
         try:
             options = options_of(batch.register, self._options)
             request = load_options.request_of(options, files, batch.register)
+            load_options.require_same_register(request)
         except OperatorError as error:
             load_id = loads.note_refused(files, batch.register, error)
             self.warn(f"{error}\n{batch}: skipped")

@@ -15,12 +15,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from app import clock
-from app.config import is_register_name
 from app.registers.dropped import kept, uploads
 from app.registers.dropped.batch import Batch, File, state_of
 from app.registers.dropped.kept import Warn
 from app.registers.dropped.uploads import lstat_if_exists, upload_of
 from app.registers.reading.dated_names import is_dated, sorted_by_date
+from app.setting_values import REGISTER_NAME_RULE, is_register_name
 
 _PARTIAL = ".part"
 _SYSTEM_DIRECTORIES = ("lost+found",)  # At the root of a file system.
@@ -86,7 +86,10 @@ class _Finder:
         elif is_register_name(name):
             return self._register_batch(name)
         else:
-            self._warn(f"{shown(path)}: skipped: its name is not a register name")
+            self._warn(
+                f"{shown(path)}: skipped: its name is not a register name, which has "
+                f"{REGISTER_NAME_RULE}"
+            )
         return None
 
     def _register_batch(self, register: str) -> Batch | None:

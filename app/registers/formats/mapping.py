@@ -11,12 +11,12 @@ from datetime import date
 from pathlib import Path
 from typing import Any, NoReturn
 
-from app.config import is_register_name
 from app.errors import OperatorError
 from app.registers.formats.columns import Column, Presence
 from app.registers.formats.faults import RowFault
 from app.registers.formats.native import LAYOUTS
 from app.registers.formats.values import quoted, without_value
+from app.setting_values import REGISTER_NAME_RULE, is_register_name
 from app.storage.tables import Kind
 
 _MEMBERS = {"kind", "register", "delimiter", "date_format", "columns", "constants", "words"}
@@ -167,7 +167,7 @@ class _Checker:
     def _register(self) -> str | None:
         name = self._text("register")
         if name is not None and not is_register_name(name):
-            self._fail("register", "must be 1 to 30 of a-z, 0-9 and _, and begin with a letter")
+            self._fail("register", f"must have {REGISTER_NAME_RULE}")
         return name
 
     def _delimiter(self) -> str | None:

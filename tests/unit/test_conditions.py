@@ -102,6 +102,20 @@ class TestLoads:
         assert "bad.csv" in lines[0]
         assert condition.remedy.startswith("sudo verifyd imports show 2")
 
+    @pytest.mark.parametrize("register", ["native", ""])
+    def test_failures_beyond_the_listed_ones_are_counted(self, world, monkeypatch, register):
+        """The warning counts all that failed, and `since` stays the end of the first of them."""
+        ends = []
+        for number in range(7):
+            monkeypatch.setattr(clock, "now", lambda number=number: NOW + 60 * number)
+            refused(world, f"{number}.csv", register=register)
+            (condition,) = found(world).values()
+            ends.append(condition.since)
+        assert set(ends) == {NOW}
+        assert "7 loads" in condition.warning
+        assert "(loads 7, 6, 5, 4, 3 and 2 more)" in condition.warning
+        assert f"and 2 more, the first of them at {clock.iso_utc(NOW)}" in condition.details
+
     def test_no_record_is_in_it(self, world):
         """Reasons of failed loads can quote a record, so they stay in the history."""
         failed_load(world)

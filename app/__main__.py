@@ -1,21 +1,21 @@
-"""The entry of every command: `verifyd`, `python -m app`, and the binary."""
+"""Entry point of every command: `verifyd`, `python -m app`, and the binary."""
 
 import signal
 import sys
 
-_IS_CTRL_C_HEEDED = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-if _IS_CTRL_C_HEEDED:
-    # Until KeyboardInterrupt can be caught, Ctrl-C ends the process at once.
+_IS_CTRL_C_ENABLED = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+if _IS_CTRL_C_ENABLED:
+    # Until main() can catch KeyboardInterrupt, Ctrl-C ends the process at once.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def run() -> None:
     """Run the command that the arguments name, and exit with its status."""
-    from app.cli import main  # noqa: PLC0415 - importing takes a while, and Ctrl-C can come meanwhile
+    from app.cli import main  # noqa: PLC0415 - slow: Ctrl-C must work meanwhile
     from app.logs import log_unexpected  # noqa: PLC0415
 
     log_unexpected()
-    sys.exit(main(catch_ctrl_c=_IS_CTRL_C_HEEDED))
+    sys.exit(main(catch_ctrl_c=_IS_CTRL_C_ENABLED))
 
 
 if __name__ == "__main__":

@@ -5,33 +5,33 @@ from datetime import date, datetime, timedelta, tzinfo
 
 
 def now() -> int:
-    """Return the time as whole Unix seconds, the form in which every time is stored."""
+    """Return the current time as whole Unix seconds, as all times are stored (D34)."""
     return int(time.time())
 
 
 def now_ns() -> int:
-    """Return the time as whole Unix nanoseconds."""
+    """Return the current time as whole Unix nanoseconds."""
     return time.time_ns()
 
 
 def monotonic_ns() -> int:
-    """Return nanoseconds since the host booted, the same in all its processes."""
+    """Return the nanoseconds since the host booted. All its processes share this clock."""
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
 
 def today(zone: tzinfo) -> date:
-    """Return the calendar day it is in `zone` (D20)."""
+    """Return today's date in `zone` (D20)."""
     return datetime.now(zone).date()
 
 
 def iso_utc(epoch_seconds: int) -> str:
-    """Return Unix seconds as `YYYY-MM-DDTHH:MM:SSZ` (D21)."""
+    """Format Unix seconds as `YYYY-MM-DDTHH:MM:SSZ` (D21)."""
     # PERF: strftime() takes three times as long.
     return f"{(_EPOCH + timedelta(seconds=epoch_seconds)).isoformat()}Z"
 
 
 def parse_iso_date(text: str) -> date | None:
-    """Return the calendar day that a text of the form YYYY-MM-DD names, else None."""
+    """Return the date that a text of the form YYYY-MM-DD names; None for any other text."""
     # fromisoformat() alone also accepts 20260131 and 2026-W05-6.
     if len(text) != len("YYYY-MM-DD") or text[4] != "-" or text[7] != "-":
         return None

@@ -1,6 +1,6 @@
-"""The settings, and the only place that reads the environment (DESIGN 4).
+"""The settings, and the only place that reads the environment.
 
-A setting is a field of `Config`. Its variable is the field's name in upper case after `VERIFYD_`.
+Each setting is a field of `Config`. Its variable is `VERIFYD_` and the field's name in upper case.
 All wrong settings are reported at once.
 """
 
@@ -12,34 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from app import setting_values as values
+from app.credentials import with_credentials
 from app.destinations import Destination, parse_destinations, parse_secret
 from app.errors import OperatorError
-from app.setting_values import (
-    BESIDE_DATABASE,
-    EVERY_REGISTER,
-    JOBS,
-    Network,
-    Setting,
-    is_register_name,
-    setting,
-    socket_address,
-    sqlite_path,
-)
+from app.setting_values import BESIDE_DATABASE, Network, Setting, setting, sqlite_path
 
-__all__ = [
-    "EVERY_REGISTER",
-    "JOBS",
-    "PREFIX",
-    "SETTINGS",
-    "Config",
-    "ConfigError",
-    "Network",
-    "is_register_name",
-    "socket_address",
-    "sqlite_path",
-]
 PREFIX = "VERIFYD_"
-_CREDENTIALS = ("database_url", "notify_secret")
 
 
 class ConfigError(OperatorError):
@@ -56,7 +34,7 @@ def _default_workers() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Every setting, checked. `Config.from_env()` makes it; tests make it directly."""
+    """All settings, checked. `Config.from_env()` creates it; tests create it directly."""
 
     # SEC: it may hold a password.
     database_url: str = setting(
@@ -73,20 +51,20 @@ class Config:
     socket_group: int | None = setting(
         "",
         values.group,
-        "group of the Unix socket at which `serve` listens, by name or number; "
-        "only it and the service's user can connect",
+        "group of that Unix socket, by name or number: only the service's user and this group can "
+        "connect; by default the service's own group (D61)",
     )
     """The group's number; None for the group of the process."""
     workers: int = setting(
         str(_default_workers()),
         values.whole_number(1, 64),
-        "worker processes, 1 to 64; by default one more than the machine has cores",
+        "worker processes, 1 to 64; by default one more than there are cores",
     )
     state_dir: Path = setting(
         "",
         values.directory,
-        "directory for the rate limits' buckets and metrics, on this host and for "
-        "one database, a tmpfs in production; by default `state/` beside the SQLite database",
+        "directory for rate limits and metrics, on this host and for one database, a tmpfs in "
+        "production; by default `state/` beside the SQLite database",
     )
     data_dir: Path = setting(
         "",
@@ -97,57 +75,60 @@ class Config:
     drop_wait: str = setting(
         "quiet",
         values.choice("quiet", "sha256", "done"),
-        "what tells `import --drop` that a file is complete (D73): `sha256` or `done`, a file "
-        "`NAME.sha256` or `NAME.done` beside it; `quiet`, one minute without a change",
+        "how `import --drop` knows that a file is complete (D73): `sha256` or `done`: a file "
+        "`NAME.sha256` or `NAME.done` beside it; `quiet`: one minute without a change",
     )
     keep_loaded: int = setting(
         "7d",
         values.age,
-        "how long `import --drop` keeps files that it loaded in `loaded/` (D74): s, m, h or d; "
-        "0 removes them at once",
+        "how long `import --drop` keeps loaded files in `loaded/` (D74): s, m, h or d; 0 removes "
+        "them at once",
     )
     """Seconds."""
     keep_failed: int = setting(
         "30d",
         values.age,
-        "how long it keeps files that could not be loaded in `failed/`; 0 removes them at once",
+        "how long `import --drop` keeps files that could not be loaded in `failed/`; 0 removes "
+        "them at once",
     )
     """Seconds."""
     drop_limit: int = setting(
         "10G",
         values.size_bytes,
-        "how much all `loaded/` directories hold together, and how much all `failed/` do; the "
-        "oldest files go first: K, M, G or T",
+        "how much all `loaded/` directories hold together, and how much all `failed/` directories "
+        "do; the oldest files are removed first: K, M, G or T",
     )
-    """Bytes of all `loaded/` directories, and of all `failed/` directories."""
+    """Bytes of all `loaded/` directories together, and of all `failed/` directories together."""
     backup_limit: int = setting(
         "20G",
         values.size_bytes,
-        "how much the backups hold that `backup --keep` leaves; the oldest go first, the newest "
-        "always stays (D74)",
+        "how much the backups hold that `backup --keep` leaves; the oldest are removed first, the "
+        "newest always stays (D74)",
     )
     """Bytes."""
     timezone: tzinfo = setting(
-        "UTC", values.timezone, "whose calendar says what day it is (D20), such as `Europe/London`"
+        "UTC",
+        values.timezone,
+        "time zone that decides which day it is (D20), such as `Europe/London`",
     )
     trusted_proxies: tuple[Network, ...] = setting(
         "",
         values.networks,
-        "addresses or networks whose `X-Real-IP` (D10) and `X-Request-ID` (D7) are believed, by "
-        "commas; the peer on a Unix socket always is",
+        "addresses or networks whose `X-Real-IP` (D10) and `X-Request-ID` (D7) are trusted, "
+        "separated by commas; the peer on a Unix socket is always trusted",
     )
     anonymous_limit: int = setting(
         "60",
         values.whole_number(1, 1_000_000),
-        "requests a minute without a valid key, for each address (D10): 1 to 1,000,000",
+        "requests per minute without a valid key, per client address (D10): 1 to 1,000,000",
     )
     access_log: bool = setting(
-        "on", values.on_or_off, "one JSON line a request on stdout: `on` or `off`"
+        "on", values.on_or_off, "one JSON line per request on stdout: `on` or `off`"
     )
     register_order: tuple[str, ...] = setting(
         "native,dvsa,rdw,dvla,mid,nyc",
         values.register_names,
-        "precedence of the registers when two describe one vehicle (D26), by commas; "
+        "precedence of the registers when two describe one vehicle (D26), separated by commas; "
         "others follow by name",
     )
     mot_first_years: int = setting(
@@ -159,7 +140,8 @@ class Config:
     metrics_accounts: Collection[str] = setting(
         "",
         values.names,
-        "names of the accounts whose keys may read `/metrics` from another machine, by commas",
+        "names of the accounts whose keys may read `/metrics` from another machine, separated by "
+        "commas (D80)",
     )
     keep_snapshots: int = setting(
         "1",
@@ -170,10 +152,10 @@ class Config:
     stale_after: Mapping[str, int] = setting(
         "8d",
         values.ages_by_register,
-        "age from which a register's last load is a warning (D51): `36h` or `7d` for all, or by "
-        "register as in `rdw=2d,mid=36h,*=7d`; s, m, h or d",
+        "age of a register's last load from which it is reported as stale (D51): `36h` or `7d` for "
+        "all, or by register as in `rdw=2d,mid=36h,*=7d`; s, m, h or d",
     )
-    """Seconds by register; EVERY_REGISTER stands for all others."""
+    """Seconds by register. The key EVERY_REGISTER is for all others."""
     loss_max: int = setting(
         "10",
         values.whole_number(0, 100),
@@ -186,11 +168,11 @@ class Config:
         "time without a run after which a nightly job is reported as missed (D76): `26h` for both, "
         "or by job as in `import=26h,backup=8d`; a job that is not named is never missed",
     )
-    """Seconds by job; EVERY_REGISTER stands for all others."""
+    """Seconds by job. The key EVERY_REGISTER is for all others."""
     certificate: Path | None = setting(
         "",
         values.absolute_path,
-        "the TLS certificate, in PEM, that is reported when it expires within 14 days",
+        "the TLS certificate, in PEM, whose expiry is reported 14 days ahead (D79)",
     )
     # SEC: its URLs may hold tokens.
     notify: tuple[Destination, ...] = setting(
@@ -203,15 +185,14 @@ class Config:
     notify_secret: bytes | None = setting(
         "",
         parse_secret,
-        "the secret that signs what is sent to `https://...`: `whsec_`, then 24 to 64 bytes in "
-        "base64",
+        "the secret that signs alerts to `https://...`: `whsec_`, then 24 to 64 bytes in base64",
         is_secret=True,
     )
 
     def __post_init__(self) -> None:
-        """Put the directories that are not set beside the database."""
+        """Derive the directories that are not set from the database's place."""
         database = sqlite_path(self.database_url)
-        # NOTE: this is how a field of a frozen dataclass is set while it is made.
+        # NOTE: a frozen dataclass does not allow a plain assignment.
         if self.state_dir is BESIDE_DATABASE:
             parent = database.parent if database else Path()
             object.__setattr__(self, "state_dir", parent / "state")
@@ -232,16 +213,16 @@ class Config:
 
     @classmethod
     def read(cls, environ: Mapping[str, str] | None = None) -> tuple["Config", list[str]]:
-        """Return the settings, with defaults in place of wrong values, and what is wrong.
+        """Return the settings and a list of faults. A wrong value is replaced by the default.
 
-        Each fault is a sentence that begins with the variable and a colon.
+        Each fault begins with the name of the variable and a colon.
         """
-        environ = _with_credentials(os.environ if environ is None else environ)
+        environ = with_credentials(os.environ if environ is None else environ)
         parsed: dict[str, Any] = {}
         faults = []
         for name, each in SETTINGS.items():
             if each.variable not in environ:
-                continue  # The field has its default.
+                continue  # The field keeps its default.
             try:
                 parsed[name] = each.parse(environ[each.variable].strip())
             except ValueError as error:
@@ -259,24 +240,4 @@ SETTINGS: Mapping[str, Setting] = {
     each.name: Setting(variable=f"{PREFIX}{each.name.upper()}", **each.metadata)
     for each in fields(Config)
 }
-"""The settings by field, in the order of the reference."""
-
-
-def _with_credentials(environ: Mapping[str, str]) -> Mapping[str, str]:
-    """Add secrets from systemd's credentials to the variables, which go before them (D49)."""
-    directory = environ.get("CREDENTIALS_DIRECTORY")
-    if directory is None:
-        return environ
-    found = {}
-    for name in _CREDENTIALS:
-        credential, variable = Path(directory) / name, SETTINGS[name].variable
-        try:
-            if variable not in environ and credential.exists():
-                found[variable] = credential.read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            # While systemd 252 checks a unit's conditions, credentials cannot be read. Without
-            # the secret a condition can still be checked. Without the URL the command would use
-            # another database.
-            if name == "database_url":
-                raise
-    return {**environ, **found}
+"""The settings by field name, in the order of the table in deploy/REFERENCE.md."""

@@ -1,4 +1,4 @@
-"""Where alerts are sent: `VERIFYD_NOTIFY` and `VERIFYD_NOTIFY_SECRET`, parsed (D77)."""
+"""Parses `VERIFYD_NOTIFY` and `VERIFYD_NOTIFY_SECRET`: where alerts are sent (D77)."""
 
 import base64
 import binascii
@@ -9,13 +9,13 @@ from urllib.parse import urlsplit
 
 SECRET_PREFIX = "whsec_"  # noqa: S105 - the prefix of every Standard Webhooks secret
 _SECRET_BYTES = range(24, 65)
-# A leading hyphen would be read as an option, and a line end would add a header.
+# SEC: sendmail would read a leading hyphen as an option. A line end would add a header.
 _MAIL_ADDRESS = re.compile(r"[A-Za-z0-9_.+=/][A-Za-z0-9_.+=/-]*(@[A-Za-z0-9]([A-Za-z0-9.-]*))?\Z")
 _MUST_BE = "must be exec:/PATH, https://... or mailto:ADDRESS, several separated by commas"
 
 
 class Destination(NamedTuple):
-    """One place that alerts are sent to."""
+    """One destination of alerts."""
 
     kind: Literal["exec", "https", "mailto"]
     target: str
@@ -23,20 +23,23 @@ class Destination(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return its name in logs and in what commands print."""
+        """The destination's name in logs and in the output of commands."""
         if self.kind == "https":
-            # SEC: without its path, which can hold a token.
+            # SEC: the path is left out, because it can hold a token.
             return f"https://{urlsplit(self.target).netloc}/"
         return f"{self.kind}:{self.target}"
 
     @property
     def digest(self) -> str:
-        """Return an identifier for queued messages that does not contain the target."""
+        """An identifier for queued messages that does not reveal the target."""
         return hashlib.sha256(f"{self.kind}:{self.target}".encode()).hexdigest()[:16]
 
 
 def parse_destinations(text: str) -> tuple[Destination, ...]:
-    """Return the destinations of the setting. Raises ValueError, without repeating the text."""
+    """Return the destinations that the setting names.
+
+    Raises ValueError if the setting is wrong. The message does not repeat its text.
+    """
     found = tuple(_parse(part.strip()) for part in text.split(",") if part.strip())
     if len(set(found)) < len(found):
         raise ValueError("must not name a destination twice")
@@ -44,7 +47,10 @@ def parse_destinations(text: str) -> tuple[Destination, ...]:
 
 
 def parse_secret(text: str) -> bytes | None:
-    """Return the key of a `whsec_...` secret, None for an empty text. Raises ValueError."""
+    """Return the key in a `whsec_...` secret; None for an empty text.
+
+    Raises ValueError if the secret is malformed.
+    """
     if not text:
         return None
     try:
@@ -63,7 +69,7 @@ def _parse(text: str) -> Destination:
         return Destination("mailto", text.removeprefix("mailto:"))
     if text.startswith("https://") and _is_url(text):
         return Destination("https", text)
-    # SEC: the value is not repeated; a URL can hold a token.
+    # SEC: the message does not repeat the value: a URL can hold a token.
     raise ValueError(_MUST_BE)
 
 
@@ -73,7 +79,7 @@ def _is_url(text: str) -> bool:
     try:
         parts = urlsplit(text)
         is_port = parts.port is None or parts.port > 0
-        # An empty label or a long one: connecting would raise an error of its own.
+        # Connecting would fail with UnicodeError if a label is empty or too long.
         (parts.hostname or "").encode("idna")
     except ValueError:
         return False

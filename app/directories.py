@@ -1,4 +1,4 @@
-"""Creating directories that other users cannot read, and naming the user who needs them."""
+"""Creates directories that other users cannot read, and names the user of this process."""
 
 import os
 import pwd
@@ -8,12 +8,12 @@ _MODE = 0o750
 
 
 def make_directory(path: Path) -> None:
-    """Create a directory and its parents if they are missing, with mode 0750, whatever the umask.
+    """Create a directory and its missing parents with mode 0750, less what the umask removes.
 
     Raises OSError.
     """
     if not path.parent.exists():
-        # SEC: Path.mkdir(parents=True) would create these with the mode of the umask.
+        # SEC: Path.mkdir(parents=True) would create the parents with the default mode.
         make_directory(path.parent)
     path.mkdir(mode=_MODE, exist_ok=True)
 

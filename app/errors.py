@@ -1,10 +1,11 @@
-"""The error catalogue: a code, a status and a title for everything that can go wrong (D5).
-
-No other module knows the status of an error.
-"""
+"""The one way to answer an error, and the one way a command fails (D5)."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
+
+from app.error_codes import CATALOGUE
+
+_UNAVAILABLE = 503
 
 
 class Fault(TypedDict):
@@ -20,6 +21,7 @@ class ProblemBody(TypedDict):
     """The members of a problem body (RFC 9457, D5)."""
 
     type: str
+    """`/docs/errors#CODE`, relative to the service's address (D90)."""
     title: str
     status: int
     detail: str
@@ -28,54 +30,16 @@ class ProblemBody(TypedDict):
     errors: NotRequired[list[Fault]]
 
 
-class Kind(NamedTuple):
-    """What a code stands for: the HTTP status and the spec's error type (spec 7)."""
-
-    status: int
-    title: str
-
-
-_BAD_REQUEST = Kind(400, "Bad Request")
-_FORBIDDEN = Kind(403, "Forbidden")
-_NOT_FOUND = Kind(404, "Not Found")
-_UNAVAILABLE = Kind(503, "Service Unavailable")
-
-CATALOGUE: Mapping[str, Kind] = {
-    "invalid_request": _BAD_REQUEST,
-    "invalid_parameter": _BAD_REQUEST,
-    "invalid_registration": _BAD_REQUEST,
-    "invalid_domain_name": _BAD_REQUEST,
-    "invalid_json": _BAD_REQUEST,
-    "invalid_body": _BAD_REQUEST,
-    "too_many_registrations": _BAD_REQUEST,
-    "unauthorized": Kind(401, "Unauthorized"),
-    "forbidden": _FORBIDDEN,
-    "domain_quota_reached": _FORBIDDEN,
-    "not_found": _NOT_FOUND,
-    "vehicle_not_found": _NOT_FOUND,
-    "domain_not_found": _NOT_FOUND,
-    "method_not_allowed": Kind(405, "Method Not Allowed"),
-    "domain_already_exists": Kind(409, "Conflict"),
-    "body_too_large": Kind(413, "Content Too Large"),
-    "uri_too_long": Kind(414, "URI Too Long"),
-    "unsupported_media_type": Kind(415, "Unsupported Media Type"),
-    "rate_limit_exceeded": Kind(429, "Too Many Requests"),
-    "internal_error": Kind(500, "Internal Server Error"),
-    "service_unavailable": _UNAVAILABLE,
-    "database_unavailable": _UNAVAILABLE,
-    "not_ready": _UNAVAILABLE,
-}
-
 RETRY_AFTER_SECONDS = 2
-"""How long a client waits after a 503; every request tries to reach a lost database again."""
+"""How long a client should wait after a 503. Each request tries again to reach the database."""
 
 
 class Problem(Exception):
-    """A refusal, which is answered as `application/problem+json` (RFC 9457).
+    """A refused request, answered as `application/problem+json` (RFC 9457).
 
     Args:
         code: a key of CATALOGUE; stable, for programs.
-        detail: a sentence for a person; never an internal message.
+        detail: a sentence for a person, never the text of an exception.
         errors: the members of the body that are wrong.
         headers: further response headers, such as `Retry-After`.
     """
@@ -94,18 +58,18 @@ class Problem(Exception):
         self.detail = detail
         self.errors = tuple(errors)
         self.headers = dict(headers or {})
-        if self.kind.status == _UNAVAILABLE.status:
+        if self.kind.status == _UNAVAILABLE:
             self.headers.setdefault("Retry-After", str(RETRY_AFTER_SECONDS))
 
     @classmethod
     def at(cls, pointer: str, code: str, detail: str) -> "Problem":
-        """Return a refusal of one body member, named by its JSON pointer."""
+        """Return the problem for one wrong member of the body, named by its JSON pointer."""
         return cls(code, detail, errors=[{"pointer": pointer, "detail": detail}])
 
     def body(self, request_id: str) -> ProblemBody:
         """Return the members of the problem body (D5)."""
         members: ProblemBody = {
-            "type": "about:blank",
+            "type": f"/docs/errors#{self.code}",
             "title": self.kind.title,
             "status": self.kind.status,
             "detail": self.detail,
@@ -118,7 +82,7 @@ class Problem(Exception):
 
 
 class OperatorError(Exception):
-    """A command cannot do what it should; the message says to the operator why.
+    """A command failed. The message tells the operator why, and what to do.
 
     Args:
         details: further members of the document that `--json` prints.
@@ -130,9 +94,9 @@ class OperatorError(Exception):
 
     @property
     def sentence(self) -> str:
-        """The message without what is shown only to a person."""
+        """The message without the parts that are meant only for a person at a terminal."""
         return str(self)
 
 
 class Hindered(OperatorError):
-    """A command was hindered by something that passes: the same command can succeed later."""
+    """A command failed for a temporary reason: the same command can succeed later."""

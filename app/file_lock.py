@@ -1,10 +1,10 @@
 """Locks that processes of one host hold on a file (`flock`).
 
-A lock ends with the process that holds it, however that ends, and with the last of its forked
-children. Nobody needs to remove the file. If somebody does while another process waits for the
-lock, that process opens the file again: two processes never hold the lock of one path.
+A lock ends when the process that holds it and all its forked children have ended, for whatever
+reason. Nobody needs to remove the file. If somebody removes it while a process waits for the lock,
+that process opens the file again. So two processes never hold the lock of one path.
 
-NOTE: app.limits.store locks by itself: it keeps its file open and waits for a limited time.
+NOTE: app.limits.store has a lock of its own: it keeps its file open and waits for a limited time.
 """
 
 import fcntl
@@ -18,13 +18,13 @@ _MODE = 0o600
 
 @contextmanager
 def locked(path: Path, *, shared: bool = False, create: bool = True) -> Iterator[None]:
-    """Hold the lock of a file; wait until no other process holds it.
+    """Wait until no other process holds the lock of a file, and hold it.
 
     Args:
-        shared: let others hold a shared lock at the same time.
+        shared: allow other processes to hold a shared lock at the same time.
         create: create the file if it is missing. Its directory must exist.
 
-    Raises OSError if the file cannot be opened; a symbolic link is not followed.
+    Raises OSError if the file cannot be opened or is a symbolic link.
     """
     descriptor = _opened_and_locked(path, _operation(shared), create=create)
     try:
@@ -35,9 +35,9 @@ def locked(path: Path, *, shared: bool = False, create: bool = True) -> Iterator
 
 @contextmanager
 def tried(path: Path, *, shared: bool = False, create: bool = True) -> Iterator[bool]:
-    """Hold the lock of a file if it is free at this moment, and yield whether it is held.
+    """Try to lock a file without waiting. Yield True if the lock is held, else False.
 
-    Takes the arguments of `locked`, and raises the same.
+    Takes the same arguments as `locked`, and raises the same errors.
     """
     descriptor = _try(path, shared=shared, create=create)
     try:
@@ -48,17 +48,17 @@ def tried(path: Path, *, shared: bool = False, create: bool = True) -> Iterator[
 
 
 def hold_until_exit(path: Path, *, shared: bool = False) -> bool:
-    """Hold the lock of a file until this process and the children it forks have ended.
+    """Lock a file until this process and its forked children have ended.
 
-    Returns False, at once, if another process holds it. Raises OSError as `locked` does.
+    Returns False at once if another process holds the lock. Raises OSError as `locked` does.
     """
     return _try(path, shared=shared, create=True) is not None
 
 
 def wait_for(descriptor: int) -> None:
-    """Lock an open file for this process alone, once no other process holds its lock.
+    """Wait until no other process holds the lock of an open file, and hold it alone.
 
-    Closing the file ends the lock. The file can have been removed meanwhile.
+    Closing the file ends the lock. The file may have been removed while this waited.
     """
     fcntl.flock(descriptor, fcntl.LOCK_EX)
 
@@ -75,7 +75,7 @@ def _operation(shared: bool) -> int:
 
 
 def _opened_and_locked(path: Path, operation: int, *, create: bool) -> int:
-    """Return the descriptor of a locked file that has its name still."""
+    """Lock the file that has this path, and return its descriptor."""
     flags = os.O_NOFOLLOW | (os.O_RDWR | os.O_CREAT if create else os.O_RDONLY)
     while True:
         descriptor = os.open(path, flags, _MODE)

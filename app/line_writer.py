@@ -1,7 +1,7 @@
-"""Writing log lines to a descriptor without waiting for whoever reads them (D58).
+"""Writes log lines without waiting for their reader (D58).
 
-A line that cannot be written at once is dropped and counted: neither a reader that stalls nor a
-full disk may keep a client waiting.
+A line that cannot be written at once is dropped and counted. No client has to wait because the
+reader of the log stalls or the disk is full.
 """
 
 import logging
@@ -28,23 +28,26 @@ def take_dropped() -> int:
 
 
 class LineWriter:
-    """Writes whole lines to a descriptor, and drops those that it does not take at once."""
+    """Writes whole lines to a descriptor, and drops lines that it does not accept at once."""
 
     def __init__(self, descriptor: int) -> None:
         self._name = _NAMES.get(descriptor, str(descriptor))
-        self._write_now, close = _never_waiting(descriptor)
+        self._write_now, close = _nonblocking(descriptor)
         if close:
             weakref.finalize(self, close)
         self._rest = b""
-        """The end of a line that was written in part."""
+        """The part still to be written of a line that was written in part."""
         self._lost = 0
         """Lines dropped since the last warning."""
         self._warned_at_ns = -_REMINDER_NS
 
     def write(self, line: bytes) -> None:
-        """Write a line with its end by one system call, so that lines of workers never mix.
+        """Write a line with one system call, so that the lines of several workers do not mix.
 
-        A line that was written in part is finished before the next one is begun.
+        If the previous line was written only in part, its rest is written first.
+
+        Args:
+            line: with its line end.
         """
         data = self._rest + line if self._rest else line
         try:
@@ -71,7 +74,7 @@ class LineWriter:
             self._warn(text, self._name)
 
     def _warn(self, text: str, *values: object) -> None:
-        """Log that lines are dropped, or were, at most once a minute."""
+        """Log a warning about dropped lines, at most once a minute."""
         now_ns = clock.monotonic_ns()
         if now_ns - self._warned_at_ns > _REMINDER_NS:
             self._warned_at_ns = now_ns
@@ -79,17 +82,17 @@ class LineWriter:
             _log.warning(text, *values)
 
 
-def _never_waiting(
+def _nonblocking(
     descriptor: int,
 ) -> tuple[Callable[[bytes], int], Callable[[], object] | None]:
-    """Return a function that writes as much as a descriptor takes at once, and one that closes.
+    """Return two functions: one writes without waiting, the other closes what was opened for it.
 
-    The first returns how many bytes were written, or raises OSError. The second is None where
-    there is nothing to close.
+    The first returns how many bytes the descriptor accepted at once, or raises OSError. The second
+    is None if there is nothing to close.
     """
     try:
         mode = os.fstat(descriptor).st_mode
-    except OSError:  # It is closed; a file that gets its number later is not the log.
+    except OSError:  # The descriptor is closed. A file that gets its number later is not the log.
         return _refuse, None
     if stat.S_ISSOCK(mode):
         connection = socket.socket(fileno=os.dup(descriptor))
@@ -98,10 +101,10 @@ def _never_waiting(
     if not stat.S_ISFIFO(mode) and not stat.S_ISCHR(mode):
         return partial(os.write, descriptor), None
     try:
-        # NOTE: opened once more, since others who hold the same descriptor expect to wait.
+        # NOTE: opened again, because O_NONBLOCK affects everyone who shares the descriptor.
         flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
         own = os.open(f"/proc/self/fd/{descriptor}", flags)
-    except OSError:  # It belongs to another user.
+    except OSError:  # The pipe or terminal belongs to another user.
         os.set_blocking(descriptor, False)
         return partial(os.write, descriptor), None
     return partial(os.write, own), partial(os.close, own)

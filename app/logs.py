@@ -1,9 +1,10 @@
-"""Log lines on stderr: everything but the access log (D75).
+"""Writes log lines to stderr: everything except the access log (D75).
 
-Where stderr is a terminal, a line is text for a person. Otherwise it is one JSON object.
+The log lines of jobs are JSON objects, unless stderr is a terminal. Those of other commands are
+text for a person.
 
-SEC: a line never contains a key, a secret, a request body or a registration. So a stack
-is logged without the exception's message, which can quote any of them.
+SEC: a line never contains a key, a secret, a request body or a registration. So a stack is
+logged without the message of its exception, which can quote any of them.
 """
 
 import io
@@ -12,7 +13,7 @@ import os
 import sys
 import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -25,14 +26,14 @@ _log = logging.getLogger("verifyd.logs")
 
 
 class StderrHandler(logging.Handler):
-    """Logs on stderr without waiting for whoever reads it."""
+    """Writes log lines to stderr without waiting for their reader."""
 
     def __init__(self) -> None:
         super().__init__()
         self._writer = LineWriter(2)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one line."""
+        """Write the line of one record."""
         try:
             self._writer.write(self.format(record).encode() + b"\n")
         except Exception:
@@ -51,18 +52,18 @@ class TextFormatter(logging.Formatter):
     """Formats a record for a person at a terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return time, level and message; then the exception and its stack, if there is one."""
+        """Return time, level and message, and one line for each frame of an exception's stack."""
         line = _line(record)
         text = f"{line.time} {line.level}: {line.message}"
         if line.request_id:
             text += f" (request {line.request_id})"
         text = "\n  ".join([text, *(line.stack or ())])
-        # SEC: a file's name must not steer the terminal.
+        # SEC: the name of a file must not control the terminal.
         return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
 
 
 class _Line(msgspec.Struct, omit_defaults=True):
-    """The members of a log line; those that are None are left out."""
+    """The members of a log line. A member that is None is left out."""
 
     time: str
     level: str
@@ -70,7 +71,7 @@ class _Line(msgspec.Struct, omit_defaults=True):
     message: str
     request_id: str | None = None
     exception: str | None = None
-    """The name of its type."""
+    """The name of the exception's type."""
     stack: list[str] | None = None
 
 
@@ -80,7 +81,7 @@ def _line(record: logging.LogRecord) -> _Line:
         time=clock.iso_utc(int(record.created)),
         level=record.levelname.lower(),
         logger=record.name,
-        # A file's name need not be text.
+        # The name of a file can hold bytes that are not UTF-8.
         message=record.getMessage().encode(errors="backslashreplace").decode(),
         request_id=getattr(record, "request_id", None) or None,
         exception=None if error is None else type(error).__name__,
@@ -95,17 +96,39 @@ def _stack(error: BaseException) -> list[str]:
     ]
 
 
+class CommandFormatter(logging.Formatter):
+    """Formats the log of a command, which can turn out to be a job while it runs.
+
+    Args:
+        is_job: tells whether the command is a job by now.
+    """
+
+    def __init__(self, is_job: Callable[[], bool]) -> None:
+        super().__init__()
+        self._is_job = is_job
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line, without its end."""
+        return (formatter() if self._is_job() else TextFormatter()).format(record)
+
+
 def formatter() -> logging.Formatter:
-    """Return the formatter of log lines: text if stderr is a terminal, else JSON (D75)."""
+    """Return the formatter of a job's log: text if stderr is a terminal, else JSON (D75)."""
     is_terminal = sys.stderr is not None and sys.stderr.isatty()
     return TextFormatter() if is_terminal else JsonFormatter()
 
 
 @contextmanager
-def opened_log() -> Iterator[None]:
-    """Let a command log warnings and errors on stderr; `logged_to_stderr` adds its progress."""
+def opened_log(is_job: Callable[[], bool]) -> Iterator[None]:
+    """Log the warnings and errors of a command to stderr.
+
+    Inside `logged_to_stderr` its progress is logged too.
+
+    Args:
+        is_job: tells whether the command is a job by now; asked for each line.
+    """
     handler = logging.StreamHandler()
-    handler.setFormatter(formatter())
+    handler.setFormatter(CommandFormatter(is_job))
     root = logging.getLogger()
     root.addHandler(handler)
     try:
@@ -116,7 +139,7 @@ def opened_log() -> Iterator[None]:
 
 @contextmanager
 def logged_to_stderr() -> Iterator[None]:
-    """Let a command log its progress too."""
+    """Log the progress of a command too, not only its warnings and errors."""
     logger = logging.getLogger("app")
     level = logger.level
     logger.setLevel(logging.INFO)
@@ -127,7 +150,7 @@ def logged_to_stderr() -> Iterator[None]:
 
 
 def log_unexpected() -> None:
-    """Log what Python writes to stderr by default: warnings, and errors that nobody catches."""
+    """Log what Python would write to stderr: warnings, and exceptions that nothing catches."""
 
     def log(text: str, error: BaseException | None) -> None:
         if error is not None:
@@ -135,25 +158,25 @@ def log_unexpected() -> None:
 
     logging.captureWarnings(True)
     sys.excepthook = lambda _kind, error, _stack: log("unexpected %s", error)
-    sys.unraisablehook = lambda args: log("%s that nobody could catch", args.exc_value)
+    sys.unraisablehook = lambda args: log("unexpected %s that cannot be raised", args.exc_value)
     threading.excepthook = lambda args: log("unexpected %s in a thread", args.exc_value)
 
 
 def log_everything() -> None:
-    """Log what Python and libraries write to stderr, for as long as this process serves."""
+    """Log everything that Python and libraries write to stderr, until this process ends."""
     log_unexpected()
     sys.stderr = StderrLines()
 
 
 class StderrLines(io.TextIOBase):
-    """Takes the place of `sys.stderr`: what a library writes there by itself is logged."""
+    """Replaces `sys.stderr`, and logs each line that a library writes there."""
 
     def __init__(self) -> None:
         super().__init__()
         self._rest = ""
 
     def writable(self) -> bool:
-        """Tell that it can be written to."""
+        """Return True."""
         return True
 
     def fileno(self) -> int:
@@ -165,7 +188,7 @@ class StderrLines(io.TextIOBase):
         return os.isatty(2)
 
     def write(self, text: str) -> int:
-        """Log each line that is complete."""
+        """Log each complete line, and keep the rest."""
         *lines, self._rest = (self._rest + text).split("\n")
         for line in filter(str.strip, lines):
             _log.warning("%s", line)

@@ -20,27 +20,31 @@ from app.limits.file import FILE_NAME
 from app.limits.store import LimitStore, started
 from app.line_writer import LineWriter
 from app.operations import metrics_files
+from app.operations.account import OwnAccount
 from app.operations.documentation import DocumentationAsset, DocumentationPage, OpenApiDocument
 from app.operations.health import Health, Readiness
 from app.operations.metrics import MetricsPage
 from app.routes import ENDPOINTS, Resource
 from app.storage.engine import Engine, open_engine
 from app.storage.versions import database_id
+from app.vehicles.bulk import BulkCompliance, BulkInsurance
 from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Records
-from app.vehicles.resources import BulkInsurance, Compliance, Insurance
+from app.vehicles.resources import Compliance, Insurance
 
 Application = falcon.App[Request, falcon.Response]
 
 
 def create_app(config: Config | None = None, engine: Engine | None = None) -> Application:
-    """Return the WSGI application; without a Config it reads the environment itself.
-
-    Args:
-        engine: the database [the one that the settings name].
+    """Return the WSGI application.
 
     The first request opens the database, so that each worker has connections of its own.
-    Raises ConfigError, or OperatorError if Postgres does not understand the database's URL.
+
+    Args:
+        config: the settings [read from the environment].
+        engine: the database [the one that the settings name].
+
+    Raises ConfigError if a setting is wrong, and OperatorError if the database's URL is.
     """
     config = config or Config.from_env()
     engine = engine or open_engine(config.database_url, is_serving=True)
@@ -55,6 +59,8 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
         Insurance(reader),
         BulkInsurance(reader),
         Compliance(reader),
+        BulkCompliance(reader),
+        OwnAccount(engine, domains.count_domains),
         Health(),
         Readiness(engine, authenticator, limits, config),
         OpenApiDocument(),
@@ -69,12 +75,12 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
             Envelope(LineWriter(1).write if config.access_log else None, config.trusted_proxies),
             BodyIntake(),
             Authentication(authenticator, config.trusted_proxies),
-            # After the account is known, before the path is looked at (D5).
+            # The account must be known, and the path must not be checked yet (D5).
             Limits(limits, config),
             Methods(),
         ],
     )
-    problems.install(app, engine)
+    problems.install(app, engine, [endpoint.path for endpoint in ENDPOINTS])
     by_type = {type(resource): resource for resource in resources}
     for endpoint in ENDPOINTS:
         app.add_route(endpoint.path, by_type[endpoint.resource])
@@ -82,13 +88,13 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
 
 
 def open_limits(config: Config, engine: Engine) -> LimitStore:
-    """Return the buckets of this installation; the first request opens their file."""
+    """Return the buckets of this installation. The first request opens their file."""
     path = config.state_dir / FILE_NAME
     return LimitStore(path, lambda: started(path, lambda: database_id(engine)))
 
 
 def open_measures() -> Measures:
-    """Return the counters of requests; if their files cannot be created now, log why."""
+    """Return the counters of requests. If their files cannot be created, log why."""
     routes = (endpoint.path for endpoint in ENDPOINTS)
     measures = Measures(routes, metrics_files.reserve, metrics_files.is_lost)
     try:

@@ -1,4 +1,4 @@
-"""Lets a process notice that its parent has ended, however that ended."""
+"""Tells a process that its parent has ended, for whatever reason."""
 
 import ctypes
 import os
@@ -13,34 +13,38 @@ _ENDED = signal.SIGUSR2
 
 
 def end_with_parent(parent_id: int) -> None:
-    """Let the kernel kill this process when its parent ends.
+    """Ask the kernel to kill this process when its parent ends.
 
-    Raises ProcessLookupError if the parent has ended already.
+    Raises ProcessLookupError if the parent has already ended.
     """
-    if not _told_by(signal.SIGKILL, parent_id):
-        raise ProcessLookupError("the parent had ended before that")
+    if not _ask_for_signal(signal.SIGKILL, parent_id):
+        raise ProcessLookupError(f"the parent process {parent_id} has already ended")
 
 
 def end_with_bootloader() -> None:
-    """Where this is the binary, end with the process that was started, which unpacked it (D62).
+    """Ask the kernel to kill this process when the bootloader of the binary ends (D62).
 
-    Raises ProcessLookupError if that has ended already.
+    The bootloader is the process that was started. It unpacked the program, and is its parent.
+    Without the binary, this does nothing.
+
+    Raises ProcessLookupError if the bootloader has already ended.
     """
     if not getattr(sys, "frozen", False):
         return
     parent_id = os.getppid()
-    with suppress(PermissionError):  # The rights of the file can keep us from looking.
+    with suppress(PermissionError):  # The permissions of the binary can hide the link.
         if not os.path.samefile(f"/proc/{parent_id}/exe", "/proc/self/exe"):
-            raise ProcessLookupError("the process that was started has ended")
+            raise ProcessLookupError("the process that was started has already ended")
     end_with_parent(parent_id)
 
 
 def call_at_end_of_parent(parent_id: int, do: Callable[[], object]) -> None:
-    """Call `do` in a thread of its own when the parent ends, or at once if it has ended already.
+    """Call `do` in a thread of its own when the parent ends, or at once if it has already ended.
 
-    A signal's handler would have to wait where Python does, such as for SQLite's locks.
+    This is a thread and not a signal handler, because Python delays a handler until a call that is
+    waiting, such as for a lock of SQLite, has returned.
     """
-    # The thread must get no other signal, or the main thread would sleep on.
+    # The kernel must deliver other signals to the main thread, or it would not wake up.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
 
     def wait() -> None:
@@ -49,13 +53,13 @@ def call_at_end_of_parent(parent_id: int, do: Callable[[], object]) -> None:
         do()
 
     try:
-        is_there = _told_by(_ENDED, parent_id)
+        is_there = _ask_for_signal(_ENDED, parent_id)
         threading.Thread(target=wait, name="end of parent", daemon=True).start()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, {*mask, _ENDED})
 
 
-def _told_by(number: int, parent_id: int) -> bool:
-    """Let the kernel send a signal when the parent ends; return whether it is still there."""
+def _ask_for_signal(number: int, parent_id: int) -> bool:
+    """Ask the kernel for a signal when the parent ends. Return False if it has already ended."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
     return os.getppid() == parent_id

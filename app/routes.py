@@ -1,12 +1,14 @@
-"""The table of endpoints, in the spec's order: path, resource, and where it is specified."""
+"""The table of endpoints in the order of the spec: path, resource, and source."""
 
 from typing import NamedTuple
 
 from app.domains.resources import DomainCollection, DomainItem
+from app.operations.account import OwnAccount
 from app.operations.documentation import DocumentationAsset, DocumentationPage, OpenApiDocument
 from app.operations.health import Health, Readiness
 from app.operations.metrics import MetricsPage
-from app.vehicles.resources import BulkInsurance, Compliance, Insurance
+from app.vehicles.bulk import BulkCompliance, BulkInsurance
+from app.vehicles.resources import Compliance, Insurance
 
 Resource = (
     DomainCollection
@@ -14,6 +16,8 @@ Resource = (
     | Insurance
     | BulkInsurance
     | Compliance
+    | BulkCompliance
+    | OwnAccount
     | Health
     | Readiness
     | OpenApiDocument
@@ -24,7 +28,7 @@ Resource = (
 
 
 class Endpoint(NamedTuple):
-    """A path template, the resource that answers it, and where that is specified."""
+    """A path template, the resource that answers it, and where both are specified."""
 
     path: str
     resource: type[Resource]
@@ -33,10 +37,12 @@ class Endpoint(NamedTuple):
 
 ENDPOINTS = (
     Endpoint("/api/domains", DomainCollection, "spec 4, D14 to D17"),
-    Endpoint("/api/domains/{domain}", DomainItem, "spec 4, D18"),
+    Endpoint("/api/domains/{domain}", DomainItem, "spec 4, D18, D93"),
     Endpoint("/v1/vehicle/{registration}/insurance", Insurance, "spec 4, D19 to D21, D24"),
     Endpoint("/v1/vehicle/bulk-insurance", BulkInsurance, "spec 4, D23"),
     Endpoint("/v1/compliance/{registration}", Compliance, "spec 4, D22"),
+    Endpoint("/v1/compliance/bulk", BulkCompliance, "D92"),
+    Endpoint("/v1/account", OwnAccount, "D93"),
     Endpoint("/healthz", Health, "D2"),
     Endpoint("/readyz", Readiness, "D2, D29"),
     Endpoint("/openapi.json", OpenApiDocument, "D2"),

@@ -1,7 +1,7 @@
-"""gunicorn: its settings, and `verifyd serve`, which runs it within this process.
+"""The settings of gunicorn, and `verifyd serve`, which runs gunicorn within this process.
 
-`gunicorn -c python:app.server 'app.main:create_app()'` serves the same. The lower-case names, the
-functions in lower case included, are gunicorn's own: it reads this module as its configuration.
+`gunicorn -c python:app.server 'app.main:create_app()'` serves the same: gunicorn reads this module
+as its configuration. So variables and functions have the lower-case names that gunicorn expects.
 """
 
 import logging
@@ -28,31 +28,31 @@ _config = Config.from_env()
 _log = logging.getLogger("verifyd.server")
 
 bind = _config.bind
-umask = listening.SOCKET_UMASK  # gunicorn applies it while it creates the socket.
+umask = listening.SOCKET_UMASK  # gunicorn applies it when it creates the socket.
 workers = _config.workers
-# NOTE: sync workers behind nginx are steady; the threaded ones stall under slow clients.
+# NOTE: sync workers behind nginx answer steadily. Threaded workers stall if clients are slow.
 worker_class = "app.worker.Worker"
 timeout = 30
 graceful_timeout = 30
-# The request line and headers that fit into nginx's own limits.
+# nginx has the same limits.
 limit_request_line = 8190
 limit_request_fields = 64
 limit_request_field_size = 8190
-# SEC: "auto" takes an outdated C parser where there is one, and that accepts bare line feeds.
+# SEC: "auto" would use an outdated C parser if it is installed, which accepts bare line feeds.
 http_parser = "python"
-# SEC: on by default, it lets whoever reaches a socket file steer the server.
+# SEC: gunicorn opens a socket by default, and whoever can connect to it controls the server.
 control_socket_disable = True
-# SEC: no peer may set SCRIPT_NAME and the like by header; the application asks only X-Real-IP.
+# SEC: no peer may set SCRIPT_NAME and the like by header. The application reads X-Real-IP itself.
 forwarded_allow_ips = ""
 forwarder_headers = ""
-# Heartbeats on a disk stall with the disk.
+# On a disk, the heartbeats of workers would stall when the disk does.
 worker_tmp_dir = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
 proc_name = "verifyd"
 logconfig_dict = LOGGING
 
 
 def on_starting(_server: Arbiter) -> None:
-    """Prepare the start where gunicorn was started by itself, not by `verifyd serve`."""
+    """Prepare the start if gunicorn was started directly, without `verifyd serve`."""
     startup.open_standard_streams()
     log_everything()
     try:
@@ -62,7 +62,7 @@ def on_starting(_server: Arbiter) -> None:
 
 
 def when_ready(server: Arbiter) -> None:
-    """Give the socket to its group before there is a worker, unless systemd made the socket."""
+    """Give the socket to its group before workers start, unless systemd created the socket."""
     if not server.systemd:
         try:
             listening.give_to_group(_config)
@@ -71,23 +71,23 @@ def when_ready(server: Arbiter) -> None:
 
 
 def child_exit(server: Arbiter, _worker: object) -> None:
-    """Keep what an ended worker has counted, without its files."""
+    """Add the counts of a worker that ended to the totals, and remove its files."""
     metrics_files.fold(server.WORKERS)
 
 
 def on_exit(_server: Arbiter) -> None:
-    """Remove what only the workers of this master needed."""
+    """Remove the files of counts that the workers of this master shared."""
     metrics_files.remove()
 
 
 def serve() -> None:
-    """Serve until TERM or INT comes; requests in flight are finished.
+    """Serve until TERM or INT arrives, then finish the requests in flight.
 
     Raises OperatorError if the database cannot be used, or if another server uses the address.
     """
     startup.open_standard_streams()
     end_with_bootloader()
-    # NOTE: gunicorn does so as well, but only after the database was migrated.
+    # NOTE: gunicorn does so too, but only after the database was migrated.
     dictConfig(LOGGING)
     log_everything()
     startup.prepare(_config)
@@ -98,20 +98,20 @@ class Server(BaseApplication):
     """gunicorn with the settings of this module."""
 
     def load_config(self) -> None:
-        """Take every setting of gunicorn's that this module defines."""
+        """Set every setting of gunicorn that this module defines."""
         own = globals()
-        # `serve` has prepared the start by then.
+        # `serve` has already prepared the start.
         for name in self.cfg.settings.keys() - {"on_starting"}:
             if name in own:
                 self.cfg.set(name, own[name])
 
-    # Any: the types of a WSGI application that Falcon and gunicorn state do not agree.
+    # Any: Falcon and gunicorn declare different types for a WSGI application.
     def load(self) -> Any:
-        """Return the application; called once in each worker, after the fork."""
+        """Return the application. gunicorn calls this once in each worker, after the fork."""
         engine = open_engine(_config.database_url, is_serving=True)
         app = create_app(_config, engine)
         try:
-            # A connection needs some disk space; take it before the disk can be full (D56).
+            # A connection needs some disk space. Take it before the disk can be full (D56).
             find_unreadable(engine)
         except (peewee.DatabaseError, peewee.InterfaceError) as error:
             engine.recover(error)  # Requests are answered 503 until the database is back.

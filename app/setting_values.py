@@ -1,8 +1,8 @@
-"""How a setting is declared, and how its text becomes a value.
+"""Declares settings, and parses their texts.
 
-There is one function for each kind of value. It takes the text of the variable without spaces
-around it, and returns the value. It raises ValueError with what the text must be, which is shown
-after the name of the variable.
+Each kind of value has a function. It takes the text of the variable, without spaces around it, and
+returns the value. If the text is wrong, it raises ValueError with what the text must be. The
+operator reads that after the name of the variable.
 """
 
 import grp
@@ -19,9 +19,9 @@ from typing import Any, NamedTuple, TypeVar
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 BESIDE_DATABASE = Path()
-"""What `directory` returns for an empty text. Compare with `is`: `.` is a directory as well."""
+"""`directory` returns it for an empty text. Compare it with `is`, because `.` equals it."""
 EVERY_REGISTER = "*"
-"""What stands for all registers (or jobs) that are not named."""
+"""Stands for all registers (or jobs) that a setting does not name."""
 JOBS = ("import", "backup")
 """The nightly jobs: `verifyd import --drop` and `verifyd backup`."""
 _REGISTER_NAME = re.compile(r"[a-z][a-z0-9_]{0,29}\Z")
@@ -41,20 +41,22 @@ class Setting(NamedTuple):
 
     variable: str
     default: str
-    """The text that is parsed where the variable is not set."""
+    """The text that is parsed if the variable is not set."""
     parse: Callable[[str], Any]
     """Returns the value, or raises ValueError with what it must be."""
     meaning: str
-    """What the table of settings says of it."""
+    """Describes the setting, as the table of settings in deploy/REFERENCE.md does."""
 
 
 def setting(
     default: str, parse: Callable[[str], _T], meaning: str, *, is_secret: bool = False
 ) -> _T:
-    """Declare a setting as a field of `Config`; works like `dataclasses.field`.
+    """Declare a setting as a field of `Config`, like `dataclasses.field`.
 
     Args:
-        is_secret: leave the value out of the representation of a Config.
+        default: the text that is parsed if the variable is not set.
+        parse: returns the value of a text, or raises ValueError with what the text must be.
+        is_secret: leave the value out of `repr(config)`.
     """
     declared: _T = field(
         default_factory=partial(parse, default),
@@ -65,7 +67,7 @@ def setting(
 
 
 def is_register_name(text: str) -> bool:
-    """Tell whether `text` can name a register: 1 to 30 of a-z, 0-9 and _, a letter first."""
+    """Tell whether a text can name a register: 1 to 30 of a-z, 0-9 and _, first a letter."""
     return _REGISTER_NAME.match(text) is not None
 
 
@@ -74,16 +76,16 @@ def database_url(text: str) -> str:
     text = re.sub(r"\Apostgres://", "postgresql://", text)
     if re.match(r"(sqlite:///|postgresql://).", text):
         return text
-    # SEC: the value is not repeated; it may hold a password.
+    # SEC: the message does not repeat the value: it may hold a password.
     raise ValueError("must be sqlite:///PATH or postgresql://...")
 
 
 def listen_address(text: str) -> str:
-    """Return `ADDRESS:PORT` or `unix:/PATH`, where a server can listen."""
+    """Return an address to listen on: `ADDRESS:PORT` or `unix:/PATH`."""
     if text.startswith("unix:"):
         if text.startswith("unix:/"):
             return text
-        raise ValueError("a Unix socket is written unix:/ABSOLUTE/PATH")
+        raise ValueError("the path of a Unix socket must be absolute: unix:/PATH")
     host, _, port = text.rpartition(":")
     if not host or not port.isascii() or not port.isdigit() or not 1 <= int(port) <= 65535:
         raise ValueError("must be ADDRESS:PORT, the port from 1 to 65535, or unix:/PATH")
@@ -91,7 +93,7 @@ def listen_address(text: str) -> str:
 
 
 def group(text: str) -> int | None:
-    """Return the number of a group that is given by name or number; None for an empty text."""
+    """Return the number of a group, given by name or number; None for an empty text."""
     if not text:
         return None
     if text.isascii() and text.isdigit():
@@ -103,7 +105,7 @@ def group(text: str) -> int | None:
 
 
 def whole_number(least: int, most: int) -> Callable[[str], int]:
-    """Return a function that reads a whole number within limits, both included."""
+    """Return a function that parses a whole number from `least` to `most`."""
 
     def parse(text: str) -> int:
         if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
@@ -114,7 +116,7 @@ def whole_number(least: int, most: int) -> Callable[[str], int]:
 
 
 def timezone(text: str) -> tzinfo:
-    """Return a time zone by its name in the IANA database."""
+    """Return the time zone of this name in the IANA database."""
     if text == "UTC":
         return UTC
     try:
@@ -124,7 +126,7 @@ def timezone(text: str) -> tzinfo:
 
 
 def networks(text: str) -> tuple[Network, ...]:
-    """Return addresses and networks that are separated by commas."""
+    """Return the addresses and networks in a list with commas."""
     try:
         return tuple(ipaddress.ip_network(part) for part in words(text))
     except ValueError:
@@ -141,7 +143,7 @@ def on_or_off(text: str) -> bool:
 
 
 def choice(*choices: str) -> Callable[[str], str]:
-    """Return a function that takes one of a few words."""
+    """Return a function that accepts one of these words."""
 
     def parse(text: str) -> str:
         if text not in choices:
@@ -157,12 +159,12 @@ def words(text: str) -> tuple[str, ...]:
 
 
 def names(text: str) -> frozenset[str]:
-    """Return names that are separated by commas, in no order."""
+    """Return the set of names in a list with commas."""
     return frozenset(words(text))
 
 
 def register_names(text: str) -> tuple[str, ...]:
-    """Return the names of different registers, separated by commas, in their order."""
+    """Return the names of registers in a list with commas, in its order. No name may repeat."""
     found = words(text)
     if not all(map(is_register_name, found)) or len(set(found)) < len(found):
         raise ValueError("must be different register names, separated by commas")
@@ -170,7 +172,7 @@ def register_names(text: str) -> tuple[str, ...]:
 
 
 def age(text: str) -> int:
-    """Return the seconds of `36h` or `7d`, or 0."""
+    """Return an age such as `36h`, `7d` or `0` in seconds."""
     found = _AGE.match(text)
     if found is None and text != "0":
         raise ValueError("must be an age such as 36h or 7d, or 0")
@@ -178,7 +180,7 @@ def age(text: str) -> int:
 
 
 def ages_by_register(text: str) -> dict[str, int]:
-    """Return the seconds by register of `7d` or `rdw=2d,mid=36h,*=7d`."""
+    """Return ages such as `7d` or `rdw=2d,mid=36h,*=7d` in seconds, by register."""
     ages: dict[str, int] = {}
     for part in words(text):
         name, _, written = part.rpartition("=")
@@ -194,7 +196,7 @@ def ages_by_register(text: str) -> dict[str, int]:
 
 
 def ages_by_job(text: str) -> dict[str, int]:
-    """Return the seconds by nightly job of `26h` or `import=26h,backup=8d`."""
+    """Return ages such as `26h` or `import=26h,backup=8d` in seconds, by nightly job."""
     ages = ages_by_register(text)
     if not ages.keys() <= {*JOBS, EVERY_REGISTER}:
         raise ValueError(
@@ -204,7 +206,7 @@ def ages_by_job(text: str) -> dict[str, int]:
 
 
 def size_bytes(text: str) -> int:
-    """Return the bytes of `500M` or `10G`."""
+    """Return a size such as `500M` or `10G` in bytes."""
     found = _SIZE.match(text)
     if found is None:
         raise ValueError("must be a size such as 500M or 10G")
@@ -212,7 +214,7 @@ def size_bytes(text: str) -> int:
 
 
 def directory(text: str) -> Path:
-    """Return a directory; BESIDE_DATABASE for an empty text."""
+    """Return the path of a directory; BESIDE_DATABASE for an empty text."""
     return Path(text) if text else BESIDE_DATABASE
 
 
@@ -224,7 +226,7 @@ def absolute_path(text: str) -> Path | None:
 
 
 def socket_address(bind: str) -> tuple[socket.AddressFamily, str | tuple[str, int]]:
-    """Return the family and the address of `ADDRESS:PORT` or `unix:/PATH`."""
+    """Return the family and the address of a socket, from `ADDRESS:PORT` or `unix:/PATH`."""
     if bind.startswith("unix:"):
         return socket.AF_UNIX, bind.removeprefix("unix:")
     host, _, port = bind.rpartition(":")
@@ -233,5 +235,5 @@ def socket_address(bind: str) -> tuple[socket.AddressFamily, str | tuple[str, in
 
 
 def sqlite_path(url: str) -> Path | None:
-    """Return the file that a `sqlite:///PATH` URL names; None for another engine."""
+    """Return the file that a `sqlite:///PATH` URL names; None for any other URL."""
     return Path(url.removeprefix(_SQLITE)) if url.startswith(_SQLITE) else None

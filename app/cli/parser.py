@@ -4,10 +4,11 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from app.cli.usage import Parser
 from app.setting_values import REGISTER_NAME_RULE, is_register_name
 
 if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+    Commands = argparse._SubParsersAction[Parser]
 else:
     Commands = object
 
@@ -29,13 +30,13 @@ def add_command(  # noqa: PLR0913 - all that declares a command
     examples: Sequence[str] = (),
     prints_data: bool = True,
     is_job: bool = False,
-) -> argparse.ArgumentParser:
+) -> Parser:
     """Add a command and return its parser, for its arguments.
 
     Args:
         summary: what it does, as a short imperative in lower case without a full stop.
         examples: command lines for its `--help`, without the leading `verifyd`.
-        prints_data: give it `--json`, for one JSON document on stdout (DESIGN 4).
+        prints_data: give it `--json`, for one JSON document on stdout.
         is_job: write the reason of a failure to the log, because nobody watches it (D75).
     """
     command = commands.add_parser(
@@ -58,7 +59,7 @@ def _epilog(examples: Sequence[str]) -> str | None:
     return "\n  ".join(["examples:", *(f"verifyd {example}" for example in examples)])
 
 
-def add_scheduled(command: argparse.ArgumentParser) -> None:
+def add_scheduled(command: Parser) -> None:
     """Add `--scheduled`, which timers give (D76)."""
     command.add_argument(
         "--scheduled",

@@ -9,7 +9,7 @@ class Domain(peewee.Model):
     """One name of one account; unique within the account (D15)."""
 
     id = peewee.FixedCharField(24, primary_key=True)
-    # NOTE: the account's number, no reference: areas do not import each other (DESIGN 2).
+    # NOTE: the account's number instead of a foreign key: domains must not import accounts.
     account = peewee.IntegerField(column_name="account_id")
     name = peewee.CharField(253)
     status = peewee.CharField(10)

@@ -31,6 +31,27 @@ def canonical_domain_name(text: str) -> str | None:
     return name
 
 
+def domain_name_fault(text: str) -> str:
+    """Return which rule a text breaks that is no domain name, as a sentence (D90)."""
+    if not text:
+        return "A domain name is needed; this is empty."
+    if len(text) > NAME_CHARACTERS_MAX + 1:
+        return f"A domain name has at most {NAME_CHARACTERS_MAX} characters; got {len(text):,}."
+    labels = text.removesuffix(".").split(".")
+    if len(labels) < _LABELS_MIN:
+        return "A domain name has at least two labels, such as example.com; got one."
+    if text.isascii():
+        for place, label in enumerate(labels, 1):
+            if not _LABEL.fullmatch(label.lower()):
+                return (
+                    f"Label {place} of the domain name must be 1 to 63 letters, digits and inner "
+                    f"hyphens."
+                )
+        if labels[-1].isdigit():
+            return "The last label of a domain name must not be a number."
+    return "This is not a valid international domain name (IDNA 2008, UTS 46)."
+
+
 def _to_a_labels(text: str) -> str | None:
     try:
         return idna.encode(text, uts46=True, std3_rules=True).decode().lower()

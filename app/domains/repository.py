@@ -31,6 +31,10 @@ class DomainExists(Exception):
     """The account holds a domain of this name already (D15)."""
 
 
+class DomainSuspended(Exception):
+    """The domain is suspended (D16)."""
+
+
 class DomainQuotaReached(Exception):
     """The account holds as many domains as its plan allows."""
 
@@ -109,6 +113,21 @@ class Domains:
         is_it = (Domain.account == account_id) & (Domain.name == name)
         Domain.update(status=status).where(is_it).execute(self._engine)
         return self.find_domain(account_id, name)
+
+    def delete_domain(self, account_id: int, name: str) -> bool:
+        """Delete the account's domain of a canonical name; return False if it has none.
+
+        Raises DomainSuspended: deleting and creating again would lift the suspension. A domain
+        that is suspended at the same moment is either deleted before or left (D93).
+        """
+        is_it = (Domain.account == account_id) & (Domain.name == name)
+        with self._engine.atomic():
+            deleted = Domain.delete().where(is_it, Domain.status != "suspended")
+            if deleted.execute(self._engine):
+                return True
+            if self.find_domain(account_id, name):
+                raise DomainSuspended(name)
+        return False
 
     def _take_turn(self, account_id: int) -> None:
         """Let an account's creations run one by one: two at once would both find room (D15)."""

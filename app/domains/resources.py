@@ -5,19 +5,26 @@ import msgspec
 
 from app import clock
 from app.domains.models import STATUSES
-from app.domains.names import canonical_domain_name
-from app.domains.repository import DomainExists, DomainQuotaReached, Domains, HeldDomain
+from app.domains.names import canonical_domain_name, domain_name_fault
+from app.domains.repository import (
+    DomainExists,
+    DomainQuotaReached,
+    Domains,
+    DomainSuspended,
+    HeldDomain,
+)
 from app.errors import Problem
 from app.http.bodies import answer, read_json
 from app.http.context import Request, caller_of
 from app.http.parameters import (
     choice_parameter,
     integer_parameter,
-    invalid_parameter,
+    require_known_parameters,
     text_parameter,
 )
 
 PAGE_DOMAINS_MAX = 1_000
+_NOT_FOUND = "The account has no such domain."
 
 
 class NewDomain(msgspec.Struct):
@@ -57,6 +64,7 @@ class DomainCollection:
 
     def on_get(self, req: Request, resp: falcon.Response) -> None:
         """GET /api/domains. All of them by name, or a page of `limit` and `next` (D17)."""
+        require_known_parameters(req, "limit", "after", "status")
         account_id = caller_of(req).account_id
         status = choice_parameter(req, "status", STATUSES)
         after = _name_parameter(req, "after")
@@ -77,11 +85,12 @@ class DomainCollection:
 
     def on_post(self, req: Request, resp: falcon.Response) -> None:
         """POST /api/domains. 201 with the whole Domain and its `Location` (D15)."""
+        require_known_parameters(req)
         caller = caller_of(req)
         sent = read_json(req, NewDomain)
         name = canonical_domain_name(sent.name)
         if name is None:
-            raise Problem.at("/name", "invalid_domain_name", "This is not a domain name.")
+            raise Problem.at("/name", "invalid_domain_name", domain_name_fault(sent.name))
         domain = self._create(caller.account_id, name, caller.domains_max)
         resp.status = falcon.HTTP_201
         resp.location = f"/api/domains/{name}"
@@ -94,7 +103,7 @@ class DomainCollection:
             detail = f"The account already has the domain {name}."
             raise Problem("domain_already_exists", detail) from None
         except DomainQuotaReached:
-            detail = f"The account's plan allows {domains_max:,} domains."
+            detail = f"The account has all {domains_max:,} domains that its plan allows."
             raise Problem("domain_quota_reached", detail) from None
 
 
@@ -106,13 +115,34 @@ class DomainItem:
 
     def on_get(self, req: Request, resp: falcon.Response, domain: str) -> None:
         """GET /api/domains/{domain}. The name in any case or IDN form (D18)."""
-        name = canonical_domain_name(domain)
-        found = name and self._domains.find_domain(caller_of(req).account_id, name)
-        if not found:
-            raise Problem("domain_not_found", "The account has no such domain.")
+        require_known_parameters(req)
+        found = self._domains.find_domain(caller_of(req).account_id, _require_name(domain))
+        if found is None:
+            raise Problem("domain_not_found", _NOT_FOUND)
         answer(resp, _body(found))
 
     on_head = on_get
+
+    def on_delete(self, req: Request, resp: falcon.Response, domain: str) -> None:
+        """DELETE /api/domains/{domain}. 204; a suspended domain stays (D93)."""
+        require_known_parameters(req)
+        name = _require_name(domain)
+        try:
+            is_deleted = self._domains.delete_domain(caller_of(req).account_id, name)
+        except DomainSuspended:
+            detail = f"The domain {name} is suspended. Only the operator can lift that."
+            raise Problem("domain_suspended", detail) from None
+        if not is_deleted:
+            raise Problem("domain_not_found", _NOT_FOUND)
+        resp.status = falcon.HTTP_204
+
+
+def _require_name(text: str) -> str:
+    """Return the canonical name. Raises Problem domain_not_found if the text is no name."""
+    name = canonical_domain_name(text)
+    if name is None:
+        raise Problem("domain_not_found", domain_name_fault(text))
+    return name
 
 
 def _body(domain: HeldDomain) -> DomainBody:
@@ -125,5 +155,8 @@ def _name_parameter(req: Request, name: str) -> str | None:
         return None
     canonical = canonical_domain_name(text)
     if canonical is None:
-        raise invalid_parameter(name, "must be a domain name")
+        raise Problem(
+            "invalid_parameter",
+            f"The parameter {name} must be a domain name. {domain_name_fault(text)}",
+        )
     return canonical

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import falcon
 
-from app.config import Network
+from app.setting_values import Network
 
 _PEERS_CACHED_MAX = 1024
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address

@@ -5,15 +5,17 @@ from collections.abc import Sequence
 import falcon
 
 from app.accounts.authentication import Authenticator, Caller
-from app.config import Network
+from app.accounts.tokens import LENGTH, PREFIX, parse_token
 from app.errors import Problem
 from app.http.address import is_local
 from app.http.context import Request
+from app.setting_values import Network
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/openapi.json", "/docs"})
 _OPEN_PREFIX = "/docs/"
 METRICS_PATH = "/metrics"
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}
+_FORMS = "`Authorization: Bearer KEY` or `X-API-Key: KEY`"
 
 
 def is_open(path: str) -> bool:
@@ -31,8 +33,9 @@ class Authentication:
     def process_request(self, req: Request, resp: falcon.Response) -> None:
         """Set `req.context.caller`, or on paths that are not open `req.context.refusal`.
 
-        Limits, the next middleware, raises the refusal: Problem unauthorized. Its detail says if
-        the key is missing. Malformed, unknown, expired and revoked keys are not distinguished (D2).
+        Limits, the next middleware, raises the refusal: Problem unauthorized. Its detail says what
+        is wrong with the headers or with the format of the key. Unknown, expired and revoked keys
+        are not distinguished (D2).
         """
         if is_open(req.path):
             return
@@ -44,10 +47,27 @@ class Authentication:
 
 
 def _refusal(req: Request) -> Problem:
-    detail = "The API key is not valid."
-    if not presented_keys(req):
-        detail = "An API key is needed, as `Authorization: Bearer KEY` or `X-API-Key: KEY`."
-    return Problem("unauthorized", detail, headers=_CHALLENGE)
+    return Problem("unauthorized", _fault(req), headers=_CHALLENGE)
+
+
+def _fault(req: Request) -> str:
+    """Return a sentence about the headers; it tells nothing about the keys that there are."""
+    presented = presented_keys(req)
+    if not presented:
+        return f"An API key is needed, as {_FORMS}."
+    if len(presented) > 1:
+        return "Two different API keys were sent, in Authorization and X-API-Key. Send one."
+    (key,) = presented
+    if not key and "HTTP_AUTHORIZATION" in req.env:
+        return "The header Authorization has no `Bearer KEY`. Send `Authorization: Bearer KEY`."
+    if not key:
+        return f"The API key is empty. Send it as {_FORMS}."
+    if parse_token(key) is None:
+        return (
+            f"The API key is mistyped or cut off. Keys begin with `{PREFIX}` and have "
+            f"{LENGTH} characters; got {len(key):,}."
+        )
+    return "The API key is unknown, expired or revoked, or its account is suspended."
 
 
 def find_caller(authenticator: Authenticator, req: Request) -> Caller | None:

@@ -8,10 +8,10 @@ import falcon
 import msgspec
 
 from app import clock
-from app.config import Network
 from app.http.address import comes_from_proxy
 from app.http.context import Request
 from app.http.deadline import require_time
+from app.setting_values import Network
 
 _CONTEXT = "verifyd.context"
 # SEC: the id is logged. It must not contain a plate, name or key that a client put into it.

@@ -48,7 +48,7 @@ class Limits:
         try:
             share = context.share = self._share(req, is_charged=True)
         except StoreError:
-            detail = "The rate limits cannot be kept just now."
+            detail = f"The rate limits cannot be kept now. Retry in {RETRY_AFTER_SECONDS} s."
             raise Problem("service_unavailable", detail) from None
         if not share.outcome.admitted:
             raise _exceeded(share)

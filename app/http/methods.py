@@ -5,6 +5,7 @@ import falcon
 from app.errors import Problem
 from app.http.bodies import refuse_broken_body
 from app.http.context import Request
+from app.suggestions import listed
 
 
 class Methods:
@@ -28,15 +29,12 @@ class Methods:
             resp.set_header("Allow", ", ".join(allowed))
             resp.complete = True
         elif req.method not in allowed:
-            raise Problem(
-                "method_not_allowed",
-                "This path does not take this method.",
-                headers={"Allow": ", ".join(allowed)},
-            )
+            detail = f"This path takes {listed(allowed)}."
+            raise Problem("method_not_allowed", detail, headers={"Allow": ", ".join(allowed)})
         elif req.method != "POST":
             refuse_broken_body(req)
 
 
 def _allowed(resource: object) -> list[str]:
-    methods = ("GET", "HEAD", "POST")
+    methods = ("GET", "HEAD", "POST", "DELETE")
     return [m for m in methods if hasattr(resource, f"on_{m.lower()}")] + ["OPTIONS"]

@@ -1,4 +1,4 @@
-"""Per-request metrics, which `app.operations.metrics` reports (DESIGN 5).
+"""Per-request metrics, which `app.operations.metrics` reports.
 
 SEC: labels are route templates, statuses and plans, of which there are few: never what a
 client chose, an account's name or a registration.

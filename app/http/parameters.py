@@ -1,11 +1,47 @@
-"""Query parameters: each at most once, each checked; unknown ones are ignored."""
+"""Query parameters: only known ones, each at most once, each checked (D90)."""
 
+import re
 from collections.abc import Sequence
 
 import falcon
 
 from app.clock import parse_iso_date
 from app.errors import Problem
+from app.suggestions import closest, listed
+
+_TRUE = ("true", "True", "TRUE", "1")
+_FALSE = ("false", "False", "FALSE", "0")
+# SEC: other names are not repeated to whoever made the client send them.
+_PLAIN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,31}")
+
+
+def require_known_parameters(req: falcon.Request, *known: str) -> None:
+    """Refuse parameters that an operation does not have: a misspelt one would change the answer.
+
+    Raises Problem unknown_parameter.
+    """
+    # PERF: most requests have no query at all.
+    if not req.query_string:
+        return
+    for name in req.params:
+        if name not in known:
+            raise Problem("unknown_parameter", unknown("parameter", name, known))
+
+
+def unknown(what: str, name: str, known: Sequence[str]) -> str:
+    """Return a sentence about a parameter or a member that an operation does not have."""
+    named = f"The {what} {name}" if is_plain_name(name) else f"A {what}"
+    suggested = closest(name, known)
+    if suggested:
+        return f"{named} is unknown; did you mean {suggested}?"
+    if not known:
+        return f"{named} is unknown; this operation has none."
+    return f"{named} is unknown; this operation has {listed(known)}."
+
+
+def is_plain_name(name: str) -> bool:
+    """Tell whether a name that a client made up may be repeated in an answer."""
+    return _PLAIN_NAME.fullmatch(name) is not None
 
 
 def text_parameter(req: falcon.Request, name: str) -> str | None:
@@ -23,7 +59,7 @@ def date_parameter(req: falcon.Request, name: str) -> str | None:
     """Return a parameter that is a date YYYY-MM-DD, as the ISO text it is."""
     text = text_parameter(req, name)
     if text is not None and parse_iso_date(text) is None:
-        raise invalid_parameter(name, "must be a date, YYYY-MM-DD")
+        raise invalid_parameter(name, "must be a date that exists, YYYY-MM-DD")
     return text
 
 
@@ -48,8 +84,13 @@ def choice_parameter(req: falcon.Request, name: str, choices: Sequence[str]) -> 
 
 
 def flag_parameter(req: falcon.Request, name: str) -> bool:
-    """Return a parameter that is `true` or `false`; false if it is absent."""
-    return choice_parameter(req, name, ("true", "false")) == "true"
+    """Return a parameter that is true or false, in the usual spellings; false if it is absent."""
+    text = text_parameter(req, name)
+    if text is None or text in _FALSE:
+        return False
+    if text not in _TRUE:
+        raise invalid_parameter(name, "must be true or false")
+    return True
 
 
 def invalid_parameter(name: str, fault: str) -> Problem:

@@ -1,13 +1,15 @@
 """Turns every exception into the one error body (D5)."""
 
 import logging
+from collections.abc import Sequence
 
 import falcon
 import msgspec
 import peewee
 
-from app.errors import Problem
+from app.errors import RETRY_AFTER_SECONDS, Problem
 from app.http.context import Request
+from app.http.paths import closest_template
 from app.storage.engine import Engine
 from app.storage.errors import message_of
 
@@ -15,17 +17,22 @@ PROBLEM_JSON = "application/problem+json"
 _log = logging.getLogger("verifyd.http")
 
 _FRAMEWORK_CODES = {
-    404: ("not_found", "There is nothing at this path."),
     405: ("method_not_allowed", "This path does not take this method."),
     413: ("body_too_large", "The body is too large."),
-    415: ("unsupported_media_type", "The body is of a type that is not taken."),
-    503: ("service_unavailable", "The service cannot answer just now."),
+    415: ("unsupported_media_type", "The body must be sent as application/json."),
+    503: ("service_unavailable", "The service cannot answer now."),
 }
 _OTHERWISE = ("invalid_request", "The request is malformed.")
 
 
-def install(app: falcon.App[Request, falcon.Response], engine: Engine) -> None:
-    """Make an application answer every exception with a problem body, whatever `Accept` says."""
+def install(
+    app: falcon.App[Request, falcon.Response], engine: Engine, templates: Sequence[str]
+) -> None:
+    """Make an application answer every exception with a problem body, whatever `Accept` says.
+
+    Args:
+        templates: the paths that exist, to suggest the closest one.
+    """
 
     def database_failed(
         req: Request, resp: falcon.Response, error: Exception, params: object
@@ -35,7 +42,8 @@ def install(app: falcon.App[Request, falcon.Response], engine: Engine) -> None:
         # SEC: the whole message could quote a value of the request.
         message = message_of(error)
         _log.error("database error: %s: %s", type(error).__name__, message, extra=_extra(req))
-        _write(req, resp, Problem("database_unavailable", "The database cannot be reached."))
+        detail = f"The database cannot be reached now. Retry in {RETRY_AFTER_SECONDS} s."
+        _write(req, resp, Problem("database_unavailable", detail))
 
     def programming_failed(
         req: Request, resp: falcon.Response, error: Exception, params: object
@@ -43,13 +51,27 @@ def install(app: falcon.App[Request, falcon.Response], engine: Engine) -> None:
         engine.recover(error)
         _unexpected(req, resp, error, params)
 
+    def not_found(
+        req: Request, resp: falcon.Response, error: falcon.HTTPNotFound, params: object
+    ) -> None:
+        _write(req, resp, Problem("not_found", _nothing_at(req.path, templates)))
+
     app.add_error_handler(Exception, _unexpected)
     app.add_error_handler(Problem, _problem)
     app.add_error_handler(falcon.HTTPError, _framework_error)
+    app.add_error_handler(falcon.HTTPNotFound, not_found)
     app.add_error_handler((peewee.DatabaseError, peewee.InterfaceError), database_failed)
     app.add_error_handler(
         (peewee.ProgrammingError, peewee.DataError, peewee.IntegrityError), programming_failed
     )
+
+
+def _nothing_at(path: str, templates: Sequence[str]) -> str:
+    """Return a sentence about a path that does not exist; it never quotes it."""
+    suggested = closest_template(path, templates)
+    if suggested is None:
+        return "There is nothing at this path. /docs lists the paths."
+    return f"There is nothing at this path; did you mean {suggested}?"
 
 
 def _problem(req: Request, resp: falcon.Response, error: Problem, params: object) -> None:

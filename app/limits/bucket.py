@@ -1,8 +1,8 @@
-"""The arithmetic of a token bucket, in whole nanoseconds and without state (D8, D9).
+"""Computes token buckets, in whole nanoseconds and without state (D8, D9).
 
-It is kept as one number, the theoretical arrival time (GCRA): the moment at which the bucket
-is full again. A token is worth `interval_ns`; taking one moves that moment by so much, and it
-never lies further ahead than a whole bucket is worth.
+A bucket is stored as one number: the time at which it is full again, GCRA's theoretical arrival
+time. Taking a token moves that time ahead by `interval_ns`. It never lies more than `capacity_ns`
+ahead of now, which is an empty bucket.
 """
 
 from functools import lru_cache
@@ -13,14 +13,14 @@ _RATES_CACHED_MAX = 256
 
 
 class Rate(NamedTuple):
-    """A plan's limit as the arithmetic needs it; made by `rate()`."""
+    """A limit of requests, prepared for the computation by `rate()`."""
 
     limit: int
     window_seconds: int
     interval_ns: int
-    """The time after which one token is back: the window divided by the limit, rounded up."""
+    """The time in which one token is refilled: the window divided by the limit, rounded up."""
     capacity_ns: int
-    """The time after which an empty bucket is full: the window, plus at most `limit` ns."""
+    """The time in which an empty bucket is filled: the window, plus at most `limit` ns."""
 
 
 @lru_cache(maxsize=_RATES_CACHED_MAX)
@@ -31,29 +31,30 @@ def rate(limit: int, window_seconds: int) -> Rate:
 
 
 class Outcome(NamedTuple):
-    """What a bucket answered."""
+    """The state of a bucket after a request, and whether the request is admitted."""
 
     full_at_ns: int
-    """The theoretical arrival time to store."""
+    """The time to store, at which the bucket is full again."""
     admitted: bool
     remaining: int
-    """Whole tokens left: so many more requests would be admitted at this instant."""
+    """Whole tokens left: the number of requests that would be admitted now."""
     full_in_ns: int
     retry_after_seconds: int
-    """0 if admitted; otherwise after so many seconds a client that is alone is admitted."""
+    """0 if admitted; otherwise the time until the next token, rounded up."""
 
 
 def take(rate: Rate, full_at_ns: int, now_ns: int) -> Outcome:
-    """Take a token if there is one; a refusal takes nothing (D8).
+    """Take a token if there is one. A refused request takes none (D8).
 
-    What is stored is clamped to a whole bucket from now, on a refusal too: after a plan change,
-    or a clock that stepped back, nobody stays stuck, and nothing is granted at that moment.
+    The stored time is limited to one empty bucket from now, for a refused request too. So after a
+    change of the plan, or a step back of the clock, nobody waits longer than one window. The
+    change itself adds no token.
     """
     before_ns = _clamped(rate, full_at_ns, now_ns)
     after_ns = before_ns + rate.interval_ns
     missing_ns = after_ns - now_ns - rate.capacity_ns
     if missing_ns > 0:
-        # An empty bucket lies ahead of now, so `before_ns` is what was stored, or the clamp.
+        # The bucket is not full here, so `before_ns` is ahead of now.
         retry_after_seconds = -(-missing_ns // SECOND_NS)
         return Outcome(before_ns, False, 0, before_ns - now_ns, retry_after_seconds)
     remaining = -missing_ns // rate.interval_ns
@@ -61,7 +62,7 @@ def take(rate: Rate, full_at_ns: int, now_ns: int) -> Outcome:
 
 
 def peek(rate: Rate, full_at_ns: int, now_ns: int) -> Outcome:
-    """Tell what is in the bucket and take nothing; `admitted` if a token could be taken."""
+    """Return the state of a bucket without taking a token; `admitted` if there is one."""
     taken = take(rate, full_at_ns, now_ns)
     if not taken.admitted:
         return taken
@@ -72,7 +73,8 @@ def peek(rate: Rate, full_at_ns: int, now_ns: int) -> Outcome:
 
 
 def _clamped(rate: Rate, full_at_ns: int, now_ns: int) -> int:
-    # PERF: half the time of min(max(...)).
+    """Return the stored time, but at least now, and at most that of an empty bucket."""
+    # PERF: this takes half the time of min(max(...)).
     if full_at_ns <= now_ns:
         return now_ns
     latest_ns = now_ns + rate.capacity_ns

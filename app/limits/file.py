@@ -1,8 +1,8 @@
-"""The file that holds the buckets: its layout, its creation and its checks (D11).
+"""Creates, checks and opens the file of the buckets (D11).
 
-It is a header page and slots of eight bytes. All of it is allocated when the file is created, so
-that a full disk cannot stop a running service. The header names the boot and the database. The
-start of a service replaces a file of another boot, database or layout by an empty one.
+The file is a header of one page, and slots of eight bytes. All its space is allocated when it is
+created, so that a full disk cannot stop a running service. The header names the boot and the
+database. When a service starts, it replaces a file of another boot, database or layout.
 """
 
 import errno
@@ -33,26 +33,26 @@ _OPEN_FLAGS = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class StoreError(OperatorError):
-    """The buckets cannot be used; the message says why, for the log and the operator."""
+    """The buckets cannot be used. The message says why, for the log and the operator."""
 
 
 class Identity(NamedTuple):
-    """What the buckets belong to: one database, since one boot of this host."""
+    """The database and the boot of this host that the buckets belong to."""
 
     boot_id: str
     database_id: str
 
     @classmethod
     def now(cls, database_id: str) -> "Identity":
-        """Return the identity of a database's buckets since this host booted."""
+        """Return the identity of a database's buckets in the current boot."""
         try:
             return cls(_BOOT_ID.read_text(encoding="ascii").strip(), database_id)
         except OSError as error:
-            raise StoreError(f"the id of this boot cannot be read: {error}") from error
+            raise StoreError(f"the id of the current boot cannot be read: {error}") from error
 
     @property
     def header(self) -> bytes:
-        """The bytes a file of this identity begins with."""
+        """The first bytes of a file of this identity."""
         return _HEADER.pack(
             _MAGIC,
             _LAYOUT,
@@ -65,23 +65,23 @@ class Identity(NamedTuple):
 
 
 def create(path: Path, identity: Identity) -> None:
-    """Create the file if it is missing, or replace an older one.
+    """Create the file, or replace one of another identity.
 
-    Of processes that do so at the same time, one creates it and the others accept it. Raises
-    StoreError if it cannot be created, or if another program's file has the name.
+    If several processes do so at the same time, one creates the file and the others accept it.
+    Raises StoreError if it cannot be created, or if a file of another program has its name.
     """
     try:
         make_directory(path.parent)
-        while not _is_created(path, identity):
+        while not _try_create(path, identity):
             pass
     except OSError as error:
         raise StoreError(f"{path} cannot be created: {error}") from error
 
 
 def open_checked(path: Path, identity: Identity) -> int:
-    """Return a descriptor of the file, which must be whole and of this identity.
+    """Open the file, which must be complete and of this identity, and return its descriptor.
 
-    Raises StoreError with what is wrong. Never creates or changes the file.
+    Raises StoreError if anything is wrong with it. Never creates or changes the file.
     """
     try:
         descriptor = _opened(path)
@@ -101,8 +101,8 @@ def open_checked(path: Path, identity: Identity) -> int:
     return descriptor
 
 
-def _is_created(path: Path, identity: Identity) -> bool:
-    """Create or replace the file, and return whether it is there now; if not, call this again."""
+def _try_create(path: Path, identity: Identity) -> bool:
+    """Try once to create or replace the file. Return False if the caller must look again."""
     try:
         descriptor = _opened(path)
     except FileNotFoundError:
@@ -113,7 +113,7 @@ def _is_created(path: Path, identity: Identity) -> bool:
         if not _fault(descriptor, identity):
             return True
         _require_replaceable(path, descriptor)
-        # NOTE: a process that waited here finds that another one has replaced the file.
+        # NOTE: another process may have replaced the file while this one waited.
         file_lock.wait_for(descriptor)
         if os.path.samestat(os.fstat(descriptor), os.stat(path)):
             _write_new(path, identity, os.replace)
@@ -123,13 +123,13 @@ def _is_created(path: Path, identity: Identity) -> bool:
 
 
 def _write_new(path: Path, identity: Identity, put: Callable[[Path, Path], None]) -> None:
-    """Write a file of empty buckets under another name, and `put` it in place in one step."""
+    """Write a file of full buckets under another name, and let `put` give it its name."""
     new = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     descriptor = os.open(new, _OPEN_FLAGS | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         os.posix_fallocate(descriptor, 0, FILE_BYTES)
         os.pwrite(descriptor, identity.header, 0)
-        # A power cut must not leave a file that has a name and no header.
+        # A power cut must not leave a file with the name and without a header.
         os.fsync(descriptor)
         put(new, path)
     finally:
@@ -138,7 +138,10 @@ def _write_new(path: Path, identity: Identity, put: Callable[[Path, Path], None]
 
 
 def _opened(path: Path) -> int:
-    """Return the descriptor of a regular file that only this user can write to, and no link."""
+    """Open a file, and return its descriptor.
+
+    Raises StoreError if it is a link, not a regular file, or if other users can write to it.
+    """
     try:
         descriptor = os.open(path, _OPEN_FLAGS)
     except OSError as error:
@@ -148,12 +151,12 @@ def _opened(path: Path) -> int:
     found = os.fstat(descriptor)
     fault = ""
     if not stat.S_ISREG(found.st_mode):
-        fault = "is no regular file; move it away"
+        fault = "is not a regular file; move it away"
     elif found.st_uid != os.geteuid():
-        fault = f"belongs to user {found.st_uid}, not to user {os.geteuid()}, who runs this"
+        fault = f"belongs to user {found.st_uid}, not to user {os.geteuid()}; run chown on it"
     elif found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        # SEC: whoever can write to it can lift every limit.
-        fault = "can be written to by other users: chmod 600"
+        # SEC: whoever can write to the file can lift every limit.
+        fault = "can be written to by other users; run chmod 600 on it"
     if fault:
         os.close(descriptor)
         raise StoreError(f"{path} {fault}")
@@ -171,18 +174,18 @@ def _magic_fits(descriptor: int) -> bool:
 
 
 def _fault(descriptor: int, identity: Identity) -> str:
-    """Return what is wrong with a file; an empty text if nothing is."""
+    """Return what is wrong with a file; an empty text if nothing is wrong."""
     if not _magic_fits(descriptor):
-        return "is not a file of this program"
+        return "is not a file of this program; move it away"
     size_bytes = os.fstat(descriptor).st_size
     if size_bytes != FILE_BYTES:
-        return f"has {size_bytes:,} bytes instead of {FILE_BYTES:,}"
+        return f"has {size_bytes:,} bytes instead of {FILE_BYTES:,}; restart the service"
     header = os.pread(descriptor, _HEADER.size, 0)
     if header == identity.header:
         return ""
     *layout, boot_id, database_id = _HEADER.unpack(header)
     if layout != list(_HEADER.unpack(identity.header)[:-2]):
-        return "is of another version of this program; restart the service"
+        return "was created by another version of this program; restart the service"
     if database_id.decode("ascii", "replace") != identity.database_id:
-        return "belongs to another database: each needs a VERIFYD_STATE_DIR of its own"
-    return f"is of an earlier boot ({boot_id.decode('ascii', 'replace')}); restart the service"
+        return "belongs to another database; give each database its own VERIFYD_STATE_DIR"
+    return f"is from an earlier boot ({boot_id.decode('ascii', 'replace')}); restart the service"

@@ -1,4 +1,4 @@
-"""The buckets of one installation, shared by every process on the host (D11)."""
+"""The buckets of one installation, which all processes of the host share (D11)."""
 
 import fcntl
 import hashlib
@@ -28,21 +28,21 @@ from app.limits.file import (
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _WAIT_SECONDS = 2
-"""How long a take waits for others. Each needs microseconds, so one that lasts is stopped."""
+"""How long to wait for the lock. It is held for microseconds, unless a process was stopped."""
 _PAUSE_SECONDS = 20e-6
 _OPENINGS_MAX = 3
 _IPV6_PREFIX_BYTES = 8
 _FULL_AT = struct.Struct("<Q")
-_Ask = Callable[[Rate, int, int], Outcome]
+_Operation = Callable[[Rate, int, int], Outcome]
 
 _started: dict[str, Identity] = {}
-"""The files that this process, or the one it was forked from, created or found at its start."""
+"""The identity of each file that `start` created or accepted, here or before the fork."""
 
 
 def start(path: Path, database_id: str) -> Identity:
-    """Create the file if it is missing, or replace an older one, at the start of a service.
+    """Create the file when a service starts, or replace one of another identity.
 
-    Afterwards this process and its children only open it: they do not replace a file that was
+    Afterwards this process and its children only open it. They do not create it again if it is
     removed. Raises StoreError if it cannot be created.
     """
     identity = Identity.now(database_id)
@@ -52,23 +52,24 @@ def start(path: Path, database_id: str) -> Identity:
 
 
 def started(path: Path, database_id: Callable[[], str]) -> Identity:
-    """Return the identity of the file that was created at the start of this service.
+    """Return the identity of the file that `start` created.
 
-    Under a server that does not call `start`, the first use in a process is the start; only then
-    `database_id` is called. Raises StoreError, or what `database_id` raises.
+    If the server did not call `start`, the first use in a process does. Only then `database_id` is
+    called. Raises StoreError, or what `database_id` raises.
     """
     return _started.get(str(path)) or start(path, database_id())
 
 
 class LimitStore:
-    """Buckets by number, accounts first, then addresses; for all threads of all processes.
+    """Buckets by number, first those of accounts, then those of addresses.
 
-    The first use in each process opens the file. Each use checks that the name still leads to the
-    same file; a file of the same identity that was put in its place is opened instead.
+    All threads of all processes can use it. The first use in each process opens the file. Each
+    use checks that the path still leads to the same file. If another file of the same identity
+    has replaced it, that one is opened.
 
     Args:
-        identity: returns the identity that the file must have; called before each opening.
-        monotonic_ns: a clock that is the same for all processes [the host's].
+        identity: returns the identity that the file must have. Called each time it is opened.
+        monotonic_ns: a clock that all processes share [the time since boot].
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class LimitStore:
         identity: Callable[[], Identity],
         monotonic_ns: Callable[[], int] | None = None,
     ) -> None:
-        # PERF: a text, because lstat() of a Path takes a third longer.
+        # PERF: lstat() of a Path takes a third longer than that of a text.
         self._path = str(path)
         self._identity = identity
         self._monotonic_ns = monotonic_ns or clock.monotonic_ns
@@ -89,26 +90,26 @@ class LimitStore:
     def take(self, slot: int, rate: Rate) -> Outcome:
         """Take a token from a bucket if there is one (D8).
 
-        Raises StoreError with the reason if the store cannot be used; nothing is taken then.
+        Raises StoreError if the file cannot be used. Then no token is taken.
         """
-        return self._settle(slot, rate, bucket.take)
+        return self._use(slot, rate, bucket.take)
 
     def peek(self, slot: int, rate: Rate) -> Outcome:
-        """Return what is in a bucket, and take nothing. Raises StoreError."""
-        return self._settle(slot, rate, bucket.peek, is_kept=False)
+        """Return the state of a bucket without taking a token. Raises StoreError."""
+        return self._use(slot, rate, bucket.peek, writes=False)
 
     def fill(self, slot: int, rate: Rate) -> Outcome:
         """Fill a bucket. Raises StoreError."""
-        return self._settle(slot, rate, lambda rate, _, now_ns: bucket.peek(rate, now_ns, now_ns))
+        return self._use(slot, rate, lambda rate, _, now_ns: bucket.peek(rate, now_ns, now_ns))
 
     def require_usable(self) -> None:
-        """Check that the file can be used, and change nothing. Raises StoreError."""
+        """Raise StoreError if the file cannot be used. Changes nothing."""
         self.peek(0, bucket.rate(1, 1))
 
     def address_slot(self, address: Address | None) -> int:
-        """Return the bucket of an address: of an IPv4 /32, an IPv6 /64, or local clients (D10).
+        """Return the bucket of an IPv4 /32 or IPv6 /64 (D10); None stands for local clients.
 
-        SEC: hashed with a key, so that nobody can look for addresses that share a bucket.
+        SEC: the hash has a key, so that nobody can find addresses that share a bucket.
         """
         prefix = b"" if address is None else address.packed[:_IPV6_PREFIX_BYTES]
         key = self._identity().database_id.encode("ascii")
@@ -116,27 +117,27 @@ class LimitStore:
         return ACCOUNT_SLOTS + int.from_bytes(digest) % ADDRESS_SLOTS
 
     def close(self) -> None:
-        """Close the file; the next use opens it again."""
+        """Close the file. The next use opens it again."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def _settle(self, slot: int, rate: Rate, ask: _Ask, *, is_kept: bool = True) -> Outcome:
+    def _use(self, slot: int, rate: Rate, operation: _Operation, *, writes: bool = True) -> Outcome:
         if not 0 <= slot < ACCOUNT_SLOTS + ADDRESS_SLOTS:
             raise StoreError(f"{self._path} has no bucket {slot:,}")
         place = HEADER_BYTES + SLOT_BYTES * slot
-        # PERF: without a timeout, acquiring a free lock takes a tenth of the time.
+        # PERF: acquiring a free lock takes a tenth of the time without a timeout.
         if not (self._threads.acquire(False) or self._threads.acquire(timeout=_WAIT_SECONDS)):
-            raise StoreError(f"{self._path} is held by another thread")
+            raise StoreError(f"another thread has used {self._path} for {_WAIT_SECONDS} s")
         try:
             descriptor = self._locked_file()
             try:
                 stored = os.pread(descriptor, SLOT_BYTES, place)
-                # NOTE: read under the lock, so that takes happen in the order of their times.
-                outcome = ask(rate, _FULL_AT.unpack(stored)[0], self._monotonic_ns())
-                kept = _FULL_AT.pack(outcome.full_at_ns)
-                if is_kept and kept != stored and os.pwrite(descriptor, kept, place) < SLOT_BYTES:
-                    raise StoreError(f"{self._path} takes no more bytes")
+                # NOTE: read under the lock, so that the times are in the order of the requests.
+                outcome = operation(rate, _FULL_AT.unpack(stored)[0], self._monotonic_ns())
+                new = _FULL_AT.pack(outcome.full_at_ns)
+                if writes and new != stored and os.pwrite(descriptor, new, place) < SLOT_BYTES:
+                    raise StoreError(f"{self._path} was written only in part")
                 return outcome
             finally:
                 fcntl.flock(descriptor, fcntl.LOCK_UN)
@@ -147,7 +148,7 @@ class LimitStore:
             self._threads.release()
 
     def _locked_file(self) -> int:
-        """Return the descriptor of the file that has the name now, locked for this process."""
+        """Lock the file that has the path now, and return its descriptor."""
         for _ in range(_OPENINGS_MAX):
             if self._descriptor < 0:
                 self._open()
@@ -161,7 +162,7 @@ class LimitStore:
             if is_same and found.st_size == FILE_BYTES:
                 return self._descriptor
             self.close()
-        raise StoreError(f"{self._path} was replaced again and again")
+        raise StoreError(f"{self._path} was replaced {_OPENINGS_MAX} times while it was opened")
 
     def _open(self) -> None:
         self._descriptor = open_checked(Path(self._path), self._identity())
@@ -169,7 +170,7 @@ class LimitStore:
         self._inode = (found.st_dev, found.st_ino)
 
     def _lock(self) -> None:
-        """Lock the file; processes exclude each other by descriptors opened since they forked."""
+        """Lock the file, which this process has opened itself: a fork would share the lock."""
         ends_at_ns = 0
         while True:
             try:
@@ -182,9 +183,9 @@ class LimitStore:
 
 
 def account_slot(account_number: int) -> int:
-    """Return the bucket of an account, by its number in the database, from 1.
+    """Return the bucket of an account by its number in the database, which is at least 1.
 
-    Raises StoreError beyond the last slot: it would be an address's.
+    Raises StoreError if the number is too large: the bucket would be that of an address.
     """
     if not 1 <= account_number <= ACCOUNT_SLOTS:
         raise StoreError(f"account {account_number:,} has no bucket: there are {ACCOUNT_SLOTS:,}")
@@ -196,7 +197,7 @@ _stores: "weakref.WeakSet[LimitStore]" = weakref.WeakSet()
 
 def _forget_parent() -> None:
     for store in _stores:
-        # A thread of the parent may have held the lock; this process does not have that thread.
+        # A thread of the parent may hold the lock, and does not exist in this process.
         store._threads = threading.Lock()
         store.close()
 

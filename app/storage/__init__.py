@@ -1,1 +1,1 @@
-"""Engines, the register index, and the schema of what is stored."""
+"""The database engines, the register index, and the tables and their migrations."""

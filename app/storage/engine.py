@@ -1,7 +1,7 @@
-"""The database: an engine from a URL, a connection per thread, writes, compiled queries.
+"""Opens the engine that a URL names, and compiles queries.
 
-Models are bound to no engine; a query is given the one it runs on, so that several
-databases can be open in one process (`Account.select().get(engine)`).
+Models are not bound to an engine. Each query gets the engine that it runs on, as in
+`Account.select().get(engine)`, so that a process can use several databases.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import peewee
 
-from app.config import sqlite_path
+from app.setting_values import sqlite_path
 from app.storage.interface import Engine, Row
 from app.storage.postgres import COMMAND_OPTIONS, SERVING_OPTIONS, PostgresEngine
 from app.storage.sqlite import SqliteEngine
@@ -26,13 +26,13 @@ __all__ = [
 
 
 def open_engine(database_url: str, *, create: bool = False, is_serving: bool = False) -> Engine:
-    """Return the engine a checked URL names; nothing is opened before the first query.
+    """Return the engine that a checked URL names. The first query opens the database.
 
     Args:
-        create: make the SQLite file if it is missing; only `migrate` and `demo` may (D27).
-        is_serving: let Postgres end statements that take longer than a request may.
+        create: create the SQLite file if it is missing. Only `migrate` and `demo` do that (D39).
+        is_serving: limit the time of statements on Postgres to that of a request (D45).
 
-    Raises OperatorError if Postgres does not understand the URL.
+    Raises OperatorError if the URL of a Postgres database is invalid.
     """
     path = sqlite_path(database_url)
     if path:
@@ -45,17 +45,17 @@ class _Placeholder(NamedTuple):
 
 
 def parameter(name: str) -> peewee.Value:
-    """Return the place in a query that a value of this name takes when it is run."""
+    """Return a named placeholder for a query. It gets its value when the query runs."""
     return peewee.Value(_Placeholder(name), converter=False, unpack=False)
 
 
 class Prepared:
-    """A query that is built and compiled on first use, and afterwards only bound to values.
+    """A query that is built and compiled once, on its first use.
 
-    PERF: building a Peewee query costs 250 to 450 us, running it compiled 15 us (DESIGN 2).
+    PERF: building a Peewee query takes 250 to 450 us, running a compiled one 15 us.
 
     Args:
-        build: returns the query; values that change stand in it as `parameter(NAME)`.
+        build: returns the query, with `parameter(NAME)` for each value that changes.
     """
 
     def __init__(self, engine: Engine, build: Callable[[], peewee.Query]) -> None:
@@ -64,7 +64,7 @@ class Prepared:
         self._compiled: tuple[str, tuple[Any, ...]] | None = None
 
     def rows(self, **values: object) -> list[Row]:
-        """Run the query and return its rows as they come from the driver.
+        """Run the query and return its rows as the driver returns them.
 
         Raises peewee.PeeweeException if the database cannot answer.
         """
@@ -75,7 +75,7 @@ class Prepared:
         return self._engine.rows(sql, bound)
 
     def row(self, **values: object) -> Row | None:
-        """Run the query and return its first row, or None."""
+        """Run the query and return its first row; None if it has no rows."""
         rows = self.rows(**values)
         return rows[0] if rows else None
 
@@ -86,6 +86,6 @@ class Prepared:
 
 
 def close_quietly(engine: Engine) -> None:
-    """Close this thread's connection if there is one, whatever its state."""
+    """Close this thread's connection, if it has one, and ignore errors."""
     with suppress(peewee.PeeweeException):
         engine.close()

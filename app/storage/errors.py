@@ -1,4 +1,4 @@
-"""What the errors of both drivers mean."""
+"""Classifies the errors of both drivers."""
 
 from contextlib import AbstractContextManager
 
@@ -9,17 +9,18 @@ BUSY, IOERR, FULL, CANTOPEN = 5, 10, 13, 14
 
 
 def message_of(error: BaseException) -> str:
-    """Return what an error says is wrong; of the database's it names files and tables, no value.
+    """Return the message of an error, for a log or the operator.
 
-    What Postgres adds to it, as detail and context, can quote a row or what was asked for.
+    SEC: of a Postgres error this is only the primary message, which names tables and columns.
+    Its detail and context can quote the values of a row or a query.
     """
     diagnosis = getattr(getattr(error, "orig", None), "diag", None)
     return (diagnosis and diagnosis.message_primary) or str(error)
 
 
 def result_code(error: BaseException) -> int | None:
-    """Return SQLite's primary result code behind one of Peewee's errors; None if it has none."""
-    # NOTE: one that was met while connecting is wrapped more than once.
+    """Return SQLite's primary result code for an error of Peewee; None if it has none."""
+    # NOTE: Peewee wraps an error of connecting more than once.
     while isinstance(error, peewee.PeeweeException) and hasattr(error, "orig"):
         error = error.orig
     code: int | None = getattr(error, "sqlite_errorcode", None)
@@ -27,27 +28,28 @@ def result_code(error: BaseException) -> int | None:
 
 
 def is_busy(error: Exception) -> bool:
-    """Tell whether somebody else held SQLite's lock for longer than a statement waits."""
+    """Tell whether SQLite's lock was held by others for longer than a statement waits."""
     return result_code(error) == BUSY
 
 
 def is_out_of_space(error: Exception) -> bool:
-    """Tell whether a full disk can be the reason: as such, or of a `-shm` that found no room.
+    """Tell whether a full disk can be the reason: no room in the database or for its `-shm`.
 
-    Never on Postgres, whose disk is the server's.
+    Always False on Postgres, whose server has its own disk.
     """
     return result_code(error) in (FULL, IOERR)
 
 
 def sqlstate(error: Exception) -> str:
-    """Return Postgres' SQLSTATE behind one of Peewee's errors; empty if it has none."""
+    """Return the SQLSTATE of Postgres for an error of Peewee; empty if it has none."""
     return getattr(getattr(error, "orig", None), "sqlstate", None) or ""
 
 
 def driver_errors_translated() -> AbstractContextManager[None]:
-    """Return a context in which the driver's own errors become Peewee's.
+    """Return a context in which errors of the driver become errors of Peewee.
 
-    Peewee itself translates those of a statement's first step; later ones can fail as well.
+    Peewee itself translates only errors in the first step of a statement. Fetching rows can fail,
+    too.
     """
     translated: AbstractContextManager[None] = vars(peewee)["__exception_wrapper__"]
     return translated

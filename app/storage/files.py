@@ -1,4 +1,4 @@
-"""The files of SQLite databases: their names, and what shows that one was written to."""
+"""Names the files of SQLite databases, and finds out whether one was written to."""
 
 import os
 from pathlib import Path
@@ -6,28 +6,28 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 SUFFIXES = ("", "-wal", "-shm", "-journal")
-"""Of the files that SQLite keeps for a database."""
+"""The suffixes of the files that SQLite keeps for a database."""
 
 
 class Stamp(NamedTuple):
-    """What tells whether a file was written to."""
+    """The size and time of a file: they differ after the file was written to."""
 
     size_bytes: int
     changed_at_ns: int
 
 
 def register_file(database: Path, name: str, generation: int) -> Path:
-    """Return the file of a register's generation, beside the main SQLite database."""
+    """Return the file of a generation of a register, beside the main SQLite database."""
     return database.with_name(f"{database.stem}.register_{name}.{generation}{database.suffix}")
 
 
 def file_uri(path: Path, mode: str) -> str:
-    """Return the SQLite URI of a file, opened `ro`, `rw` or `rwc`."""
+    """Return the SQLite URI that opens a file in a mode: `ro`, `rw` or `rwc`."""
     return f"file:{quote(str(path.absolute()))}?mode={mode}"
 
 
 def is_at_rest(file: Path) -> bool:
-    """Tell whether all that a database holds is in the file itself, and nothing in its log."""
+    """Tell whether the log of a database is empty: then all its data is in the file itself."""
     try:
         return file.with_name(f"{file.name}-wal").stat().st_size == 0
     except FileNotFoundError:
@@ -35,13 +35,13 @@ def is_at_rest(file: Path) -> bool:
 
 
 def stamp_of(file: Path) -> Stamp:
-    """Return what changes when a file is written to."""
+    """Return the current stamp of a file."""
     found = file.stat()
     return Stamp(found.st_size, found.st_mtime_ns)
 
 
 def sync(path: Path) -> None:
-    """See that a file, or the names in a directory, survive a power cut."""
+    """Flush a file, or the names in a directory, to disk, so that they survive a power cut."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

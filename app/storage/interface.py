@@ -1,4 +1,4 @@
-"""What every engine offers beside Peewee's own methods, so that nobody asks which one it is."""
+"""The interface that every engine implements, in addition to Peewee's methods (D86)."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,139 +15,147 @@ Row = tuple[Any, ...]
 
 
 class Engine(peewee.Database, ABC):
-    """A database, with a connection for each thread.
+    """A database, with one connection per thread.
 
-    Each engine inherits this class and Peewee's class of the same engine.
+    Each engine inherits from this class, and from Peewee's class for the same database.
     """
 
     dialect: ClassVar[Literal["sqlite", "postgres"]]
-    """As a backup's manifest names the engine."""
+    """The name of the engine in the manifest of a backup."""
     file: Path | None = None
-    """The file that holds the database; None if a server does."""
+    """The file of the database; None if the database is on a server."""
 
     @property
     @abstractmethod
     def scratch_directory(self) -> Path:
-        """The directory where a load keeps rows that wait: beside the data if that is here."""
+        """The directory for temporary files of a load: beside the data, if that is on this host."""
 
     @abstractmethod
     def rows(self, sql: str, params: Sequence[object]) -> list[Row]:
-        """Run a hot query and return all its rows.
+        """Run a query of the hot path and return all its rows.
 
         Raises peewee.PeeweeException if the database cannot answer.
         """
 
     @abstractmethod
     def recover(self, error: Exception) -> None:
-        """Make this thread's connection fit for the next query, after an error."""
+        """Make this thread's connection usable for the next query after an error."""
 
     @abstractmethod
     def may_be_gone(self, error: Exception) -> bool:
-        """Tell whether a statement may have failed because a register was removed meanwhile."""
+        """Tell whether a statement may have failed because a register was just removed."""
 
     @abstractmethod
     def write_refusal(self) -> str | None:
-        """Return why the database takes no writes, None if it takes them.
+        """Return why the database accepts no writes; None if it accepts them.
 
         Raises peewee.PeeweeException if the database cannot be read.
         """
 
     @abstractmethod
     def missing_rights(self) -> list[str]:
-        """Return what this user of the database may not do, a sentence for the operator each.
+        """Return the permissions that this user lacks, one sentence for the operator each.
 
         Raises peewee.PeeweeException if the database cannot be read.
         """
 
     @abstractmethod
     def attach_registers(self, registers: tuple[RegisterRef, ...]) -> None:
-        """Let this thread's connection read exactly these registers, under their schema names.
+        """Attach exactly these registers to this thread's connection, under their schema names.
 
-        Raises peewee.OperationalError if one cannot be read.
+        Raises peewee.OperationalError if one of them cannot be read.
         """
 
     @abstractmethod
     def can_attach(self, registers: tuple[RegisterRef, ...]) -> bool:
-        """Tell whether a connection without these registers could attach all of them."""
+        """Tell whether a new connection could attach all of these registers."""
 
     @abstractmethod
     def consistent_read(self) -> AbstractContextManager[object]:
-        """Return a transaction that only reads, and sees the data of one moment."""
+        """Return a read-only transaction that sees the data of one moment."""
 
     @abstractmethod
     def migration(self) -> AbstractContextManager[object]:
-        """Return a transaction in which nobody else migrates, whatever host it is on (D29)."""
+        """Return a transaction during which no other process, on any host, can migrate (D29)."""
 
     @abstractmethod
     def take_turn(self, *numbers: int) -> None:
-        """Let transactions that give the same one or two numbers run one by one from here on."""
+        """Wait until no other transaction has taken the same one or two numbers.
+
+        The numbers are taken until the transaction ends.
+        """
 
     @abstractmethod
     def lock_rows(self, query: Any) -> None:
-        """Let nobody change or refer to the selected rows until the transaction ends."""
+        """Prevent others from changing the selected rows, or adding references to them.
+
+        This lasts until the transaction ends.
+        """
 
     def greatest(self, columns: Sequence[peewee.Node], null: str) -> Any:
-        """Return an expression for the greatest of `columns`, or null if all of them are.
+        """Return an expression for the greatest of `columns`; null if all of them are null.
 
         Args:
-            null: an SQL literal of the columns' type, below every real value, to stand for null.
+            null: an SQL literal to use for null. It has the type of the columns, and is less than
+                every value of theirs.
         """
-        if len(columns) < 2:  # SQLite's MAX of one argument is the aggregate.
+        if len(columns) < 2:  # SQLite's MAX is an aggregate if it has one argument.
             return columns[0] if columns else peewee.SQL("NULL")
         return self._greatest(columns, null)
 
     @abstractmethod
     def _greatest(self, columns: Sequence[peewee.Node], null: str) -> Any:
-        """Do the same for two or more columns."""
+        """Implement `greatest` for two or more columns."""
 
     @abstractmethod
     def each_of(self, texts: peewee.Value, column: str) -> peewee.Select:
         """Return a query with one row for each text of a list.
 
         Args:
-            texts: the place of a parameter whose values `listed` returns.
+            texts: the parameter for the list. `listed` returns its value.
             column: the name of the query's only column.
         """
 
     @abstractmethod
     def listed(self, texts: Sequence[str]) -> object:
-        """Return a list of texts as the one parameter that `each_of` takes."""
+        """Return a list of texts as the value of the parameter that `each_of` takes."""
 
     @property
     @abstractmethod
     def has_lateral(self) -> bool:
-        """Whether a joined subquery can refer to the tables before it."""
+        """Whether a joined subquery can refer to the tables before it (LATERAL)."""
 
     @abstractmethod
     def select_by_key(
         self, select: str, columns: Sequence[str], keys: Iterable[Row]
     ) -> Iterator[Row]:
-        """Yield the rows whose first columns are one of these keys, in any order; in a transaction.
+        """Yield the rows that have one of these keys, in any order. Needs a transaction.
 
         Args:
-            select: the query up to its condition.
-            columns: the names of the key's columns, quoted.
-            keys: as many values each as there are `columns`; no key twice.
+            select: the query without its condition. It selects the columns of the key first.
+            columns: the quoted names of the columns of the key.
+            keys: a tuple of values each, in the order of `columns`, without duplicates.
         """
 
     @abstractmethod
     def fill(self, table: str, columns: Sequence[str], batches: Iterable[Sequence[Row]]) -> None:
-        """Write rows into an empty table, in the order of their keys, each key once.
+        """Write rows into an empty table.
 
         Args:
-            table: its name as it stands in SQL.
-            columns: the columns that the rows have, in their order, quoted.
+            table: its name, qualified and quoted.
+            columns: the quoted names of the columns, in the order of a row's values.
+            batches: rows in the order of their keys, without duplicate keys.
         """
 
     def run_many(self, sql: str, rows: Iterable[Row]) -> None:
-        """Run a statement for each row; within a transaction."""
+        """Run a statement once for each row. Needs a transaction."""
         with driver_errors_translated():
             self.cursor().executemany(sql, rows)
 
     @abstractmethod
     def analyse(self, table: str) -> None:
-        """Tell the planner what a table holds now, if the planner's choice depends on it.
+        """Update the statistics of a table, if the query planner depends on them.
 
         Args:
-            table: its name as it stands in SQL.
+            table: its name, qualified and quoted.
         """

@@ -1,7 +1,7 @@
-"""The Postgres engine: how a connection is opened, how long it waits, and when it was lost.
+"""The Postgres engine: opens connections, limits waiting, and replaces lost connections (D45).
 
-Everything a URL can say of a connection (TLS, several hosts with `target_session_attrs`,
-timeouts) is libpq's, and passed through; what it does not say has defaults of ours.
+The URL goes to libpq unchanged, so it can set everything that libpq knows: TLS, several hosts with
+`target_session_attrs`, timeouts. What it does not set gets the defaults of this module.
 """
 
 import tempfile
@@ -20,70 +20,71 @@ from app.storage.tables import RegisterRef
 SERVING_OPTIONS = (
     "-c statement_timeout=10s -c lock_timeout=5s -c idle_in_transaction_session_timeout=10s"
 )
-"""How long a statement of the service may run and wait: less than gunicorn lets a worker hang."""
+"""Time limits of the service's statements, shorter than the time limit of a request."""
 COMMAND_OPTIONS = (
     "-c statement_timeout=0 -c lock_timeout=0 "
     "-c idle_in_transaction_session_timeout=0 -c idle_session_timeout=0"
 )
-"""Commands take their time, whatever the server or the role has for others, as `pg_dump` does."""
+"""Commands have no time limits, even if the server or the role sets some; nor has `pg_dump`."""
 
-# Dates are ISO texts, as on SQLite. A statement of a process that was killed ends soon, and
-# with it the locks of its migration or load.
+# Dates are ISO texts, as on SQLite. The server notices within a second that a client process was
+# killed, and ends its statement. Then the locks of its migration or load are free.
 _ALWAYS_OPTIONS = "-c datestyle=ISO -c client_connection_check_interval=1s"
 _DEFAULTS = {
     "application_name": "verifyd",
     "client_encoding": "utf8",
-    "connect_timeout": "2",  # seconds, for each host
-    # A peer that is gone without a word is noticed within 5 s or so, in the midst of a statement
-    # (milliseconds) as between packets (seconds).
+    "connect_timeout": "2",  # seconds per host
+    # These notice within about 5 s that the server has vanished, even during a statement. The
+    # first is in milliseconds, the others in seconds.
     "tcp_user_timeout": "5000",
     "keepalives_idle": "5",
     "keepalives_interval": "2",
     "keepalives_count": "2",
 }
 _READS = ("SELECT", "WITH")
-# What a new connection mends: it was lost or ended (08, 57P), a pooler or a change of the schema
-# took away what had been prepared on it (26, 42P05, 0A).
-_MENDED_BY_CONNECTING = ("08", "57P", "26", "42P05", "0A")
-# The table or the schema is not there: a register that was dropped or replaced a moment ago.
+# Errors that a new connection does not have: the connection was lost or ended (08, 57P), or a
+# pooler or a change of the schema made its prepared statements unusable (26, 42P05, 0A).
+_CURED_BY_RECONNECTING = ("08", "57P", "26", "42P05", "0A")
+# The table or schema does not exist: its register was dropped or replaced a moment ago.
 _GONE = ("42P01", "3F000")
 _DEADLOCK = "40P01"
 
 
 class PostgresEngine(PostgresDialect, peewee.PostgresqlDatabase):
-    """A Postgres database; dates come and go as ISO texts, as on SQLite.
+    """A Postgres database. Dates are ISO texts in both directions, as on SQLite.
 
-    A lost connection is noticed by the statement that meets it. A statement that only reads,
-    outside of a transaction, is run once more on a new connection; any other fails, since what
-    became of it is not known.
+    The first statement after the connection was lost fails. If it only reads, and is not in a
+    transaction, it runs once more on a new connection. Any other statement raises its error,
+    because nobody knows whether it took effect.
 
     Args:
-        options: settings of the session, as libpq's `options`; those of the URL come on top.
+        options: settings of the session, as libpq's `options`. Those of the URL override them.
 
-    Raises OperatorError if the URL is none that libpq understands, and on connecting if the
-    database does not take every character.
+    Raises OperatorError if the URL is invalid, or, while connecting, if the database is not
+    encoded as UTF-8.
     """
 
     def __init__(self, database_url: str, options: str = COMMAND_OPTIONS) -> None:
         try:
-            import psycopg  # noqa: PLC0415 - an extra, only needed here
+            import psycopg  # noqa: PLC0415 - an extra that only this engine needs
         except ImportError:
-            need = "Postgres needs the extra: pip install 'verifyd[postgres]'"
+            need = "psycopg is not installed: run pip install 'verifyd[postgres]'"
             raise OperatorError(need) from None
         try:
             given = psycopg.conninfo.conninfo_to_dict(database_url)
         except psycopg.Error:
-            # SEC: what it says quotes the URL, which may hold a password.
+            # SEC: the message of the error quotes the URL, which may hold a password.
             raise OperatorError(
-                "the database URL is none that Postgres understands: look at the names of its "
-                "parameters, and write special characters of a password as %XX"
+                "invalid PostgreSQL URL: check the names of its parameters, and write special "
+                "characters of the password as %XX"
             ) from None
         parameters: dict[str, Any] = {
             name: text for name, text in _DEFAULTS.items() if name not in given
         }
         parameters["options"] = f"{_ALWAYS_OPTIONS} {options} {given.get('options') or ''}".strip()
         self._unused = threading.local()
-        # PERF: prepared on the first use: the server parses and plans a hot query once.
+        # PERF: a threshold of 0 prepares each statement on its first use, so that the server parses
+        # and plans a query of the hot path only once per connection.
         super().__init__(database_url, prefer_psycopg3=True, prepare_threshold=0, **parameters)
 
     def _connect(self) -> Any:
@@ -92,8 +93,8 @@ class PostgresEngine(PostgresDialect, peewee.PostgresqlDatabase):
         if encoding != "UTF8":
             connection.close()
             raise OperatorError(
-                f"the database is encoded as {encoding}, and not every name or plate could be "
-                "asked for: create one with ENCODING 'UTF8' TEMPLATE template0"
+                f"the database is encoded as {encoding}, which lacks characters of some names and "
+                "plates: create one with ENCODING 'UTF8' TEMPLATE template0"
             )
         return connection
 
@@ -103,12 +104,12 @@ class PostgresEngine(PostgresDialect, peewee.PostgresqlDatabase):
         conn.adapters.register_loader("date", TextLoader)
 
     def rows(self, sql: str, params: Sequence[object]) -> list[tuple[Any, ...]]:
-        """Run a hot query and return all its rows.
+        """Run a query of the hot path and return all its rows.
 
-        PERF: its cursor serves the next statement as well: what psycopg finds out about types
-        stays with a cursor, and takes a fourth to a third of a look-up anew.
+        PERF: the next statement uses the same cursor, because psycopg keeps what it finds out
+        about types in the cursor. Finding it out again takes a fourth to a third of a look-up.
 
-        Raises as execute_sql does.
+        Raises the same errors as execute_sql.
         """
         cursor = self.execute_sql(sql, params)
         rows: list[tuple[Any, ...]] = cursor.fetchall()
@@ -116,23 +117,23 @@ class PostgresEngine(PostgresDialect, peewee.PostgresqlDatabase):
         return rows
 
     def cursor(self, named_cursor: None = None) -> Any:
-        """Give the cursor that was read to its end on this thread's connection, or a new one."""
+        """Return a cursor of this thread that was read to its end, or a new one."""
         unused = self._unused.__dict__.pop("cursor", None)
         if unused and not self.is_closed() and unused.connection is self.connection():
             return unused
         return super().cursor(named_cursor)
 
     def execute_sql(self, sql: str, params: Any = None) -> Any:
-        """Run a statement; one that only reads runs again if its connection proves to be lost.
+        """Run a statement. If it only reads and the connection was lost, run it once more.
 
-        Raises peewee.PeeweeException; OperationalError, as SQLite does, if a table is gone.
+        Raises peewee.PeeweeException. It is OperationalError, as on SQLite, if a table is missing.
         """
         may_repeat = not self.is_closed() and not self.in_transaction() and sql.startswith(_READS)
         try:
             return self._execute_once(sql, params)
         except peewee.DatabaseError as error:
-            is_mendable = self._is_lost() or sqlstate(error).startswith(_MENDED_BY_CONNECTING)
-            if not (may_repeat and is_mendable):
+            is_curable = self._is_lost() or sqlstate(error).startswith(_CURED_BY_RECONNECTING)
+            if not (may_repeat and is_curable):
                 raise
         self.close()
         return self._execute_once(sql, params)
@@ -146,9 +147,9 @@ class PostgresEngine(PostgresDialect, peewee.PostgresqlDatabase):
             raise
 
     def rollback(self) -> None:
-        """Roll back, unless the connection was lost: why must not be lost as well.
+        """Roll back, unless the connection was lost: that would hide the error that says why.
 
-        Where Ctrl-C came in the midst of a statement, the connection takes no other: it is closed.
+        If Ctrl-C interrupted a statement, the connection accepts no other, so this closes it.
         """
         if self._is_lost():
             return
@@ -161,50 +162,50 @@ class PostgresEngine(PostgresDialect, peewee.PostgresqlDatabase):
         return self.is_closed() or bool(self.connection().closed)
 
     def recover(self, error: Exception) -> None:
-        """Make this thread's connection fit for the next query: it is closed."""
+        """Close this thread's connection, so that the next query opens a new one."""
         try:
             self.close()
         except (peewee.PeeweeException, OSError):
             self.dispose()
 
     def may_be_gone(self, error: Exception) -> bool:
-        """Tell whether a table is not there, or is just being removed."""
+        """Tell whether a table or schema is missing, or is being removed (a deadlock)."""
         return sqlstate(error).startswith((*_GONE, _DEADLOCK))
 
     @property
     def scratch_directory(self) -> Path:
-        """The system's temporary directory: the data is on the server's disk."""
+        """The temporary directory of the system: the data is on the disk of the server."""
         return Path(tempfile.gettempdir())
 
     def write_refusal(self) -> str | None:
-        """Return why the database takes no writes, None if it takes them."""
+        """Return why the database accepts no writes; None if it accepts them."""
         query = "SELECT current_setting('transaction_read_only') = 'on'"
         (is_read_only,) = self.execute_sql(query).fetchone()
-        return "the server may only be read" if is_read_only else None
+        return "the server is read-only" if is_read_only else None
 
     def missing_rights(self) -> list[str]:
-        """Return what this role may not do here, a sentence each."""
+        """Return the permissions that this role lacks, one sentence each."""
         query = (
             "SELECT current_setting('transaction_read_only') = 'on', "
-            "has_database_privilege(current_database(), 'CREATE'), current_user"
+            "has_database_privilege(current_database(), 'CREATE'), current_user, current_database()"
         )
-        is_read_only, may_create, role = self.execute_sql(query).fetchone()
+        is_read_only, may_create, role, database = self.execute_sql(query).fetchone()
         missing = []
         if is_read_only:
             missing.append(
-                "the server may only be read: name the primary, or all servers with "
+                "the server is read-only: name the primary in the URL, or all servers with "
                 "target_session_attrs=read-write"
             )
         if not may_create:
             missing.append(
-                f"no register can be loaded: {role} may not create schemas in the database, "
-                "GRANT CREATE ON DATABASE lets it"
+                f"no register can be loaded: the role {role} may not create schemas in the "
+                f"database; run GRANT CREATE ON DATABASE {database} TO {role}"
             )
         return missing
 
     def attach_registers(self, registers: tuple[RegisterRef, ...]) -> None:
-        """Do nothing: every connection reads all schemas."""
+        """Do nothing: every connection can read all schemas."""
 
     def can_attach(self, registers: tuple[RegisterRef, ...]) -> bool:
-        """Tell that every connection reads all schemas."""
+        """Return True: every connection can read all schemas."""
         return True

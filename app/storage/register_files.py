@@ -1,8 +1,8 @@
-"""The files of a register, on SQLite: one for each generation, and one to lock (D25, D28).
+"""Stores a register on SQLite: one file per generation, and a lock file (D25, D28).
 
-Only the register index tells which of the files readers see, so nothing is moved when that
-changes. No number is used twice: a reader that has a removed file attached goes on reading it
-until its next request, and never takes a later file for it.
+Only the register index says which file readers see, so no file is renamed when that changes. A
+reader that has attached a file can read it until its next request, even if it was removed. It
+cannot mistake a later file for it, because the number of a generation is never used again.
 """
 
 import fcntl
@@ -40,59 +40,59 @@ class RegisterFiles(RegisterStore):
         self._name = name
 
     def has_current(self, generation: int) -> bool:
-        """Tell whether a generation's file is there."""
+        """Tell whether the file of a generation exists."""
         return self._file(generation).exists()
 
     has_waiting = has_current
 
     @contextmanager
     def opened(self, generation: int, *, create: bool = True) -> Iterator[OpenRegister]:
-        """Open a generation's file for writing."""
+        """Open the file of a generation for writing."""
         with closed_afterwards(SqliteEngine(self._file(generation), create=create)) as file:
             yield OpenRegister(file, None)
 
     def opened_waiting(self, generation: int) -> AbstractContextManager[OpenRegister]:
-        """Open a generation's file for writing."""
+        """Open the file of a generation for writing."""
         return self.opened(generation, create=False)
 
     @contextmanager
     def opened_next(self, generation: int) -> Iterator[NextGeneration]:
-        """Make a generation's file, for its one writer."""
+        """Create the file of a generation, for its only writer."""
         path = self._file(generation)
         with _made(path) as made:
             yield _NextFile(OpenRegister(made, None), path, self._file)
-            # So that a later merge does not hold up readers, as in every register.
+            # Readers must not wait for a later merge.
             made.pragma("journal_mode", "wal")
         for synced in (path, path.parent):
             sync(synced)
 
     def publish_next(self, generation: int) -> None:
-        """Do nothing: the index tells which file readers see."""
+        """Do nothing: the register index says which file readers see."""
 
     def put_aside(self, generation: int | None) -> None:
-        """Do nothing: the index tells which file readers see."""
+        """Do nothing: the register index says which file readers see."""
 
     def bring_back(self, generation: int) -> None:
-        """Do nothing: the index tells which file readers see."""
+        """Do nothing: the register index says which file readers see."""
 
     def remove_unused(self, used: set[int]) -> None:
-        """Remove the files of all other generations, whole or not."""
+        """Remove the files of all other generations, complete or not."""
         for generation in self._generations() - used:
             file = self._file(generation)
             _remove(file)
             _remove(_part_of(file))
 
     def size_bytes(self, generation: int) -> int:
-        """Return the size of a generation's file."""
+        """Return the size of the file of a generation; 0 if it does not exist."""
         try:
             return self._file(generation).stat().st_size
         except FileNotFoundError:
             return 0
 
     def truncate_log(self, generation: int) -> None:
-        """Empty the log of a generation, once readers let go of it.
+        """Truncate the write-ahead log of a generation, as soon as no reader needs it.
 
-        It stays as long as it ever was while the service runs, also what was rolled back.
+        While the service runs, the log never shrinks by itself, not even after a rollback.
         """
         if self.has_current(generation):
             with self.opened(generation, create=False) as opened:
@@ -100,19 +100,19 @@ class RegisterFiles(RegisterStore):
 
     @contextmanager
     def tried_lock(self) -> Iterator[Callable[[], None] | None]:
-        """Lock the register's file for that purpose, if it is free."""
+        """Try to lock the lock file of the register without waiting."""
         path = self._lock_file
         descriptor, is_ours = _opened_lock(path)
         try:
             yield (lambda: None) if is_ours else None
         finally:
             if is_ours and not self._is_register():
-                # The name may be mistyped, and never come again.
+                # The name may be a typing error: do not leave a lock file for it.
                 path.unlink(missing_ok=True)
             os.close(descriptor)
 
     def is_locked(self) -> bool:
-        """Tell whether somebody holds the lock; if nobody can tell, it is held."""
+        """Tell whether somebody holds the lock. If its file cannot be opened, return True."""
         try:
             descriptor = os.open(self._lock_file, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -132,7 +132,7 @@ class RegisterFiles(RegisterStore):
         return self._database.with_name(f"{self._database.stem}.register_{self._name}.lock")
 
     def _generations(self) -> set[int]:
-        """Return the generations that there are files of, whole or not."""
+        """Return the generations that have files, complete or not."""
         pattern = re.compile(
             re.escape(f"{self._database.stem}.register_{self._name}.")
             + "([0-9]+)"
@@ -143,7 +143,7 @@ class RegisterFiles(RegisterStore):
         return {int(match[1]) for match in found if match}
 
     def _is_register(self) -> bool:
-        """Tell whether there is a register of this name; if nobody can tell, there may be."""
+        """Tell whether there is a register of this name. If the database fails, return True."""
         try:
             return Register.select().where(Register.name == self._name).exists(self._engine)
         except peewee.PeeweeException:
@@ -157,21 +157,21 @@ class _NextFile(NextGeneration):
         self._file_of = file_of
 
     def copy_current(self, generation: int, kinds: Iterable[Kind]) -> None:
-        """Add all rows of some kinds from another generation's file."""
+        """Add all rows of these kinds from the file of another generation."""
         self._copy(self._file_of(generation), kinds)
 
     @contextmanager
     def opened_part(self) -> Iterator[OpenRegister]:
-        """Make a file of its own for the part."""
+        """Create a file of its own for the part."""
         with _made(self._part) as part:
             yield OpenRegister(part, None)
 
     def add_part(self, kind: Kind) -> None:
-        """Add the rows of the part's file."""
+        """Add the rows from the file of the part."""
         self._copy(self._part, [kind])
 
     def remove_part(self) -> None:
-        """Remove the part's file."""
+        """Remove the file of the part."""
         _remove(self._part)
 
     def _copy(self, source: Path, kinds: Iterable[Kind]) -> None:
@@ -182,46 +182,49 @@ class _NextFile(NextGeneration):
 
 
 def other_files(database: Path, used: Iterable[Path]) -> list[Path]:
-    """Return the files of registers beside a database, but for these, in the order of names."""
+    """Return the files of registers beside a database that are not in use, ordered by name."""
     found = database.parent.glob(f"{database.stem}.register_*{database.suffix}")
     return sorted(set(found).difference(used))
 
 
 @contextmanager
 def _made(path: Path) -> Iterator[SqliteEngine]:
-    """Make a register's file, with empty tables, for its one writer."""
+    """Create a file with the empty tables of a register, for its only writer."""
     with closed_afterwards(SqliteEngine(path, create=True)) as file:
         migrate_register(file, None)
-        # PERF: nobody else has the file, and a load that fails removes it.
+        # PERF: no journal is needed. Nobody else uses the file, and a load that fails removes it.
         file.pragma("journal_mode", "off")
         file.pragma("synchronous", "off")
         yield file
 
 
 def _part_of(file: Path) -> Path:
-    """Return where a part of a generation is written that is to be added to its file."""
+    """Return the file for the part of a generation that a second process writes (D54)."""
     return file.with_name(file.name + _PART)
 
 
 def _remove(file: Path) -> None:
-    """Remove a file, if it is there, and what SQLite keeps beside it."""
+    """Remove a database file, if it exists, and the files that SQLite keeps beside it."""
     for suffix in SUFFIXES:
         file.with_name(file.name + suffix).unlink(missing_ok=True)
 
 
 def _opened_lock(path: Path) -> tuple[int, bool]:
-    """Open a lock's file; return its descriptor, and whether the lock is ours now."""
+    """Open a lock file. Return its descriptor, and whether this process holds the lock now."""
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         if not _locked(descriptor):
             return descriptor, False
         if os.fstat(descriptor).st_nlink:
             return descriptor, True
-        os.close(descriptor)  # Whoever held it has removed it just now.
+        os.close(descriptor)  # Its last holder has just removed the file.
 
 
 def _locked(descriptor: int) -> bool:
-    """Lock a file; tell whether it is ours now. Who only looks at it shares it for a moment."""
+    """Try to lock a file, and tell whether this process holds the lock now.
+
+    If others hold it only as a shared lock, try again: `is_locked` does that for a moment.
+    """
     while not _is_locked_now(descriptor, fcntl.LOCK_EX):
         if not _is_locked_now(descriptor, fcntl.LOCK_SH):
             return False
@@ -229,7 +232,7 @@ def _locked(descriptor: int) -> bool:
 
 
 def _is_locked_now(descriptor: int, how: int) -> bool:
-    """Lock a file if it is free; tell whether it was."""
+    """Lock a file if it is free, and tell whether it was."""
     try:
         fcntl.flock(descriptor, how | fcntl.LOCK_NB)
     except BlockingIOError:

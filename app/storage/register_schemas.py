@@ -1,9 +1,9 @@
-"""The schemas of a register's generations, on Postgres (D28).
+"""Stores a register on Postgres: one schema per generation (D25, D28).
 
-Readers see `register_NAME`, and a load makes `next_register_NAME`. Every other generation waits
-under its number, as `kept_register_NAME-GENERATION`. A generation changes its name in the commit
-that changes the register's entry, and is removed only later, when no reader asks for that name:
-a reader would wait for the lock of the removal.
+Readers use `register_NAME`, and a load creates `next_register_NAME`. Every other generation waits
+as `kept_register_NAME-GENERATION`. A schema is renamed in the commit that changes the register's
+entry in the index. It is removed only later, when no reader uses its former name: a reader would
+wait for the lock of the removal.
 """
 
 import re
@@ -25,9 +25,9 @@ from app.storage.scripts import migrate_register
 from app.storage.tables import TABLES, Kind, RegisterRef, qualified
 
 READ = "register_*"
-"""A pattern, as pg_dump takes it, for the schemas that readers see."""
+"""The pattern, for pg_dump, of the schemas that readers use."""
 UNREAD = ("next_register_*", "kept_register_*")
-"""Patterns for those that no reader sees."""
+"""The patterns of the schemas that no reader uses."""
 
 
 class RegisterSchemas(RegisterStore):
@@ -42,16 +42,16 @@ class RegisterSchemas(RegisterStore):
         self._next = f"next_register_{name}"
 
     def has_current(self, generation: int) -> bool:
-        """Tell whether the schema that readers see is there."""
+        """Tell whether the schema that readers use exists."""
         return self._exists(self._current)
 
     def has_waiting(self, generation: int) -> bool:
-        """Tell whether the schema of a generation that waits is there."""
+        """Tell whether the schema of a waiting generation exists."""
         return self._exists(self._waiting(generation))
 
     @contextmanager
     def opened(self, generation: int, *, create: bool = True) -> Iterator[OpenRegister]:
-        """Open the schema that readers see."""
+        """Open the schema that readers use."""
         with closed_afterwards(PostgresEngine(self._engine.database)) as connected:
             if create:
                 connected.execute_sql(f'CREATE SCHEMA IF NOT EXISTS "{self._current}"')
@@ -59,20 +59,20 @@ class RegisterSchemas(RegisterStore):
 
     @contextmanager
     def opened_waiting(self, generation: int) -> Iterator[OpenRegister]:
-        """Open the schema of a generation that waits."""
+        """Open the schema of a waiting generation."""
         with closed_afterwards(PostgresEngine(self._engine.database)) as connected:
             yield OpenRegister(connected, self._waiting(generation))
 
     @contextmanager
     def opened_next(self, generation: int) -> Iterator[NextGeneration]:
-        """Make the next generation's schema."""
+        """Create the schema of the next generation."""
         schema = self._next
         with closed_afterwards(PostgresEngine(self._engine.database)) as connected:
             execute = connected.execute_sql
             execute(f'CREATE SCHEMA "{schema}"')
             migrate_register(connected, schema)
             for kind in TABLES:
-                # PERF: a key is made faster of all rows at once than row by row.
+                # PERF: building the index of the key at the end is faster than updating it.
                 execute(f"ALTER TABLE {_table(schema, kind)} DROP CONSTRAINT {_key(kind)}")
             yield _NextSchema(OpenRegister(connected, schema), self._current)
             for kind, model in TABLES.items():
@@ -82,12 +82,12 @@ class RegisterSchemas(RegisterStore):
                 execute(f"ANALYZE {_table(schema, kind)}")
 
     def publish_next(self, generation: int) -> None:
-        """Give the next generation's schema the name that readers use."""
+        """Rename the schema of the next generation to the name that readers use."""
         self._rename(self._next, self._current)
 
     def put_aside(self, generation: int | None) -> None:
-        """Give the schema that readers see the name of one that waits."""
-        # pg_dump finds its tables by their names, which must not change meanwhile (D47).
+        """Rename the schema that readers use to the name of a waiting generation."""
+        # Wait for a dump in progress: pg_dump needs its tables to keep their names (D47).
         self._engine.execute_sql('LOCK TABLE "register_kept" IN ROW EXCLUSIVE MODE')
         if generation is None:
             self._remove(self._current)
@@ -95,18 +95,18 @@ class RegisterSchemas(RegisterStore):
             self._rename(self._current, self._waiting(generation))
 
     def bring_back(self, generation: int) -> None:
-        """Give the schema of a generation that waits the name that readers use."""
+        """Rename the schema of a waiting generation to the name that readers use."""
         self._rename(self._waiting(generation), self._current)
 
     def remove_unused(self, used: set[int]) -> None:
-        """Remove the schemas that no reader sees, but for those of these generations."""
+        """Remove the schemas that no reader uses, except those of these generations."""
         self._remove(self._next)
-        self._remove(f"kept_register_{self._name}")  # As programs before schema 4 named it.
+        self._remove(f"kept_register_{self._name}")  # Programs before schema 4 used this name.
         for generation in self._generations_waiting() - used:
             self._remove(self._waiting(generation))
 
     def size_bytes(self, generation: int) -> int:
-        """Return the size of the tables that readers see, with their indexes."""
+        """Return the size of the tables that readers use, with their indexes."""
         tables = (
             "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0) FROM pg_class c JOIN "
             "pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relkind = 'r'"
@@ -115,28 +115,28 @@ class RegisterSchemas(RegisterStore):
         return int(size_bytes)
 
     def truncate_log(self, generation: int) -> None:
-        """Do nothing: the log is the server's."""
+        """Do nothing: the server manages its log."""
 
     @contextmanager
     def tried_lock(self) -> Iterator[Callable[[], None] | None]:
-        """Take the advisory lock of the register for this connection, if it is free.
+        """Try to take the advisory lock of the register, without waiting.
 
-        A connection may take a lock that it has.
+        The lock belongs to the connection, which may take it more than once.
         """
         query = "SELECT pg_try_advisory_lock(hashtext(%s))"
         (is_ours,) = self._engine.execute_sql(query, (self._lock,)).fetchone()
         try:
             yield self._require_held() if is_ours else None
         finally:
-            # What became of the load does not depend on it.
+            # A failure here does not change the result of the load.
             with suppress(peewee.PeeweeException):
                 if is_ours:
                     query = "SELECT pg_advisory_unlock(hashtext(%s))"
                     self._engine.execute_sql(query, (self._lock,))
 
     def is_locked(self) -> bool:
-        """Tell whether somebody holds the lock, from the server's list of locks."""
-        # The lock has the number of its key's hash, in two halves.
+        """Tell whether somebody holds the lock, by the server's list of locks."""
+        # The list has the number of a lock in two halves.
         held = (
             "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 "
             "AND granted AND database = "
@@ -147,8 +147,8 @@ class RegisterSchemas(RegisterStore):
         return bool(count)
 
     def make_empty(self) -> None:
-        """Make the schema that readers see, with empty tables, in the caller's transaction."""
-        # A schema of that name is what a failure left.
+        """Create the schema that readers use, with empty tables, in the caller's transaction."""
+        # An existing schema of this name is left from a failure.
         self._remove(self._current)
         self._engine.execute_sql(f'CREATE SCHEMA "{self._current}"')
         migrate_register(self._engine, self._current)
@@ -157,7 +157,7 @@ class RegisterSchemas(RegisterStore):
         connection = self._engine.connection()
 
         def require_held() -> None:
-            self._engine.execute_sql("SELECT 1")  # If the connection is lost, this makes another.
+            self._engine.execute_sql("SELECT 1")  # This connects again if the connection was lost.
             if self._engine.connection() is not connection:
                 raise Hindered("the connection to the database was lost; nothing was changed")
 
@@ -168,7 +168,7 @@ class RegisterSchemas(RegisterStore):
         return f"verifyd register {self._name}"
 
     def _waiting(self, generation: int) -> str:
-        # NOTE: no name of a register holds a hyphen, so that no two generations share a schema.
+        # NOTE: names of registers have no hyphen, so two generations cannot have the same schema.
         return f"kept_register_{self._name}-{generation}"
 
     def _generations_waiting(self) -> set[int]:
@@ -194,30 +194,33 @@ class _NextSchema(NextGeneration):
         self._current = current
 
     def copy_current(self, generation: int, kinds: Iterable[Kind]) -> None:
-        """Add all rows of some kinds from the schema that readers see."""
+        """Add all rows of these kinds from the schema that readers use."""
         self.opened.copy_from(self._current, kinds)
 
     @contextmanager
     def opened_part(self) -> Iterator[OpenRegister]:
-        """Begin a transaction of its own in the same schema."""
+        """Begin another transaction in the same schema, on a connection of its own."""
         connected = PostgresEngine(self.opened.engine.database)
         with closed_afterwards(connected), connected.atomic():
             yield OpenRegister(connected, self.opened.schema)
 
     def add_part(self, kind: Kind) -> None:
-        """Do nothing: the rows are there."""
+        """Do nothing: the rows are already in the schema."""
 
     def remove_part(self) -> None:
-        """Do nothing: what was not committed is not there."""
+        """Do nothing: rows that were not committed do not exist."""
 
 
 def hold_off_renames(engine: Engine) -> None:
-    """Let no schema get another name until the transaction ends: pg_dump finds tables by name."""
+    """Prevent schemas from being renamed until the transaction ends.
+
+    pg_dump needs its tables to keep their names (D47).
+    """
     engine.execute_sql('LOCK TABLE "register_kept" IN SHARE MODE')
 
 
 def other_schemas(engine: Engine, registers: Iterable[str]) -> list[str]:
-    """Return the schemas that readers see, but for those of these registers."""
+    """Return the schemas with names that readers use, except those of these registers."""
     query = "SELECT nspname FROM pg_namespace WHERE nspname ~ '^register_'"
     there = [str(name) for (name,) in engine.execute_sql(query).fetchall()]
     wanted = {RegisterRef(name, 0, "").schema for name in registers}

@@ -1,7 +1,8 @@
-"""The generations of a register as an engine stores them, and the register's lock (D25, D28).
+"""The interface for storing a register: its generations and its lock (D25, D28).
 
-A generation is a copy of a register's tables; its number is that of the load that made it. The
-register index says which one readers see, and which ones wait for a rollback or an undrop.
+A generation is one version of all tables of a register. Its number is that of the load that
+created it. The register index says which generation is current, so that readers use it, and which
+ones wait for a rollback or an undrop.
 """
 
 from abc import ABC, abstractmethod
@@ -16,132 +17,133 @@ E = TypeVar("E", bound=Engine)
 
 
 class OpenRegister(NamedTuple):
-    """A generation that is open, on a connection of its own."""
+    """An open generation, with a connection of its own."""
 
     engine: Engine
     schema: str | None
-    """The schema of its tables; None if that is the connection's own."""
+    """The schema of its tables; None for the default schema of the connection."""
 
     def copy_from(self, schema: str, kinds: Iterable[Kind]) -> None:
-        """Add all rows of some kinds that another schema of this connection holds."""
+        """Add all rows of these kinds from another schema of the same connection."""
         for kind in kinds:
             name = TABLES[kind]._meta.table_name
             columns = ", ".join(f'"{column}"' for column in column_names(TABLES[kind]))
             self.engine.execute_sql(
-                f"INSERT INTO {qualified(self.schema or 'main', name)} ({columns}) "  # noqa: S608 - our own names
+                f"INSERT INTO {qualified(self.schema or 'main', name)} ({columns}) "  # noqa: S608 - names from our own models
                 f"SELECT {columns} FROM {qualified(schema, name)}"
             )
 
 
 class NextGeneration(ABC):
-    """The generation that a replace writes, before anybody reads it (D28, D54)."""
+    """The generation that a replace writes, before readers use it (D28, D54)."""
 
     def __init__(self, opened: OpenRegister) -> None:
         self.opened = opened
 
     @abstractmethod
     def copy_current(self, generation: int, kinds: Iterable[Kind]) -> None:
-        """Add all rows of some kinds from the generation that readers see."""
+        """Add all rows of these kinds from the current generation."""
 
     @abstractmethod
     def opened_part(self) -> AbstractContextManager[OpenRegister]:
-        """Open a part of this generation, for another process to write at the same time.
+        """Open a part of this generation, which a second process writes at the same time.
 
-        When the context ends without an error, the part is there, all of it.
+        When the context ends without an error, the part is complete and stored.
         """
 
     @abstractmethod
     def add_part(self, kind: Kind) -> None:
-        """Add the rows of a part that is there."""
+        """Add the rows of a part that is complete."""
 
     @abstractmethod
     def remove_part(self) -> None:
-        """Remove a part, whole or not."""
+        """Remove a part, complete or not."""
 
 
 class RegisterStore(ABC):
-    """Where one register is stored. What changes it needs the register's lock."""
+    """Stores one register. Methods that change it need the register's lock."""
 
     @abstractmethod
     def has_current(self, generation: int) -> bool:
-        """Tell whether the generation that readers see is stored."""
+        """Tell whether the current generation is stored."""
 
     @abstractmethod
     def has_waiting(self, generation: int) -> bool:
-        """Tell whether a generation that waits is stored: a restored database may lack it."""
+        """Tell whether a waiting generation is stored. A restored database may lack it."""
 
     @abstractmethod
     def opened(
         self, generation: int, *, create: bool = True
     ) -> AbstractContextManager[OpenRegister]:
-        """Open the generation that readers see, for writing, on a connection of its own.
+        """Open the current generation for writing, on a connection of its own.
 
-        So a load never holds the lock that keys and domains are written under (D25).
+        So a load does not hold the lock that is needed to write keys and domains (D25).
 
         Args:
-            create: make it, without tables, if it is missing.
+            create: create it without tables if it is missing.
         """
 
     @abstractmethod
     def opened_waiting(self, generation: int) -> AbstractContextManager[OpenRegister]:
-        """Open a generation that waits, for writing."""
+        """Open a waiting generation for writing."""
 
     @abstractmethod
     def opened_next(self, generation: int) -> AbstractContextManager[NextGeneration]:
-        """Make a generation, with empty tables, and open it for its one writer.
+        """Create a generation with empty tables, and open it for its only writer.
 
-        When the context ends without an error, it is stored for good. What is left of it after
-        an error is the caller's to remove.
+        When the context ends without an error, the generation is safely on disk. After an error
+        the caller must call `remove_unused`.
         """
 
     @abstractmethod
     def publish_next(self, generation: int) -> None:
-        """Let readers have the generation that was made; in the commit that changes the index."""
+        """Make the new generation current, in the transaction that changes the index."""
 
     @abstractmethod
     def put_aside(self, generation: int | None) -> None:
-        """Let the generation that readers see wait; in the commit that changes the index.
+        """Make the current generation a waiting one, in the transaction that changes the index.
 
         Args:
-            generation: None if the index has no entry, so that nobody reads what is stored.
+            generation: None if the index has no entry: then nothing needs to wait.
         """
 
     @abstractmethod
     def bring_back(self, generation: int) -> None:
-        """Let readers have a generation that waits; in the commit that changes the index."""
+        """Make a waiting generation current, in the transaction that changes the index."""
 
     @abstractmethod
     def remove_unused(self, used: set[int]) -> None:
-        """Remove every generation but those of these numbers."""
+        """Remove every generation except those with these numbers."""
 
     @abstractmethod
     def size_bytes(self, generation: int) -> int:
-        """Return how many bytes the generation that readers see takes; 0 if it is not stored."""
+        """Return the size of the current generation; 0 if it is not stored."""
 
     @abstractmethod
     def truncate_log(self, generation: int) -> None:
-        """Free the disk space of the log of the generation that readers see, if it has a log."""
+        """Free the disk space of the current generation's write-ahead log, if it has one."""
 
     @abstractmethod
     def tried_lock(self) -> AbstractContextManager[Callable[[], None] | None]:
-        """Take the register's lock if it is free; it ends with the process at the latest.
+        """Try to take the register's lock without waiting. It ends with the process at the latest.
 
-        Gives what raises Hindered if the lock was lost meanwhile; None if another process has it.
+        Yields None if another process holds the lock. Otherwise yields a function that raises
+        Hindered if the lock has been lost since.
         """
 
     @property
     @abstractmethod
     def lock_outlives_connection(self) -> bool:
-        """Whether the lock is still held when the connection that took it is lost."""
+        """Whether the lock is still held after the connection that took it is lost."""
 
     @abstractmethod
     def is_locked(self) -> bool:
-        """Tell whether somebody holds the lock. A load that begins meanwhile is not hindered."""
+        """Tell whether somebody holds the lock, without keeping a load from taking it."""
 
 
 @contextmanager
 def closed_afterwards(register: E) -> Iterator[E]:
-    """Close a connection of a register's own at the end."""
+    """Close the connection of a register when the context ends."""
     try:
         yield register
     finally:

@@ -1,8 +1,8 @@
-"""The register index: which registers there are, and how a reader reaches them (D25, D26).
+"""The register index: which registers exist, and which generation of each is current (D25, D36).
 
-The state of all registers is one short text, read together with the key of a request:
-`native/1/vpf,rdw/3/v` is name, generation and the tables that hold rows. A worker whose
-attached registers come from another text attaches them again.
+The state of all registers is one short text such as `native/1/fpv,rdw/3/v`: name, generation and
+the letters of the kinds that were ever loaded. It is read together with the key of a request. If
+it has changed, the worker attaches the registers again.
 """
 
 from collections.abc import Callable
@@ -16,21 +16,21 @@ from app.storage.engine import Engine
 from app.storage.tables import Kind, RegisterRef, with_kind
 
 REGISTERS_MAX = 8
-"""SQLite attaches ten files at most; a register of each agency and two to spare (D25)."""
+"""SQLite attaches at most ten files. Eight are enough for each agency, and for two more (D25)."""
 
 REPEATS_MAX = 2
-"""How often a look-up is repeated whose register was taken away under it."""
+"""How often a look-up is repeated if one of its registers disappears (D72)."""
 
 T = TypeVar("T")
 
 
 class Register(peewee.Model):
-    """A register: its current generation and what it holds."""
+    """A register: its current generation and how many rows it holds."""
 
     name = peewee.CharField(30, primary_key=True)
     generation = peewee.IntegerField()
     kinds = peewee.CharField(3)
-    """First letters of the kinds that were ever loaded; look-ups skip the other tables."""
+    """The letters of the kinds that were ever loaded. Look-ups skip the other tables."""
     vehicles = peewee.BigIntegerField(default=0)
     policies = peewee.BigIntegerField(default=0)
     fines = peewee.BigIntegerField(default=0)
@@ -41,7 +41,7 @@ class Register(peewee.Model):
 
 
 class KeptRegister(Register):
-    """A register as it was before a load replaced it; what a rollback goes back to (D28, D71)."""
+    """A register as it was before a load replaced it. A rollback goes back to it (D71)."""
 
     name = peewee.CharField(30)
 
@@ -51,14 +51,14 @@ class KeptRegister(Register):
 
 
 class DroppedRegister(Register):
-    """A register that was dropped, as it was; what `imports undrop` brings back (D72)."""
+    """A register as it was when it was dropped. `imports undrop` brings it back (D72)."""
 
     class Meta:
         table_name = "register_dropped"
 
 
 class Entry(NamedTuple):
-    """What the index says of one generation of a register."""
+    """The entry of one generation of a register in the index."""
 
     name: str
     generation: int
@@ -71,7 +71,7 @@ class Entry(NamedTuple):
     """Unix seconds; None if nothing was loaded yet."""
 
     def rows(self, kind: Kind) -> int:
-        """Return how many rows of a kind it holds."""
+        """Return how many rows of a kind the generation holds."""
         rows: int = getattr(self, kind.value)
         return rows
 
@@ -80,17 +80,27 @@ class Entry(NamedTuple):
         return kind.letter in self.kinds
 
     def with_kind(self, kind: Kind) -> "Entry":
-        """Return the same with one more kind, if that is new."""
+        """Return the same entry with a kind added to its kinds."""
         return self._replace(kinds=with_kind(self.kinds, kind))
 
     def with_rows(self, kind: Kind, held: int) -> "Entry":
-        """Return the same, but holding so many rows of a kind."""
+        """Return the same entry with another number of rows of a kind."""
         values: dict[str, Any] = {kind.value: held}
         return self.with_kind(kind)._replace(**values)
 
     def described(self) -> str:
-        """Return how many rows of each kind it holds, for a person to read."""
+        """Return the number of rows of each kind as text for a person."""
         return ", ".join(f"{self.rows(kind):,} {kind}" for kind in Kind)
+
+
+def list_entries(engine: Engine) -> list[Entry]:
+    """Return the current entries of all registers, ordered by name.
+
+    Raises peewee.PeeweeException if the database cannot be read.
+    """
+    columns = (getattr(Register, name) for name in Entry._fields)
+    query = Register.select(*columns).order_by(Register.name).tuples()
+    return [Entry(*row) for row in query.execute(engine)]
 
 
 def state_expression() -> "peewee.ModelSelect[Register]":
@@ -108,18 +118,18 @@ def read_state(engine: Engine) -> str:
     return state_expression().scalar(engine) or ""
 
 
-def followed(engine: Engine, state: str, ask: Callable[[str], T]) -> T:
-    """Return what a look-up finds in the registers; ask again if one was taken away under it.
+def repeat_if_removed(engine: Engine, state: str, ask: Callable[[str], T]) -> T:
+    """Run a look-up. If a register disappears meanwhile, read the state and run it again (D72).
 
-    Between reading the state and the look-up a register can be dropped, replaced or rolled back:
-    then its schema or file is gone, and the state read now says what is there instead (D72).
+    A register can be dropped, replaced or rolled back after its state was read. Then its schema or
+    file is gone, and the new state says which one to read instead.
 
     Args:
-        state: of the registers, as it was read with the key.
+        state: the state of the registers, as it was read with the key.
         ask: looks up in the registers of a state.
 
-    Raises what `ask` raises, if that is not because a register is gone, or happens repeatedly;
-    also within a transaction, which sees nothing new: only whoever began it can ask again.
+    Raises what `ask` raises if no register was removed, or if REPEATS_MAX repeats fail too. Nothing
+    is repeated within a transaction, because it would see the same state again.
     """
     for _ in range(REPEATS_MAX):
         try:
@@ -134,10 +144,10 @@ def followed(engine: Engine, state: str, ask: Callable[[str], T]) -> T:
 
 @lru_cache(maxsize=8)
 def in_precedence(state: str, order: tuple[str, ...]) -> tuple[RegisterRef, ...]:
-    """Return the registers of a state, those of `order` first, the others by name (D26).
+    """Return the registers of a state: first those of `order`, then the others by name (D26).
 
-    A register that nothing was loaded into yet is left out: its first load may still be
-    reading, or was killed, and its file need not be there.
+    A register that nothing was loaded into yet is left out. Its first load is still running or was
+    killed, and its file may not exist.
     """
     rank = {name: position for position, name in enumerate(order)}
     refs = []
@@ -149,12 +159,12 @@ def in_precedence(state: str, order: tuple[str, ...]) -> tuple[RegisterRef, ...]
 
 
 def find_unreadable(engine: Engine) -> RegisterRef | None:
-    """Return the first register that look-ups cannot read, None if they can read all of them.
+    """Return the first register that look-ups cannot read; None if they can read all.
 
     Raises peewee.PeeweeException if the database itself cannot be read.
     """
     missing = None
-    # One that cannot be read may have been dropped or replaced since the state was read.
+    # The register may have been dropped or replaced after the state was read.
     for _ in range(1 + REPEATS_MAX):
         registers = in_precedence(read_state(engine), ())
         if _can_read(engine, registers):
@@ -164,7 +174,7 @@ def find_unreadable(engine: Engine) -> RegisterRef | None:
 
 
 def _can_read(engine: Engine, registers: tuple[RegisterRef, ...]) -> bool:
-    # A worker goes on reading a register that was removed, but no other one can attach it.
+    # This connection may have attached a file that was removed, which no other one can attach.
     if not engine.can_attach(registers):
         return False
     try:

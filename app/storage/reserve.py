@@ -1,7 +1,7 @@
-"""A little disk space kept beside a SQLite database, so that a full disk can be mended (D57).
+"""Reserves a little disk space beside a SQLite database, for writes on a full disk (D57).
 
-What frees space, and what says why a load failed, has to be written first: a few pages. When the
-disk has no room for them, they get that of a file made for this purpose, which holds nothing.
+Commands that free space must first write a few pages themselves. So must a load that notes why it
+failed. If the disk is full, they use the space of the reserve, a file without content.
 """
 
 import errno
@@ -23,19 +23,19 @@ T = TypeVar("T")
 
 
 def reserve_file(database: Path) -> Path:
-    """Return the file whose space is the reserve of a SQLite database."""
-    # NOTE: the name of no database, whatever its suffix: this file is truncated.
+    """Return the reserve file of a SQLite database."""
+    # NOTE: no database can have this name, whatever its suffix. The file gets truncated.
     return database.with_name(f"{database.name}-reserve")
 
 
 def fill(engine: Engine) -> None:
-    """Take the space of the reserve, as far as the disk has it; nothing on Postgres."""
+    """Fill the reserve of a database, as far as the disk has room. Does nothing on Postgres."""
     if engine.file is not None:
         take(reserve_file(engine.file))
 
 
 def take(path: Path) -> None:
-    """Take the space of a reserve file, as far as the disk has it."""
+    """Allocate a reserve file, as far as the disk has room."""
     with suppress(OSError):
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(path, flags, 0o600)
@@ -46,16 +46,16 @@ def take(path: Path) -> None:
 
 
 def release(path: Path) -> None:
-    """Give the space of a reserve file back to the disk."""
+    """Free the space of a reserve file."""
     with suppress(OSError):
         os.truncate(path, 0)
 
 
 def written(engine: Engine, write: Callable[[], T]) -> T:
-    """Run a small write and return its result; on a full disk, run it again with the reserve.
+    """Run a small write and return its result. If the disk is full, use the reserve for it.
 
     Args:
-        write: makes all of its changes or none; it may run twice.
+        write: a function that does all of its changes or none. It may run twice.
 
     Raises what `write` raises.
     """
@@ -73,7 +73,7 @@ def written(engine: Engine, write: Callable[[], T]) -> T:
 
 
 def _allocate(descriptor: int) -> None:
-    """Take the space in small steps: on a disk that is nearly full, as many as it has room for."""
+    """Allocate the space in small steps, so that a disk that is nearly full gives some of it."""
     for start in range(0, RESERVE_BYTES, _STEP_BYTES):
         try:
             os.posix_fallocate(descriptor, start, _STEP_BYTES)

@@ -1,4 +1,4 @@
-"""Brings the main database and every register to this program's schema (D29)."""
+"""Migrates the main database and every register to this program's schema (D29)."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -6,24 +6,27 @@ from contextlib import AbstractContextManager
 from app.errors import OperatorError
 from app.storage.engine import Engine
 from app.storage.register_store import OpenRegister
-from app.storage.registers import Register
+from app.storage.registers import list_entries
 from app.storage.scripts import migrate_main, migrate_register, pending_main, pending_register
 from app.storage.stores import store_of
 from app.storage.versions import versions
 
 
 def migrate(engine: Engine) -> list[str]:
-    """Bring the main database and every register to this program's schema.
+    """Migrate the main database and every register to this program's schema.
 
-    Returns the names of the scripts that ran; none if it was current. All of them or none
-    take effect in the main database, whatever happens in between; two at once run one after
-    the other. Raises OperatorError if the database belongs to a newer program.
+    Returns the names of the scripts that ran; an empty list if all schemas were current. The
+    scripts of the main database run in one transaction. If two processes migrate at the same time,
+    the second one waits. Raises OperatorError if the database needs a newer program, or holds
+    tables of another program.
     """
     with engine.migration():
         before = versions(engine)
         if before.database == 0 and engine.get_tables():
-            # A mistyped URL must not add our tables to somebody else's (D27).
-            raise OperatorError("the database holds tables of another program")
+            # A mistyped URL must not add our tables to somebody else's database.
+            raise OperatorError(
+                "the database holds tables of another program; check VERIFYD_DATABASE_URL"
+            )
         if not before.can_migrate and not before.is_served:
             raise OperatorError(before.refusal() or "")
         applied = migrate_main(engine)
@@ -34,7 +37,7 @@ def migrate(engine: Engine) -> list[str]:
 
 
 def pending_migrations(engine: Engine) -> list[str]:
-    """Return the names of the scripts that `migrate` would run; nothing is changed.
+    """Return the names of the scripts that `migrate` would run. Changes nothing.
 
     Raises peewee.PeeweeException if the database or a register cannot be read.
     """
@@ -48,12 +51,11 @@ def pending_migrations(engine: Engine) -> list[str]:
 
 
 def _registers(engine: Engine) -> Iterator[tuple[str, AbstractContextManager[OpenRegister]]]:
-    """Yield the registers that anything was loaded into, and what opens each of them.
+    """Yield the name of each register that anything was loaded into, and what opens it.
 
-    One that is not there stays so: an empty one in its place would hide the loss.
+    A register whose data is missing is left out: an empty one in its place would hide the loss.
     """
-    query = Register.select(Register.name, Register.generation).where(Register.kinds != "")
-    for name, generation in list(query.tuples().execute(engine)):
-        store = store_of(engine, name)
-        if store.has_current(generation):
-            yield name, store.opened(generation, create=False)
+    for entry in list_entries(engine):
+        store = store_of(engine, entry.name)
+        if entry.kinds and store.has_current(entry.generation):
+            yield entry.name, store.opened(entry.generation, create=False)

@@ -1,4 +1,4 @@
-"""Runs the migration scripts of a main database, or of one register."""
+"""Runs the migration scripts of the main database and of registers."""
 
 from pathlib import Path
 
@@ -10,16 +10,20 @@ SCRIPTS = Path(__file__).parent / "migrations"
 
 
 def migrate_main(engine: Engine) -> list[str]:
-    """Run the scripts that a main database lacks; return their names. Within a migration."""
+    """Run the scripts that a main database lacks, and return their names.
+
+    Call it within `Engine.migration`.
+    """
     applied: list[str] = _main(engine).up()
     return applied
 
 
 def migrate_register(register: Engine, schema: str | None) -> list[str]:
-    """Create or bring up to date the tables of one register; return the scripts that ran.
+    """Create or migrate the tables of one register, and return the names of the scripts that ran.
 
     Args:
-        register: the register's connection, and `schema` its schema there.
+        register: the connection of the register.
+        schema: the schema of its tables; None for the default schema of the connection.
     """
     with register.migration():
         applied: list[str] = _register(register, schema).up()

@@ -1,8 +1,8 @@
-"""The SQLite engine: one file, the registers attached to it for reading, and full disks (D25, D27).
+"""The SQLite engine: opens the file, attaches registers, and survives full disks (D25, D27).
 
-A reader of a file in WAL mode needs its `-wal` and `-shm` beside it. The last connection that
-closes removes them, and a full disk has no room to make them again. So a serving process keeps
-its connection over every error that another connection would meet as well (D56).
+To read a file in WAL mode, a process needs the files `-wal` and `-shm` beside it. The last
+connection that closes removes them, and a full disk has no room to create them again. So a process
+that serves keeps its connection after every error that a new connection would meet, too (D56).
 """
 
 import os
@@ -32,16 +32,16 @@ from app.storage.sqlite_dialect import SqliteDialect
 from app.storage.tables import RegisterRef
 
 BUSY_TIMEOUT_SECONDS = 5
-"""How long a statement waits for somebody else's write before it fails (D27)."""
+"""How long a statement waits for another writer before it fails (D27)."""
 _STATEMENTS_CACHED_MAX = 256
 _PAUSE_SECONDS = 0.01
 
 
 class SqliteEngine(SqliteDialect, peewee.SqliteDatabase):
-    """A SQLite file, and registers attached to it for reading (D25).
+    """A SQLite file, with the files of registers attached read-only (D25, D35).
 
-    Every transaction begins IMMEDIATE: one that reads first and writes later would fail at
-    once when another has written in between, whatever the timeout (D27).
+    Every transaction begins with BEGIN IMMEDIATE. A transaction that read first and wrote later
+    would fail at once if another one had written in between, whatever the timeout (D27).
     """
 
     file: Path
@@ -52,7 +52,7 @@ class SqliteEngine(SqliteDialect, peewee.SqliteDatabase):
         self._registers = threading.local()
         pragmas: dict[str, object] = {"foreign_keys": 1, "synchronous": "full"}
         if create and not (path.exists() and path.stat().st_size):
-            # NOTE: a file that is there already may be somebody else's (D27).
+            # NOTE: do not change the mode of an existing file: it may belong to another program.
             pragmas["journal_mode"] = "wal"
         super().__init__(
             file_uri(path, "rwc" if create else "rw"),
@@ -69,37 +69,37 @@ class SqliteEngine(SqliteDialect, peewee.SqliteDatabase):
         self._registers.is_unproven = False
         before = self._inode()
         connection = self._connected()
-        self._registers.inode = before or self._inode()  # It may have been made just now.
+        self._registers.inode = before or self._inode()  # Connecting may have created it.
         return connection
 
     def _connected(self) -> Any:
-        """Connect; wait for others that make the same new file.
+        """Connect, and wait for others that create the same new file.
 
-        SQLite does not wait by itself where two switch a file to WAL at once.
+        SQLite does not wait by itself if two connections switch a file to WAL at the same time.
         """
         deadline_ns = clock.monotonic_ns() + BUSY_TIMEOUT_SECONDS * 1_000_000_000
         while True:
             try:
                 return super()._connect()  # type: ignore[misc]
-            except Exception as error:  # The driver's own, of which there are two.
+            except Exception as error:  # There are two drivers, with errors of their own.
                 if result_code(error) != BUSY or clock.monotonic_ns() > deadline_ns:
                     raise
             time.sleep(_PAUSE_SECONDS)
 
     def cursor(self, named_cursor: None = None) -> Any:
-        """Give a cursor on the file that is there now, not on one deleted or replaced since.
+        """Return a cursor on the file that has the path now. Connect again if it was replaced.
 
-        SQLite would write on into a file without a name, and what it was told would be lost
-        with the process (D27). PERF: 2 to 5 us a statement.
+        SQLite would continue to write to the deleted file, and lose the changes when the process
+        ends (D27). PERF: this check takes 2 to 5 us per statement.
         """
-        # NOTE: Peewee's own in_transaction() is false already when it commits.
+        # NOTE: Peewee's own in_transaction() is already false when it commits.
         is_idle = not self.is_closed() and not self.connection().in_transaction
         if is_idle and self._inode() != self._registers.inode:
             self.close()
         return super().cursor(named_cursor)
 
     def rows(self, sql: str, params: Sequence[object]) -> list[tuple[Any, ...]]:
-        """Run a hot query and return all its rows."""
+        """Run a query of the hot path and return all its rows."""
         cursor = self.execute_sql(sql, params)
         with driver_errors_translated():
             rows: list[tuple[Any, ...]] = cursor.fetchall()
@@ -108,16 +108,15 @@ class SqliteEngine(SqliteDialect, peewee.SqliteDatabase):
         return rows
 
     def rollback(self) -> None:
-        """Roll back, unless SQLite did so by itself, as on a full disk: why must not be lost."""
+        """Roll back, unless SQLite did so itself, as on a full disk: that would hide the error."""
         if not self.is_closed() and self.connection().in_transaction:
             super().rollback()
 
     def recover(self, error: Exception) -> None:
-        """Make this thread's connection fit for the next query, after an error.
+        """Make this thread's connection usable for the next query after an error (D56).
 
-        It stays where the disk or another writer is to blame. Otherwise another one takes its
-        place, which is opened before this one is closed; if it cannot be read from, this one
-        stays.
+        Keep the connection if the disk is full or another process holds the lock. Otherwise open a
+        new one before this one is closed. If the new one cannot read, keep this one.
         """
         with suppress(peewee.PeeweeException):
             self.rollback()
@@ -137,21 +136,21 @@ class SqliteEngine(SqliteDialect, peewee.SqliteDatabase):
             former.close()
 
     def may_be_gone(self, error: Exception) -> bool:
-        """Tell whether a statement may have failed because a register was removed meanwhile."""
-        # A file that is removed while it is opened fails in many ways; asking again costs little.
+        """Tell whether a statement may have failed because a register was just removed."""
+        # Opening a file that is being removed fails in many ways. Repeating costs little.
         return not is_busy(error)
 
     @property
     def scratch_directory(self) -> Path:
-        """The directory of the database: a load's rows wait on the disk that the register is on."""
+        """The directory of the database, on the same disk as the registers."""
         return self.file.absolute().parent
 
     def write_refusal(self) -> str | None:
-        """Return why the database takes no writes, None if it takes them."""
+        """Return why the database accepts no writes; None if it accepts them."""
         try:
-            # A load balancer must not wait for somebody else's write.
+            # The answer to a load balancer must not wait for another writer.
             with self._without_waiting(), self.atomic() as transaction:
-                # NOTE: the lock of a writer is given for a file that may only be read, too.
+                # NOTE: a read-only file can be locked for writing; only a change shows it.
                 self.execute_sql('UPDATE "installation" SET schema_version = schema_version')
                 transaction.rollback()
         except peewee.OperationalError as error:
@@ -161,7 +160,7 @@ class SqliteEngine(SqliteDialect, peewee.SqliteDatabase):
 
     @contextmanager
     def _without_waiting(self) -> Iterator[None]:
-        """Let statements fail at once where somebody else holds the lock."""
+        """Let statements fail at once if another process holds the lock."""
         self.execute_sql("PRAGMA busy_timeout = 0")
         try:
             yield
@@ -169,19 +168,22 @@ class SqliteEngine(SqliteDialect, peewee.SqliteDatabase):
             self.execute_sql(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_SECONDS * 1000}")
 
     def missing_rights(self) -> list[str]:
-        """Return nothing: the owner of the file may do everything."""
+        """Return an empty list: the owner of the file may do everything."""
         return []
 
     def attach_registers(self, registers: tuple[RegisterRef, ...]) -> None:
-        """Let this thread's connection read exactly these registers, under their schema names."""
+        """Attach exactly these registers to this thread's connection, under their schema names."""
         self.attach_only(_files(self.file, registers))
 
     def can_attach(self, registers: tuple[RegisterRef, ...]) -> bool:
-        """Tell whether the files are there: who has one attached goes on reading a removed one."""
+        """Tell whether the files exist. A removed file is still readable where it is attached."""
         return all(file.exists() for file in _files(self.file, registers).values())
 
     def attach_only(self, files: Mapping[str, Path]) -> None:
-        """Make `files` (schema name to file) the attached schemas of this thread's connection.
+        """Attach exactly these files to this thread's connection.
+
+        Args:
+            files: by the name of the schema.
 
         Raises OperationalError if a file is missing or cannot be read.
         """
@@ -189,7 +191,7 @@ class SqliteEngine(SqliteDialect, peewee.SqliteDatabase):
         attached: dict[str, Path] = self._registers.files
         stamps: dict[str, Stamp] = self._registers.stamps
         if attached == files and (not stamps or self.in_transaction()):
-            return  # Within a transaction nothing can be detached.
+            return  # A transaction cannot detach anything.
         for schema in list(attached):
             if files.get(schema) != attached[schema] or schema in stamps:
                 self.execute_sql("DETACH DATABASE ?", (schema,))
@@ -200,8 +202,8 @@ class SqliteEngine(SqliteDialect, peewee.SqliteDatabase):
             attached[schema] = files[schema]
 
     def _attach(self, schema: str, file: Path) -> None:
-        # NOTE: read-only, because BEGIN IMMEDIATE locks every attached file that can be
-        # written: a domain could not be created while a register is loaded.
+        # NOTE: read-only, because BEGIN IMMEDIATE locks every attached file that is writable.
+        # Otherwise nobody could create a domain while a register is loaded (D35).
         attach = "ATTACH DATABASE ? AS ?"
         try:
             self.execute_sql(attach, (file_uri(file, "ro"), schema))
@@ -211,14 +213,14 @@ class SqliteEngine(SqliteDialect, peewee.SqliteDatabase):
             stamp = stamp_of(file)
             if not is_at_rest(file):
                 raise
-            # The disk has no room for its -shm. Nobody writes to it at the moment: it can be
-            # read without. The next query tries the regular way again.
+            # The disk has no room for the -shm of the file. Nobody writes to the file now, so it
+            # can be read without one. The next query tries the regular way again.
             self.execute_sql(attach, (f"{file_uri(file, 'ro')}&immutable=1", schema))
             self._registers.stamps[schema] = stamp
             self._registers.is_unproven = True
 
     def _require_unchanged(self) -> None:
-        """Raise OperationalError if a file was written to since it was attached without a lock."""
+        """Raise OperationalError if a file that is attached without a lock was written to."""
         self._registers.is_unproven = False
         for schema, stamp in self._registers.stamps.items():
             file = self._registers.files[schema]
@@ -233,7 +235,7 @@ class SqliteEngine(SqliteDialect, peewee.SqliteDatabase):
         return found.st_dev, found.st_ino
 
 
-# PERF: naming the files of three registers takes 15 % of a look-up.
+# PERF: without the cache, naming the files of three registers takes 15 % of a look-up.
 @lru_cache(maxsize=8)
 def _files(database: Path, registers: tuple[RegisterRef, ...]) -> Mapping[str, Path]:
     return {ref.schema: register_file(database, ref.name, ref.generation) for ref in registers}

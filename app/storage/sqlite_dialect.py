@@ -1,4 +1,4 @@
-"""What statements look like on SQLite."""
+"""The SQL of SQLite."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,40 +13,41 @@ from app.storage.errors import driver_errors_translated
 from app.storage.interface import Engine, Row
 
 _KEYS_ASKED_FOR = 1_000
-# PERF: the driver looks for a way to adapt each null and each flag, and finds none. With these two
-# adapters a row of twelve columns is bound in 1.4 us instead of 6.4 us; as JSON, which would need
-# no adapters, in 2.3 us. The driver knows adapters of the process only, not of a connection.
+# PERF: the driver searches in vain for an adapter for each null and each flag. With these two
+# adapters it binds a row of twelve columns in 1.4 us instead of 6.4 us. Passing rows as JSON would
+# need no adapters, and take 2.3 us. Adapters are for the whole process, not for one connection.
 _driver: Any = vars(peewee)["sqlite3"]
 _driver.register_adapter(type(None), {}.get)
 _driver.register_adapter(bool, int)
 
 
 class SqliteDialect(Engine):
-    """The SQL of SQLite."""
+    """Implements the statements of the interface on SQLite."""
 
     dialect = "sqlite"
     has_lateral = False
 
     def consistent_read(self) -> Any:
-        """Return a transaction that only reads, and sees the data of one moment."""
-        # NOTE: another kind would take the lock that domains are written under (D27).
+        """Return a read-only transaction that sees the data of one moment."""
+        # NOTE: any other kind would take the lock for writing (D27).
         return self.atomic("DEFERRED")
 
     @contextmanager
     def migration(self) -> Iterator[None]:
-        """Begin a transaction in which nobody else migrates: write transactions run one by one."""
-        self.execute_sql("PRAGMA foreign_keys = 0")  # A rebuilt table must not cascade into others.
+        """Begin a transaction during which no other process can write, so none can migrate."""
+        # Replacing a table must not delete the rows that refer to it.
+        self.execute_sql("PRAGMA foreign_keys = 0")
         with self.atomic():
             yield
 
     def take_turn(self, *numbers: int) -> None:
-        """Do nothing: write transactions run one by one (D27)."""
+        """Do nothing: only one transaction at a time can write (D27)."""
 
     def lock_rows(self, query: Any) -> None:
-        """Do nothing: write transactions run one by one (D27)."""
+        """Do nothing: only one transaction at a time can write (D27)."""
 
     def _greatest(self, columns: Sequence[peewee.Node], null: str) -> Any:
-        # Unlike GREATEST, SQLite's MAX is null if any of its arguments is.
+        # Unlike GREATEST, SQLite's MAX is null if any argument is null.
         lowest = peewee.SQL(null)
         filled = [fn.COALESCE(column, lowest) for column in columns]
         return fn.NULLIF(fn.MAX(*filled), lowest)
@@ -58,15 +59,15 @@ class SqliteDialect(Engine):
 
     def listed(self, texts: Sequence[str]) -> object:
         """Return a list of texts as JSON."""
-        # NOTE: as text; SQLite might take a blob for JSON in its own binary form.
+        # NOTE: as text, because SQLite could take a blob for JSON in its own binary form.
         return msgspec.json.encode(texts).decode()
 
     def select_by_key(
         self, select: str, columns: Sequence[str], keys: Iterable[Row]
     ) -> Iterator[Row]:
-        """Yield the rows whose first columns are one of these keys."""
+        """Yield the rows that have one of these keys."""
         asked = list(keys)
-        # All questions are of one length, so that the statement is compiled once.
+        # All batches have the same length, so that the statement is compiled once.
         asked += asked[-1:] * (-len(asked) % _KEYS_ASKED_FOR)
         place = f"({', '.join('?' * len(columns))})"
         places = ", ".join([place] * _KEYS_ASKED_FOR)
@@ -81,9 +82,9 @@ class SqliteDialect(Engine):
     def fill(self, table: str, columns: Sequence[str], batches: Iterable[Sequence[Row]]) -> None:
         """Write rows into an empty table."""
         names, places = ", ".join(columns), ", ".join("?" * len(columns))
-        sql = f"INSERT INTO {table} ({names}) VALUES ({places})"  # noqa: S608 - our own names
+        sql = f"INSERT INTO {table} ({names}) VALUES ({places})"  # noqa: S608 - names from our own models
         for batch in batches:
             self.run_many(sql, batch)
 
     def analyse(self, table: str) -> None:
-        """Do nothing: every look-up is by key."""
+        """Do nothing: queries find rows by their keys, whatever the statistics say."""

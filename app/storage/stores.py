@@ -1,4 +1,4 @@
-"""Which store a register has: files on SQLite, schemas on Postgres."""
+"""Chooses the store of a register: files on SQLite, schemas on Postgres (D86)."""
 
 from app.storage.engine import Engine
 from app.storage.postgres import PostgresEngine
@@ -9,7 +9,7 @@ from app.storage.sqlite import SqliteEngine
 
 
 def store_of(engine: Engine, name: str) -> RegisterStore:
-    """Return where the register of this name is stored, or would be."""
+    """Return the store of the register of this name, which need not exist."""
     if isinstance(engine, SqliteEngine):
         return RegisterFiles(engine, name)
     if isinstance(engine, PostgresEngine):

@@ -1,6 +1,6 @@
-"""What a register holds: the same tables in every register's schema (D25).
+"""The tables of a register, which are the same in every register (D25).
 
-No personal data of holders, keepers or drivers has a column here, ever.
+SEC: no column ever holds personal data of holders, keepers or drivers.
 """
 
 from collections.abc import Collection, Mapping
@@ -14,7 +14,7 @@ TEXT_CHARACTERS_MAX = 100
 
 
 class Kind(StrEnum):
-    """What the rows of a table, or of a file, are."""
+    """The kind of the rows in a table or in a file."""
 
     VEHICLES = "vehicles"
     POLICIES = "policies"
@@ -22,17 +22,17 @@ class Kind(StrEnum):
 
     @property
     def letter(self) -> str:
-        """The letter that stands for the kind in the register index."""
+        """The letter of the kind in the register index."""
         return self.value[0]
 
 
 def with_kind(letters: str, kind: Kind) -> str:
-    """Return the letters of some kinds and of one more, in alphabetical order."""
+    """Return the letters of kinds with one kind added, in alphabetical order."""
     return "".join(sorted({*letters, kind.letter}))
 
 
 class RegisterRef(NamedTuple):
-    """One register as a reader sees it."""
+    """One register, as a reader needs it."""
 
     name: str
     generation: int
@@ -41,7 +41,7 @@ class RegisterRef(NamedTuple):
 
     @property
     def schema(self) -> str:
-        """The name its tables are qualified with: `register_NAME` (D25)."""
+        """The schema of its tables for readers: `register_NAME` (D25)."""
         return f"register_{self.name}"
 
     def holds(self, kind: str) -> bool:
@@ -50,7 +50,7 @@ class RegisterRef(NamedTuple):
 
 
 class Vehicle(peewee.Model):
-    """What a register says of one vehicle; null is unknown, never false."""
+    """What a register says about one vehicle. Null means unknown, never false."""
 
     registration = peewee.CharField(12, primary_key=True)
     make = peewee.CharField(TEXT_CHARACTERS_MAX, null=True)
@@ -64,14 +64,14 @@ class Vehicle(peewee.Model):
     tax_status = peewee.CharField(10, null=True)
     tax_due = peewee.DateField(null=True)
     updated = peewee.BigIntegerField()
-    """Unix seconds: the source's own time, else that of the load which changed the row (D21)."""
+    """Unix seconds: the time in the source, else that of the load that changed the row (D21)."""
 
     class Meta:
         table_name = "vehicle"
 
 
 class Policy(peewee.Model):
-    """An insurance policy for one vehicle; in force on both its dates (D20)."""
+    """An insurance policy for one vehicle. It is in force on both of its dates (D20)."""
 
     registration = peewee.CharField(12)
     insurer = peewee.CharField(TEXT_CHARACTERS_MAX)
@@ -88,7 +88,7 @@ class Policy(peewee.Model):
 
 
 class Fine(peewee.Model):
-    """A fine on one vehicle; `amount_cents` is what is owed, in hundredths of the currency."""
+    """A fine on one vehicle. `amount_cents` is in hundredths of the currency (D34)."""
 
     registration = peewee.CharField(12)
     reference = peewee.CharField(TEXT_CHARACTERS_MAX)
@@ -104,9 +104,9 @@ class Fine(peewee.Model):
 
 
 class AppliedLoad(peewee.Model):
-    """A load whose rows are in this register; committed together with them.
+    """A load whose rows are in this register. It is committed together with them.
 
-    The next load reads here what a load did that was killed between its two commits (D28).
+    If a load is killed between its two commits, the next load finds here what it did (D28).
     """
 
     load_id = peewee.BigIntegerField(primary_key=True)
@@ -123,18 +123,18 @@ TABLES: Mapping[Kind, type[Any]] = {
     Kind.POLICIES: Policy,
     Kind.FINES: Fine,
 }
-"""The model of each kind's table."""
+"""The model of the table of each kind."""
 
 
 @lru_cache(maxsize=64)
 def in_schema(model: type[Any], schema: str) -> type[Any]:
-    """Return a register's model as it stands in a schema, such as `register_rdw`."""
+    """Return a copy of a model whose table is in this schema, such as `register_rdw`."""
     meta = type("Meta", (), {"schema": schema, "table_name": model._meta.table_name})
     return type(model.__name__, (model,), {"Meta": meta, "__doc__": model.__doc__})
 
 
 def qualified(schema: str | None, name: str) -> str:
-    """Return a table's name as it stands in SQL; both parts are ours, and need no more quoting."""
+    """Return the quoted name of a table for SQL. Both parts must be names of our own."""
     return f'"{schema}"."{name}"' if schema else f'"{name}"'
 
 
@@ -143,7 +143,7 @@ TIME_COLUMN = "updated"
 
 
 def column_names(model: type[Any]) -> tuple[str, ...]:
-    """Return the names of a table's columns in their order: the key first, the time last."""
+    """Return the names of a table's columns in order: the key first, the time last."""
     return tuple(field.column_name for field in model._meta.sorted_fields)
 
 
@@ -154,16 +154,17 @@ def require_columns(
     without: Collection[str] = (),
     then: Collection[str] = (),
 ) -> None:
-    """Check that a NamedTuple has the columns of a table, in the table's order.
+    """Check that a NamedTuple has the columns of a table as fields, in the same order.
 
-    Call it beside the definition of the NamedTuple: a column that one of them lacks then stops
-    every test and every command at the import.
+    Call it below the definition of the NamedTuple. If a column is missing, every command and test
+    that imports the module fails.
 
     Args:
-        without: columns that the NamedTuple leaves out.
+        shape: the NamedTuple.
+        without: columns that are not fields.
         then: fields that follow the columns.
 
-    Raises TypeError with the fields that should be there.
+    Raises TypeError that names the expected fields.
     """
     expected = (*(name for name in column_names(model) if name not in without), *then)
     if shape._fields != expected:

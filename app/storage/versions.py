@@ -1,8 +1,9 @@
-"""Versions of what is stored, and which programs may use a database (D29).
+"""Decides whether this program can use a database, by their schema versions (D29).
 
-`N` is the schema the database is at, `M` the oldest program that may still use it, `P` the
-schema this program was written for. It serves if M <= P <= N, and migrates if P > N.
-Each script in `migrations/main` ends by writing its own N and M into `installation`.
+There are three numbers: N is the schema of the database, P the schema that this program was written
+for, and M the schema of the oldest program that can use the database. This program serves if
+M <= P <= N, and migrates if P > N. Each script in `migrations/main` ends by writing its own N and M
+into the table `installation`.
 """
 
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ from app.storage.scripts import SCRIPTS
 
 
 class Installation(peewee.Model):
-    """The one row that says what this database is."""
+    """The only row of this table identifies the database and its schema."""
 
     database_id = peewee.FixedCharField(32)
     schema_version = peewee.IntegerField()
@@ -26,7 +27,7 @@ class Installation(peewee.Model):
 
 
 class Versions(NamedTuple):
-    """The three numbers of D29; `database` is 0 before the first migration."""
+    """N, M and P of D29. An empty database is at schema 0."""
 
     database: int
     oldest_program: int
@@ -34,7 +35,7 @@ class Versions(NamedTuple):
 
     @property
     def is_served(self) -> bool:
-        """Tell whether this program may serve from the database as it is."""
+        """Tell whether this program can serve from the database as it is."""
         return self.oldest_program <= self.program <= self.database
 
     @property
@@ -43,7 +44,7 @@ class Versions(NamedTuple):
         return self.program > self.database
 
     def refusal(self) -> str | None:
-        """Return a sentence that says why this program cannot serve, or None if it can."""
+        """Return a sentence that says why this program cannot serve; None if it can."""
         if self.is_served:
             return None
         if self.database == 0:
@@ -60,7 +61,7 @@ class Versions(NamedTuple):
 
 
 def program_schema() -> int:
-    """Return P: the number of the newest migration this program brings."""
+    """Return P, the schema of this program: the number of its newest migration."""
     scripts = Migration.load_directory(str(SCRIPTS / "main"))
     return max(int(script.idx) for script in scripts)
 
@@ -77,5 +78,5 @@ def versions(engine: Engine) -> Versions:
 
 
 def database_id(engine: Engine) -> str:
-    """Return what tells this database from any other, a copy restored elsewhere excepted."""
+    """Return the identifier of a database. A copy that is restored elsewhere has the same one."""
     return str(Installation.select(Installation.database_id).scalar(engine))

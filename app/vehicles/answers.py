@@ -1,6 +1,5 @@
 """The JSON that the vehicle operations answer with (spec 2)."""
 
-from collections.abc import Sequence
 from typing import NotRequired, TypedDict
 
 from app import clock
@@ -8,9 +7,9 @@ from app.vehicles.compliance import Judgement
 from app.vehicles.facts import PolicyFacts, Record
 from app.vehicles.insurance import judge_insurance
 from app.vehicles.reader import Found
+from app.vehicles.registration import registration_fault
 
 NOT_FOUND = "Vehicle not found"
-INVALID = "Invalid registration number"
 
 
 class PolicyAnswer(TypedDict):
@@ -40,6 +39,7 @@ class InsuranceAnswer(TypedDict):
     policy: PolicyAnswer | None
     vehicle: VehicleAnswer
     lastUpdated: str
+    asOf: NotRequired[str]
 
 
 class ChecksAnswer(TypedDict):
@@ -68,6 +68,7 @@ class ComplianceAnswer(TypedDict):
     checks: ChecksAnswer
     lastChecked: str
     reasons: NotRequired[ReasonsAnswer]
+    asOf: NotRequired[str]
 
 
 class FailureAnswer(TypedDict):
@@ -77,38 +78,31 @@ class FailureAnswer(TypedDict):
     code: str
 
 
-class BulkItem(TypedDict):
-    """The answer for one plate of a bulk look-up: `policy`, or `error` and `code`."""
+def insurance_answer(record: Record, day: str, as_of: str | None = None) -> InsuranceAnswer:
+    """Return the insurance record on the day (ISO date).
 
-    registration: str
-    insured: bool
-    policy: NotRequired[PolicyAnswer | None]
-    error: NotRequired[str]
-    code: NotRequired[str]
-
-
-class BulkAnswer(TypedDict):
-    """The answer of a bulk look-up."""
-
-    results: Sequence[BulkItem]
-    processed: int
-    successful: int
-    failed: int
-
-
-def insurance_answer(record: Record, day: str) -> InsuranceAnswer:
-    """Return the insurance record as of the day (ISO date)."""
-    return {
+    Args:
+        as_of: the day that the request named (D92).
+    """
+    answer: InsuranceAnswer = {
         "registration": record.registration,
         "insured": judge_insurance(record, day).is_good,
         "policy": policy_answer(record.policy),
-        "vehicle": {
-            "make": record.make,
-            "model": record.model,
-            "year": record.year,
-            "color": record.color,
-        },
+        "vehicle": vehicle_answer(record),
         "lastUpdated": clock.iso_utc(record.updated),
+    }
+    if as_of is not None:
+        answer["asOf"] = as_of
+    return answer
+
+
+def vehicle_answer(record: Record) -> VehicleAnswer:
+    """Return the vehicle object."""
+    return {
+        "make": record.make,
+        "model": record.model,
+        "year": record.year,
+        "color": record.color,
     }
 
 
@@ -126,65 +120,60 @@ def policy_answer(policy: PolicyFacts | None) -> PolicyAnswer | None:
 
 
 def compliance_answer(
-    registration: str, judgement: Judgement, *, explain: bool, checked_at: int
+    registration: str,
+    judgement: Judgement,
+    *,
+    explain: bool,
+    checked_at: int,
+    as_of: str | None = None,
 ) -> ComplianceAnswer:
     """Return the compliance record.
 
     Args:
         explain: add `reasons` (D22).
         checked_at: Unix seconds of the request.
+        as_of: the day that the request named (D92).
     """
     answer: ComplianceAnswer = {
         "registration": registration,
         "compliant": judgement.is_compliant,
-        "checks": {
-            "insuranceValid": judgement.insurance.is_good,
-            "motValid": judgement.mot.is_good,
-            "roadTaxPaid": judgement.tax.is_good,
-            "noOutstandingFines": judgement.fines.is_good,
-        },
+        "checks": checks_answer(judgement),
         "lastChecked": clock.iso_utc(checked_at),
     }
     if explain:
-        answer["reasons"] = {
-            "insuranceValid": judgement.insurance.reason,
-            "motValid": judgement.mot.reason,
-            "roadTaxPaid": judgement.tax.reason,
-            "noOutstandingFines": judgement.fines.reason,
-        }
+        answer["reasons"] = reasons_answer(judgement)
+    if as_of is not None:
+        answer["asOf"] = as_of
     return answer
 
 
-def bulk_answer(found: Sequence[Found], day: str) -> BulkAnswer:
-    """Return the answer of a bulk look-up: one item per plate, in their order (D23)."""
-    items = [_bulk_item(each, day) for each in found]
-    failed = sum("error" in item for item in items)
+def checks_answer(judgement: Judgement) -> ChecksAnswer:
+    """Return the four checks."""
     return {
-        "results": items,
-        "processed": len(items),
-        "successful": len(items) - failed,
-        "failed": failed,
+        "insuranceValid": judgement.insurance.is_good,
+        "motValid": judgement.mot.is_good,
+        "roadTaxPaid": judgement.tax.is_good,
+        "noOutstandingFines": judgement.fines.is_good,
     }
 
 
-def _bulk_item(found: Found, day: str) -> BulkItem:
-    if found.record is None:
-        failure = failure_answer(found)
-        return {
-            "registration": found.asked if found.registration is None else found.registration,
-            "insured": False,
-            "error": failure["error"],
-            "code": failure["code"],
-        }
+def reasons_answer(judgement: Judgement) -> ReasonsAnswer:
+    """Return the reasons of the four checks."""
     return {
-        "registration": found.record.registration,
-        "insured": judge_insurance(found.record, day).is_good,
-        "policy": policy_answer(found.record.policy),
+        "insuranceValid": judgement.insurance.reason,
+        "motValid": judgement.mot.reason,
+        "roadTaxPaid": judgement.tax.reason,
+        "noOutstandingFines": judgement.fines.reason,
     }
+
+
+def invalid_registration(text: str) -> str:
+    """Return what a text that is no registration is answered with, without a full stop."""
+    return f"Invalid registration number: {registration_fault(text)}"
 
 
 def failure_answer(found: Found) -> FailureAnswer:
     """Return why a plate has no record: it is no registration, or no register mentions it."""
     if found.registration is None:
-        return {"error": INVALID, "code": "invalid_registration"}
+        return {"error": invalid_registration(found.asked), "code": "invalid_registration"}
     return {"error": NOT_FOUND, "code": "vehicle_not_found"}

@@ -7,7 +7,7 @@ register by key, so their cost does not depend on how many rows a register has.
 from collections.abc import Sequence
 
 from app.storage.engine import Engine, Prepared, Row
-from app.storage.registers import followed, in_precedence
+from app.storage.registers import in_precedence, repeat_if_removed
 from app.vehicles.facts import Record
 from app.vehicles.look_up_query import listed, look_up_query, many_plates, one_plate, record_of
 
@@ -42,7 +42,7 @@ class Records:
             one, _ = self._prepared(state)
             return one.row(registration=registration, day=day)
 
-        row = followed(self._engine, registers, find)
+        row = repeat_if_removed(self._engine, registers, find)
         return record_of(row, day) if row else None
 
     def find_records(
@@ -57,7 +57,7 @@ class Records:
             _, many = self._prepared(state)
             return many.rows(plates=plates, day=day)
 
-        found = (record_of(row, day) for row in followed(self._engine, registers, find))
+        found = (record_of(row, day) for row in repeat_if_removed(self._engine, registers, find))
         return {record.registration: record for record in found if record}
 
     def _prepared(self, state: str) -> tuple[Prepared, Prepared]:

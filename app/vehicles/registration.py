@@ -38,6 +38,20 @@ def canonical_registration(text: str) -> str | None:
     return plate if all(c.isalpha() or c.isdecimal() for c in plate) else None
 
 
+def registration_fault(text: str) -> str:
+    """Return why a text is no registration, as the end of a sentence; it quotes nothing (D90)."""
+    if len(text) > _TEXT_CHARACTERS_MAX:
+        return f"at most {_TEXT_CHARACTERS_MAX} characters with spaces; got {len(text):,}"
+    rule = f"1 to {REGISTRATION_CHARACTERS_MAX} letters and digits"
+    for place, character in enumerate(text, 1):
+        if not (character.isalpha() or character.isdecimal() or ord(character) in _SEPARATORS):
+            return f"{rule}; character {place} is neither"
+    characters = len(unicodedata.normalize("NFKC", text.translate(_SEPARATORS).upper()))
+    if 0 < characters <= REGISTRATION_CHARACTERS_MAX:
+        return f"{rule}; a character consists of more than these"
+    return f"{rule}; got {characters or 'none'}"
+
+
 def _folded(text: str) -> str:
     """Return a text in NFKC and upper case without separators; empty if it has too many parts."""
     if not unicodedata.is_normalized("NFKC", text):

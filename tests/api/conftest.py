@@ -1,4 +1,4 @@
-"""A clock that stands still, and an account that may send three requests a minute."""
+"""A clock that stands still, and an account with three requests per minute."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.api.rate_limits import NOW, plan
 
 
 class StoppedClock:
-    """Both clocks of the host, standing still until they are moved."""
+    """Both clocks of the host, which stand still until a test moves them."""
 
     def __init__(self):
         self.passed_ns = 0
@@ -19,7 +19,7 @@ class StoppedClock:
 
 @pytest.fixture
 def stopped_clock(monkeypatch):
-    """The clock that the service sees."""
+    """The service's clock."""
     stopped = StoppedClock()
     monkeypatch.setattr(clock, "now_ns", lambda: NOW * SECOND_NS + stopped.passed_ns)
     monkeypatch.setattr(clock, "monotonic_ns", lambda: 10**15 + stopped.passed_ns)
@@ -28,7 +28,7 @@ def stopped_clock(monkeypatch):
 
 @pytest.fixture
 def carol_key(world, stopped_clock):
-    """A key of an account that may send three requests a minute."""
+    """A key of an account with three requests per minute."""
     plan(world)
     return world.key_of("carol", "tiny")
 

@@ -1,4 +1,4 @@
-"""What the tests of rate limits share: three requests a minute, and the headers as numbers."""
+"""Helpers for tests of rate limits: a plan of three per minute, and the headers as numbers."""
 
 from app.accounts.administration import set_plan
 
@@ -33,6 +33,6 @@ def reset(response):
 
 
 def use_up(client, count=3):
-    """Send so many requests, all of which are admitted."""
+    """Send this many requests, all of which must be admitted."""
     for _ in range(count):
         assert client.get(DOMAINS).status_int == 200

@@ -1,4 +1,4 @@
-"""Who has no valid key has the bucket of the address (D7, D10)."""
+"""Requests without a valid key use the bucket of their address (D7, D10)."""
 
 import gc
 import ipaddress
@@ -23,7 +23,7 @@ def stranger(world, stopped_clock):
 
 class TestAddresses:
     def test_a_401_shows_and_charges_the_address(self, stranger, stopped_clock):
-        """Who has no valid key has the anonymous limit, 60 a minute unless set (D10)."""
+        """Requests without a valid key have the anonymous limit, by default 60 per minute (D10)."""
         responses = [stranger.get(DOMAINS) for _ in range(3)]
         assert [each.status_int for each in responses] == [401] * 3
         assert [limit(each) for each in responses] == [60] * 3
@@ -32,7 +32,7 @@ class TestAddresses:
 
     @pytest.mark.parametrize("key", ["nonsense", "vfd_" + "x" * 64, ""])
     def test_an_invalid_key_charges_the_address(self, world, stopped_clock, key):
-        """A wrong key is charged like none: guessing ends with 429."""
+        """An invalid key is charged like a missing one, so guessing ends with 429."""
         client = world.client(None, anonymous_limit=2)
         answers = [client.get(DOMAINS, headers={"X-API-Key": key}) for _ in range(3)]
         assert [each.status_int for each in answers] == [401, 401, 429]
@@ -40,7 +40,7 @@ class TestAddresses:
         assert "WWW-Authenticate" not in answers[2].headers
 
     def test_a_valid_key_is_never_held_up(self, world, stopped_clock):
-        """An address whose bucket is empty is served with a valid key, and not charged."""
+        """A valid key is served from an address with an empty bucket, which is not charged."""
         stranger = world.client(None, anonymous_limit=1)
         alice = world.client(world.alice_key, anonymous_limit=1)
         assert [stranger.get(DOMAINS).status_int for _ in range(2)] == [401, 429]
@@ -50,7 +50,7 @@ class TestAddresses:
 
     @pytest.mark.parametrize("path", OPEN)
     def test_open_paths_show_the_address_and_charge_nothing(self, world, stopped_clock, path):
-        """Open paths tell what the address has left, and take nothing of it (D7)."""
+        """Open paths show the bucket of the address and take nothing from it (D7)."""
         client = world.client(None, anonymous_limit=5)
         client.get(DOMAINS)
         for method in ("GET", "HEAD", "OPTIONS", "PUT", "GET"):
@@ -60,7 +60,7 @@ class TestAddresses:
 
     @pytest.mark.parametrize("path", OPEN)
     def test_open_paths_are_never_refused(self, world, stopped_clock, path):
-        """With an empty bucket an open path answers as ever."""
+        """Open paths answer although the bucket is empty."""
         client = world.client(None, anonymous_limit=1)
         before = client.get(path).status_int
         client.get(DOMAINS)
@@ -68,24 +68,24 @@ class TestAddresses:
         assert (response.status_int, remaining(response)) == (before, 0)
 
     def test_an_open_path_charges_no_account_either(self, carol):
-        """A key that is presented where none is needed is not looked at."""
+        """Open paths ignore a key, even a wrong one."""
         for path in OPEN:
             assert limit(carol.get(path)) == 60
         assert remaining(carol.get(DOMAINS)) == 2
 
     def test_each_address_has_its_own(self, stranger, stopped_clock):
-        """Two addresses are charged apart."""
+        """Two addresses have separate buckets."""
         stranger.get(DOMAINS)
         assert remaining(stranger.get(DOMAINS, environ=ADDRESS)) == 59
 
     def test_a_network_of_ipv6_is_one_client(self, stranger, stopped_clock):
-        """A /64 is what one customer of a provider has: it shares a bucket (D10)."""
+        """A /64, which one customer of a provider has, shares a bucket (D10)."""
         for number in range(3):
             response = stranger.get(DOMAINS, environ={"REMOTE_ADDR": f"2001:db8::{number}"})
         assert remaining(response) == 57
 
     def test_a_stranger_cannot_choose_an_address(self, stranger, stopped_clock):
-        """X-Real-IP and its like are not believed from a peer we do not know (D10)."""
+        """X-Real-IP and similar headers of an untrusted peer are ignored (D10)."""
         for number in range(3):
             given = f"203.0.113.{number}"
             headers = {"X-Real-IP": given, "X-Forwarded-For": given, "Forwarded": f"for={given}"}
@@ -93,8 +93,8 @@ class TestAddresses:
         assert remaining(response) == 57
 
     @pytest.mark.parametrize("peer", ["", "10.0.0.9"])
-    def test_a_proxy_tells_the_address(self, world, stopped_clock, peer):
-        """Behind a Unix socket or a trusted proxy each client has its own bucket."""
+    def test_a_proxy_passes_the_address(self, world, stopped_clock, peer):
+        """Clients of a Unix socket or a trusted proxy have their own buckets."""
         client = world.client(None, trusted_proxies=(ipaddress.ip_network("10.0.0.0/8"),))
         environ = {"REMOTE_ADDR": peer}
         for address, left in (("203.0.113.1", 59), ("203.0.113.2", 59), ("203.0.113.1", 58)):
@@ -104,7 +104,7 @@ class TestAddresses:
 
 @pytest.mark.system_long
 def test_100_000_strangers_cost_constant_memory(world):
-    """However many addresses ask without a key, the process and its file do not grow (D11)."""
+    """Any number of addresses without a key grows neither the process nor its file (D11)."""
     app: Any = create_app(world.config)
     chance = random.Random(0)
     environ = falcon.testing.create_environ(DOMAINS)

@@ -29,8 +29,8 @@ CHECKS = ("insuranceValid", "motValid", "roadTaxPaid", "noOutstandingFines")
 BAD_FLAGS = {
     "blank": "explain=",
     "bare name": "explain",
-    "one": "explain=1",
-    "capitals": "explain=TRUE",
+    "two": "explain=2",
+    "some capitals": "explain=tRuE",
     "yes": "explain=yes",
     "trailing space": "explain=true%20",
     "bad UTF-8": "explain=%FF",
@@ -42,20 +42,20 @@ BAD_FLAGS = {
 
 @pytest.fixture
 def legal(world):
-    """AB12CDE, in order in every respect on DAY."""
+    """AB12CDE, which passes every check on DAY."""
     world.load([VEHICLE])
     world.load([POLICY])
 
 
 def compliance(client, query=f"?asOf={DAY}", plate="AB12CDE"):
-    """The answer's body, if the plate is known."""
+    """Return the answer's body for a known plate."""
     response = client.get(f"/v1/compliance/{plate}{query}")
     assert response.status_int == 200
     return response.json
 
 
 def reasons(client, day=DAY):
-    """Why each check came out as it did, in the order of the checks."""
+    """Return the reason of each check, in the order of the checks."""
     explained = compliance(client, f"?asOf={day}&explain=true")["reasons"]
     return [explained[check] for check in CHECKS]
 
@@ -63,42 +63,48 @@ def reasons(client, day=DAY):
 class Test200:
     @SHARED
     def test_spec_4_compliance_check(self, alice, legal):
-        """Below the base address the operation answers with the compliance record."""
+        """The operation answers below the base address with the compliance record."""
         response = alice.get(ADDRESS)
         assert response.status_int == 200
         assert response.content_type == "application/json"
-        assert set(response.json) == {"registration", "compliant", "checks", "lastChecked"}
+        assert set(response.json) == {"registration", "compliant", "checks", "lastChecked", "asOf"}
+
+    @SHARED
+    def test_the_day_is_repeated_only_if_it_was_named(self, alice, legal):
+        """Without a day the answer has exactly the members of the spec (D92)."""
+        assert compliance(alice)["asOf"] == DAY
+        assert set(compliance(alice, "")) == {"registration", "compliant", "checks", "lastChecked"}
 
     @SHARED
     def test_spec_2_compliance_registration_is_the_one_checked(self, alice, legal):
-        """The registration checked, in its canonical form."""
+        """The registration is in canonical form."""
         assert compliance(alice, plate="ab12-cde")["registration"] == "AB12CDE"
 
     @SHARED
     @pytest.mark.parametrize(("day", "expected"), [("2025-12-31", True), ("2026-01-01", False)])
     def test_spec_2_compliance_compliant_is_a_boolean(self, alice, legal, day, expected):
-        """The overall result: all four checks."""
+        """The overall result is true if all four checks are."""
         assert compliance(alice, f"?asOf={day}")["compliant"] is expected
 
     @SHARED
     def test_spec_2_compliance_checks_are_four_booleans(self, alice, legal):
-        """Four members, each true or false."""
+        """Each of the four members is true or false."""
         assert compliance(alice)["checks"] == dict.fromkeys(CHECKS, True)
 
     @SHARED
     def test_spec_2_compliance_last_checked_is_a_utc_timestamp(self, alice, legal):
-        """ISO 8601, in UTC, whole seconds."""
+        """The time is ISO 8601, in UTC, in whole seconds."""
         form = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
         assert re.fullmatch(form, compliance(alice)["lastChecked"])
 
     @SHARED
     def test_last_checked_is_the_time_of_the_request(self, alice, legal):
-        """Not the day asked about, and not the time of a load (D21)."""
+        """It is neither the day asked about nor the time of a load (D21)."""
         before = clock.iso_utc(clock.now())
         checked = compliance(alice)["lastChecked"]
         assert before <= checked <= clock.iso_utc(clock.now())
 
-    def test_unknown_is_false_but_for_fines(self, alice, world):
+    def test_unknown_is_false_except_for_fines(self, alice, world):
         """Unknown insurance, MOT and tax are false; no fine on record is true."""
         world.load([{"registration": "AB12CDE", "make": "Ford"}])
         assert list(compliance(alice)["checks"].values()) == [False, False, False, True]
@@ -106,7 +112,7 @@ class Test200:
 
     @pytest.mark.parametrize("rows", [[POLICY], [FINE]], ids=["policy", "fine"])
     def test_a_plate_known_by_a_policy_or_a_fine_is_known(self, alice, world, rows):
-        """200, with what the rest is unknown for (D24)."""
+        """The answer is 200, with reasons for what is unknown (D24)."""
         world.load(rows)
         assert compliance(alice)["compliant"] is False
 
@@ -118,12 +124,12 @@ class Test200:
 
     @SHARED
     def test_head_is_get_without_a_body(self, alice, legal):
-        """HEAD works wherever GET does (D1)."""
+        """HEAD answers like GET."""
         response = alice.request("HEAD", ADDRESS)
         assert (response.status_int, response.body) == (200, b"")
 
     def test_two_statements_however_many_registers(self, alice, world, legal, statements):
-        """One query for the key and one for the vehicle, fines included."""
+        """One query reads the key, and one the vehicle with its fines."""
         world.load([VEHICLE], register="rdw")
         world.load([FINE], register="nyc")
         compliance(alice)
@@ -134,7 +140,7 @@ class Test200:
 
 class TestMerging:
     def test_the_four_checks_can_come_from_four_registers(self, alice, world):
-        """Insurance, MOT, tax and fines of different agencies make one record (D26)."""
+        """Insurance, MOT, tax and fines of different registers make one record (D26)."""
         world.load([POLICY], register="mid")
         world.load([{"registration": "AB12CDE", "motExpiry": "2026-05-19"}], register="dvsa")
         tax = {"taxStatus": "taxed", "taxDue": "2026-05-01"}
@@ -144,7 +150,7 @@ class TestMerging:
         assert list(compliance(alice)["checks"].values()) == [True, True, True, False]
 
     def test_precedence_is_a_setting(self, world):
-        """VERIFYD_REGISTER_ORDER decides whose tax status is believed."""
+        """VERIFYD_REGISTER_ORDER decides which tax status counts."""
         world.load([VEHICLE | {"taxStatus": "sorn", "taxDue": None}], register="dvla")
         world.load([VEHICLE], register="rdw")
         for order, expected in ((("dvla", "rdw"), "sorn"), (("rdw", "dvla"), "valid")):
@@ -155,7 +161,7 @@ class TestMerging:
 class TestExplain:
     @SHARED
     def test_true_adds_the_reasons(self, alice, legal):
-        """A reason for each check, beside the same record."""
+        """The same record has a reason for each check."""
         explained = compliance(alice, f"?asOf={DAY}&explain=true")
         assert explained.pop("reasons") == dict(
             zip(CHECKS, ("valid", "valid", "valid", "none"), strict=True)
@@ -164,7 +170,7 @@ class TestExplain:
 
     @SHARED
     def test_false_adds_nothing(self, alice, legal):
-        """Saying no is like saying nothing."""
+        """explain=false equals no parameter."""
         assert "reasons" not in compliance(alice, f"?asOf={DAY}&explain=false")
 
     @SHARED
@@ -179,7 +185,7 @@ class TestExplain:
         ],
     )
     def test_another_day_has_other_reasons(self, alice, legal, day, expected):
-        """Another day is judged by what the registers hold now."""
+        """For another day the registers' current rows are judged."""
         assert reasons(alice, day) == expected
 
     @pytest.mark.parametrize(
@@ -195,12 +201,12 @@ class TestExplain:
         ],
     )
     def test_a_register_s_word_becomes_a_reason(self, alice, world, facts, check, expected):
-        """What was loaded comes out as the reason of its check."""
+        """A loaded value gives the reason of its check."""
         world.load([{"registration": "AB12CDE", "make": "Ford", **facts}])
         assert reasons(alice)[check] == expected
 
-    def test_a_cancelled_policy_is_told(self, alice, world):
-        """Cancelled on the day: not in force that day."""
+    def test_a_cancelled_policy_is_the_reason(self, alice, world):
+        """A policy that is cancelled on the day is not in force."""
         world.load([POLICY | {"cancelledOn": DAY}])
         assert reasons(alice, "2025-06-30")[0] == "valid"
         assert reasons(alice)[0] == "cancelled"
@@ -217,13 +223,13 @@ class TestFines:
         ],
     )
     def test_only_what_is_owed_counts(self, alice, legal, world, facts, expected):
-        """A fine that was settled, or of which nothing is owed, is no objection."""
+        """A fine that was settled, or has no amount due, does not count."""
         world.load([FINE | facts])
         assert reasons(alice)[3] == expected
 
     @pytest.mark.parametrize("day", ["2020-01-01", "2030-01-01"])
     def test_they_are_always_those_of_now(self, alice, world, day):
-        """Whatever day is asked about (D22)."""
+        """Fines are the current ones, whatever day is asked about (D22)."""
         world.load([FINE | {"issuedOn": "2025-05-01"}])
         assert reasons(alice, day)[3] == "outstanding"
 
@@ -239,13 +245,13 @@ class TestSettings:
         ],
     )
     def test_first_mot_is_due_after_the_first_years(self, world, years, day, expected):
-        """VERIFYD_MOT_FIRST_YEARS after first registration, off by default."""
+        """VERIFYD_MOT_FIRST_YEARS counts from first registration, and is off by default."""
         world.load([{"registration": "AB12CDE", "firstRegistered": "2022-07-01"}])
         client = world.client(world.alice_key, mot_first_years=years)
         assert reasons(client, day)[1] == expected
 
     def test_today_depends_on_the_time_zone(self, world):
-        """Without asOf the day is today in VERIFYD_TIMEZONE: these two are 26 hours apart."""
+        """Without asOf the day is today in VERIFYD_TIMEZONE; these two are 26 hours apart."""
         ahead, behind = ZoneInfo("Pacific/Kiritimati"), ZoneInfo("Etc/GMT+12")
         begins = str(clock.today(ahead))
         world.load([POLICY | {"validFrom": begins, "validTo": "9999-12-31"}])
@@ -258,21 +264,21 @@ class TestSettings:
 class Test400:
     @pytest.mark.parametrize("plate", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
     def test_spec_7_bad_request_registration(self, alice, plate):
-        """What cannot be a registration is refused as malformed (D19)."""
+        """A malformed registration is refused (D19)."""
         response = alice.get(f"/v1/compliance/{plate}")
         assert (response.status_int, response.json["code"]) == (400, "invalid_registration")
         assert response.json["title"] == "Bad Request"
 
     @pytest.mark.parametrize("query", BAD_DAYS.values(), ids=BAD_DAYS)
     def test_spec_7_bad_request_as_of(self, alice, query):
-        """A day that is none, or two days, are refused; the parameter is named."""
+        """An invalid day, or two days, are refused; the error names the parameter."""
         response = alice.get(f"/v1/compliance/AB12CDE?{query}")
         assert (response.status_int, response.json["code"]) == (400, "invalid_parameter")
         assert "asOf" in response.json["detail"]
 
     @pytest.mark.parametrize("query", BAD_FLAGS.values(), ids=BAD_FLAGS)
     def test_spec_7_bad_request_explain(self, alice, query):
-        """Only true and false are taken, once."""
+        """Only true and false are accepted, once."""
         response = alice.get(f"/v1/compliance/AB12CDE?{query}")
         assert (response.status_int, response.json["code"]) == (400, "invalid_parameter")
         assert "explain" in response.json["detail"]
@@ -282,7 +288,7 @@ class Test400:
 class Test401:
     @pytest.mark.parametrize("path", [ADDRESS, "/v1/compliance/%00?explain=x"])
     def test_spec_5_rule_4_without_a_key(self, stranger, legal, path):
-        """Nobody learns anything without a key."""
+        """Without a key nothing is revealed."""
         response = stranger.get(path)
         assert (response.status_int, response.json["code"]) == (401, "unauthorized")
 
@@ -290,14 +296,14 @@ class Test401:
 class Test404:
     @SHARED
     def test_spec_7_not_found_vehicle(self, alice, legal):
-        """A plate that no register mentions is not found, never called compliant."""
+        """An unknown plate gets 404, and is never compliant."""
         response = alice.get("/v1/compliance/ZZ99ZZZ")
         assert (response.status_int, response.json["code"]) == (404, "vehicle_not_found")
         assert response.json["title"] == "Not Found"
         assert response.json["detail"] == "Vehicle not found"
 
     def test_before_the_first_load_nothing_is_found(self, alice):
-        """An installation without registers answers, with 404."""
+        """An installation without registers answers 404."""
         assert alice.get(ADDRESS).json["code"] == "vehicle_not_found"
 
     @engine_independent
@@ -312,7 +318,7 @@ class Test404:
         ],
     )
     def test_another_path_is_another_path(self, alice, path):
-        """A trailing slash, an encoded slash, no version: nothing is there (D1)."""
+        """A trailing slash, an encoded slash or a missing version gets 404 (D1)."""
         response = alice.get(path)
         assert (response.status_int, response.json["code"]) == (404, "not_found")
 
@@ -321,7 +327,7 @@ class Test404:
 class Test405:
     @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
     def test_it_can_only_be_read(self, alice, method):
-        """The methods that are taken are named."""
+        """Other methods get 405 with the allowed methods."""
         response = alice.request(method, ADDRESS)
         assert (response.status_int, response.json["code"]) == (405, "method_not_allowed")
         assert set(response.headers["Allow"].split(", ")) == {"GET", "HEAD", "OPTIONS"}

@@ -60,12 +60,12 @@ NO_NAMES = {
 
 
 def stored(world):
-    """Names in the database, of whatever account."""
+    """Return the names in the database, of all accounts."""
     return sorted(Domain.select(Domain.name).tuples().execute(world.engine))
 
 
 def refused(response, status, code, pointer=None):
-    """Tell whether a response is this refusal, and points at the member at fault."""
+    """Tell whether a response is this refusal, and points at this member."""
     pointers = [fault["pointer"] for fault in response.json.get("errors", [])]
     expected = (status, code, [] if pointer is None else [pointer])
     return (response.status_int, response.json["code"], pointers) == expected
@@ -73,7 +73,7 @@ def refused(response, status, code, pointer=None):
 
 @pytest.fixture
 def post(alice):
-    """Sends raw bytes as JSON, or as whatever else is asked for."""
+    """Send raw bytes, by default as JSON."""
 
     def send(body, content_type="application/json", **options):
         headers = {} if content_type is None else {"Content-Type": content_type}
@@ -84,7 +84,7 @@ def post(alice):
 
 class Test201:
     def test_spec_4_create_domain(self, alice, bob):
-        """Creating answers 201 with the whole domain and where it is; it is the account's alone."""
+        """The answer is 201 with the domain and its location; only this account has it."""
         response = alice.post(PATH, {"name": "a.example"})
         assert response.status_int == 201
         assert response.headers["Location"] == "/api/domains/a.example"
@@ -107,20 +107,20 @@ class Test201:
         ],
     )
     def test_a_name_is_stored_in_its_canonical_form(self, alice, world, sent, canonical):
-        """Lower case A-labels without a final dot are stored, answered and pointed at (D14)."""
+        """The stored and answered name is lower case, in A-labels, without a final dot (D14)."""
         response = alice.post(PATH, {"name": sent})
         assert response.json["name"] == canonical
         assert response.headers["Location"] == f"/api/domains/{canonical}"
         assert stored(world) == [(canonical,)]
 
     def test_two_accounts_may_hold_the_same_name(self, alice, bob):
-        """Names are unique within an account, so nobody learns what others hold (D15)."""
+        """Names are unique per account, so no account learns about another's (D15)."""
         mine, others = (client.post(PATH, {"name": "a.example"}) for client in (alice, bob))
         assert (mine.status_int, others.status_int) == (201, 201)
         assert mine.json["id"] != others.json["id"]
 
     def test_unknown_members_are_ignored_and_never_stored(self, alice, world):
-        """A client cannot set what is not its to set (D6)."""
+        """Unknown members are ignored, so clients cannot set other fields (D6)."""
         sent = {"name": "a.example", "id": "dom_sent", "status": "suspended", "account": 2, "x": {}}
         response = alice.post(PATH, sent)
         assert response.status_int == 201
@@ -143,7 +143,7 @@ class Test201:
         ],
     )
     def test_any_spelling_of_json_is_taken(self, post, body):
-        """Escapes, white space, repeated members and odd unknown ones are JSON too."""
+        """Escapes, white space, repeated members and odd unknown ones are accepted."""
         response = post(body)
         assert (response.status_int, response.json["name"]) == (201, "a.example")
 
@@ -158,17 +158,17 @@ class Test201:
         ],
     )
     def test_json_may_name_its_charset(self, post, content_type):
-        """UTF-8 may be named, in any notation."""
+        """The charset UTF-8 is accepted in any spelling."""
         assert post(b'{"name": "a.example"}', content_type).status_int == 201
 
     def test_a_body_of_exactly_1_mib_is_taken(self, post):
-        """The limit itself is allowed."""
+        """A body of exactly the limit is accepted."""
         body = b'{"name": "a.example"}'.ljust(BODY_BYTES_MAX)
         assert len(body) == 1024 * 1024
         assert post(body).status_int == 201
 
     def test_only_the_bytes_of_content_length_are_read(self, world):
-        """What follows the body belongs to the next request, not to this one."""
+        """Bytes after the body belong to the next request."""
         client = falcon.testing.TestClient(create_app(world.config))
         body = b'{"name": "a.example"}'
         answer = client.simulate_post(
@@ -180,9 +180,9 @@ class Test201:
         assert answer.status_code == 201
 
     def test_four_statements_answer(self, alice, statements):
-        """The key; then in one transaction whether it is there, whether there is room, and it.
+        """One statement reads the key; a transaction reads name and quota, and inserts.
 
-        On Postgres a lock of the account comes first.
+        On Postgres it locks the account first.
         """
         with statements() as seen:
             alice.post(PATH, {"name": "a.example"})
@@ -194,14 +194,14 @@ class Test201:
 @engine_independent
 class Test400:
     @pytest.mark.parametrize("fault", NOT_JSON)
-    def test_what_is_not_json_is_refused(self, post, world, fault):
-        """Bodies that are not JSON in UTF-8 get 400, and nothing is stored (D6)."""
+    def test_a_body_that_is_not_json_is_refused(self, post, world, fault):
+        """A body that is not JSON in UTF-8 gets 400, and nothing is stored (D6)."""
         assert refused(post(NOT_JSON[fault]), 400, "invalid_json")
         assert stored(world) == []
 
     @pytest.mark.parametrize("kind", NO_OBJECTS)
-    def test_what_is_no_object_is_refused(self, post, world, kind):
-        """JSON that is not an object is at fault as a whole."""
+    def test_other_json_than_an_object_is_refused(self, post, world, kind):
+        """The error of a JSON value that is no object points at the root."""
         assert refused(post(NO_OBJECTS[kind]), 400, "invalid_body", "")
         assert stored(world) == []
 
@@ -220,12 +220,12 @@ class Test400:
         ],
     )
     def test_the_name_must_be_a_text(self, post, world, members):
-        """A missing name, and one of another type, is pointed at."""
+        """The error of a missing name, or one of another type, points at it."""
         assert refused(post(b"{" + members + b"}"), 400, "invalid_body", "/name")
         assert stored(world) == []
 
     def test_a_name_that_is_nested_too_deeply_is_refused(self, post, world):
-        """Deep nesting is no JSON, in known members as in unknown ones (D6)."""
+        """Deep nesting is refused in known and unknown members (D6)."""
         assert refused(post(b'{"name": ' + NESTED_TOO_DEEPLY + b"}"), 400, "invalid_json")
         assert stored(world) == []
 
@@ -233,29 +233,29 @@ class Test400:
         "text", [b"NaN", b'"a\\u0000.example"', b'"\\ud800.example"', b'"\xff.example"']
     )
     def test_the_name_itself_must_be_json(self, post, world, text):
-        """What no unknown member may hold, the name may not either."""
+        """The name is decoded as strictly as unknown members."""
         assert refused(post(b'{"name": ' + text + b"}"), 400, "invalid_json")
         assert stored(world) == []
 
     @pytest.mark.parametrize("name", NO_NAMES.values(), ids=NO_NAMES)
-    def test_what_is_no_domain_name_is_refused(self, alice, world, name):
-        """Only names that DNS could hold are taken (D14), and the member is pointed at."""
+    def test_an_invalid_domain_name_is_refused(self, alice, world, name):
+        """A name that DNS could not hold is refused (D14), and the error points at it."""
         assert refused(alice.post(PATH, {"name": name}), 400, "invalid_domain_name", "/name")
         assert stored(world) == []
 
     def test_a_refusal_does_not_repeat_what_was_sent(self, alice):
-        """Neither the name nor any other text of the body comes back."""
+        """The refusal has no text of the body."""
         sent = {"name": "<script>alert(1)</script>", "x": "<script>"}
         assert "script" not in alice.post(PATH, sent).text
 
     def test_a_chunked_body_is_refused(self, post, world):
-        """A body without a length is refused rather than taken for an empty one (D5)."""
+        """A body without a length is refused instead of being read as empty (D5)."""
         response = post(NOT_JSON["truncated"], environ={"HTTP_TRANSFER_ENCODING": "chunked"})
         assert refused(response, 400, "invalid_request")
         assert stored(world) == []
 
     def test_a_body_that_ends_early_is_refused(self, world):
-        """A body shorter than its Content-Length was cut off, even if it is JSON as it is."""
+        """A body shorter than its Content-Length is refused, even if it is valid JSON."""
         client = falcon.testing.TestClient(create_app(world.config))
         answer = client.simulate_post(
             PATH,
@@ -270,12 +270,12 @@ class Test400:
 class Test403:
     @pytest.fixture
     def carol(self, world):
-        """A client whose account may hold two domains."""
+        """A client whose account has a quota of two domains."""
         set_plan(world.engine, "tiny", requests=600, window_seconds=60, bulk_max=1, domains_max=2)
         return world.client(world.key_of("carol", "tiny"))
 
     def test_the_quota_is_the_plans(self, carol, alice, world):
-        """One domain more than the plan allows gets 403; other accounts are not touched."""
+        """One domain more than the plan allows gets 403; other accounts are unaffected."""
         alice.post(PATH, {"name": "alice.example"})
         statuses = [carol.post(PATH, {"name": f"{n}.example"}).status_int for n in range(3)]
         assert statuses == [201, 201, 403]
@@ -286,20 +286,20 @@ class Test403:
         assert stored(world) == [("0.example",), ("1.example",), ("alice.example",)]
 
     def test_a_changed_plan_counts_from_the_next_request(self, carol, world):
-        """An operator lifts the quota without a restart (D12)."""
+        """A higher quota applies without a restart (D12)."""
         statuses = [carol.post(PATH, {"name": f"{n}.example"}).status_int for n in range(3)]
         set_account_plan(world.engine, "carol", "free")
         statuses.append(carol.post(PATH, {"name": "2.example"}).status_int)
         assert statuses == [201, 201, 403, 201]
 
     def test_a_plan_may_allow_no_domains(self, world):
-        """A quota of nought is a quota."""
+        """A quota of 0 allows no domain."""
         set_plan(world.engine, "none", requests=600, window_seconds=60, bulk_max=1, domains_max=0)
         dave = world.client(world.key_of("dave", "none"))
         assert refused(dave.post(PATH, {"name": "a.example"}), 403, "domain_quota_reached")
 
     def test_simultaneous_creations_never_exceed_the_quota(self, carol, world):
-        """Of many creations at once as many succeed as there is room for."""
+        """Of many simultaneous creations, as many succeed as the quota allows."""
         statuses = at_once(world, carol.headers, [f"{n}.example" for n in range(8)])
         assert statuses == {201: 2, 403: 6}
         assert len(stored(world)) == 2
@@ -308,14 +308,14 @@ class Test403:
 class Test409:
     @pytest.mark.parametrize("again", ["bücher.example", "XN--BCHER-KVA.EXAMPLE."])
     def test_a_name_is_there_once(self, alice, world, again):
-        """The same name in any form gets 409, and the first domain stays as it is."""
+        """The same name in any form gets 409, and the first domain stays unchanged."""
         first = alice.post(PATH, {"name": "bücher.example"}).json
         assert refused(alice.post(PATH, {"name": again}), 409, "domain_already_exists")
         assert alice.get(PATH).json == {"domains": [first]}
         assert len(stored(world)) == 1
 
     def test_it_comes_before_the_quota(self, alice, world):
-        """Who repeats a creation at a full quota is told that it succeeded before."""
+        """At a full quota, a repeated creation gets 409, which shows that it succeeded before."""
         set_plan(world.engine, "one", requests=600, window_seconds=60, bulk_max=1, domains_max=1)
         alice.post(PATH, {"name": "a.example"})
         set_account_plan(world.engine, "alice", "one")
@@ -323,13 +323,13 @@ class Test409:
         assert refused(alice.post(PATH, {"name": "b.example"}), 403, "domain_quota_reached")
 
     def test_simultaneous_creations_make_one(self, alice, world):
-        """Of many creations of one name at once exactly one succeeds (D15)."""
+        """Of many simultaneous creations of one name, exactly one succeeds (D15)."""
         assert at_once(world, alice.headers, ["a.example"] * 8) == {201: 1, 409: 7}
         assert stored(world) == [("a.example",)]
 
 
 def at_once(world, headers, names):
-    """Create all names at the same time through one application; returns statuses, counted."""
+    """Create all names at once through one application; return the counted statuses."""
     app = create_app(world.config)
     start = threading.Barrier(len(names))
     statuses = []
@@ -359,7 +359,7 @@ class Test413:
 
     @pytest.mark.parametrize("digits", ["1048577", "99999999999", "9" * 4_000])
     def test_a_declared_length_is_enough(self, world, digits):
-        """A body is refused for the length it declares, whatever number that is."""
+        """A declared length over the limit is refused, however large the number."""
         client = falcon.testing.TestClient(create_app(world.config))
         answer = client.simulate_post(
             PATH, headers={"X-API-Key": world.alice_key}, extras={"CONTENT_LENGTH": digits}
@@ -391,15 +391,15 @@ class Test415:
         ],
     )
     def test_only_json_in_utf_8_is_taken(self, post, world, content_type):
-        """A missing or other content type, or another charset, gets 415 before the body is read."""
+        """A missing or other content type or charset gets 415 before the body is decoded."""
         for body in (b'{"name": "a.example"}', b"{"):
             assert refused(post(body, content_type), 415, "unsupported_media_type")
         assert stored(world) == []
 
 
 class Test503:
-    def test_a_database_that_stays_locked_is_told(self, world, monkeypatch, caplog):
-        """When somebody else writes for too long the creation is refused, not half done (D27)."""
+    def test_a_database_that_stays_locked_is_503(self, world, monkeypatch, caplog):
+        """If another program writes for too long, the creation is refused as a whole (D27)."""
         monkeypatch.setattr("app.storage.sqlite.BUSY_TIMEOUT_SECONDS", 0.01)
         monkeypatch.setattr("app.storage.engine.SERVING_OPTIONS", "-c lock_timeout=10ms")
         client = world.client(world.alice_key)

@@ -1,4 +1,4 @@
-"""A request that is given up is answered by the service itself, wherever it is by then (D45)."""
+"""The service itself answers a request whose time is up (D45)."""
 
 import pytest
 
@@ -10,7 +10,7 @@ KINDS = {"whole": {}, "chunked": {"HTTP_TRANSFER_ENCODING": "chunked"}}
 
 
 class Endless:
-    """A body during which the request is given up."""
+    """A body during which the time is up."""
 
     def read(self, *_size):
         raise GivenUp
@@ -18,7 +18,7 @@ class Endless:
 
 @pytest.fixture
 def given_up(world):
-    """`given_up(environ)` sends a request that is given up while its body is read."""
+    """`given_up(environ)` sends a request whose time is up while its body is read."""
     application = create_app(world.config, world.engine)
 
     def broken(environ, start_response):
@@ -33,8 +33,8 @@ def given_up(world):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("path", ["/api/domains", "/healthz", "/nothing"])
-def test_it_is_a_failure_as_any_other(given_up, kind, path, caplog):
-    """500 with all headers, logged with where it was, under the id that the client is given."""
+def test_a_timeout_is_answered_like_any_failure(given_up, kind, path, caplog):
+    """The answer is 500 with all headers, logged with its place under the client's id."""
     answer = given_up(path, KINDS[kind])
     assert (answer.status_int, answer.json["code"]) == (500, "internal_error")
     (record,) = [record for record in caplog.records if record.exc_info]
@@ -43,7 +43,7 @@ def test_it_is_a_failure_as_any_other(given_up, kind, path, caplog):
 
 
 def test_nothing_is_done_twice(world, monkeypatch, statements):
-    """The key was looked up once, and one token taken, when a responder is given up."""
+    """A timeout in a responder neither repeats the key's query nor takes another token."""
     application = create_app(world.config, world.engine)
     monkeypatch.setattr("app.domains.resources.read_json", _give_up)
     alice = Client(Deadline(application), world.alice_key)

@@ -1,4 +1,4 @@
-"""What holds on every path: methods, order of checks, request id, headers, log (D1, D5, D7)."""
+"""Rules for every path: methods, order of checks, request id, headers, log (D1, D5, D7)."""
 
 import ipaddress
 import json
@@ -15,10 +15,12 @@ from tests.contract.answers import SAME_ID, lasting_headers
 
 KNOWN = {
     "/api/domains": "GET, HEAD, POST, OPTIONS",
-    "/api/domains/a.example": "GET, HEAD, OPTIONS",
+    "/api/domains/a.example": "GET, HEAD, DELETE, OPTIONS",
     "/v1/vehicle/AB12CDE/insurance": "GET, HEAD, OPTIONS",
     "/v1/vehicle/bulk-insurance": "POST, OPTIONS",
     "/v1/compliance/AB12CDE": "GET, HEAD, OPTIONS",
+    "/v1/compliance/bulk": "GET, HEAD, POST, OPTIONS",
+    "/v1/account": "GET, HEAD, OPTIONS",
     "/healthz": "GET, HEAD, OPTIONS",
     "/readyz": "GET, HEAD, OPTIONS",
     "/openapi.json": "GET, HEAD, OPTIONS",
@@ -82,7 +84,7 @@ class TestMethods:
     @unusual_methods
     @pytest.mark.parametrize("path", KNOWN)
     def test_other_methods_get_405(self, alice, path):
-        """A method that the path does not take gets 405 with the same `Allow`, whatever it is."""
+        """A method that the path does not support gets 405 with the same `Allow`."""
         for method in set(METHODS + UNUSUAL) - set(KNOWN[path].split(", ")):
             response = alice.request(method, path)
             assert response.status_int == 405, method
@@ -91,7 +93,7 @@ class TestMethods:
 
     @pytest.mark.parametrize("path", KNOWN)
     def test_the_methods_that_are_named_are_taken(self, alice, path):
-        """No method of `Allow` gets 405."""
+        """No method in `Allow` gets 405."""
         for method in KNOWN[path].split(", "):
             assert alice.request(method, path).status_int != 405, method
 
@@ -108,10 +110,11 @@ class TestMethods:
         assert lasting_headers(head) == lasting_headers(get)
 
     def test_a_method_override_is_not_heard(self, alice):
-        """The method is the request's own; headers and parameters cannot change it."""
+        """Headers and parameters cannot override the method."""
         headers = {"X-HTTP-Method-Override": "POST", "X-Method": "POST"}
-        response = alice.get("/api/domains?_method=POST", headers=headers)
-        assert (response.status_int, response.json) == (200, {"domains": []})
+        assert alice.get("/api/domains", headers=headers).json == {"domains": []}
+        response = alice.get("/api/domains?_method=POST")
+        assert (response.status_int, response.json["code"]) == (400, "unknown_parameter")
 
 
 @engine_independent
@@ -119,7 +122,7 @@ class TestUnknownPaths:
     @unusual_methods
     @pytest.mark.parametrize("path", UNKNOWN, ids=lambda path: path[:40])
     def test_an_unknown_path_gets_404(self, alice, path):
-        """What is not routed is not there, by any method; a trailing slash is another path."""
+        """A path without a route gets 404 with any method; a trailing slash is another path."""
         for method in ("GET", "HEAD", "POST", "DELETE", "OPTIONS", "BREW"):
             response = alice.request(method, path)
             assert response.status_int == 404, method
@@ -127,20 +130,20 @@ class TestUnknownPaths:
             assert method == "HEAD" or response.json["code"] == "not_found"
 
     def test_an_asset_that_is_not_there_gets_404(self, alice):
-        """Behind /docs/ only the files that the page loads are served."""
+        """Below /docs/ only the files of the page are served."""
         for asset in ("nothing.js", "..%5Copenapi.json", "index.html", "%00"):
             response = alice.get(f"/docs/{asset}")
             assert (response.status_int, response.json["code"]) == (404, "not_found")
 
     @pytest.mark.parametrize("path", UNKNOWN, ids=lambda path: path[:40])
     def test_without_a_key_it_gets_401(self, stranger, path):
-        """Who has no key does not learn which paths there are, but for the open documentation."""
+        """Without a key, unknown paths look like known ones, except for the documentation."""
         expected = 404 if path.startswith("/docs/") else 401
         assert stranger.get(path).status_int == expected
 
 
 class TestOrderOfChecks:
-    """D5: body taken in, open path, key, rate limit, path and method, body, plan's limits."""
+    """D5: read the body, open path, key, rate limit, path and method, body, plan's limits."""
 
     @engine_independent
     @pytest.mark.parametrize(
@@ -148,12 +151,12 @@ class TestOrderOfChecks:
         [("GET", "/nothing"), ("DELETE", "/api/domains"), ("POST", "/api/domains")],
     )
     def test_the_key_comes_first(self, stranger, method, path):
-        """Whatever else is wrong, who has no key is told just that."""
+        """Without a key the answer is 401, whatever else is wrong."""
         assert stranger.request(method, path, body=TOO_LARGE).status_int == 401
 
     @pytest.mark.parametrize("path", ["/api/domains", "/nothing", "/healthz"])
     def test_the_body_is_taken_in_before_any_refusal(self, world, path):
-        """A body that nobody asked for is read as well, so that the refusal gets through."""
+        """An unexpected body is read, too, so that the client gets the refusal."""
         environ = falcon.testing.create_environ(path, method="POST", body=TOO_LARGE)
         start_response = falcon.testing.StartResponseMock()
         create_app(world.configured())(environ, start_response)
@@ -163,40 +166,40 @@ class TestOrderOfChecks:
     @engine_independent
     @pytest.mark.parametrize("chunked", [{}, {"HTTP_TRANSFER_ENCODING": "chunked"}])
     def test_the_path_comes_before_the_body(self, alice, chunked):
-        """A path that is not there is told whatever the body."""
+        """An unknown path is reported whatever the body."""
         response = alice.request("POST", "/nothing", body=TOO_LARGE, environ=chunked)
         assert response.status_int == 404
 
     @engine_independent
     @pytest.mark.parametrize("chunked", [{}, {"HTTP_TRANSFER_ENCODING": "chunked"}])
     def test_the_method_comes_before_the_body(self, alice, chunked):
-        """A method that the path does not take is told whatever the body."""
+        """An unsupported method is reported whatever the body."""
         response = alice.request("DELETE", "/api/domains", body=TOO_LARGE, environ=chunked)
         assert response.status_int == 405
 
     @engine_independent
     @pytest.mark.parametrize("path", ["/api/domains", "/v1/vehicle/bulk-insurance"])
     def test_the_size_comes_before_the_type(self, alice, path):
-        """A body that is too large is told so, of whatever type it is."""
+        """A body that is too large is refused for that, whatever its type."""
         response = alice.request("POST", path, body=TOO_LARGE)
         assert response.status_int == 413
 
     @engine_independent
     @pytest.mark.parametrize("path", ["/api/domains", "/v1/vehicle/bulk-insurance"])
     def test_the_type_comes_before_the_content(self, alice, path):
-        """A body of another type is not looked into."""
+        """A body of another type is not decoded."""
         response = alice.request("POST", path, body=b"{", headers={"Content-Type": "text/json"})
         assert response.status_int == 415
 
     @engine_independent
     def test_the_type_comes_before_a_missing_length(self, alice):
-        """A chunked body of another type is told about its type."""
+        """A chunked body of another type is refused for its type."""
         headers, chunked = {"Content-Type": "text/json"}, {"HTTP_TRANSFER_ENCODING": "chunked"}
         response = alice.request("POST", "/api/domains", headers=headers, environ=chunked)
         assert response.status_int == 415
 
     def test_the_content_comes_before_the_plans_limits(self, world):
-        """A body that is wrong is told so, even if the account's quota is used up."""
+        """A wrong body is reported even if the account's quota is used up."""
         set_plan(world.engine, "none", requests=600, window_seconds=60, bulk_max=1, domains_max=0)
         carol = world.client(world.key_of("carol", "none"))
         sent = [{"name": 1}, {"name": "x"}, {"name": "a.example"}]
@@ -206,7 +209,7 @@ class TestOrderOfChecks:
     @engine_independent
     @pytest.mark.parametrize("path", [path for path in KNOWN if "GET" in KNOWN[path]])
     def test_a_chunked_body_is_refused_everywhere(self, alice, path):
-        """A chunked body that reaches the application gets 400 on every path that is there."""
+        """A chunked body that reaches the application gets 400 on every known path."""
         response = alice.get(path, environ={"HTTP_TRANSFER_ENCODING": "chunked"})
         assert (response.status_int, response.json["code"]) == (400, "invalid_request")
 
@@ -216,15 +219,15 @@ class TestRequestId:
     @pytest.mark.parametrize("peer", ["", "10.0.0.1", "::ffff:10.0.0.1"])
     @pytest.mark.parametrize("given", ["0123456789abcdef", IDENTIFIER, "A" * 64, UUID])
     def test_a_proxys_request_id_is_kept(self, world, given, peer):
-        """The id that a proxy gave comes back, in the body of an error too (D7)."""
+        """A trusted proxy's id is returned, also in the body of an error (D7)."""
         alice = world.client(world.alice_key, trusted_proxies=PROXIES)
         sent = {"headers": {"X-Request-ID": given}, "environ": {"REMOTE_ADDR": peer}}
         response = alice.get("/nothing", **sent)
         assert response.headers["X-Request-ID"] == response.json["request_id"] == given
 
     @pytest.mark.parametrize("peer", ["127.0.0.1", "::1", "192.0.2.1", "10.0.1.1"])
-    def test_nobody_elses_is_kept(self, world, peer):
-        """What a client sends would get into the log: it can be a plate or a secret (D7)."""
+    def test_a_clients_request_id_is_not_kept(self, world, peer):
+        """A client's id is ignored: it would be logged, and can be a plate or a secret (D7)."""
         alice = world.client(world.alice_key, trusted_proxies=PROXIES)
         sent = {"headers": {"X-Request-ID": IDENTIFIER}, "environ": {"REMOTE_ADDR": peer}}
         made = alice.get("/nothing", **sent).headers["X-Request-ID"]
@@ -240,9 +243,9 @@ class TestRequestId:
         ],
     )
     def test_another_is_replaced(self, alice, given):
-        """What is not an id does not get into the answer or the log; one is made instead.
+        """A text that is no id is replaced in the answer and the log.
 
-        No registration is so long, no domain is without a dot, and no secret without other letters.
+        No registration is that long, every domain has a dot, and every secret has other letters.
         """
         sent = {"headers": {"X-Request-ID": given}, "environ": {"REMOTE_ADDR": ""}}
         response = alice.get("/nothing", **sent)
@@ -251,7 +254,7 @@ class TestRequestId:
         assert response.json["request_id"] == made
 
     def test_each_request_gets_its_own(self, alice):
-        """No id is given twice."""
+        """Every id is unique."""
         ids = {alice.get("/healthz").headers["X-Request-ID"] for _ in range(20)}
         assert len(ids) == 20
 
@@ -260,7 +263,7 @@ class TestRequestId:
 class TestHeaders:
     @pytest.mark.parametrize("path", [*KNOWN, "/nothing"])
     def test_no_answer_may_be_stored(self, alice, stranger, path):
-        """Every answer, the refusals too, has an id and forbids caching (D7)."""
+        """Every answer, also a refusal, has an id and forbids caching (D7)."""
         for method in ("GET", "HEAD", "OPTIONS", "POST"):
             for client in (alice, stranger):
                 response = client.request(method, path)
@@ -268,7 +271,7 @@ class TestHeaders:
                 assert len(response.headers.getall("X-Request-ID")) == 1
 
     @pytest.mark.parametrize("path", [*KNOWN, "/nothing"])
-    def test_nothing_tells_what_the_service_is_made_of(self, alice, path):
+    def test_no_header_names_a_product(self, alice, path):
         """No header names a product or a version, and none sets a cookie."""
         headers = alice.get(path).headers
         assert {"server", "x-powered-by", "set-cookie", "via"}.isdisjoint(map(str.lower, headers))
@@ -277,7 +280,7 @@ class TestHeaders:
 class TestAccessLog:
     @pytest.fixture
     def lines(self, world, capfd):
-        """Returns the lines that requests made by a client leave on stdout."""
+        """Return the lines that a client's requests write to stdout."""
 
         def run(*requests, key=world.alice_key):
             client = world.client(key, access_log=True)
@@ -288,7 +291,7 @@ class TestAccessLog:
         return run
 
     def test_each_request_leaves_one_line(self, lines):
-        """Method, route and status of every request are logged, refused ones too."""
+        """Method, route and status of every request are logged, also of refused ones."""
         seen = lines(("GET", "/api/domains"), ("PUT", "/healthz"), ("HEAD", "/nothing"))
         assert [(line["method"], line["route"], line["status"]) for line in seen] == [
             ("GET", "/api/domains", 200),
@@ -297,12 +300,12 @@ class TestAccessLog:
         ]
 
     def test_a_line_names_the_key_by_its_id(self, lines, world):
-        """The public part of the key is logged, and nothing for a stranger."""
+        """The public part of the key is logged, and nothing for a client without one."""
         assert lines(("GET", "/api/domains"))[0]["key"] == world.alice_key[10:18]
         assert lines(("GET", "/api/domains"), key=None)[0]["key"] is None
 
     def test_a_line_holds_no_path(self, lines):
-        """What was asked for is nobody's business: the route's template is logged."""
+        """The route's template is logged instead of the path, which is private."""
         seen = lines(
             ("GET", "/api/domains/private.example?after=private"),
             ("GET", "/v1/vehicle/PR1VATE/insurance?private"),
@@ -336,9 +339,9 @@ def test_spec_7_404_not_found(alice):
 
 
 def test_spec_7_500_internal_server_error(alice, world, caplog):
-    """A fault of the service gets 500 and says nothing of what went wrong."""
+    """An error of the service gets 500 without details."""
     alice.post("/api/domains", {"name": "a.example"})
-    Domain.update(created_at=10**17).execute(world.engine)  # No calendar goes so far.
+    Domain.update(created_at=10**17).execute(world.engine)  # No calendar has such a day.
     response = alice.get("/api/domains/a.example")
     assert (response.status_int, response.json["title"]) == (500, "Internal Server Error")
     assert "out of range" not in response.text + caplog.text

@@ -40,32 +40,32 @@ FORWARDED = ["X-Real-IP", "X-Forwarded-For", "Forwarded"]
 
 
 def at_schema(world, schema_version, oldest_program):
-    """Make the database one of another program."""
+    """Set the database to the schema of another program."""
     update = Installation.update(schema_version=schema_version, oldest_program=oldest_program)
     update.execute(world.engine)
 
 
 class TestHealthz:
     def test_a_process_that_answers_is_healthy(self, stranger):
-        """200 needs no key and says no more than that."""
+        """The answer is 200 without a key, and has no other information."""
         response = stranger.get("/healthz")
         assert (response.status_int, response.json) == (200, {"status": "ok"})
 
     def test_nothing_is_asked(self, alice, statements):
-        """No statement runs, not even for a key that is presented."""
+        """No statement runs, even if a key is sent."""
         with statements() as seen:
             alice.get("/healthz")
         assert seen == []
 
     def test_a_lost_database_does_not_matter(self, world):
-        """A process without its database lives: restarting it would not help."""
+        """A process without its database is alive: restarting it would not help."""
         world.store.lose()
         assert world.client(None).get("/healthz").status_int == 200
 
 
 class TestReadyz200:
     def test_a_stranger_learns_that_it_is_ready_and_no_more(self, stranger):
-        """From another machine and without a key the answer has no details."""
+        """Without a key another machine gets no details."""
         response = stranger.get("/readyz")
         assert (response.status_int, response.json) == (200, BRIEF)
 
@@ -77,14 +77,14 @@ class TestReadyz200:
     @pytest.mark.parametrize("peer", ["127.0.0.1", ""])
     @pytest.mark.parametrize("header", FORWARDED)
     def test_a_local_proxy_does_not_make_its_client_local(self, stranger, peer, header):
-        """What a local peer passes on for another, even for loopback, gets no details."""
+        """A request that a local peer forwards, even for loopback, gets no details."""
         response = stranger.get(
             "/readyz", headers={header: "127.0.0.1"}, environ={"REMOTE_ADDR": peer}
         )
         assert response.json == BRIEF
 
     def test_a_far_peer_cannot_claim_to_be_local(self, world):
-        """Neither a stranger nor a trusted proxy becomes local by what it says."""
+        """No header makes a remote client or a trusted proxy local."""
         proxies = (ipaddress.ip_network("192.0.2.0/24"),)
         for settings in ({}, {"trusted_proxies": proxies}):
             response = world.client(None, **settings).get(
@@ -94,25 +94,25 @@ class TestReadyz200:
 
     @pytest.mark.parametrize("headers", [{}, {"X-Real-IP": "198.51.100.7"}])
     def test_a_valid_key_shows_details(self, alice, headers):
-        """Any account's key shows the checks, from wherever it comes."""
+        """A key of any account shows the checks, from any address."""
         assert alice.get("/readyz", headers=headers).json == DETAILED
 
     @pytest.mark.parametrize("key", ["", "nonsense", UNKNOWN_KEY])
     def test_an_invalid_key_is_no_key(self, stranger, key):
-        """On an open path a bad key is not refused; it shows no details."""
+        """An open path does not refuse a wrong key; it only shows no details."""
         response = stranger.get("/readyz", headers={"X-API-Key": key})
         assert (response.status_int, response.json) == (200, BRIEF)
 
     def test_two_different_keys_are_no_key(self, alice, world):
-        """Two valid keys that differ show no details either (D2)."""
+        """Two different valid keys show no details either (D2)."""
         assert alice.get("/readyz", headers={"X-API-Key": world.bob_key}).json == BRIEF
 
     def test_head_is_get_without_a_body(self, stranger):
-        """HEAD tells a load balancer the same."""
+        """HEAD gives a load balancer the same status."""
         assert stranger.request("HEAD", "/readyz").status_int == 200
 
     def test_a_newer_database_that_still_takes_this_program_is_ready(self, stranger, world):
-        """During an upgrade the old program serves on: M <= P <= N (D29)."""
+        """During an upgrade the old program keeps serving: M <= P <= N (D29)."""
         at_schema(world, SCHEMA + 1, SCHEMA)
         assert stranger.get("/readyz").status_int == 200
 
@@ -128,8 +128,8 @@ class TestFreshness:
             world.load([CAR], register=name)
         return world
 
-    def test_the_age_of_each_register_is_told(self, aged):
-        """By name, whether anything limits it or not."""
+    def test_the_age_of_each_register_is_shown(self, aged):
+        """The age is shown by name, with or without a limit."""
         assert aged.client(aged.alice_key).get("/readyz").json == DETAILED | {
             "registers": [
                 {
@@ -158,41 +158,41 @@ class TestFreshness:
         ],
     )
     def test_a_register_older_than_the_setting_is_a_warning(self, aged, stale_after, stale):
-        """The service is ready all the same; a register's own limit counts before that of all."""
+        """The service stays ready; a register's own limit precedes the general one."""
         response = aged.client(aged.alice_key, stale_after=stale_after).get("/readyz")
         assert (response.status_int, response.json["status"]) == (200, "ready")
         assert [each["name"] for each in response.json["registers"] if each["stale"]] == stale
         assert len(response.json["warnings"]) == len(stale)
 
     def test_the_warning_is_a_sentence(self, aged):
-        """It tells which register, how old, and what is allowed."""
+        """The warning has the register, its age and its limit."""
         response = aged.client(aged.alice_key, stale_after={"rdw": 172_800}).get("/readyz")
         assert response.json["warnings"] == [
             "The register rdw was last loaded 2 d 1 h ago; VERIFYD_STALE_AFTER allows 2 d."
         ]
 
     def test_a_stranger_learns_nothing_of_it(self, aged):
-        """Which registers there are is not everybody's to know."""
+        """The names of registers are not public."""
         assert aged.client(None, stale_after={"*": 1}).get("/readyz").json == BRIEF
 
     def test_a_register_that_was_never_loaded_has_no_age(self, world, alice):
-        """Its first load may be under way."""
+        """A register whose first load still runs has no age."""
         Generations(world.engine, "rdw").add(1)
         assert alice.get("/readyz").json == DETAILED
 
 
 class TestWritable:
-    """What look-ups do without is a warning (D58)."""
+    """Functions that fail while look-ups work are warnings (D58)."""
 
     @ON_SQLITE
     def test_a_database_that_takes_no_writes_is_a_warning(self, world):
-        """Look-ups go on, so the service is ready."""
+        """Look-ups work, so the service is ready."""
         world.load([CAR])
         client = world.client(world.alice_key)
         read_only = "PRAGMA query_only = 1"
         world.app_engine.execute_sql(read_only)
         assert client.post("/api/domains", {"name": "example.com"}).status_int == 503
-        world.app_engine.execute_sql(read_only)  # The former connection was given up.
+        world.app_engine.execute_sql(read_only)  # The former connection was closed.
         response = client.get("/readyz")
         assert (response.status_int, response.json["status"]) == (200, "ready")
         assert response.json["warnings"] == [
@@ -202,18 +202,18 @@ class TestWritable:
 
     @ON_POSTGRES
     def test_a_server_that_may_only_be_read_is_a_warning(self, world):
-        """As a standby that was not promoted yet."""
+        """A standby that was not promoted yet is such a server."""
         client = world.client(world.alice_key)
         world.app_engine.execute_sql("SET default_transaction_read_only = on")
         response = client.get("/readyz")
         assert (response.status_int, response.json["warnings"]) == (
             200,
-            ["The database cannot be written to: the server may only be read."],
+            ["The database cannot be written to: the server is read-only."],
         )
 
     @ON_SQLITE
     def test_a_full_disk_is_a_warning(self, world, alice, monkeypatch):
-        """It tells whose disk it is, and how much is free."""
+        """The warning has the disk and its free space."""
         free = os.statvfs_result((4096, 4096, 1000, 100, 100, 9, 9, 9, 0, 255))
         monkeypatch.setattr(os, "statvfs", lambda _: free)
         assert alice.get("/readyz").json["warnings"] == [
@@ -222,7 +222,7 @@ class TestWritable:
 
     @ON_SQLITE
     def test_another_write_is_not_waited_for(self, world, alice):
-        """A load balancer that waits for seconds takes away a service that answers."""
+        """The check does not wait: a load balancer removes a service that answers too late."""
         with world.engine.atomic():
             started = monotonic()
             assert alice.get("/readyz").json == DETAILED
@@ -231,18 +231,18 @@ class TestWritable:
         assert timeout_ms == BUSY_TIMEOUT_SECONDS * 1000
 
     def test_a_stranger_learns_nothing_of_it(self, world, stranger, statements):
-        """Nobody without a key makes the service take the lock of a writer."""
+        """Without a key nobody can make the service take the write lock."""
         with statements() as seen:
             assert stranger.get("/readyz").json == BRIEF
         assert not [sql for sql in seen if "BEGIN" in sql or "read_only" in sql]
 
 
 class TestConditions:
-    """What an operator must mend is a warning, and look-ups go on (D76)."""
+    """Faults that an operator must fix are warnings while look-ups work (D76)."""
 
     @pytest.fixture
     def troubled(self, world):
-        """A register whose last load failed, a backup that failed and a load that did not run."""
+        """A register whose last load failed, a failed backup, and a load that did not run."""
         world.load([CAR])
         file = world.directory / "secret.csv"
         file.write_text("registration\n!\n")
@@ -253,7 +253,7 @@ class TestConditions:
         return world
 
     def test_each_is_a_sentence(self, troubled, monkeypatch):
-        """Without names of files, since every key shows it; 200 all the same."""
+        """Each warning is a sentence without file names, as any key shows it; 200 all the same."""
         monkeypatch.setattr(clock, "monotonic_ns", lambda: 10**18)
         client = troubled.client(troubled.alice_key)
         response = client.get("/readyz")
@@ -267,14 +267,14 @@ class TestConditions:
         assert client.get(PATH).status_int == 200
 
     def test_a_stranger_learns_nothing_of_it(self, troubled):
-        """Nor is anything looked for."""
+        """Without a key the conditions are not even looked for."""
         assert troubled.client(None).get("/readyz").json == BRIEF
 
 
 class TestReadyz503:
     @pytest.fixture
     def without_register(self, world):
-        """A register of which only the entry is left."""
+        """A register of which only the entry exists."""
         world.load([CAR], register="rdw")
         entry: Any = Register.select().dicts().get(world.engine)
         purge_register(world.engine, "rdw")
@@ -282,7 +282,7 @@ class TestReadyz503:
         return world
 
     def test_a_register_that_is_gone_makes_it_unready(self, without_register):
-        """As look-ups answer 503; who may see details is told which, and what to do."""
+        """Look-ups answer 503, too; the details have the register and the remedy."""
         client = without_register.client(without_register.alice_key)
         assert client.get(PATH).status_int == 503
         response = client.get("/readyz")
@@ -293,7 +293,7 @@ class TestReadyz503:
 
     @ON_SQLITE
     def test_a_register_whose_file_is_removed_makes_it_unready(self, world, alice):
-        """Also for a worker that has it open and could go on; others cannot."""
+        """Also a worker that still has the removed file open becomes unready."""
         world.load([CAR], register="rdw")
         world.load([CAR])
         assert alice.get(PATH).status_int == 200
@@ -304,12 +304,12 @@ class TestReadyz503:
         assert alice.get("/readyz").status_int == 200
 
     def test_a_register_without_rows_yet_does_not_matter(self, world, stranger):
-        """It is made before its file is."""
+        """The entry of a new register precedes its file."""
         Generations(world.engine, "rdw").add(1)
         assert stranger.get("/readyz").status_int == 200
 
     def test_a_lost_database_makes_it_unready(self, world):
-        """Without a database there is nothing to serve, and it says when to ask again."""
+        """Without a database the answer is 503 with Retry-After."""
         world.store.lose()
         response = world.client(world.alice_key).get("/readyz")
         assert (response.status_int, response.json["code"]) == (503, "not_ready")
@@ -317,7 +317,7 @@ class TestReadyz503:
         assert str(world.directory) not in response.text
 
     def test_a_database_that_comes_back_makes_it_ready(self, world):
-        """No restart is needed."""
+        """The service becomes ready again without a restart."""
         client = world.client(None)
         world.store.lose()
         assert client.get("/readyz").status_int == 503
@@ -326,7 +326,7 @@ class TestReadyz503:
 
     @pytest.mark.parametrize(("schema", "oldest"), [(0, 0), (SCHEMA + 2, SCHEMA + 1)])
     def test_a_schema_of_another_program_makes_it_unready(self, stranger, world, schema, oldest):
-        """A database that is too old or too new is not served from (D29)."""
+        """A database that is too old or too new is not served (D29)."""
         at_schema(world, schema, oldest)
         response = stranger.get("/readyz")
         assert (response.status_int, response.json["code"]) == (503, "not_ready")
@@ -334,7 +334,7 @@ class TestReadyz503:
         assert "verifyd" not in response.json["detail"]
 
     def test_details_say_what_to_do(self, stranger, alice, world):
-        """The operator, or who has a key, is told how to mend it."""
+        """The details have the remedy, for local peers and valid keys."""
         at_schema(world, SCHEMA + 2, SCHEMA + 1)
         for response in (
             stranger.get("/readyz", environ={"REMOTE_ADDR": "127.0.0.1"}),
@@ -344,7 +344,7 @@ class TestReadyz503:
 
     @ON_SQLITE
     def test_an_empty_database_is_not_ready(self, world):
-        """A file without our tables is told apart from one that cannot be reached."""
+        """The details differ between a file without our tables and an unreachable database."""
         world.database.write_bytes(b"")
         client = world.client(None)
         response = client.get("/readyz", environ={"REMOTE_ADDR": "127.0.0.1"})
@@ -352,7 +352,7 @@ class TestReadyz503:
         assert "verifyd migrate" in response.json["detail"]
         assert "schema" in client.get("/readyz").json["detail"]
 
-    def test_head_tells_it_too(self, world):
+    def test_head_has_the_same_status(self, world):
         """HEAD has the status of GET."""
         world.store.lose()
         response = world.client(None).request("HEAD", "/readyz")

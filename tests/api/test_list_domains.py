@@ -27,55 +27,55 @@ def suspend(world, name):
 
 class Test200:
     def test_spec_4_list_domains_returns_all_domains_of_the_account(self, alice, bob):
-        """The answer holds every domain of the caller's account and none of another's."""
+        """The answer has every domain of the caller's account, and none of another's."""
         create(alice, "b.example", "a.example")
         create(bob, "c.example", "a.example")
         assert names(alice.get(PATH)) == ["a.example", "b.example"]
         assert names(bob.get(PATH)) == ["a.example", "c.example"]
 
     def test_an_item_is_what_get_answers(self, alice):
-        """A domain looks the same in the list as alone."""
+        """A domain in the list equals the answer of GET."""
         create(alice, "a.example")
         assert alice.get(PATH).json == {"domains": [alice.get(f"{PATH}/a.example").json]}
 
     def test_spec_2_domain_id(self, alice):
-        """The identifier is `dom_` and 20 letters or digits, another for each domain."""
+        """The identifier is `dom_` and 20 letters or digits, unique per domain."""
         create(alice, "a.example", "b.example")
         ids = [domain["id"] for domain in alice.get(PATH).json["domains"]]
         assert all(re.fullmatch(r"dom_[0-9A-Za-z]{20}", id) for id in ids)
         assert len(set(ids)) == 2
 
     def test_spec_2_domain_name(self, alice):
-        """The name is the canonical one, whatever was sent."""
+        """The name is in canonical form."""
         create(alice, "München.Example.")
         assert names(alice.get(PATH)) == ["xn--mnchen-3ya.example"]
 
     def test_spec_2_domain_status(self, alice, world):
-        """The status is `active`, or `suspended` when the operator says so."""
+        """The status is `active`, or `suspended` if the operator suspended it."""
         create(alice, "a.example", "b.example")
         suspend(world, "b.example")
         statuses = [domain["status"] for domain in alice.get(PATH).json["domains"]]
         assert statuses == ["active", "suspended"]
 
     def test_spec_2_domain_created_at(self, alice, world):
-        """The time of creation is UTC in ISO 8601, in whole seconds."""
+        """The time of creation is ISO 8601, in UTC, in whole seconds."""
         create(alice, "a.example")
         Domain.update(created_at=1_767_601_800).execute(world.engine)
         assert alice.get(PATH).json["domains"][0]["created_at"] == "2026-01-05T08:30:00Z"
 
     def test_an_account_without_domains_gets_an_empty_list(self, alice, bob):
-        """No domains are an empty array, not an error."""
+        """The answer is an empty array."""
         create(bob, "b.example")
         assert alice.get(PATH).json == {"domains": []}
 
     def test_domains_are_ordered_by_name(self, alice):
-        """Names are ordered by code point, whenever they were created."""
+        """Names are sorted by code point, whatever the order of creation."""
         create(alice, "ab.example", "a.example", "a1.example", "a-b.example")
         expected = ["a-b.example", "a.example", "a1.example", "ab.example"]
         assert names(alice.get(PATH)) == expected
 
     def test_all_means_all(self, alice, world):
-        """Without `limit` there is no page size: 1,001 domains come in one answer."""
+        """Without `limit` there are no pages: 1,001 domains are in one answer."""
         rows = [
             {
                 "id": f"dom_{n:020}",
@@ -92,7 +92,7 @@ class Test200:
         assert (len(page["domains"]), page["next"]) == (1_000, "0999.example")
 
     def test_pages_walk_through_all_domains(self, alice, bob):
-        """Passing each `next` as `after` brings every domain once, until `next` is null."""
+        """With each `next` passed as `after`, the pages have every domain once."""
         create(alice, *(f"{letter}.example" for letter in "abcde"))
         create(bob, "bb.example", "z.example")
         pages = []
@@ -105,33 +105,33 @@ class Test200:
 
     @pytest.mark.parametrize("limit", [2, 3, 1_000])
     def test_next_is_null_on_the_last_page(self, alice, limit):
-        """A page that ends the list says so, a full one too."""
+        """The last page has `next` null, even if it is full."""
         create(alice, "a.example", "b.example")
         assert alice.get(f"{PATH}?limit={limit}").json["next"] is None
 
     def test_next_is_null_on_an_empty_page(self, alice):
-        """With `limit` the member `next` is there even if no domain is."""
+        """With `limit` even an empty page has `next`."""
         assert alice.get(f"{PATH}?limit=1").json == {"domains": [], "next": None}
 
-    def test_without_limit_there_is_no_next(self, alice):
-        """Only who asks for pages gets `next`."""
+    def test_next_is_absent_without_limit(self, alice):
+        """Without `limit` there is no `next`."""
         create(alice, "a.example", "b.example")
         assert set(alice.get(f"{PATH}?after=a.example").json) == {"domains"}
 
     @pytest.mark.parametrize("after", ["b.example", "B.Example.", "aa.example"])
     def test_after_leaves_out_what_comes_before(self, alice, after):
-        """`after` takes any form of a name, held or not, and leaves it out itself."""
+        """`after` takes a name in any form, existing or not, and excludes it."""
         create(alice, "a.example", "b.example", "c.example")
         expected = ["b.example", "c.example"] if after == "aa.example" else ["c.example"]
         assert names(alice.get(f"{PATH}?after={after}")) == expected
 
     def test_after_takes_an_international_name(self, alice):
-        """`after` is compared in its canonical form, like every name."""
+        """`after` is compared in canonical form."""
         create(alice, "xn--mnchen-3ya.example", "z.example")
         assert names(alice.get(f"{PATH}?after=m%C3%BCnchen.example")) == ["z.example"]
 
     def test_status_filters(self, alice, world):
-        """`status` leaves only the domains of that status, page by page too."""
+        """`status` selects the domains of that status, also in pages."""
         create(alice, "a.example", "b.example", "c.example", "d.example")
         suspend(world, "b.example")
         suspend(world, "d.example")
@@ -141,16 +141,14 @@ class Test200:
         rest = alice.get(f"{PATH}?status=suspended&limit=1&after=b.example")
         assert (names(rest), rest.json["next"]) == (["d.example"], None)
 
-    @pytest.mark.parametrize(
-        "query", ["", "?", "?x=1", "?LIMIT=0", "?&&=", "?x=%FF%00", "?x=1&x=2"]
-    )
-    def test_unknown_parameters_are_ignored(self, alice, query):
-        """What the interface does not know changes nothing."""
+    @pytest.mark.parametrize("query", ["", "?", "?&", "?&&"])
+    def test_an_empty_query_is_none(self, alice, query):
+        """A question mark alone changes nothing."""
         create(alice, "a.example")
         assert names(alice.get(PATH + query)) == ["a.example"]
 
     def test_a_body_is_ignored(self, alice):
-        """A body with a GET is read and thrown away, even one that is no JSON or too large."""
+        """The body of a GET is read and discarded, even if it is malformed or too large."""
         for body in (b"{not json", b"x" * (2 * 1024 * 1024)):
             assert alice.get(PATH, body=body).status_int == 200
 
@@ -164,7 +162,7 @@ class Test200:
 
     @pytest.mark.parametrize("query", ["", "?limit=2&after=a.example&status=active"])
     def test_two_statements_answer(self, alice, statements, query):
-        """The key and the domains are one look-up each, however many domains there are."""
+        """One statement reads the key, and one any number of domains."""
         create(alice, *(f"{letter}.example" for letter in "abcde"))
         with statements() as seen:
             alice.get(PATH + query)
@@ -194,29 +192,29 @@ class Test400:
         ],
     )
     def test_a_bad_parameter_is_named(self, alice, query, parameter):
-        """A parameter with a bad value, or given twice, gets 400 and is named."""
+        """The error of a wrong or repeated parameter names it."""
         response = alice.get(f"{PATH}?{query}")
         assert (response.status_int, response.json["code"]) == (400, "invalid_parameter")
         assert f" {parameter} " in response.json["detail"]
         assert "errors" not in response.json
 
     def test_a_chunked_body_is_refused(self, alice):
-        """A body without a length is refused even where none is asked for (D5)."""
+        """A body without a length is refused even on a GET (D5)."""
         response = alice.get(PATH, environ={"HTTP_TRANSFER_ENCODING": "chunked"})
         assert (response.status_int, response.json["code"]) == (400, "invalid_request")
 
 
 class Test503:
-    def test_a_lost_database_is_told_with_retry_after(self, world, caplog):
-        """Without its database the service says so, and when to come back."""
+    def test_a_lost_database_is_503_with_retry_after(self, world, caplog):
+        """Without its database the service answers 503 with Retry-After."""
         client = world.client(world.alice_key)
         world.store.lose()
         response = client.get(PATH)
         assert (response.status_int, response.json["code"]) == (503, "database_unavailable")
         assert int(response.headers["Retry-After"]) >= 1
 
-    def test_the_next_request_tries_anew(self, world, caplog):
-        """A database that comes back is used without a restart."""
+    def test_the_next_request_tries_again(self, world, caplog):
+        """When the database is back it is used without a restart."""
         client = world.client(world.alice_key)
         world.store.lose()
         assert client.get(PATH).status_int == 503

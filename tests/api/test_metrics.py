@@ -1,4 +1,4 @@
-"""GET /metrics: who may read it, and what it tells (D2)."""
+"""GET /metrics: access and content (D2)."""
 
 import re
 
@@ -25,7 +25,7 @@ LOCAL = {"REMOTE_ADDR": "127.0.0.1"}
 
 
 def read(client, **options):
-    """Return the samples that are told to a local caller, by name and labels."""
+    """Return the samples that a local caller gets, by name and labels."""
     response = client.get(METRICS, environ=LOCAL, **options)
     assert response.status_int == 200
     return {
@@ -41,14 +41,14 @@ def counted(samples, name, **labels):
 
 @pytest.fixture
 def prometheus(world):
-    """A client on another machine, with the key of an account that may read the metrics."""
+    """A client on another machine, with a key of an account that can read the metrics."""
     return world.client(world.alice_key, metrics_accounts=["other", "alice"])
 
 
 class TestWhoMayRead:
     @pytest.mark.parametrize("peer", ["127.0.0.1", "::1", ""])
     def test_a_local_caller_needs_no_key(self, stranger, peer):
-        """Loopback and Unix-socket peers read it, with or without a key."""
+        """Loopback and Unix-socket peers can read the metrics, with or without a key."""
         assert stranger.get(METRICS, environ={"REMOTE_ADDR": peer}).status_int == 200
         headers = {"X-API-Key": "nonsense"}
         response = stranger.get(METRICS, headers=headers, environ={"REMOTE_ADDR": peer})
@@ -56,41 +56,41 @@ class TestWhoMayRead:
 
     @pytest.mark.parametrize("header", ["X-Real-IP", "X-Forwarded-For", "Forwarded"])
     @pytest.mark.parametrize("peer", ["127.0.0.1", ""])
-    def test_whom_a_local_proxy_asks_for_needs_one(self, stranger, peer, header):
-        """What comes through nginx is not local, whatever address it names."""
+    def test_a_request_through_a_local_proxy_needs_a_key(self, stranger, peer, header):
+        """A request through nginx is not local, whatever address it names."""
         environ = {"REMOTE_ADDR": peer}
         response = stranger.get(METRICS, headers={header: "127.0.0.1"}, environ=environ)
         assert (response.status_int, response.json["code"]) == (401, "unauthorized")
 
     def test_a_key_of_a_listed_account_opens_it(self, prometheus):
-        """From elsewhere, all keys of the accounts in `VERIFYD_METRICS_ACCOUNTS` (D80)."""
+        """Elsewhere all keys of the accounts in `VERIFYD_METRICS_ACCOUNTS` work (D80)."""
         response = prometheus.get(METRICS)
         assert response.status_int == 200
         assert response.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
 
     def test_any_other_key_does_not(self, world, alice, bob):
-        """403, whether others are listed or none; a local peer needs no key, and may send any."""
+        """Another key gets 403; a local peer can send any key."""
         for client in (alice, world.client(world.bob_key, metrics_accounts=["Bob", "bo"])):
             response = client.get(METRICS)
             assert (response.status_int, response.json["code"]) == (403, "forbidden")
             assert client.request("HEAD", METRICS).status_int == 403
             assert client.get(METRICS, environ=LOCAL).status_int == 200
 
-    def test_a_bad_key_is_not_told_who_is_listed(self, world, stranger):
-        """Who has no valid key gets 401 (D2)."""
+    def test_an_invalid_key_gets_401(self, world, stranger):
+        """Without a valid key the answer is 401 (D2)."""
         headers = {"X-API-Key": "nonsense"}
         client = world.client(None, metrics_accounts=["alice"])
         assert client.get(METRICS, headers=headers).json["code"] == "unauthorized"
 
     def test_a_stranger_is_refused_and_charged(self, stranger):
-        """Without a key it is a 401 like any other (D10)."""
+        """Without a key the answer is the usual 401 (D10)."""
         answers = [stranger.get(METRICS) for _ in range(2)]
         assert [each.status_int for each in answers] == [401, 401]
         assert [each.headers["X-RateLimit-Limit"] for each in answers] == ["60", "60"]
         assert "58" in answers[1].headers["X-RateLimit-Remaining"]
 
     def test_an_account_is_charged(self, world):
-        """A reading takes a token like any request, and so does one that is refused (D80)."""
+        """A reading takes a token, even one that is refused (D80)."""
         set_plan(world.engine, "two", requests=2, window_seconds=3600, bulk_max=1, domains_max=1)
         key = world.key_of("carol", "two")
         for accounts, status in ((["carol"], 200), ([], 403), ([], 429)):
@@ -98,13 +98,13 @@ class TestWhoMayRead:
             assert client.get(METRICS).status_int == status
 
     def test_a_local_peer_is_not_charged(self, stranger, world):
-        """Its answers show its address's bucket, even if it sends a key."""
+        """The headers show the bucket of the local address, even if a key is sent."""
         for _ in range(3):
             response = stranger.get(METRICS, environ=LOCAL)
             assert response.headers["X-RateLimit-Remaining"] == "60"
 
     def test_other_methods(self, prometheus):
-        """HEAD has no body; what is no reading gets 405."""
+        """HEAD has no body; other methods get 405."""
         assert prometheus.request("HEAD", METRICS).status_int == 200
         assert prometheus.request("POST", METRICS).status_int == 405
 
@@ -119,8 +119,8 @@ class TestRequests:
         assert counted(samples, name, route=DOMAINS, status="200") == 2
         assert counted(samples, name, route=f"{DOMAINS}/{{domain}}", status="404") == 2
 
-    def test_how_long_they_took_is_told(self, alice):
-        """The buckets of a route add up to its requests, and the sum is not nothing."""
+    def test_durations_are_metrics(self, alice):
+        """The buckets of a route add up to its requests, and the sum is positive."""
         for _ in range(3):
             alice.get(DOMAINS)
         samples = read(alice)
@@ -129,20 +129,20 @@ class TestRequests:
         assert 0 < counted(samples, "request_seconds_sum", **labels) < 30
 
     def test_unknown_paths_are_one_route(self, alice):
-        """What a client makes up is no label."""
+        """An unknown path never becomes a label."""
         for number in range(5):
             alice.get(f"/nothing/{number}")
         samples = read(alice)
         assert counted(samples, "request_seconds_count", route=NO_ROUTE, status="404") == 5
 
     def test_refusals_before_the_route_are_counted(self, world, stranger):
-        """A 401 has no route yet, and is counted all the same."""
+        """A 401, which has no route yet, is counted, too."""
         stranger.get(DOMAINS)
         samples = read(stranger)
         assert counted(samples, "request_seconds_count", route=NO_ROUTE, status="401") == 1
 
     def test_every_route_is_there_from_the_start(self, alice):
-        """A route that nobody asked for is told as 0, so that an alarm can be built on it."""
+        """Every route has the value 0 at first, so that alerts can use it."""
         samples = read(alice)
         for endpoint in ENDPOINTS:
             labels = {"route": endpoint.path, "status": "200"}
@@ -151,7 +151,7 @@ class TestRequests:
 
 class TestLimits:
     def test_admitted_and_refused_by_plan(self, world, alice):
-        """Charged requests are told by plan and outcome; open paths and readings are not."""
+        """Charged requests are counted by plan and outcome; open paths and readings are not."""
         set_plan(world.engine, "two", requests=2, window_seconds=3600, bulk_max=1, domains_max=1)
         carol = world.key_of("carol", "two")
         for _ in range(5):
@@ -166,7 +166,7 @@ class TestLimits:
         assert counted(samples, name, plan=ANONYMOUS, outcome="admitted") == 0
 
     def test_strangers_are_counted_too(self, world):
-        """Who has no valid key is charged as nobody's plan, and is a failed authentication."""
+        """A request without a valid key has no plan, and counts as a failed authentication."""
         client = world.client(None, anonymous_limit=3)
         for _ in range(5):
             client.get(DOMAINS)
@@ -177,7 +177,7 @@ class TestLimits:
         assert counted(samples, "authentication_failures_total") == 5
 
     def test_a_valid_key_is_no_failure(self, alice):
-        """Requests of accounts and open paths do not count as failed authentications."""
+        """Requests with a valid key, and to open paths, are no failed authentications."""
         for path in (DOMAINS, "/nothing", "/healthz"):
             alice.get(path)
         assert counted(read(alice), "authentication_failures_total") == 0
@@ -185,7 +185,7 @@ class TestLimits:
 
 class TestDatabase:
     def test_its_errors_are_counted(self, world, alice, caplog):
-        """Each request that the database failed is one; the metrics are told without it."""
+        """Each request that the database fails counts; the metrics need no database."""
         alice.get(DOMAINS)
         world.store.lose()
         alice.get(DOMAINS)
@@ -197,8 +197,8 @@ class TestDatabase:
         world.store.give_back()
         assert counted(read(alice), "database_up") == 1
 
-    def test_the_freshness_of_each_register_is_told(self, world, alice):
-        """When each register was last loaded, and how much it holds."""
+    def test_the_freshness_of_each_register_is_a_metric(self, world, alice):
+        """Each register has the time of its last load, and its number of rows."""
         row = {"registration": "AB12CDE", "make": "FORD"}
         assert not [key for key in read(alice) if key[0].startswith("verifyd_register")]
         world.load([row], register="first")
@@ -208,8 +208,8 @@ class TestDatabase:
         assert counted(samples, "register_rows", register="second", kind="vehicles") == 2
         assert counted(samples, "register_rows", register="second", kind="fines") == 0
 
-    def test_a_stale_register_is_told(self, world, monkeypatch):
-        """1 or 0 for each that `VERIFYD_STALE_AFTER` says anything of (D51)."""
+    def test_a_stale_register_is_a_metric(self, world, monkeypatch):
+        """The value is 1 or 0 for each register with a limit in `VERIFYD_STALE_AFTER` (D51)."""
         for register in ("a", "b", "c"):
             world.load([{"registration": "AB12CDE"}], register=register)
         client = world.client(world.alice_key, stale_after={"a": 3600, "b": 60})
@@ -223,10 +223,10 @@ class TestDatabase:
 
 
 class TestInstallation:
-    """What watches the nights (D76)."""
+    """Metrics for watching the nightly jobs (D76)."""
 
-    def test_the_last_loads_of_a_register_are_told(self, world, alice, monkeypatch):
-        """When one succeeded, when one failed, and how many rows the last one rejected."""
+    def test_the_last_loads_of_a_register_are_metrics(self, world, alice, monkeypatch):
+        """They are the last success, the last failure, and the last load's rejects."""
         row = {"registration": "AB12CDE", "make": "FORD"}
         started_at = clock.now()
         monkeypatch.setattr(clock, "now", lambda: started_at)
@@ -250,7 +250,7 @@ class TestInstallation:
         )
 
     def test_only_loads_are_loads(self, world, alice, monkeypatch):
-        """A rollback, drop or purge is no success; what it settles is no failure any more."""
+        """A rollback, drop or purge is no success, but can end a failure."""
         started_at = clock.now()
         monkeypatch.setattr(clock, "now", lambda: started_at)
         success, failure = (
@@ -273,7 +273,7 @@ class TestInstallation:
             take_away(world.engine, "native")
 
     def test_a_killed_load_is_a_failure(self, world, alice):
-        """As in `/readyz`, `check` and the alerts (D76)."""
+        """A killed load counts as in `/readyz`, `check` and the alerts (D76)."""
         with locked(world.engine, "rdw"):
             line = {"register": "rdw", "kind": "vehicles", "mode": "merge", "format": "rdw-csv"}
             insert_line(world.engine, files="a.csv", status="running", **line)
@@ -282,14 +282,14 @@ class TestInstallation:
         (warning,) = alice.get("/readyz").json["warnings"]
         assert warning.startswith("The last load of the register rdw failed")
 
-    def test_a_failure_of_an_unknown_register_is_told(self, world, alice):
-        """Its label is a name that no register can have."""
+    def test_a_failure_of_an_unknown_register_is_a_metric(self, world, alice):
+        """The label is a name that no register can have."""
         note_refused(world.engine, "unknown", mode="merge", files="a.csv")
         name = "register_last_failure_timestamp_seconds"
         assert counted(read(alice), name, register="?") > 1.7e9
 
-    def test_the_last_backup_is_told(self, world, alice):
-        """When the last one that succeeded ended, and its size; nothing before there is one."""
+    def test_the_last_backup_is_a_metric(self, world, alice):
+        """They are the last successful backup's end and size; before the first there are none."""
         assert not [key for key in read(alice) if key[0].startswith("verifyd_backup")]
         record(world.engine, Run("backup", False, 1_000, (), 4321))
         at = counted(read(alice), "backup_last_success_timestamp_seconds")
@@ -298,8 +298,8 @@ class TestInstallation:
         assert counted(samples, "backup_size_bytes") == 4321
         assert counted(samples, "backup_last_success_timestamp_seconds") == at > 1.7e9
 
-    def test_certificate_disk_and_build_are_told_without_a_database(self, world):
-        """They do not depend on it."""
+    def test_certificate_disk_and_build_need_no_database(self, world):
+        """These metrics do not depend on the database."""
         make_certificate(world.directory)
         certificate = world.directory / "fullchain.pem"
         client = world.client(None, certificate=certificate)
@@ -312,14 +312,14 @@ class TestInstallation:
         assert dict(build[1:])["version"] == VERSION
 
 
-def test_nothing_private_is_told(world, alice, stranger):
-    """No account, key, domain, registration, address or path that was asked for is in it."""
+def test_the_metrics_hold_nothing_private(world, alice, stranger):
+    """The metrics have no account, key, domain, registration, address or path."""
     alice.post(DOMAINS, {"name": "private.example"})
     for path in ("/v1/compliance/PR1VATE", "/v1/vehicle/PR1VATE/insurance", "/private"):
         alice.get(path)
         stranger.get(path)
     text = alice.get(METRICS, environ=LOCAL).text
-    # The directories of this installation are named after this test.
+    # This installation's directories are named after this test.
     text = text.replace(str(world.directory), "")
     words = ["alice", "private", "pr1vate", "192.0.2", "127.0.0", world.alice_key[4:18]]
     assert not re.search("|".join(map(re.escape, words)), text, re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""Every request takes a token, and every answer says what is left (spec 8, D5, D7 to D9, D11)."""
+"""Every request takes a token; every answer shows the rest (spec 8, D5, D7 to D9, D11)."""
 
 import json
 from typing import Any
@@ -15,11 +15,11 @@ JSON = {"Content-Type": "application/json"}
 
 class TestHeaders:
     def test_spec_8_2_limit_is_the_plans(self, alice, carol):
-        """X-RateLimit-Limit is the number of requests the plan allows in its window."""
+        """X-RateLimit-Limit is the plan's number of requests per window."""
         assert (limit(alice.get(DOMAINS)), limit(carol.get(DOMAINS))) == (600, 3)
 
     def test_spec_8_2_remaining_counts_down(self, carol):
-        """X-RateLimit-Remaining is what is left after the request."""
+        """X-RateLimit-Remaining is the number of requests left after this one."""
         assert [remaining(carol.get(DOMAINS)) for _ in range(4)] == [2, 1, 0, 0]
 
     def test_spec_8_2_reset_is_when_all_is_back(self, carol, stopped_clock):
@@ -29,24 +29,24 @@ class TestHeaders:
         assert reset(carol.get(DOMAINS)) == NOW + 60
 
     def test_reset_is_rounded_up(self, carol, stopped_clock):
-        """At that second the bucket is full, not almost."""
+        """The bucket is completely full at that second."""
         stopped_clock.pass_seconds(0.25)
         assert reset(carol.get(DOMAINS)) == NOW + 21
 
     def test_a_bulk_request_takes_one_token(self, carol):
-        """The header counts requests, not registrations (D8)."""
+        """A bulk request counts as one, however many registrations it has (D8)."""
         body = {"registrations": ["AB12CDE"] * 5}
         assert remaining(carol.post("/v1/vehicle/bulk-insurance", body)) == 2
 
     @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "DELETE", "POST"])
     @pytest.mark.parametrize("path", [DOMAINS, "/nothing", "/v1/vehicle/x/insurance"])
-    def test_whatever_comes_of_it_a_request_takes_one_token(self, carol, method, path):
+    def test_every_request_takes_one_token(self, carol, method, path):
         """Unknown paths, other methods and refusals count like any request (D5)."""
         assert remaining(carol.request(method, path)) == 2
         assert remaining(carol.get(DOMAINS)) == 1
 
     def test_refusals_of_the_body_take_one_token(self, carol):
-        """413, 415 and 400 carry the headers and count."""
+        """413, 415 and 400 have the headers and count."""
         large = carol.request("POST", DOMAINS, body=b"x" * (1024 * 1024 + 1), headers=JSON)
         other = carol.request("POST", DOMAINS, body=b"{}", headers={"Content-Type": "text/html"})
         wrong = carol.request("POST", DOMAINS, body=b"{", headers=JSON)
@@ -54,34 +54,34 @@ class TestHeaders:
         assert [remaining(each) for each in (large, other, wrong)] == [2, 1, 0]
 
     def test_a_fault_of_the_service_takes_one_token(self, carol, world, caplog):
-        """A 500 carries the headers of the account, too."""
+        """A 500 has the headers of the account, too."""
         carol.post(DOMAINS, {"name": "a.example"})
-        Domain.update(created_at=10**17).execute(world.engine)  # No calendar goes so far.
+        Domain.update(created_at=10**17).execute(world.engine)  # No calendar has such a day.
         response = carol.get(DOMAINS)
         assert (response.status_int, limit(response), remaining(response)) == (500, 3, 1)
 
 
 class TestAccounts:
     def test_all_keys_of_an_account_share_its_bucket(self, world, carol):
-        """A second key brings no second limit (D8)."""
+        """A second key has no limit of its own (D8)."""
         other = world.client(create_key(world.engine, "carol")[1].text)
         assert [remaining(each.get(DOMAINS)) for each in (carol, other, carol)] == [2, 1, 0]
         assert other.get(DOMAINS).status_int == 429
 
     def test_accounts_do_not_share_a_bucket(self, carol, alice, bob):
-        """One account's flood is nothing to another."""
+        """One account's requests do not affect another's limit."""
         use_up(carol)
         assert carol.get(DOMAINS).status_int == 429
         assert remaining(alice.get(DOMAINS)) == 599
         assert remaining(bob.get(DOMAINS)) == 599
 
     def test_all_applications_share_the_buckets(self, world, carol, carol_key):
-        """Each further application on the same state directory counts on (D11)."""
+        """Applications with the same state directory share the counts (D11)."""
         others = [world.client(carol_key) for _ in range(2)]
         assert [remaining(each.get(DOMAINS)) for each in (carol, *others)] == [2, 1, 0]
 
     def test_a_plan_change_counts_from_the_next_request(self, carol, world, stopped_clock):
-        """Another limit is told and kept at once; who is over it waits its interval (D12)."""
+        """The next request has the new limit; an account above it waits an interval (D12)."""
         use_up(carol, 2)
         plan(world, requests=600)
         assert (limit(carol.get(DOMAINS)), remaining(carol.get(DOMAINS))) == (600, 198)
@@ -93,13 +93,13 @@ class TestAccounts:
         assert carol.get(DOMAINS).status_int == 200
 
     def test_another_plan_counts_from_the_next_request(self, carol, world):
-        """An account that is moved to another plan has that plan's limit at once."""
+        """An account that is moved to another plan has its limit at once."""
         use_up(carol)
         set_account_plan(world.engine, "carol", "free")
         assert limit(carol.get(DOMAINS)) == 60
 
     def test_an_account_beyond_the_last_bucket_is_refused(self, carol, world, caplog):
-        """An account whose number has no slot gets 503, never another's bucket (D11)."""
+        """An account without a slot gets 503, and never another account's bucket (D11)."""
         engine, is_carol = world.engine, Account.name == "carol"
         values: Any = Account.select().where(is_carol).dicts().get(engine)
         Account.update(name="former", tag="former").where(is_carol).execute(engine)
@@ -120,7 +120,7 @@ class Test429:
         assert "3 requests in 60 s" in response.json["detail"]
 
     def test_retry_after_is_kept(self, carol, stopped_clock):
-        """Who waits Retry-After is admitted; who waits a second less is not (D9)."""
+        """A client is admitted after Retry-After seconds, and refused one second earlier (D9)."""
         use_up(carol)
         wait = int(carol.get(DOMAINS).headers["Retry-After"])
         assert wait == 20
@@ -130,7 +130,7 @@ class Test429:
         assert carol.get(DOMAINS).status_int == 200
 
     def test_a_refusal_takes_nothing(self, carol, stopped_clock):
-        """However often it is refused, the account is served when its token is back (D8)."""
+        """A refused account is served as soon as its token is back (D8)."""
         use_up(carol)
         for _ in range(50):
             assert carol.get(DOMAINS).status_int == 429
@@ -140,13 +140,13 @@ class Test429:
     @pytest.mark.parametrize("path", ["/nothing", "/v1/compliance/AB12CDE"])
     @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "DELETE", "POST"])
     def test_it_comes_before_path_method_and_body(self, carol, method, path):
-        """An empty bucket is told before anything that is wrong with the request (D5)."""
+        """An empty bucket is reported before any other error (D5)."""
         use_up(carol)
         response = carol.request(method, path, body=b"x" * (1024 * 1024 + 1))
         assert (response.status_int, remaining(response)) == (429, 0)
 
     def test_nothing_is_done(self, carol, world, statements):
-        """A refused request costs one look-up, that of the key."""
+        """A refused request runs one query, that of the key."""
         use_up(carol)
         with statements() as seen:
             carol.post(DOMAINS, {"name": "a.example"})

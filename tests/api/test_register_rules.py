@@ -1,4 +1,4 @@
-"""Hard register files and the answers they come to: rules of the sources, end to end (formats)."""
+"""Difficult register files, and the answers they lead to, end to end (formats)."""
 
 import gzip
 import io
@@ -15,7 +15,7 @@ DAY = "2025-07-01"
 
 @pytest.fixture
 def brought(world):
-    """Bring files, as one load; returns rows, loaded, rejected and skipped."""
+    """Load files in one go; return rows, loaded, rejected and skipped."""
 
     def bring(**contents):
         paths = []
@@ -30,7 +30,7 @@ def brought(world):
 
 
 def zipped(**members):
-    """A zip of gzip members of NDJSON."""
+    """Return a zip of gzip members of NDJSON."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         for name, records in members.items():
@@ -53,7 +53,7 @@ def insurance(client, plate, day=DAY):
 
 
 def test_deltas_over_the_turn_of_the_year(alice, brought):
-    """31-12-2024 comes before 01-01-2025, whatever order they are given in; an expiry goes back."""
+    """31-12-2024 is applied before 01-01-2025, in any order; an expiry can move back."""
     old, new = "delta-light-vehicle_31-12-2024", "delta-light-vehicle_01-01-2025"
     counts = brought(
         **{
@@ -76,7 +76,7 @@ def test_deltas_over_the_turn_of_the_year(alice, brought):
 
 
 def test_dvla_stays_when_the_dvsa_deletes(alice, brought):
-    """DELETED takes back what the DVSA wrote, and nothing else (formats 2)."""
+    """DELETED removes only what the DVSA wrote (formats 2)."""
     answer = {
         "registrationNumber": "QQ1",
         "make": "FORD",
@@ -104,7 +104,7 @@ def test_dvla_stays_when_the_dvsa_deletes(alice, brought):
 
 
 def test_cancellation_lapse_and_reinstatement(alice, brought):
-    """A cancelled policy was in force the day before; an amendment takes it back (formats 4)."""
+    """A cancelled policy was in force the day before; an amendment reinstates it (formats 4)."""
     end = {"update": "A", "ended": "C", "start": "20250301", "expiry": "20250301"}
     assert brought(**{"a.txt": mid_file(mid_record(**end), mid_record())}) == (2, 1, 0, 1)
     assert insurance(alice, "QQ21AAA", "2025-12-31")["insured"]
@@ -124,8 +124,8 @@ def test_cancellation_lapse_and_reinstatement(alice, brought):
     assert answer["vehicle"] == {"make": None, "model": None, "year": None, "color": None}
 
 
-def test_changes_of_what_nobody_holds(brought):
-    """Deletions and cancellations that meet an empty register are skipped, all of them."""
+def test_changes_of_unknown_rows(brought):
+    """Deletions and cancellations in an empty register are skipped."""
     end = {"update": "A", "ended": "C", "start": "20250301", "expiry": "20250301"}
     policies = mid_file(mid_record(**end), mid_record(update="D"))
     assert brought(**{"a.txt": policies}) == (2, 0, 0, 2)
@@ -134,7 +134,7 @@ def test_changes_of_what_nobody_holds(brought):
 
 
 def test_fines_make_a_plate_known(alice, brought):
-    """Written off, overpaid and another state's fines are not owed; a fine alone makes known."""
+    """Written off, overpaid and other states' fines are not owed; a fine makes a plate known."""
     header = "Plate,State,Summons Number,Issue Date,Fine Amount,Amount Due\n"
     rows = "NULL,NY,1,02/30/2025,5,-1.00\n0042,NY,2,01/01/2067,65,$65\nQQ1,99,3,,5,5\nQQ3,NY,4,,,\n"
     assert brought(**{"n.csv": header + rows}) == (4, 3, 0, 1)
@@ -144,7 +144,7 @@ def test_fines_make_a_plate_known(alice, brought):
 
 
 def test_a_newer_snapshot_makes_unknown(alice, brought):
-    """A newer RDW row without an expiry or a flag sets them to unknown (formats 0.11)."""
+    """A newer RDW row without an expiry or a flag makes them unknown (formats 0.11)."""
     header = "Kenteken,Merk,Handelsbenaming,Datum eerste toelating,Eerste kleur,"
     flagged = f"{header}WAM verzekerd,Vervaldatum APK\nQQ-1,,,,,Ja,20260101\n"
     brought(**{"a.csv": flagged})

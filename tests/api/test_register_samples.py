@@ -1,4 +1,4 @@
-"""Sample register files in all layouts, loaded and asked for as their notes say (formats)."""
+"""Sample register files in all layouts give the answers in their notes (formats)."""
 
 import json
 
@@ -41,7 +41,7 @@ FORMATS = {
 
 @pytest.fixture(scope="module")
 def expected():
-    """What the samples should come to: by file, in the order of loading, and by plate."""
+    """The expected results of the samples: by file in the order of loading, and by plate."""
     document = json.loads((SAMPLES / "expected.json").read_bytes())
     files = {entry["path"].removeprefix("shared/samples/"): entry for entry in document["files"]}
     plates = {entry["registration"]: entry for entry in document["plates"]}
@@ -50,14 +50,14 @@ def expected():
 
 @pytest.fixture
 def loaded(world, expected):
-    """Every file that can be loaded, in the order of the notes; the results by file."""
+    """Load every valid file in the order of the notes; return the results by file."""
     return {
         file: world.load_files(SAMPLES / file) for file in expected["files"] if file not in REFUSED
     }
 
 
 def test_real_columns_are_known(loaded):
-    """What the agencies publish makes no noise; only what the samples invent is noted."""
+    """Published columns are not noted; only invented ones are."""
     notes = {file: [n for n in each.notes if "unknown" in n] for file, each in loaded.items()}
     (note,) = notes.pop("rdw/m9d7-ebf2.json")
     assert note.endswith("1 unknown column is not read: 'een_nieuwe_kolom'")
@@ -65,7 +65,7 @@ def test_real_columns_are_known(loaded):
 
 
 def test_counts_are_those_of_the_notes(loaded, expected):
-    """Each file is found to be what it is; rows, loaded, rejected and skipped are as told."""
+    """Each file is recognised; rows, loaded, rejected and skipped are as in the notes."""
     for file, result in loaded.items():
         told = expected["files"][file]
         (format_,) = (name for what, name in FORMATS.items() if told["what"].startswith(what))
@@ -80,7 +80,7 @@ def test_counts_are_those_of_the_notes(loaded, expected):
 
 @pytest.mark.parametrize("file", SNAPSHOTS)
 def test_registrations_are_those_of_the_notes(world, expected, file):
-    """A plate that comes twice in a file is one vehicle."""
+    """A plate that occurs twice in a file is one vehicle."""
     register = world.load_files(SAMPLES / file).register
     query = world.engine.execute_sql(f"SELECT vehicles FROM register WHERE name = '{register}'")
     assert query.fetchone() == (expected["files"][file]["registrations"],)
@@ -88,13 +88,13 @@ def test_registrations_are_those_of_the_notes(world, expected, file):
 
 @pytest.mark.parametrize("file", [*SNAPSHOTS, "nyc/nc67-uf89.json"])
 def test_the_same_file_again_changes_nothing(world, file):
-    """Every row is confirmed, none is changed, a plate that is in it twice included (D28)."""
+    """All rows are confirmed and none is changed, even for a repeated plate (D28)."""
     first, again = (world.load_files(SAMPLES / file) for _ in range(2))
     assert (again.loaded, again.changed) == (first.loaded, 0)
 
 
 def test_answers_are_those_of_the_notes(alice, loaded, expected):
-    """Insurance and compliance of each named plate on the day of the notes; case does not count."""
+    """Insurance and compliance equal the notes on their day; case does not count."""
     wanted = {plate: _wanted(told) for plate, told in expected["plates"].items()}
     assert {plate: _answered(alice, plate, expected["day"]) for plate in wanted} == wanted
 
@@ -126,7 +126,7 @@ def _folded(vehicle):
 
 
 def test_a_cancelled_policy_was_in_force_before(alice, loaded):
-    """The day of cancelling is kept, so that the day before still answers as it was."""
+    """The day before the cancellation the answer is the former one."""
     for day, insured in (("2025-03-14", True), ("2025-03-15", False)):
         answer = alice.get(f"/v1/vehicle/QQ70CNC/insurance?asOf={day}").json
         assert (day, answer["insured"]) == (day, insured)
@@ -134,7 +134,7 @@ def test_a_cancelled_policy_was_in_force_before(alice, loaded):
 
 @pytest.mark.parametrize("file", REFUSED)
 def test_files_that_must_fail(world, alice, file):
-    """Nothing is loaded of a file that is cut off, or that we do not read; the reason is told."""
+    """A truncated or unknown file is refused with a reason, and nothing of it is loaded."""
     with pytest.raises(FileFault, match=REFUSED[file]):
         world.load_files(SAMPLES / file)
     assert alice.get("/v1/vehicle/QQ08AAN/insurance").status_int == 404
@@ -142,7 +142,7 @@ def test_files_that_must_fail(world, alice, file):
 
 
 def test_deltas_are_applied_by_their_dates(world, alice, expected):
-    """All three files of the DVSA in one load, listed as a folder lists them: the same answers."""
+    """The three DVSA files in one load, in any order, give the same answers."""
     world.load_files(*sorted((SAMPLES / "dvsa").iterdir()))
     for plate, color in (("QQ25NEW", "Black"), ("QQ23NEW", "Grey")):
         answer = alice.get(f"/v1/vehicle/{plate}/insurance").json
@@ -165,7 +165,7 @@ def test_personal_data_is_kept_nowhere(world, loaded, caplog):
 
 
 def _texts_of_tables(world):
-    """All that a server's tables hold; on SQLite the files have been looked at."""
+    """Return all texts in a server's tables; on SQLite the files were searched."""
     if "sqlite" in world.config.database_url:
         return
     tables = world.engine.execute_sql(

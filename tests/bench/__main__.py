@@ -1,6 +1,6 @@
-"""`python -m tests.bench`: what the hot path costs, on generated registers in a temporary place.
+"""`python -m tests.bench`: the cost of the hot path, on generated registers.
 
-Every figure is the median of single calls, all measured in turn in one run, so that a busy
+Every figure is the median of single calls, all measured alternately in one run, so that a busy
 machine slows all of them alike: compare within a run, not between runs.
 """
 
@@ -55,7 +55,7 @@ Call = Callable[[], object]
 
 @cache
 def plate(number: int) -> str:
-    """Return the plate of a vehicle, `AA00AAA` and so on, neighbours far apart."""
+    """Return the plate of a vehicle, such as `AA00AAA`; neighbours are far apart."""
     number = number * 7_919_993 % 175_760_000
     letters = [chr(65 + number // 26**power % 26) for power in range(5)]
     return f"{letters[0]}{letters[1]}{number % 100:02}{''.join(letters[2:])}"
@@ -117,7 +117,7 @@ def build(directory: Path, vehicles: int) -> tuple[Config, str]:
 def fill(
     engine: Engine, name: str, kinds: str, tables: dict[type[Any], Iterator[tuple[Any, ...]]]
 ) -> None:
-    """Make a register; its rows are written in the order of their keys, without a load."""
+    """Make a register with rows written in key order, without a load."""
     with store_of(engine, name).opened(1) as (register, schema):
         migrate_register(register, schema)
         with register.atomic():
@@ -129,7 +129,7 @@ def fill(
 
 
 def calls(config: Config, key: str, vehicles: int) -> dict[str, Call]:
-    """Return what is measured, by name."""
+    """Return the measured calls, by name."""
     engine, engine_of_one = open_engine(config.database_url), open_engine(config.database_url)
     authenticator = Authenticator(engine)
     caller = authenticator.find_caller(key)
@@ -161,7 +161,7 @@ def calls(config: Config, key: str, vehicles: int) -> dict[str, Call]:
 
 
 def requests(config: Config, key: str) -> Callable[..., object]:
-    """Return what sends a whole request to the WSGI application, in this process."""
+    """Return a function that sends a whole request to the WSGI application, in this process."""
     app: Any = create_app(config)
     headers = {"X-API-Key": key, "Content-Type": "application/json"}
     environ = create_environ(headers=headers)
@@ -176,20 +176,20 @@ def requests(config: Config, key: str) -> Callable[..., object]:
 
 
 def require_ok(status: str, headers: Iterable[tuple[str, str]], *_: object) -> None:
-    """Take the start of an answer; a measure of failures would be worth nothing."""
+    """Start an answer and fail unless it succeeds: measuring failures is useless."""
     if not status.startswith("200"):
         raise AssertionError(status)
 
 
 def medians(measured: dict[str, Call], seconds: float) -> dict[str, float]:
-    """Call everything in turn for so long; return the median microseconds of each."""
+    """Call everything alternately for this long; return the median microseconds of each."""
     times: dict[str, list[int]] = {name: [] for name in measured}
     for call in measured.values():
         call()
     ends_at = time.monotonic() + seconds
     while time.monotonic() < ends_at:
         for name, call in measured.items():
-            # Cheap calls are repeated, so that each has enough of them for a steady median.
+            # Repeat cheap calls, so that each has enough samples for a steady median.
             for _ in range(1 if "1,000" in name else 10):
                 started = time.perf_counter_ns()
                 call()
@@ -200,7 +200,7 @@ def medians(measured: dict[str, Call], seconds: float) -> dict[str, float]:
 def print_beside_postgres(
     directory: Path, config: Config, key: str, args: argparse.Namespace
 ) -> None:
-    """Measure both databases in turn; print a line for each call, and the server's own part."""
+    """Measure both databases alternately; print a line per call, and the server's part."""
     copy = copied(directory, config)
     on_sqlite = calls(config, key, args.vehicles)
     on_postgres = calls(copy.config, key, args.vehicles)

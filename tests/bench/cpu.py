@@ -1,4 +1,4 @@
-"""The processor time of processes that run on, a server's above all (proc(5))."""
+"""The processor time of running processes, above all of servers (proc(5))."""
 
 import os
 from contextlib import suppress
@@ -7,13 +7,13 @@ from pathlib import Path
 from tests.system.processes import descendants
 
 _TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
-# The places of utime, stime, cutime and cstime behind the name of the process.
+# The positions of utime, stime, cutime and cstime after the name of the process.
 _OWN = slice(11, 13)
 _WITH_ENDED_CHILDREN = slice(11, 15)
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return what a process and its descendants have used, direct children that ended included."""
+    """Return the seconds that a process and its descendants used, ended children included."""
     ticks = _ticks(pid, _WITH_ENDED_CHILDREN)
     for descendant in descendants(pid):
         with suppress(OSError):  # It has ended.

@@ -1,6 +1,6 @@
-"""What one take from the limiter's store costs, alone and with processes contending (D11).
+"""The cost of a take from the limiter's store, alone and with contending processes (D11).
 
-`python -m tests.bench.limits` by itself; `make bench` prints it with the rest.
+Run `python -m tests.bench.limits` for these alone; `make bench` prints them with the rest.
 """
 
 import multiprocessing
@@ -21,7 +21,7 @@ _BATCH = 2_000
 
 
 class Cost(NamedTuple):
-    """Microseconds of one take: the median, and what all processes together needed for one."""
+    """Microseconds per take: the median, and the total over all processes."""
 
     median_us: float
     percentile_99_us: float
@@ -78,7 +78,7 @@ def _take_for(
 
 @contextmanager
 def _memory_directory() -> Iterator[Path]:
-    """A directory on a tmpfs, where there is one, as in production."""
+    """Return a directory on a tmpfs, if there is one, as in production."""
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as directory:
         yield Path(directory)

@@ -1,7 +1,7 @@
-"""Requests on Postgres beside the same on SQLite, and what part of them the server itself takes.
+"""Requests on Postgres compared with SQLite, and the server's own part of them.
 
-The Postgres is a throw-away cluster on this machine, reached over a Unix socket; it holds a copy
-of the SQLite installation. `make bench` prints it with the rest.
+The Postgres is a throw-away cluster on this machine, reached over a Unix socket; it holds a copy of
+the SQLite installation. `make bench` prints it with the rest.
 """
 
 import time
@@ -22,13 +22,13 @@ _SERVER_TIME = "SELECT sum(total_plan_time + total_exec_time) FROM pg_stat_state
 
 
 class CopyOnPostgres(NamedTuple):
-    """A cluster that counts its own time, with a copy of an installation."""
+    """A cluster that measures its own time, with a copy of an installation."""
 
     cluster: Cluster
     config: Config
 
     def share_in_server(self, call: Call) -> float:
-        """Return what part of the time of a call the server plans and executes, 0 to 1."""
+        """Return the part of a call, 0 to 1, that the server plans and executes."""
         call()
         with connect(self.cluster.url) as operator:
             operator.execute("SELECT pg_stat_statements_reset()")

@@ -1,7 +1,7 @@
-"""What one host answers: `verifyd serve` as it is installed, on either database, with its clients.
+"""The throughput of one host: `verifyd serve` on either database, with its clients.
 
-Server, clients and database share this machine, so that a server of its own does rather better.
-`make bench` prints it with the rest.
+Server, clients and database share this machine, so a dedicated server does better. `make bench`
+prints it with the rest.
 """
 
 import multiprocessing
@@ -33,7 +33,7 @@ _Requests = Callable[[int], Iterator[Request]]
 
 
 class _Rate(NamedTuple):
-    """What the clients were answered in a round, and what each answer took."""
+    """The answers in one round, and the cost of each."""
 
     a_second: float
     percentile_99_ms: float
@@ -42,7 +42,7 @@ class _Rate(NamedTuple):
 
 
 class _Installation(NamedTuple):
-    """A service, and the process of its database where that is a server itself."""
+    """A service, and the process of its database if that is a server."""
 
     service: Service
     database_pid: int | None
@@ -59,12 +59,12 @@ def print_rates(
     database_pids: Mapping[str, int],
     plates: Sequence[str],
 ) -> None:
-    """Measure a service on each database in turn; print what it answers, and what that takes.
+    """Measure a service on each database alternately; print its throughput and cost.
 
     Args:
         configs: by the name of the database.
-        database_pids: by the same name, the first process of a database that is a server itself.
-        plates: of vehicles that are there.
+        database_pids: by the same name, the first process of a database that is a server.
+        plates: of existing vehicles.
     """
     workers = os.cpu_count() or 1
     with ExitStack() as running:
@@ -110,7 +110,7 @@ def _print_table(
     second: str,
     columns: Callable[[Sequence[_Rate]], str],
 ) -> None:
-    """Print a line for each kind of request; of each database two columns, one named `second`."""
+    """Print a line per kind of request, with two columns per database; one is named `second`."""
     print(title)
     print(" " * 32 + "".join(f"{name:>12}{second:>12}" for name in next(iter(rates.values()))))
     for name, by_database in rates.items():
@@ -138,7 +138,7 @@ def _service(directory: Path, name: str, config: Config, workers: int) -> Servic
 
 
 def _measured(plates: Sequence[str]) -> dict[str, _Requests]:
-    """Return what is asked, by title."""
+    """Return the measured requests, by title."""
     bulk = msgspec.json.encode({"registrations": plates[:BULK]})
 
     def look_ups(client: int) -> Iterator[Request]:
@@ -162,7 +162,7 @@ def _measured(plates: Sequence[str]) -> dict[str, _Requests]:
 
 
 def _rate(installation: _Installation, requests: _Requests) -> _Rate:
-    """Let all clients, each a process, ask for the length of a round."""
+    """Run all clients, each a process, for the length of a round."""
     context = multiprocessing.get_context("fork")
     results: Any = context.SimpleQueue()
     service = installation.service
@@ -195,7 +195,7 @@ def _ask(
     while (started := time.perf_counter()) < ends_at:
         method, path, body = next(requests)
         answer = send(bind, method, path, body=body, headers=headers)
-        # A measure of failures would be worth nothing.
+        # Measuring failures is useless.
         assert answer.status in {200, 201}, answer
         times.append(time.perf_counter() - started)
     put(times)

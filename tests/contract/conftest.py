@@ -1,9 +1,9 @@
-"""What is the same whatever the database is tried on one."""
+"""Rules that do not depend on the database are tested on one."""
 
 import pytest
 
 
 @pytest.fixture(scope="session")
 def database_kind() -> str:
-    """SQLite; what may differ between the two is in the tests of the operations."""
+    """SQLite; differences between the two are in the tests of the operations."""
     return "sqlite"

@@ -1,6 +1,6 @@
-"""Bodies that are not the JSON we take (D6), each with the members that an operation needs.
+"""Bodies that are not the JSON we accept (D6), with the members that an operation needs.
 
-`KNOWN` in them stands for those members, so that nothing but the fault is wrong with a body.
+`KNOWN` stands for those members, so that each body has a single fault.
 """
 
 NESTED_TOO_DEEPLY = b"[" * 50_000 + b"]" * 50_000
@@ -58,7 +58,7 @@ _NO_OBJECTS = {
 
 
 def not_json(known: str) -> dict[str, bytes]:
-    """Return bodies that get 400 `invalid_json`, by what is wrong with them."""
+    """Return bodies that get 400 `invalid_json`, by their fault."""
     bodies = _with(known, _NOT_JSON)
     whole = f"{{{known}}}"
     return bodies | {
@@ -69,7 +69,7 @@ def not_json(known: str) -> dict[str, bytes]:
 
 
 def no_objects(known: str) -> dict[str, bytes]:
-    """Return bodies that get 400 `invalid_body` as a whole, by what they are."""
+    """Return bodies that get 400 `invalid_body` as a whole, by their type."""
     return _with(known, _NO_OBJECTS)
 
 

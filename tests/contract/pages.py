@@ -52,12 +52,12 @@ def without_blocks(text: str) -> str:
 
 
 def quoted(text: str) -> list[str]:
-    """Return what stands in backticks, blocks left out."""
+    """Return the texts in backticks, without code blocks."""
     return re.findall(r"`([^`\n]+)`", without_blocks(text))
 
 
 def section(page: str, title: str) -> str:
-    """Return a section of a page, up to the next heading of its level or above."""
+    """Return a section of a page, up to the next heading of the same or a higher level."""
     found = re.search(
         rf"(?ms)^(?P<level>#+) {re.escape(title)}\n(?P<text>.*?)(?=^(?!(?P=level)#)#+ |\Z)",
         PAGES[page],
@@ -74,7 +74,7 @@ def links(page: str) -> list[str]:
 
 
 def anchors(page: str) -> set[str]:
-    """Return what links to a page's headings are called, as GitHub makes it of the heading."""
+    """Return the anchors of a page's headings, as GitHub makes them."""
     made: list[str] = []
     for heading in re.findall(r"(?m)^#+ (.+)$", without_blocks(PAGES[page])):
         slug = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")

@@ -1,4 +1,4 @@
-"""The columns of vehicles, policies and fines are the same everywhere; the models own them."""
+"""Vehicles, policies and fines have the same columns everywhere; the models define them."""
 
 import re
 import subprocess
@@ -39,19 +39,19 @@ ALL_KINDS = pytest.mark.parametrize("kind", Kind)
 
 
 def column_of(member: str) -> str:
-    """The column that a member of a native file is stored in."""
+    """Return the column that stores a member of a native file."""
     snake_case = re.sub("(?=[A-Z])", "_", member).lower()
     return COLUMNS_OF_MEMBERS.get(member, snake_case)
 
 
 def nullable(kind: Kind) -> set[str]:
-    """The columns that need not be known."""
+    """Return the columns that may be null."""
     return {field.name for field in TABLES[kind]._meta.sorted_fields if field.null}
 
 
 @pytest.fixture
 def register(request: pytest.FixtureRequest, database_kind: str, tmp_path: Path) -> Iterator[Any]:
-    """A migrated register: its engine, and the schema its tables are in."""
+    """A migrated register: its engine, and the schema of its tables."""
     if database_kind == "sqlite":
         engine: Engine = open_engine(f"sqlite:///{tmp_path / 'verifyd.db'}", create=True)
     else:
@@ -65,7 +65,7 @@ def register(request: pytest.FixtureRequest, database_kind: str, tmp_path: Path)
 
 @ALL_KINDS
 def test_the_migrations_make_the_columns_of_the_models(register, kind):
-    """In the same order, with the same key, and null where the model allows it."""
+    """The columns have the models' order, key and nullability."""
     engine, schema = register
     meta = TABLES[kind]._meta
     stored = engine.get_columns(meta.table_name, schema)
@@ -77,7 +77,7 @@ def test_the_migrations_make_the_columns_of_the_models(register, kind):
 
 @ALL_KINDS
 def test_the_key_comes_first_and_the_time_last(kind):
-    """Rows are sorted by their first columns, and their time is taken from the last."""
+    """Rows are sorted by their first columns, and their time is the last one."""
     meta = TABLES[kind]._meta
     names = column_names(TABLES[kind])
     assert [field.name for field in meta.get_primary_keys()] == list(
@@ -88,21 +88,21 @@ def test_the_key_comes_first_and_the_time_last(kind):
 
 
 @ALL_KINDS
-def test_what_is_sorted_by_is_a_text(kind):
-    """The columns of a key are joined into one text to be sorted."""
+def test_the_columns_of_a_key_are_texts(kind):
+    """The columns of a key are joined into one text for sorting."""
     for field in TABLES[kind]._meta.get_primary_keys():
         assert isinstance(field, peewee.CharField | peewee.DateField)
 
 
 @ALL_KINDS
 def test_rows_and_facts_may_be_unknown_where_the_table_has_null(kind):
-    """Only the time of a row may be missing although the table needs it: the load fills it in."""
+    """A field may be None if its column may be null; a load fills in only the time."""
     assert optional(ROWS[kind]) == nullable(kind) | {TIME_COLUMN}
     assert optional(FACTS[kind]) == nullable(kind)
 
 
 def test_a_record_may_be_unknown_where_a_vehicle_may():
-    """And its policy need not be known."""
+    """A record's policy may be None, and so may each column that may be null."""
     assert optional(Record) == nullable(Kind.VEHICLES) | {"policy"}
 
 
@@ -114,7 +114,7 @@ def optional(shape: Any) -> set[str]:
 
 @ALL_KINDS
 def test_native_files_have_a_member_for_each_column_in_its_place(kind):
-    """A narrow row names the columns that it lacks by their places (D66)."""
+    """A narrow row names missing columns by their positions (D66)."""
     columns = [column_of(column.label) for column in LAYOUTS[kind]().columns]
     if kind == Kind.FINES:
         # The day of settlement stands for `settled`, and a fine has no time of its own.
@@ -127,7 +127,7 @@ def test_native_files_have_a_member_for_each_column_in_its_place(kind):
 
 @ALL_KINDS
 def test_every_column_that_may_be_unknown_is_counted(kind):
-    """Else a load could lose it without a word (D67); dates of a policy are watched besides."""
+    """A load must not lose a column unnoticed (D67); dates of a policy are checked, too."""
     counted = {column_of(member.name) for member in MEMBERS[kind]}
     assert counted >= nullable(kind)
     for member in MEMBERS[kind]:
@@ -136,7 +136,7 @@ def test_every_column_that_may_be_unknown_is_counted(kind):
 
 @ALL_KINDS
 def test_lookup_prints_every_column(kind):
-    """`verifyd lookup` shows what each register holds, and leaves out nothing."""
+    """`verifyd lookup` prints every column that a register holds."""
     facts = FACTS[kind](*range(len(FACTS[kind]._fields)))
     show: Any = {
         Kind.VEHICLES: lambda: lookup_document._vehicle(facts),
@@ -146,7 +146,7 @@ def test_lookup_prints_every_column(kind):
         Kind.FINES: lambda: lookup_document._fine(facts),
     }[kind]
     columns = {column_of(member) for member in show()}
-    # A policy has its state besides, and a fine says `outstanding` for not settled.
+    # A policy also has its state, and a fine says `outstanding` for not settled.
     columns = {"settled" if name == "outstanding" else name for name in columns} - {"state"}
     assert columns == set(FACTS[kind]._fields)
 
@@ -154,7 +154,7 @@ def test_lookup_prints_every_column(kind):
 @pytest.mark.parametrize("module", ["app.registers.formats.changes", "app.vehicles.facts"])
 @ALL_KINDS
 def test_a_column_that_only_the_model_has_stops_the_import(module, kind):
-    """The error names the NamedTuple that lacks it, and the fields that should be there."""
+    """The error names the NamedTuple that lacks the column, and the expected fields."""
     program = f"""
 import peewee
 from app.storage import tables
@@ -168,7 +168,7 @@ import {module}
 
 
 def test_a_vehicle_column_that_nobody_merges_stops_the_import():
-    """Else it would be unknown in every answer (D26)."""
+    """A column that is not merged would be unknown in every answer (D26)."""
     program = """
 from app.vehicles import facts
 facts.VehicleFacts._fields += ("wheels",)
@@ -180,7 +180,7 @@ import app.vehicles.look_up_query
 
 
 def error_of(program: str) -> str:
-    """The last line that a Python program prints to stderr."""
+    """Return the last line that a Python program prints to stderr."""
     command = (sys.executable, "-c", program)
     ended = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
     return ended.stderr.strip().rpartition("\n")[2]

@@ -1,4 +1,4 @@
-"""The documentation page works with nothing but this service."""
+"""The documentation page needs nothing but this service."""
 
 import gc
 import hashlib
@@ -28,7 +28,7 @@ ASSETS = {
 
 
 class Links(HTMLParser):
-    """Collects what a page loads or links to, and the text of its inline scripts."""
+    """Collects the addresses that a page loads or links to, and its inline scripts."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -38,19 +38,19 @@ class Links(HTMLParser):
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note the addresses and event handlers of one element."""
+        """Record the addresses and event handlers of one element."""
         self.addresses += [value or "" for name, value in attrs if name in ("src", "href")]
         self.handlers += [name for name, _ in attrs if name.startswith("on")]
 
     def handle_data(self, data: str) -> None:
-        """Note the text of a script."""
+        """Record the text of a script."""
         if self.lasttag == "script" and data.strip():
             self.inline_scripts.append(data)
 
 
 @pytest.fixture(scope="module")
 def client() -> webtest.TestApp:
-    """A bare application with the three resources and nothing else."""
+    """An application with only the three resources."""
     app = falcon.App()
     app.add_route("/openapi.json", OpenApiDocument())
     app.add_route("/docs", DocumentationPage())
@@ -66,7 +66,7 @@ def test_the_document_is_served(client: webtest.TestApp) -> None:
 
 
 def test_every_address_on_the_page_is_served(client: webtest.TestApp) -> None:
-    """Whatever the page names is there, in the media type it is used as; nothing is left over."""
+    """Each address of the page is served in its media type, and no file is unused."""
     page = client.get("/docs")
     assert page.content_type == "text/html"
     paths = {urljoin("/docs", address) for address in Links(page.text).addresses}
@@ -78,7 +78,7 @@ def test_every_address_on_the_page_is_served(client: webtest.TestApp) -> None:
 
 
 def test_the_page_shows_our_document(client: webtest.TestApp) -> None:
-    """The initialiser loads the document from beside the page, and calls nothing out."""
+    """The initialiser loads the document next to the page, and reaches nothing outside."""
     script = client.get("/docs/docs.js").text
     address = re.search(r'url: "([^"]*)"', script)
     assert address
@@ -90,12 +90,12 @@ def test_the_page_shows_our_document(client: webtest.TestApp) -> None:
 
 @pytest.mark.parametrize("path", ["/docs", "/docs/docs.js"])
 def test_nothing_names_another_host(client: webtest.TestApp, path: str) -> None:
-    """Neither the page nor its initialiser holds the address of any host."""
+    """Neither the page nor its initialiser has the address of another host."""
     assert not re.search(r"//[^\s]", client.get(path).text)
 
 
 def test_swagger_ui_is_as_upstream_made_it() -> None:
-    """The files are those that the manifest pins by SHA-256, and there are no others (D63)."""
+    """The directory has exactly the files that the manifest pins by SHA-256 (D63)."""
     found = {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest()
         for path in SWAGGER_UI.iterdir()
@@ -106,7 +106,7 @@ def test_swagger_ui_is_as_upstream_made_it() -> None:
 
 
 def test_swagger_ui_has_no_known_fault() -> None:
-    """The bundle is of the versions in the manifest; older ones have known vulnerabilities."""
+    """The bundle has the manifest's versions; older ones have known vulnerabilities."""
     bundle = (SWAGGER_UI / "swagger-ui-bundle.js").read_text(encoding="utf-8")
     assert re.findall(r'PACKAGE_VERSION:"([^"]*)"', bundle) == [MANIFEST["version"]]
     assert re.findall(r'DOMPurify\.version="([^"]*)"', bundle) == [MANIFEST["dompurify"]]
@@ -115,14 +115,14 @@ def test_swagger_ui_has_no_known_fault() -> None:
 
 
 def test_the_style_sheet_loads_nothing(client: webtest.TestApp) -> None:
-    """The packaged style sheet has its images within and imports no other."""
+    """The style sheet embeds its images and imports no other."""
     style = client.get("/docs/swagger-ui.css").text
     assert set(re.findall(r"url\(\W*(\w+:?)", style)) == {"data:"}
     assert "@import" not in style
 
 
 def test_the_page_has_no_inline_script(client: webtest.TestApp) -> None:
-    """All scripts are files, as the content security policy demands."""
+    """All scripts are files, as the content security policy requires."""
     links = Links(client.get("/docs").text)
     assert links.inline_scripts == []
     assert links.handlers == []
@@ -130,7 +130,7 @@ def test_the_page_has_no_inline_script(client: webtest.TestApp) -> None:
 
 @pytest.mark.parametrize("path", ["/docs", *ASSETS])
 def test_the_browser_is_kept_to_this_service(client: webtest.TestApp, path: str) -> None:
-    """The page and what it loads may only run and reach what this service sent."""
+    """The page and its files may run and reach only what this service sends."""
     response = client.get(path)
     policy = dict(
         part.split(" ", 1) for part in response.headers["Content-Security-Policy"].split("; ")
@@ -158,8 +158,8 @@ def test_head_answers_as_get_without_a_body(client: webtest.TestApp, path: str) 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_no_file_is_left_open(client: webtest.TestApp, method: str) -> None:
-    """An asset's file is closed when the answer is sent, or when there is nothing to send."""
-    gc.collect()  # What other tests left is not meant.
+    """An asset's file is closed when the answer is sent, or when no body is needed."""
+    gc.collect()  # Ignore files that other tests left open.
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ResourceWarning)
         client.request("/docs/swagger-ui-bundle.js", method=method)
@@ -188,6 +188,6 @@ def test_no_file_is_left_open(client: webtest.TestApp, method: str) -> None:
     ],
 )
 def test_unknown_asset_is_not_found(client: webtest.TestApp, asset: str) -> None:
-    """Only the four names the page uses are assets; files beside them are not, nor are paths."""
+    """Only the four files of the page are assets; other files and paths are not."""
     client.get(f"/docs/{asset}", status=404)
     client.head(f"/docs/{asset}", status=404)

@@ -1,10 +1,10 @@
-"""One error shape over all paths, methods and `Accept` headers (D5)."""
+"""One shape of errors on all paths, with all methods and `Accept` headers (D5)."""
 
 import json
 
 import pytest
 
-from app.errors import CATALOGUE
+from app.error_codes import CATALOGUE
 
 PATHS = [
     "/",
@@ -44,13 +44,13 @@ pytestmark = pytest.mark.filterwarnings("ignore:Unknown REQUEST_METHOD")
 
 
 def require_problem(response):
-    """Fail unless the body of a response is an error as all errors are."""
+    """Fail unless the body of a response is an error in the common shape."""
     assert response.content_type == "application/problem+json"
     problem = json.loads(response.body)
     assert set(problem) - {"errors"} == REQUIRED
     assert problem["status"] == response.status_int
-    assert (problem["status"], problem["title"]) == CATALOGUE[problem["code"]]
-    assert problem["type"] == "about:blank"
+    assert (problem["status"], problem["title"]) == CATALOGUE[problem["code"]][:2]
+    assert problem["type"] == f"/docs/errors#{problem['code']}"
     assert problem["request_id"] == response.headers["X-Request-ID"]
     assert problem["detail"][0].isupper()
     assert not any(word in response.text for word in INTERNALS)
@@ -61,7 +61,7 @@ def require_problem(response):
 @pytest.mark.parametrize("accept", ACCEPTED)
 @pytest.mark.parametrize("who", ["alice", "stranger"])
 def test_every_refusal_has_one_shape(request, who, accept):
-    """No refusal is HTML, XML or empty, whatever was asked of which path, by whomever."""
+    """No refusal is HTML, XML or empty, for any path, method or client."""
     client = request.getfixturevalue(who)
     headers = {} if accept is None else {"Accept": accept}
     for path in PATHS:
@@ -75,8 +75,8 @@ def test_every_refusal_has_one_shape(request, who, accept):
 
 
 @pytest.mark.parametrize("accept", ACCEPTED)
-def test_every_success_is_json_but_for_the_page(alice, accept):
-    """`Accept` has no say in what a success looks like either."""
+def test_every_success_except_the_page_is_json(alice, accept):
+    """A success ignores `Accept`, too."""
     headers = {} if accept is None else {"Accept": accept}
     for path in ("/api/domains", "/healthz", "/readyz", "/openapi.json"):
         response = alice.get(path, headers=headers)
@@ -85,7 +85,7 @@ def test_every_success_is_json_but_for_the_page(alice, accept):
 
 @pytest.mark.parametrize("accept", ["text/html", "multipart/form-data", None])
 def test_a_failure_of_the_database_has_the_same_shape(world, caplog, accept):
-    """The service's own failures look like the client's."""
+    """An error of the service has the same shape as an error of the client."""
     headers = {} if accept is None else {"Accept": accept}
     client = world.client(world.alice_key)
     world.database.unlink()
@@ -106,7 +106,7 @@ def test_a_failure_of_the_database_has_the_same_shape(world, caplog, accept):
     ],
 )
 def test_a_refused_body_has_the_same_shape(alice, path, body, content_type, status):
-    """Whatever is wrong with a body, the answer looks the same."""
+    """The answer has the same shape whatever is wrong with a body."""
     response = alice.request("POST", path, body=body, headers={"Content-Type": content_type})
     assert response.status_int == status
     require_problem(response)

@@ -1,4 +1,4 @@
-"""Requests made up from the OpenAPI document: whatever they hold, the answer is documented."""
+"""Requests generated from the OpenAPI document get documented answers."""
 
 import pytest
 import schemathesis
@@ -18,7 +18,7 @@ OPERATIONS = [
 @pytest.mark.hypothesis
 @pytest.mark.parametrize(("path", "method"), OPERATIONS)
 def test_no_request_gets_an_undocumented_answer(world, path, method):
-    """Status, media type, headers and body of every answer are in the document; none is a 500."""
+    """Every answer's status, media type, headers and body are documented; none is a 500."""
     # Each example is also sent with keys that are not valid.
     client = world.client(world.alice_key, anonymous_limit=1_000_000)
     schema = schemathesis.openapi.from_wsgi("/openapi.json", client.application)
@@ -27,7 +27,7 @@ def test_no_request_gets_an_undocumented_answer(world, path, method):
     @settings(max_examples=settings().max_examples // 2)
     @given(case=schema[path][method].as_strategy())
     def send(case):
-        # What makes a domain name or a plate (D14, D19) is more than a schema can say.
+        # A schema cannot describe domain names and plates in full (D14, D19).
         case.call_and_validate(headers=client.headers, excluded_checks=[positive_data_acceptance])
 
     send()

@@ -1,4 +1,4 @@
-"""Rules and dashboard ask for metrics, labels and routes that there are, and for all of them."""
+"""Rules and dashboard use only existing metrics, labels and routes, and every metric."""
 
 import json
 import re
@@ -29,7 +29,7 @@ OF_TARGETS = {"job", "instance"}
 
 @pytest.fixture
 def told(world, stranger) -> dict[str, set[str]]:
-    """The labels of each sample that the service tells of, by the sample's name."""
+    """Return the labels of each sample of the service, by the sample's name."""
     world.load([{"registration": "AB12CDE"}])
     cut_off = world.directory / "cut-off.csv"
     cut_off.write_text("registration,make\nAB12")
@@ -48,8 +48,8 @@ def told(world, stranger) -> dict[str, set[str]]:
     return labels
 
 
-def test_queries_ask_for_what_there_is(told):
-    """Names of metrics, and the labels that are matched, are the service's own."""
+def test_queries_use_existing_metrics_and_labels(told):
+    """Metrics and labels in queries exist in the service."""
     known = told | {"up": set()}
     for title, query in ((title, query) for title, some in QUERIES.items() for query in some):
         named = re.findall(r"(?<![\w.])(verifyd_\w+|up)\b(?:\{((?:[^}\"]|\"[^\"]*\")*)\})?", query)
@@ -61,7 +61,7 @@ def test_queries_ask_for_what_there_is(told):
 
 
 def test_routes_in_queries_are_routes():
-    """A regular expression of routes finds at least one in each of its alternatives."""
+    """Each alternative of a regular expression of routes matches a route."""
     paths = [endpoint.path for endpoint in ENDPOINTS]
     queries = " ".join(query for queries in QUERIES.values() for query in queries)
     found = re.findall(r'route=~?"([^"]*)"', queries)
@@ -71,14 +71,14 @@ def test_routes_in_queries_are_routes():
 
 
 def test_every_metric_is_on_the_dashboard(told):
-    """Nothing is measured that nobody sees."""
+    """Every metric is in a panel."""
     text = json.dumps(DASHBOARD)
     names = {re.sub("_(bucket|sum|count)$", "", name) for name in told}
     assert [name for name in sorted(names) if name not in text] == []
 
 
 def test_panels_have_places_of_their_own():
-    """Numbers are unique, no two overlap, and each says what it shows."""
+    """Panels have unique numbers, do not overlap, and have a description."""
     assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(DASHBOARD["panels"])
     for panel in DASHBOARD["panels"]:
         place = panel["gridPos"]
@@ -91,7 +91,7 @@ def test_panels_have_places_of_their_own():
 
 
 def test_panels_ask_the_data_source_that_is_chosen():
-    """No panel is bound to the Prometheus of whoever drew it."""
+    """No panel is bound to a particular Prometheus."""
     chosen = {"type": "prometheus", "uid": "${datasource}"}
     variables = {each["name"]: each["type"] for each in DASHBOARD["templating"]["list"]}
     assert variables == {"datasource": "datasource", "instance": "query"}
@@ -101,14 +101,14 @@ def test_panels_ask_the_data_source_that_is_chosen():
 
 
 def test_every_alert_says_what_happened():
-    """A severity, and a summary that names the instance."""
+    """Each alert has a severity, and a summary that names the instance."""
     for rule in GROUP["rules"]:
         assert rule["labels"]["severity"] in ("critical", "warning")
         assert "$labels.instance" in rule["annotations"]["summary"]
 
 
 def test_the_provisioning_files_are_understood():
-    """Grafana's format: a source of type prometheus, and a directory of dashboards."""
+    """The files have a source of type prometheus and a directory, as Grafana requires."""
     source, dashboards = (
         yaml.safe_load((FOLDER / "grafana" / name).read_text(encoding="utf-8"))
         for name in ("datasource.yml", "dashboards.yml")
@@ -119,7 +119,7 @@ def test_the_provisioning_files_are_understood():
 
 
 def test_the_page_lists_every_alert():
-    """With its severity, in the order of the rules."""
+    """The page has each alert with its severity, in the order of the rules."""
     page = (FOLDER / "README.md").read_text(encoding="utf-8")
     rows = re.findall(r"(?m)^\| `(Verifyd\w+)` \|.*\| (\w+) \|$", page)
     assert rows == [(rule["alert"], rule["labels"]["severity"]) for rule in GROUP["rules"]]

@@ -1,7 +1,7 @@
-"""The patterns of the OpenAPI document and the service agree on what may be sent.
+"""The patterns of the OpenAPI document accept what the service accepts.
 
-A pattern knows ASCII exactly. Which other characters are letters, and what they make once they
-are normalised, is more than a pattern can tell, as the document says.
+A pattern describes ASCII exactly. It cannot describe which other characters are letters, or how
+they are normalised; the document says so.
 """
 
 import re
@@ -29,14 +29,14 @@ DAYS = st.from_regex(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", fullmatch=True)
 def fits(name: str, text: str) -> bool:
     """Tell whether a text fits a schema, by the rules of ECMA's regular expressions."""
     schema = SCHEMAS[name]
-    # NOTE: Python's $ also stands before a newline at the end.
+    # NOTE: Python's $ also matches before a newline at the end.
     found = re.search(schema["pattern"].replace("$", r"\Z"), text)
     in_length = schema.get("minLength", 0) <= len(text) <= schema.get("maxLength", len(text))
     return found is not None and in_length
 
 
 def is_a_label(label: str) -> bool:
-    """Tell whether what looks like an A-label is one, which a pattern cannot."""
+    """Tell whether a text in the form of an A-label is one, which a pattern cannot."""
     return not label.lower().startswith("xn--")
 
 
@@ -51,7 +51,7 @@ class TestRegistrations:
     @example("A" * 13)
     @example("AB12CDE\n")
     def test_in_ascii_the_pattern_is_the_rule(self, text):
-        """What fits is a registration number, and what does not is none (D19)."""
+        """An ASCII text fits exactly if it is a registration number (D19)."""
         assert fits("SentRegistration", text) == (canonical_registration(text) is not None)
 
     @given(ANY_TEXT | st.text("aZ9- Äß\ufdfa\u3000\u0301", max_size=101))
@@ -66,7 +66,7 @@ class TestRegistrations:
 
     @given(st.text("ÄÖÜåçñБЯ京א", min_size=1, max_size=12))
     def test_letters_of_other_scripts_are_accepted(self, text):
-        """They fit, and the service takes them."""
+        """Letters of other scripts fit, and the service accepts them."""
         assert fits("SentRegistration", text)
         assert canonical_registration(text) is not None
 
@@ -82,7 +82,7 @@ class TestDomainNames:
     @example(f"{'a' * 63}.{'b' * 63}.{'c' * 63}.{'d' * 62}")
     @example(f"{'a' * 64}.example")
     def test_in_ascii_the_pattern_is_the_rule(self, text):
-        """What fits is a name, and what does not is none (D14), but for false A-labels."""
+        """An ASCII text fits exactly if it is a name (D14), except for false A-labels."""
         if all(map(is_a_label, text.split("."))):
             assert fits("SentDomainName", text) == (canonical_domain_name(text) is not None)
         elif not fits("SentDomainName", text):
@@ -99,7 +99,7 @@ class TestDomainNames:
 
     @given(st.lists(st.text("äöüßçñбя京", min_size=1, max_size=15), min_size=2, max_size=4))
     def test_international_names_are_accepted(self, labels):
-        """They fit, and the service takes them."""
+        """International names fit, and the service accepts them."""
         name = ".".join(labels)
         assert fits("SentDomainName", name)
         assert canonical_domain_name(name) is not None
@@ -113,15 +113,15 @@ class TestDays:
     @example("2026-12-32")
     @example("2026-01-01\n")
     @example("\u0662026-01-01")
-    def test_the_pattern_is_the_rule_but_for_the_length_of_months(self, text):
-        """What does not fit is no date; what fits is one, unless its month is shorter."""
+    def test_the_pattern_is_the_rule_except_for_the_length_of_months(self, text):
+        """A text fits exactly if it is a date, except for days beyond a month's end."""
         assert fits("Day", text) or parse_iso_date(text) is None
         if fits("Day", text) and int(text[-2:]) <= 28:
             assert parse_iso_date(text) is not None
 
 
 def sent() -> list[Any]:
-    """Everywhere that a client writes text: name of the schema, and how it is sent."""
+    """Every place for a client's text: name of the schema, and how it is sent."""
     return [
         pytest.param("SentRegistration", "/v1/vehicle/{}/insurance", id="insurance"),
         pytest.param("SentRegistration", "/v1/compliance/{}", id="compliance"),
@@ -135,7 +135,7 @@ def sent() -> list[Any]:
 @pytest.mark.hypothesis
 @pytest.mark.parametrize(("schema", "address"), sent())
 def test_the_service_refuses_what_does_not_fit(world, schema, address):
-    """Over HTTP what does not fit is never answered, and what fits is never called invalid."""
+    """Over HTTP, a text that does not fit is refused; one that fits is not called invalid."""
     client = world.client(world.key_of("carol", "enterprise"))
     texts = {"SentRegistration": PLATES, "SentDomainName": NAMES, "Day": DAYS}[schema]
 
@@ -173,7 +173,7 @@ def test_a_body_that_does_not_fit_is_refused(alice, path, body):
 
 
 def test_every_text_that_is_sent_has_a_pattern():
-    """No parameter and no member of a request is a mere string, whatever is added."""
+    """Every parameter and every text member of a request has a limiting schema."""
     plain = []
     for item in document()["paths"].values():
         for operation in item.values():
@@ -186,7 +186,7 @@ def test_every_text_that_is_sent_has_a_pattern():
 
 
 def is_told(schema: dict[str, Any]) -> bool:
-    """Tell whether a schema limits the texts that fit it."""
+    """Tell whether a schema limits its texts."""
     if "oneOf" in schema:
         return all(is_told(resolved(each)) for each in schema["oneOf"])
     if schema["type"] == "array":

@@ -62,7 +62,7 @@ INSURANCE = {
     ],
 )
 def test_schema_refuses(schema: str, value: dict[str, Any], change: dict[str, Any]) -> None:
-    """The schemas are strict enough to tell a wrong answer from a right one."""
+    """The schema refuses a wrong answer."""
     checked = Draft202012Validator(
         {**DOCUMENT, "$ref": f"#/components/schemas/{schema}"},
         format_checker=Draft202012Validator.FORMAT_CHECKER,
@@ -80,7 +80,7 @@ def test_a_list_of_domains_may_be_a_page(more: dict[str, Any]) -> None:
 
 
 def test_answers_are_closed() -> None:
-    """An object in an answer names all its members, so that a surplus one is noticed."""
+    """Answers allow no other members, so that an extra one is noticed."""
     requests = {"NewDomain", "BulkRequest"}
     schemas = DOCUMENT["components"]["schemas"]
     objects = {name for name, schema in schemas.items() if schema.get("type") == "object"}

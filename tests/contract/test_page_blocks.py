@@ -1,4 +1,4 @@
-"""What the pages show can be followed: links lead somewhere, commands and files are understood."""
+"""The pages' links, commands and example files work."""
 
 import json
 import re
@@ -17,13 +17,13 @@ from tests.contract.pages import PAGES, ROOT, Block, anchors, blocks, links, quo
 from tests.contract.test_pages import commands, usage
 
 BLOCKS = [block for page in PAGES for block in blocks(page)]
-# Everything else that stands between fences is output, or tried elsewhere (nginx, nft, sql).
+# All other languages are output, or tested elsewhere (nginx, nft, sql).
 UNDERSTOOD = {"json": json.loads, "toml": tomllib.loads, "yaml": yaml.safe_load}
 PLACEHOLDERS = {"ID": "17", "NAME": "name"}
 
 
 def shell(block: Block) -> str:
-    """Return what a block has its reader type."""
+    """Return the lines that a block asks its reader to type."""
     if block.language == "sh":
         return block.text
     typed = re.findall(r"(?m)^\$ (.*)$", block.text)
@@ -31,7 +31,7 @@ def shell(block: Block) -> str:
 
 
 def programs(script: str) -> Iterator[list[str]]:
-    """Return each program that a script runs, as words; what is in its here-documents is none."""
+    """Return the programs that a script runs, as words, without its here-documents."""
     script = re.sub(r"(?ms)<<(\w+)\n.*?^\1$", "", script).replace("\\\n", " ")
     for line in script.splitlines():
         lexer = shlex.shlex(line, posix=True, punctuation_chars="();<>|&")
@@ -47,7 +47,7 @@ def programs(script: str) -> Iterator[list[str]]:
 
 
 def arguments(words: list[str]) -> list[str] | None:
-    """Return the arguments of `verifyd` if that is what runs, without redirections."""
+    """Return the arguments of a `verifyd` call, without redirections."""
     if words[:3] == ["sudo", "-u", "verifyd"]:
         words = words[3:]
     while words and (words[0] in ("sudo", "env") or re.match(r"\w+=", words[0])):
@@ -79,7 +79,7 @@ INLINE = sorted(
 
 @pytest.mark.parametrize("page", PAGES)
 def test_links_lead_somewhere(page):
-    """To a file of the repository, and to a heading that is on it."""
+    """A link leads to a file of the repository, and to a heading in it."""
     broken = []
     for target in links(page):
         path, _, anchor = target.partition("#")
@@ -91,12 +91,12 @@ def test_links_lead_somewhere(page):
 
 @pytest.mark.parametrize("block", SHELL, ids=lambda block: f"{block.page}: {block.text[:40]!r}")
 def test_the_shell_understands_each_block(block):
-    """Commands that stand in a page have no syntax errors."""
+    """Commands on a page have no syntax errors."""
     subprocess.run(["bash", "-n"], input=shell(block).encode(), check=True)
 
 
 def test_the_calls_are_found():
-    """Those of the operator's page are among them, with all that stands before and behind them."""
+    """Calls on the operator's page are found in full."""
     calls = {call for _, call in CALLS}
     assert {"migrate", "accounts create acme", "notify --test"} <= calls
     assert "import - --format native-ndjson --kind policies" in calls
@@ -105,13 +105,13 @@ def test_the_calls_are_found():
 
 @pytest.mark.parametrize(("page", "call"), CALLS)
 def test_calls_in_blocks_are_understood(page, call):
-    """Commands of the program can be typed as they stand."""
+    """Calls of the program can be typed as they are."""
     build_parser().parse_args(shlex.split(call))
 
 
 @pytest.mark.parametrize(("page", "call"), INLINE)
 def test_calls_in_sentences_are_understood(page, call):
-    """What stands in a sentence, perhaps in part, names a command and options that it takes."""
+    """A call in a sentence, perhaps in part, names an existing command and its options."""
     words = shlex.split(call.removeprefix("sudo "))[1:]
     known = list(commands(build_parser()))
     names = tuple(words[: next((n for n, word in enumerate(words) if not word.islower()), None)])
@@ -128,12 +128,12 @@ def test_calls_in_sentences_are_understood(page, call):
     ids=lambda block: f"{block.page}: {block.text[:40]!r}",
 )
 def test_files_in_blocks_are_well_formed(block):
-    """JSON, TOML and YAML that a page shows can be read."""
+    """JSON, TOML and YAML on a page can be parsed."""
     UNDERSTOOD[block.language](block.text)
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_rows_of_a_table_have_as_many_cells_as_its_header(page):
-    """A bar in a cell would cut it in two, in backticks too."""
+    """A bar in a cell would split it, even in backticks."""
     for found in re.findall(r"(?m)(?:^\|.*\n)+", without_blocks(PAGES[page])):
         assert len({row.count("|") for row in found.splitlines()}) == 1, found[:200]

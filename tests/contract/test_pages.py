@@ -1,4 +1,4 @@
-"""The pages name what is there, once: settings, commands, paths, metrics, formats, decisions."""
+"""The pages name existing settings, commands, paths, metrics, formats and decisions, once."""
 
 import argparse
 import re
@@ -12,7 +12,7 @@ import pytest
 from app.accounts.administration import list_plans
 from app.cli import build_parser
 from app.config import SETTINGS
-from app.errors import CATALOGUE
+from app.error_codes import CATALOGUE
 from app.http.authentication import METRICS_PATH, OPEN_PATHS
 from app.registers.formats import FORMATS, native
 from app.routes import ENDPOINTS
@@ -31,7 +31,7 @@ TOLD_IN_WORDS = {
     "notify": "none",
     "notify_secret": "none",
 }
-# Written in two parts, so that this file does not name them itself.
+# Written in two parts, so that this file does not contain them.
 REGISTRIES = [
     f"{name}.{domain}"
     for name, domain in (
@@ -48,7 +48,7 @@ REGISTRIES = [
 
 
 def commands(parser: argparse.ArgumentParser, *words: str) -> Iterator[tuple[str, ...]]:
-    """Every command of a parser, as the words that call it."""
+    """Return every command of a parser, as the words that call it."""
     groups = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
     if not groups:
         yield words
@@ -58,7 +58,7 @@ def commands(parser: argparse.ArgumentParser, *words: str) -> Iterator[tuple[str
 
 
 def usage(words: tuple[str, ...]) -> argparse.ArgumentParser:
-    """The parser of one command."""
+    """Return the parser of one command."""
     parser = build_parser()
     for word in words:
         groups = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
@@ -67,7 +67,7 @@ def usage(words: tuple[str, ...]) -> argparse.ArgumentParser:
 
 
 def sources(*folders: str) -> Iterator[Path]:
-    """All text files that we wrote, in the repository or in some of its folders."""
+    """Return all text files that we wrote, in the repository or in some of its directories."""
     for path in sorted(ROOT.rglob("*")):
         relative = path.relative_to(ROOT)
         folder = relative.parts[:-1]
@@ -79,22 +79,22 @@ def sources(*folders: str) -> Iterator[Path]:
 
 
 def test_the_settings_table_is_complete():
-    """Every setting has its line, in the program's order, and no line is of anything else."""
+    """The table has exactly the settings, in the program's order."""
     assert [quoted(row[0]) for row in table("Variable")] == [
         [setting.variable] for setting in SETTINGS.values()
     ]
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_the_settings_table_tells_the_default(name):
-    """The default is the program's own, or told in words where it depends on the machine."""
+def test_the_settings_table_has_the_defaults(name):
+    """The default is the program's, or a text where it depends on the machine."""
     variable = SETTINGS[name].variable
     (told,) = [row[1] for row in table("Variable") if row[0] == f"`{variable}`"]
     assert told == TOLD_IN_WORDS.get(name, f"`{SETTINGS[name].default}`")
 
 
 def test_no_other_settings_are_named():
-    """Whatever page or script names a `VERIFYD_` variable names one that there is."""
+    """Every `VERIFYD_` variable in a page or script is a setting."""
     known = {setting.variable for setting in SETTINGS.values()}
     for path in [ROOT / "Makefile", *map(ROOT.joinpath, PAGES), *sources("deploy")]:
         named = set(re.findall(r"VERIFYD_[A-Z_]*[A-Z]", path.read_text(encoding="utf-8")))
@@ -102,7 +102,7 @@ def test_no_other_settings_are_named():
 
 
 def test_the_commands_table_is_complete():
-    """Every command has a line, and every line is of a command."""
+    """The table has exactly the commands."""
     told = {
         tuple(word for word in quoted(row[0])[0].split()[1:] if word.islower())
         for row in table("Command")
@@ -111,8 +111,8 @@ def test_the_commands_table_is_complete():
 
 
 @pytest.mark.parametrize("row", table("Command"), ids=lambda row: row[0].strip("`"))
-def test_a_command_takes_what_the_table_tells(row):
-    """Arguments and options of a line are the command's own."""
+def test_a_command_has_the_arguments_of_the_table(row):
+    """Arguments and options of a row are the command's own."""
     words = quoted(row[0])[0].split()[1:]
     command = usage(tuple(word for word in words if word.islower()))
     text = command.format_usage()
@@ -123,32 +123,32 @@ def test_a_command_takes_what_the_table_tells(row):
 
 
 def test_the_paths_table_is_complete():
-    """Every endpoint has its line, in the program's order, with the methods it answers."""
+    """The table has every endpoint, in the program's order, with its methods."""
     assert [(quoted(row[0])[0], row[1].split(", ")) for row in table("Path")] == [
         (endpoint.path, methods(endpoint.resource)) for endpoint in ENDPOINTS
     ]
 
 
 def methods(resource: type) -> list[str]:
-    """The methods of a resource; HEAD comes with each GET, and is listed once."""
-    return [name for name in ("GET", "POST") if hasattr(resource, f"on_{name.lower()}")]
+    """Return the methods of a resource; HEAD belongs to GET and is listed once."""
+    return [name for name in ("GET", "POST", "DELETE") if hasattr(resource, f"on_{name.lower()}")]
 
 
 def test_the_open_paths_are_those_that_need_no_key():
-    """The paths that the table tells to need no key are the program's list."""
+    """The table's paths without a key are the program's."""
     told = {quoted(row[0])[0]: row[2] for row in table("Path")}
     assert {path for path, key in told.items() if key == "no"} == OPEN_PATHS | {"/docs/{asset}"}
     assert {path for path, key in told.items() if key == "local: no"} == {METRICS_PATH}
 
 
 def test_the_errors_table_is_complete():
-    """Every code of the catalogue has its line with its status."""
+    """The table has every code of the catalogue with its status."""
     told = {quoted(row[0])[0]: int(row[1]) for row in table("Code")}
     assert told == {code: kind.status for code, kind in CATALOGUE.items()}
 
 
 def test_the_metrics_table_is_complete():
-    """Every metric that the program makes has its line, and every line is of a metric."""
+    """The table has exactly the program's metrics."""
     made = {
         name
         for path in [*sources("app")]
@@ -159,8 +159,8 @@ def test_the_metrics_table_is_complete():
     assert sorted(told) == sorted(made)
 
 
-def test_the_plans_table_tells_the_plans_of_a_new_installation(tmp_path):
-    """Their names, limits and windows."""
+def test_the_plans_table_has_the_plans_of_a_new_installation(tmp_path):
+    """The table has the plans' names, limits and windows."""
     engine = open_engine(f"sqlite:///{tmp_path / 'verifyd.db'}", create=True)
     migrate(engine)
     made = [
@@ -176,13 +176,13 @@ def test_the_plans_table_tells_the_plans_of_a_new_installation(tmp_path):
 
 
 def test_the_formats_table_is_complete():
-    """Every format has its line, with the register it fills unless told."""
+    """The table has every format, with its default register."""
     told = {quoted(row[0])[0]: quoted(row[1])[0] for row in table("Format")}
     assert told == {each.name: each.register for each in FORMATS.values()}
 
 
 def test_the_native_members_are_those_that_are_read():
-    """Each kind has all its members; a fine's time is its load's."""
+    """Each kind has all its members; the time of a fine is that of its load."""
     layouts = {
         "vehicles": native.vehicle_layout(),
         "policies": native.policy_layout(),
@@ -193,8 +193,8 @@ def test_the_native_members_are_those_that_are_read():
     }
 
 
-def test_every_decision_that_is_cited_is_told():
-    """Whoever meets a D-number finds in the table what it stands for."""
+def test_every_cited_decision_is_in_the_table():
+    """Every cited D-number is in the table of decisions."""
     cited: set[str] = set()
     for path in [*sources("app", "tests", "deploy"), *map(ROOT.joinpath, PAGES)]:
         cited |= set(re.findall(r"(?<![\w%])D[1-9][0-9]?\b", path.read_text(encoding="utf-8")))
@@ -204,21 +204,21 @@ def test_every_decision_that_is_cited_is_told():
 
 
 def test_every_file_that_is_named_is_there():
-    """Paths in backticks lead somewhere, from the root of the repository."""
+    """A path in backticks exists, from the root of the repository."""
     named = {
         name
         for text in PAGES.values()
         for name in quoted(text)
         if re.fullmatch(r"(app|tests|deploy|\.ci)(/[\w./-]*)?", name)
         or re.fullmatch(r"\w+\.(cfg|py)", name)
-        if "N" not in name  # NAME and NNNN are for the reader to fill in.
+        if "N" not in name  # The reader fills in NAME and NNNN.
     }
     assert {"app/main.py", "tests/api"} <= named
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
 
 
 def test_every_package_is_in_the_table():
-    """Packages and top modules of the program have their line, and each line is of one."""
+    """The table has exactly the program's packages and top modules."""
     told = [name.rstrip("/") for row in table("Package") for name in quoted(row[0])]
     packages = {path.parent for path in (ROOT / "app").rglob("__init__.py")} - {ROOT / "app"}
     modules = {path for path in (ROOT / "app").glob("[a-z]*.*") if path.is_file()}
@@ -226,8 +226,8 @@ def test_every_package_is_in_the_table():
     assert sorted(told) == sorted(there)
 
 
-def test_imports_point_the_way_that_is_told():
-    """The line of layers names real modules, in the order that the import contracts hold."""
+def test_imports_point_the_documented_way():
+    """The line of layers names real modules, in the order of the import contracts."""
     (line,) = re.findall(r"`([^`]* -> [^`]*)`\.", PAGES["app/README.md"])
     told = [name.split(", ") for name in line.split(" -> ")]
     contracts = ConfigParser(interpolation=None)
@@ -240,7 +240,7 @@ def test_imports_point_the_way_that_is_told():
 
 
 def test_every_target_of_make_is_in_the_table():
-    """Every target has its line, and the README begins with the two that come first."""
+    """The table has every target, and the README begins with the two most important ones."""
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = re.findall(r"(?m)^([a-z-]+):.*## ", makefile)
     assert sorted(quoted(row[0])[0] for row in table("Target")) == sorted(
@@ -253,7 +253,7 @@ def test_every_target_of_make_is_in_the_table():
 
 
 def test_no_registry_of_packages_is_named():
-    """Where packages come from is set on the machine, and stands nowhere in the repository."""
+    """The machine sets where packages come from, and the repository never does."""
     found = [
         (path.relative_to(ROOT).as_posix(), host)
         for path in sources()
@@ -263,8 +263,8 @@ def test_no_registry_of_packages_is_named():
     assert found == []
 
 
-def test_the_readme_is_short_and_begins_with_what_one_does_first():
-    """At most 200 lines: what it is, how to try it, and where to read on."""
+def test_the_readme_is_short_and_begins_with_the_first_steps():
+    """At most 200 lines say what it is, how to try it, and where to read on."""
     assert PAGES["README.md"].count("\n") <= 200
     titles = re.findall(r"(?m)^## (.+)", PAGES["README.md"])
     assert titles[:3] == ["Two commands", "The six operations", "Load your own first file"]

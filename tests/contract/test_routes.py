@@ -21,7 +21,7 @@ EVERY = [pytest.param(endpoint, id=endpoint.path) for endpoint in ENDPOINTS]
 
 
 def methods_of(resource):
-    """Return the methods that a resource has responders for, HEAD aside."""
+    """Return the methods that a resource has responders for, except HEAD."""
     names = {name.removeprefix("on_").upper() for name in vars(resource) if name.startswith("on_")}
     return names - {"HEAD"}
 
@@ -33,7 +33,7 @@ def test_each_path_is_routed_once():
 
 
 def test_every_route_is_documented_and_the_other_way_round():
-    """Paths and methods of the table are those of the document, but for the page's assets."""
+    """Paths and methods of the table equal the document's, except for the page's assets."""
     routed = {
         (endpoint.path, method)
         for endpoint in ENDPOINTS
@@ -47,7 +47,7 @@ def test_every_route_is_documented_and_the_other_way_round():
 
 
 def test_spec_4_the_operations_come_in_the_specs_order():
-    """The table of endpoints can be read beside spec 4."""
+    """The table of endpoints has the order of spec 4."""
     assert [endpoint.path for endpoint in ENDPOINTS[:5]] == [
         "/api/domains",
         "/api/domains/{domain}",
@@ -59,7 +59,7 @@ def test_spec_4_the_operations_come_in_the_specs_order():
 
 @pytest.mark.parametrize(("endpoint", "method"), RESPONDERS)
 def test_a_responders_docstring_begins_with_its_route(endpoint, method):
-    """Who reads a responder sees what it answers."""
+    """The docstring shows which requests a responder answers."""
     responder = getattr(endpoint.resource, f"on_{method.lower()}")
     assert responder.__doc__.startswith(f"{method} {endpoint.path}.")
 
@@ -82,13 +82,13 @@ def test_a_responder_takes_what_its_path_names(endpoint):
 
 @pytest.mark.parametrize("endpoint", EVERY)
 def test_an_endpoint_says_where_it_is_specified(endpoint):
-    """Each cites sections of the spec or numbered decisions."""
+    """Each endpoint cites sections of the spec or numbered decisions."""
     assert re.fullmatch(r"(spec \d, )?D\d+( to D\d+)?(, D\d+)*", endpoint.source)
 
 
 @pytest.mark.parametrize("endpoint", EVERY)
 def test_the_open_paths_are_documented_as_open(endpoint):
-    """The document demands a key exactly where the service does (D2)."""
+    """The document requires a key exactly where the service does (D2)."""
     operation = find_operation("GET", endpoint.path) or find_operation("POST", endpoint.path)
     if endpoint.path != UNDOCUMENTED:
         assert operation
@@ -96,7 +96,7 @@ def test_the_open_paths_are_documented_as_open(endpoint):
 
 
 def test_the_table_is_what_is_served(world):
-    """Every path of the table is routed to its resource, and nothing besides."""
+    """Every path of the table is routed to its resource, and no other path is."""
     routes = falcon.inspect.inspect_routes(create_app(world.config))
     served = {route.path: route.class_name for route in routes}
     assert served == {endpoint.path: endpoint.resource.__name__ for endpoint in ENDPOINTS}

@@ -1,4 +1,4 @@
-"""Every row of the interface's sections 2, 4, 5 and 7 has a test that is named after it."""
+"""Every row of the interface's sections 2, 4, 5 and 7 has a test named after it."""
 
 import ast
 import re
@@ -15,7 +15,7 @@ SPEC = SAMPLES.parent / "spec.md"
 
 
 class Row(NamedTuple):
-    """A row of the interface, and how the name of a test of it begins, after `test_spec_`."""
+    """A row of the interface, and the prefix of its tests' names after `test_spec_`."""
 
     section: int
     table: str
@@ -79,7 +79,7 @@ ROWS = [
 
 @cache
 def names() -> frozenset[str]:
-    """The names of all tests that are collected, as they stand in the files."""
+    """Return the names of all collected tests, as in their files."""
     found = set()
     for path in TESTS.rglob("test_*.py"):
         tree = ast.parse(path.read_bytes())
@@ -90,24 +90,24 @@ def names() -> frozenset[str]:
 
 
 def named_after(row: Row) -> list[str]:
-    """The tests of a row."""
+    """Return the tests of a row."""
     pattern = rf"test_spec_{row.test}(_.*)?"
     return [name for name in names() if re.fullmatch(pattern, name)]
 
 
 def case(row: Row) -> object:
-    """A row as a parameter."""
+    """Return a row as a parameter."""
     return pytest.param(row, id=f"{row.section} {row.table}: {row.row}")
 
 
 @pytest.mark.parametrize("row", list(map(case, ROWS)))
 def test_every_row_has_a_test_of_its_own(row):
-    """A row without a test is a promise that nobody holds."""
+    """A row without a test is an unverified promise."""
     assert named_after(row) != []
 
 
 def test_no_test_is_of_two_rows():
-    """The beginnings of the names tell the rows apart: one test cannot stand for two of them."""
+    """No test's name has the prefixes of two rows."""
     for row in ROWS:
         others = {other.test for other in ROWS} - {row.test}
         longer = {other for other in others if other.startswith(f"{row.test}_")}
@@ -117,7 +117,7 @@ def test_no_test_is_of_two_rows():
 @pytest.mark.skipif(not SPEC.exists(), reason="the interface's text is not beside this repository")
 @pytest.mark.parametrize("section", [2, 4, 5, 7])
 def test_the_rows_are_those_of_the_interface(section):
-    """The list above has every row of its tables and every rule, in its order."""
+    """The list above has every row of the interface's tables and every rule, in order."""
     text = SPEC.read_text(encoding="utf-8")
     (part,) = re.findall(rf"(?ms)^## {section}\. .*?(?=^## |\Z)", text)
     told = re.findall(r"(?m)^\| ([^|]+?) \|(?!-)(?! (?:Type|Method|Error type))|^(\d)\. ", part)

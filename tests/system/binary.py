@@ -1,4 +1,4 @@
-"""The program as one file, built as `make binary` builds it: of this tree, and of others."""
+"""The program as one file, built as `make binary` builds it, from this tree and others."""
 
 import hashlib
 import shutil
@@ -17,7 +17,7 @@ _COMMIT = f"{'0' * 40} 1795262219\n"
 
 
 def copy_tree(target: Path, source: Path = ROOT) -> Path:
-    """Copy what a binary is built from, of a commit that is not known."""
+    """Copy the sources of a binary, without a known commit."""
     for part in _PARTS:
         shutil.copytree(source / part, target / part, ignore=_LEFT_OUT)
     (target / "app" / "commit.txt").write_text(_COMMIT)
@@ -25,7 +25,7 @@ def copy_tree(target: Path, source: Path = ROOT) -> Path:
 
 
 def tree_of_commit(target: Path, commit: str) -> Path:
-    """Take what a binary is built from out of the history; skips the test if it is not there."""
+    """Check the sources of a binary out of the history; skip the test if it is not there."""
     words = ["git", "-C", str(ROOT), "archive", "--format=tar", commit, *_PARTS]
     archived = subprocess.run(words, capture_output=True, check=False)
     if archived.returncode:
@@ -36,9 +36,9 @@ def tree_of_commit(target: Path, commit: str) -> Path:
 
 
 def built(tree: Path) -> Path:
-    """Return the binary of a tree; the same tree is built once.
+    """Return the binary of a tree, which is built once.
 
-    Skips the test where the environment for it is not there.
+    Skips the test if the environment for building is not there.
     """
     if not TOOLS.exists():
         pytest.skip(f"{TOOLS} is not there: make test-system and make binary make it")
@@ -60,7 +60,7 @@ def built(tree: Path) -> Path:
 
 
 def _tools_for(tree: Path) -> Path:
-    """Return the directory of tools to build a tree with: former commits list other packages."""
+    """Return the directory of tools for a tree; earlier commits list other packages."""
     listed = (tree / _REQUIREMENTS).read_bytes()
     if listed == (ROOT / _REQUIREMENTS).read_bytes():
         return TOOLS

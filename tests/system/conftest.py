@@ -1,4 +1,4 @@
-"""Servers for the tests of real processes, each with a database of its own."""
+"""Servers for the tests of real processes, each with its own database."""
 
 import shutil
 import socket
@@ -29,7 +29,7 @@ def up(migrator, db):
 
 @pytest.fixture(scope="session")
 def database_kind() -> str:
-    """SQLite; what is about Postgres has servers of its own."""
+    """SQLite; tests of Postgres start servers of their own."""
     return "sqlite"
 
 
@@ -37,7 +37,7 @@ def database_kind() -> str:
 def serve(world: World) -> Iterator[Serve]:
     """`serve(**settings)` starts a server on the world's database and waits until it is ready.
 
-    It sends with alice's key. All of them are ended with the test.
+    Its requests use alice's key. All servers end with the test.
     """
     with ExitStack() as running:
 
@@ -63,10 +63,10 @@ def drop(world: World) -> Drop:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    """A Postgres of the test's own."""
+    """A Postgres server for one test."""
     cluster = Cluster(tmp_path / "postgres.log")
     yield cluster
-    with suppress(CalledProcessError):  # The test has stopped it.
+    with suppress(CalledProcessError):  # The test has stopped the server.
         cluster.stop("immediate")
 
 
@@ -78,7 +78,7 @@ def served(serve: Serve) -> Service:
 
 @pytest.fixture
 def socket_directory() -> Iterator[Path]:
-    """A directory whose path is short enough for Unix sockets."""
+    """A directory with a path short enough for Unix sockets."""
     path = Path(tempfile.mkdtemp(prefix="vfd-"))
     yield path
     shutil.rmtree(path)
@@ -86,7 +86,7 @@ def socket_directory() -> Iterator[Path]:
 
 @pytest.fixture
 def listener(socket_directory: Path) -> Iterator[socket.socket]:
-    """A socket that listens, and is nobody's."""
+    """A listening socket that no server uses."""
     with closing(socket.socket(socket.AF_UNIX)) as listener:
         listener.bind(str(socket_directory / "socket"))
         listener.listen(socket.SOMAXCONN)
@@ -95,7 +95,7 @@ def listener(socket_directory: Path) -> Iterator[socket.socket]:
 
 @pytest.fixture
 def make_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
-    """`make_disk(megabytes)` mounts a file system of that size, for which one must be root."""
+    """`make_disk(megabytes)` mounts a file system of that size; this needs root."""
     with ExitStack() as mounted:
 
         def make(megabytes: int) -> Path:
@@ -121,7 +121,7 @@ def little_disk(make_disk: Callable[[int], Path]) -> Path:
 
 @pytest.fixture
 def next_program(tmp_path):
-    """`next_program(then)` makes a copy of the program that brings one more migration."""
+    """`next_program(then)` copies the program and adds a migration."""
 
     def make(then: str = "") -> dict[str, object]:
         shutil.copytree(ROOT / "app", tmp_path / "next" / "app")

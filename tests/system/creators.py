@@ -1,4 +1,4 @@
-"""Many clients that create domains and read them back, whatever happens to the service."""
+"""Many clients that create domains and read them back, while a test disturbs the service."""
 
 import http.client
 import threading
@@ -12,7 +12,7 @@ CLIENTS = 8
 
 
 class Outcome(NamedTuple):
-    """How one request ended: `status` is None if there was no answer."""
+    """The result of a request; `status` is None if there was no answer."""
 
     method: str
     domain: str
@@ -46,7 +46,7 @@ class Creators:
             client.join()
 
     def statuses(self, method: str) -> set[int | None]:
-        """Return how the requests of a method ended."""
+        """Return the statuses of all requests of a method."""
         return {each.status for each in list(self.outcomes) if each.method == method}
 
     def acknowledged(self) -> set[str]:
@@ -54,7 +54,7 @@ class Creators:
         return {each.domain for each in list(self.outcomes) if each.status == 201}
 
     def wait_for(self, more: int) -> None:
-        """Wait until so many further domains were created."""
+        """Wait until this many further domains were created."""
         enough = len(self.acknowledged()) + more
         until(lambda: len(self.acknowledged()) >= enough, "further domains")
 

@@ -1,4 +1,4 @@
-"""A drop directory, and the command that loads what lies there."""
+"""A drop directory, and the command that loads its files."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ OTHER = "registration,make\nAB13CDE,SEAT\n"
 
 
 class Drop:
-    """A drop directory, option files, and the command that loads what lies there."""
+    """A drop directory, option files, and the command that loads its files."""
 
     def __init__(self, world: World) -> None:
         self.root = world.directory / "drop"
@@ -28,7 +28,7 @@ class Drop:
         }
 
     def put(self, name: str, text: str = CAR, *, age_seconds: int = 300) -> Path:
-        """Put a file there that was last changed so long ago."""
+        """Write a file with a time of change in the past."""
         path = self.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
@@ -43,7 +43,7 @@ class Drop:
         return path
 
     def words(self, *words: object) -> list[object]:
-        """The command."""
+        """Return the words of the command."""
         return ["import", "--drop", self.root, "--options", self.options, *words]
 
     def run(self, *words: object, **settings: Any) -> subprocess.CompletedProcess[str]:
@@ -63,11 +63,11 @@ class Drop:
         )
 
     def left(self) -> list[str]:
-        """All files below the drop that were not loaded, hidden ones too."""
+        """Return all files below the drop that were not loaded, also hidden ones."""
         return [name for name in self._files() if "loaded" not in Path(name).parts]
 
     def loaded(self) -> list[str]:
-        """All files below the drop that are kept because they were loaded."""
+        """Return all files below the drop that were kept after a load."""
         return [name for name in self._files() if "loaded" in Path(name).parts]
 
     def _files(self) -> list[str]:
@@ -75,11 +75,11 @@ class Drop:
         return sorted(str(path.relative_to(self.root)) for path in found)
 
     def held(self) -> dict[str, int]:
-        """How many vehicles each register holds."""
+        """Return the number of vehicles in each register."""
         query = "SELECT name, vehicles FROM register ORDER BY name"
         return dict(self._world.engine.execute_sql(query).fetchall())
 
     def loads(self) -> list[tuple[str, str]]:
-        """Register and status of each load in the history."""
+        """Return register and status of each load in the history."""
         query = "SELECT register, status FROM register_load ORDER BY id"
         return list(self._world.engine.execute_sql(query).fetchall())

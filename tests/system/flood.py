@@ -1,4 +1,4 @@
-"""Many clients at once, and what their answers must have in common (D8, D9)."""
+"""Many clients at once, and the rules that their answers must keep (D8, D9)."""
 
 import threading
 import time
@@ -13,7 +13,7 @@ CLIENTS = 8
 
 
 class Told(NamedTuple):
-    """What one answer said of the limit, and the wall clock's nanoseconds around it."""
+    """One answer's headers of the limit, and the wall clock's nanoseconds around it."""
 
     sent_ns: int
     received_ns: int
@@ -24,10 +24,10 @@ class Told(NamedTuple):
 
 
 class Flood:
-    """Sends requests as fast as it can; `told` are the answers, `lost` is how many had none.
+    """Sends requests as fast as possible; `told` are the answers, `lost` counts missing ones.
 
     Args:
-        binds: the servers, each client goes from one to the next.
+        binds: the servers, which each client uses in turn.
     """
 
     def __init__(self, binds: Sequence[str], key: str, path: str = "/nothing") -> None:
@@ -41,10 +41,10 @@ class Flood:
         self.lost = 0
 
     def send(self, count: int, after: Callable[[int], object] = lambda _: None) -> None:
-        """Send so many requests from eight clients.
+        """Send this many requests from eight clients.
 
         Args:
-            after: called behind each answer with the number of answers, by one client at a time.
+            after: called after each answer with the number of answers, by one client at a time.
         """
         self._left, self._after = count, after
         faults: list[BaseException] = []
@@ -99,9 +99,9 @@ class Flood:
 
 
 def require_exact(flood: Flood, plan: Rate, kills: int = 0) -> None:
-    """Fail unless exactly the plan was admitted, and no two answers disagree.
+    """Fail unless exactly the plan was admitted, and no two answers contradict each other.
 
-    Time earns tokens while the flood lasts; each kill may have lost one that was taken.
+    The time of the flood adds tokens; each kill may have lost a token that was taken.
     """
     admitted = [told for told in flood.told if told.status != 429]
     assert {told.status for told in flood.told} == {404, 429}
@@ -115,7 +115,7 @@ def require_exact(flood: Flood, plan: Rate, kills: int = 0) -> None:
 
 
 def require_consistent(told: Told, plan: Rate) -> None:
-    """Fail unless Limit, Remaining and Reset of one answer fit together, and the plan."""
+    """Fail unless Limit, Remaining and Reset of one answer fit each other and the plan."""
     assert told.limit == plan.limit
     assert 0 <= told.remaining < plan.limit
     assert told.status != 429 or told.remaining == 0
@@ -126,7 +126,7 @@ def require_consistent(told: Told, plan: Rate) -> None:
 
 
 def at_each(step: int, times: int, act: Callable[[], object]) -> Callable[[int], None]:
-    """Return what acts after each `step` answers, so many times."""
+    """Return a function that acts after each `step` answers, this many times."""
 
     def after(answers: int) -> None:
         if answers % step == 0 and answers // step <= times:

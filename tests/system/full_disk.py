@@ -1,4 +1,4 @@
-"""A small disk that holds an installation, and is filled by somebody else."""
+"""A small disk that holds an installation, and that another process fills."""
 
 import shutil
 import subprocess
@@ -11,7 +11,7 @@ from app.storage.engine import close_quietly
 from tests.conftest import World
 
 _BLOCK = bytes(4096)
-# Takes every block that becomes free, until it is ended.
+# Takes every block that becomes free, until it is stopped.
 _GREEDY = """
 import os, sys
 rest = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -38,7 +38,7 @@ class Disk:
         self._rest = path / "rest"
 
     def move_here(self, world: World) -> dict[str, Any]:
-        """Move a world's database here; return the settings that name it."""
+        """Move a world's database here; return its settings."""
         close_quietly(world.engine)
         for path in world.directory.glob("verifyd.*"):
             shutil.move(path, self.path)
@@ -49,23 +49,23 @@ class Disk:
 
     @property
     def free_bytes(self) -> int:
-        """What everybody may still take."""
+        """Return the bytes that any user can take."""
         return shutil.disk_usage(self.path).free
 
     @property
     def names(self) -> list[str]:
-        """The files of the installation, those aside that hold a lock and nothing else."""
+        """Return the files of the installation, except those that only hold a lock."""
         names = [path.name for path in self.path.iterdir() if path != self._rest]
         return sorted(name for name in names if not name.endswith(".lock"))
 
     def fill(self, leave_bytes: int = 0) -> None:
-        """Take all blocks but these."""
+        """Take all blocks except these."""
         with suppress(OSError), open(self._rest, "ab", buffering=0) as rest:
             while self.free_bytes > leave_bytes:
                 rest.write(_BLOCK)
 
     def empty(self) -> None:
-        """Give back what was taken."""
+        """Release the blocks that were taken."""
         self._rest.unlink(missing_ok=True)
 
 

@@ -1,4 +1,4 @@
-"""An HTTP/2 client that reads and writes only when a test tells it to."""
+"""An HTTP/2 client that reads and writes only when a test calls it."""
 
 from typing import Self
 
@@ -23,7 +23,7 @@ class Http2:
     """One connection; `with` closes it.
 
     Args:
-        window: how many bytes of each answer the peer may send without being asked for more.
+        window: how many bytes of each answer the peer may send before a further request.
         source: the address the connection comes from.
     """
 
@@ -48,8 +48,8 @@ class Http2:
         """Begin a request, and return its stream.
 
         Args:
-            body: what of the body is sent now.
-            length: how long the body is said to be.
+            body: the part of the body to send now.
+            length: the declared length of the body.
         """
         stream = self._state.get_next_available_stream_id()
         head = {":method": method, ":path": path, ":scheme": "https", ":authority": "localhost"}
@@ -62,7 +62,7 @@ class Http2:
         return stream
 
     def read(self) -> list[Event]:
-        """Wait for what the peer sends next; raises ConnectionResetError if it has gone."""
+        """Read what the peer sends next; raise ConnectionResetError if it has closed."""
         data = self._socket.recv(_READ_BYTES)
         if not data:
             raise ConnectionResetError

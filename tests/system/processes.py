@@ -1,4 +1,4 @@
-"""Real processes: the service as an operator starts it, and HTTP as a client speaks it.
+"""Real processes: the service as an operator starts it, and HTTP as a client uses it.
 
 Servers listen on loopback or on a Unix socket, and are ended by their process id.
 """
@@ -26,17 +26,17 @@ KEPT = ROOT / ".system-tests"
 """What long tests make once: `make clean` removes it."""
 SERVE = (sys.executable, "-m", "app", "serve")
 GUNICORN = (sys.executable, "-m", "gunicorn", "-c", "python:app.server", "app.main:create_app()")
-# What is open as 0 becomes the first socket that systemd would hand over.
+# The file that is open as 0 becomes the first socket that systemd would hand over.
 _ACTIVATED = ("sh", "-c", 'LISTEN_FDS=1 LISTEN_PID=$$ exec "$@" 3<&0 0</dev/null', "sh")
 _DEADLINE_SECONDS = 30
-# Longer than nginx waits for an answer: what fails is then told by it.
+# Longer than nginx waits for an answer, so that nginx reports failures.
 _ANSWER_SECONDS = 70
 _PAUSE_SECONDS = 0.01
 _NUMBERS = count(1)
 
 
 def _speaking(protocol: str) -> ssl.SSLContext:
-    # On loopback, before a throw-away certificate, there is nobody to tell apart.
+    # On loopback, with a throw-away certificate, there is no identity to check.
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -50,7 +50,7 @@ _T = TypeVar("_T")
 
 
 def until(condition: Callable[[], _T], what: str, seconds: float = _DEADLINE_SECONDS) -> _T:
-    """Return what a condition gives as soon as that is true; fail at the deadline."""
+    """Return the condition's value once it is true; fail at the deadline."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):
         if time.monotonic() > deadline:
@@ -60,7 +60,7 @@ def until(condition: Callable[[], _T], what: str, seconds: float = _DEADLINE_SEC
 
 
 def free_port() -> int:
-    """Return a port of the loopback interface that nobody listens on."""
+    """Return a free port of the loopback interface."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -68,10 +68,10 @@ def free_port() -> int:
 
 
 def environment(*, root: Path = ROOT, **settings: object) -> dict[str, str]:
-    """Return an environment for the program: this one's, with these settings and no others.
+    """Return an environment for the program: this one's, with only these settings.
 
     Args:
-        root: where the program is.
+        root: the directory of the program.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("VERIFYD_")}
     given = {f"VERIFYD_{name.upper()}": str(value) for name, value in settings.items()}
@@ -81,11 +81,11 @@ def environment(*, root: Path = ROOT, **settings: object) -> dict[str, str]:
 def run_command(
     *words: object, before: Sequence[str] = (), **settings: Any
 ) -> subprocess.CompletedProcess[str]:
-    """Run `verifyd WORDS` to its end, behind the words of another command that runs it."""
+    """Run `verifyd WORDS` to its end, under another command if one is given."""
     return subprocess.run(
         [*before, sys.executable, "-m", "app", *map(str, words)],
         env=environment(**settings),
-        cwd=settings.get("root"),  # Where a module is looked for first.
+        cwd=settings.get("root"),  # The first directory in which modules are searched.
         capture_output=True,
         text=True,
         timeout=_DEADLINE_SECONDS,
@@ -106,7 +106,7 @@ class Answer(NamedTuple):
 
     @property
     def media_type(self) -> str:
-        """What the body says it is."""
+        """The media type of the body."""
         return self.headers.get_content_type()
 
 
@@ -114,8 +114,8 @@ def connected(bind: str, *, source: str = "", protocol: str = "http/1.1") -> soc
     """Return a connection to `ADDRESS:PORT`, `tls:ADDRESS:PORT` or `unix:/PATH`.
 
     Args:
-        source: the address it comes from; the system chooses it unless one is given.
-        protocol: what is agreed on over TLS, `http/1.1` or `h2`.
+        source: the address it comes from; the system's choice by default.
+        protocol: the protocol over TLS, `http/1.1` or `h2`.
     """
     if bind.startswith("tls:"):
         plain = connected(bind.removeprefix("tls:"), source=source)
@@ -130,7 +130,7 @@ def connected(bind: str, *, source: str = "", protocol: str = "http/1.1") -> soc
             raise
         return connection
     host, _, port = bind.rpartition(":")
-    # NOTE: a socket that is bound before it connects can meet itself where nobody listens yet.
+    # NOTE: a socket that is bound before it connects can reach itself if nothing listens yet.
     bound = (source, 0) if source else None
     return socket.create_connection((host, int(port)), _ANSWER_SECONDS, source_address=bound)
 
@@ -166,8 +166,8 @@ class Service:
     """A running server; `with` ends it.
 
     Args:
-        bind: where it is told to listen.
-        listener: a socket that listens already, handed over as systemd does.
+        bind: the address that it is given.
+        listener: a listening socket, handed over like systemd's.
         settings: the `VERIFYD_` variables, without prefix, in lower case.
     """
 
@@ -204,11 +204,12 @@ class Service:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        # PERF: a graceful stop takes half a second; a test that is about it has ended it by now.
+        # PERF: a graceful stop takes half a second, and tests of it have stopped the server
+        # already.
         self.kill()
 
     def stop(self) -> int:
-        """Tell it to stop, and return how it ended."""
+        """Stop the server, and return its exit status."""
         self.process.terminate()
         return self.process.wait(_DEADLINE_SECONDS)
 
@@ -222,7 +223,7 @@ class Service:
                 os.kill(pid, signal.SIGKILL)
 
     def wait_ready(self) -> Self:
-        """Wait until /readyz answers 200 and every worker is there."""
+        """Wait until /readyz answers 200 and every worker runs."""
         until(self._is_ready, "the service to be ready")
         return self
 
@@ -238,11 +239,11 @@ class Service:
             return False
 
     def workers(self) -> list[int]:
-        """Return the process ids of the workers: they have no children."""
+        """Return the process ids of the workers, which have no children."""
         return [pid for pid in descendants(self.process.pid) if not _children(pid)]
 
     def output(self, name: str) -> str:
-        """Return what was written so far to `stdout` or `stderr`."""
+        """Return the text written so far to `stdout` or `stderr`."""
         return self._outputs[name].read_text()
 
     def lines(self, name: str) -> list[dict[str, Any]]:
@@ -265,14 +266,14 @@ class Service:
 
 
 def descendants(pid: int) -> Iterator[int]:
-    """Yield the process ids of all that descends from a process, parents first."""
+    """Yield the process ids of all descendants of a process, parents first."""
     for child in _children(pid):
         yield child
         yield from descendants(child)
 
 
 def lives(pid: int) -> bool:
-    """Tell whether a process runs: whoever was only not waited for does not."""
+    """Tell whether a process runs; a zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):

@@ -17,9 +17,9 @@ _SECONDS_MAX = 120
 
 
 def program(name: str) -> Path:
-    """Return `prometheus` or `promtool`: the machine's own, or Debian's, which is fetched once.
+    """Return the path of `prometheus` or `promtool`, the machine's or a fetched Debian one.
 
-    Skips the test where neither can be had.
+    Skips the test if neither is available.
     """
     installed = shutil.which(name)
     if installed:
@@ -45,7 +45,7 @@ def _alone() -> Iterator[None]:
 
 def _unpack(target: Path) -> None:
     with tempfile.TemporaryDirectory(dir=KEPT) as directory:
-        # The machine's lists of packages may be missing, or not ours to read.
+        # The machine's package lists can be missing or unreadable.
         own = [f"-oDir::State::Lists={directory}/lists", f"-oDir::Cache={directory}/cache"]
         own.append("-oAPT::Sandbox::User=")
         if not _ran(["apt-get", "download", _PACKAGE], directory):

@@ -1,4 +1,4 @@
-"""Several hosts behind nginx with the shipped configuration: each a server with its own state."""
+"""Several hosts, each a server with its own state, with the shipped nginx configuration."""
 
 import os
 import signal
@@ -18,10 +18,10 @@ FOLDER = ROOT / "deploy" / "scale-out"
 
 
 def command_before(hosts: Sequence[str], bind: str, directory: Path) -> list[str]:
-    """Return the command that runs nginx with the shipped configuration before these hosts.
+    """Return the command that runs nginx with the shipped configuration for these hosts.
 
-    Nothing in it is changed but addresses, the places of files, and the form of `http2`, of which
-    the nginx of the tests would warn.
+    Only addresses, file paths and the form of `http2` are changed; the tests' nginx would warn of
+    the last.
     """
     make_certificate(directory)
     text = (FOLDER / "nginx.conf").read_text()
@@ -40,7 +40,7 @@ def command_before(hosts: Sequence[str], bind: str, directory: Path) -> list[str
 
 @contextmanager
 def balanced(hosts: Sequence[str], directory: Path) -> Iterator[str]:
-    """Run nginx before these hosts; gives the address at which it speaks TLS."""
+    """Run nginx in front of these hosts; yield its TLS address."""
     bind = f"127.0.0.1:{free_port()}"
     with running(command_before(hosts, bind, directory), bind):
         yield f"tls:{bind}"
@@ -71,14 +71,14 @@ class Installation:
         self.bind = running.enter_context(balanced([host.bind for host in self.hosts], directory))
 
     def key_of(self, account: str, *, requests: int) -> str:
-        """Make an account with so many requests an hour, and a key of it."""
+        """Create an account with this many requests per hour, and a key of it."""
         limits = {"window_seconds": HOUR_SECONDS, "bulk_max": 10, "domains_max": 1_000_000}
         set_plan(self.engine, account, requests=requests, **limits)
         create_account(self.engine, account, account)
         return create_key(self.engine, account)[1].text
 
     def host_of(self, request_id: str | None) -> Service:
-        """Return the host that answered a request, by its access log."""
+        """Return the host that answered a request, from its access log."""
         (host,) = (
             host
             for host in self.hosts
@@ -87,20 +87,20 @@ class Installation:
         return host
 
     def start_again(self, host: Service) -> None:
-        """Start the server of a host that was killed, with the state it had."""
+        """Start the server of a killed host again, with the same state."""
         place = self.hosts.index(host)
         self.hosts[place] = self._start(self._names[place], host.bind).wait_ready()
 
     def start_another(self) -> Service:
-        """Start a third host, of which nginx knows nothing yet."""
+        """Start a third host, which nginx does not know yet."""
         self._names += ("third",)
         self.hosts.append(self._start("third", f"127.0.0.1:{free_port()}").wait_ready())
         return self.hosts[-1]
 
     def reconfigure(self, old: str, new: str) -> None:
-        """Change the text of nginx's configuration in one place, and have nginx read it anew.
+        """Change nginx's configuration in one place, and reload it.
 
-        Returns when nothing goes on by the former text.
+        Returns when the reload is finished.
         """
         site = self.directory / "site.conf"
         text = site.read_text()

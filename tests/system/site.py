@@ -11,10 +11,10 @@ SITE = ROOT / "deploy" / "nginx" / "verifyd.conf"
 
 
 def command_with_site(upstream: str, bind: str, directory: Path, *, before: str = "") -> list[str]:
-    """Return the command that runs nginx with the shipped site before `ADDRESS` or `unix:/PATH`.
+    """Return the command that runs nginx with the shipped site for `ADDRESS` or `unix:/PATH`.
 
-    Nothing in it is changed but addresses, the places of files, and the form of `http2`, of which
-    the nginx of the tests would warn.
+    Only addresses, file paths and the form of `http2` are changed; the tests' nginx would warn of
+    the last.
     """
     make_certificate(directory)
     text = SITE.read_text()
@@ -33,7 +33,7 @@ def command_with_site(upstream: str, bind: str, directory: Path, *, before: str 
 
 @contextmanager
 def behind_site(upstream: str, directory: Path, *, before: str = "") -> Iterator[str]:
-    """Run nginx with the shipped site; gives the address at which it speaks TLS.
+    """Run nginx with the shipped site; yield its TLS address.
 
     Args:
         before: directives of `http {}` that a test adds.

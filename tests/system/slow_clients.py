@@ -1,4 +1,4 @@
-"""Clients without a key that write and read as slowly as they may.
+"""Clients without a key that write and read as slowly as they are allowed.
 
 `python -m tests.system.slow_clients ADDRESS:PORT` holds a thousand of them until its stdin ends.
 """
@@ -20,7 +20,7 @@ SlowClient = Callable[[ExitStack, str, str], None]
 
 
 def hold(stack: ExitStack, bind: str, client: SlowClient) -> None:
-    """Open a thousand connections from a hundred addresses, until the stack is left."""
+    """Open a thousand connections from a hundred addresses, until the stack closes."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < _FILES:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, _FILES), hard))
@@ -31,7 +31,7 @@ def hold(stack: ExitStack, bind: str, client: SlowClient) -> None:
 
 
 def slow_header(stack: ExitStack, bind: str, source: str) -> None:
-    """Send nearly all of a header that is as long as it may be."""
+    """Send nearly all of a header of the maximum length."""
     connection = stack.enter_context(connected(bind, source=source))
     connection.sendall(
         b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 8_000 + b"\r\nY: " + b"a" * 7_000
@@ -39,26 +39,26 @@ def slow_header(stack: ExitStack, bind: str, source: str) -> None:
 
 
 def slow_body(stack: ExitStack, bind: str, source: str) -> None:
-    """Send all of a body but its last byte."""
+    """Send a body without its last byte."""
     connection = stack.enter_context(connected(bind, source=source))
     head = b"POST /v1/vehicle/bulk-insurance HTTP/1.1\r\nHost: x\r\nContent-Length: 150000\r\n\r\n"
     connection.sendall(head + b"x" * 149_999)
 
 
 def slow_reader(stack: ExitStack, bind: str, source: str) -> None:
-    """Ask for 1.5 MB, and do not read them."""
+    """Request 1.5 MB, and do not read them."""
     connection = stack.enter_context(connected(bind, source=source))
     connection.sendall(f"GET {LONG_ANSWER} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
 
 
 def slow_body_over_http_2(stack: ExitStack, bind: str, source: str) -> None:
-    """Send the longest frame of a body that goes on."""
+    """Send the longest frame of a body that continues."""
     client = stack.enter_context(Http2(bind, source=source))
     client.request("POST", "/v1/vehicle/bulk-insurance", body=b"x" * 16_384, length=150_000)
 
 
 def slow_reader_over_http_2(stack: ExitStack, bind: str, source: str) -> None:
-    """Ask for 1.5 MB, and allow the server to send nothing of it."""
+    """Request 1.5 MB, and allow the server to send none of it."""
     stack.enter_context(Http2(bind, source=source, window=0)).request("GET", LONG_ANSWER)
 
 

@@ -1,4 +1,4 @@
-"""Alerts of real commands to real destinations: one for each bad night, none for a good one."""
+"""Alerts of real commands to real destinations: one per bad night, none for a good one."""
 
 import base64
 import fcntl
@@ -39,12 +39,12 @@ SHAPELESS = "this is no register\n"
 
 @pytest.fixture
 def database_kind() -> str:
-    """SQLite: what depends on the database is tested on both, within one process."""
+    """SQLite: unit tests try both databases within one process."""
     return "sqlite"
 
 
 class Nights:
-    """An installation with a drop directory, whose alerts go to a command that keeps them."""
+    """An installation with a drop directory; a command keeps its alerts."""
 
     def __init__(self, world) -> None:
         self.directory = world.directory
@@ -69,7 +69,7 @@ class Nights:
         return path
 
     def put(self, name: str, text: str) -> None:
-        """Put a file into the drop that was written long ago."""
+        """Put a file into the drop, with an old time of change."""
         path = self.drop / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
@@ -80,7 +80,7 @@ class Nights:
         return run_command(*words, **(self.settings | settings))
 
     def night(self) -> list[dict]:
-        """Let a night pass: backup, load, watch and delivery. Return what was sent."""
+        """Run backup, load, watch and delivery of a night; return the sent messages."""
         before = set(self.got.iterdir())
         self.run("backup", self.backups, "--scheduled")
         self.run("import", "--drop", self.drop, "--scheduled")
@@ -93,14 +93,14 @@ class Nights:
 
 @pytest.fixture
 def nights(world) -> Nights:
-    """An installation that has seen no night yet."""
+    """An installation before its first night."""
     return Nights(world)
 
 
 @pytest.mark.system_long
 class TestNights:
     def test_one_alert_for_each_bad_night_none_for_a_good_one(self, nights):
-        """A night's failures are one message; so is the end of what was wrong."""
+        """One message has all failures of a night, and another one their end."""
         nights.put("good.csv", CAR)
         assert nights.night() == []
 
@@ -124,11 +124,11 @@ class TestNights:
         assert len(solved["solved"]) == 2
         nights.put("c.csv", CAR)
         (solved,) = nights.night()
-        assert solved["subject"].endswith("solved: a load failed whose register is not known")
+        assert solved["subject"].endswith("solved: a load of an unknown register failed")
         assert nights.night() == []
 
-    def test_a_failed_load_is_told_although_another_succeeded(self, nights):
-        """The register is up to date, and yet a file of that night was not loaded."""
+    def test_a_failed_load_is_reported_although_another_succeeded(self, nights):
+        """A register can be up to date although a file of that night was not loaded."""
         nights.put("1.csv", BAD)
         nights.put("2.csv", CAR)
         (bad,) = nights.night()
@@ -153,13 +153,13 @@ class TestNights:
         assert nights.run("watch").stdout.count("failed, at ") == 3
         nights.put("data.csv", CAR)
         nights.night()
-        assert "not known" not in nights.run("watch").stdout
+        assert "unknown register" not in nights.run("watch").stdout
 
     @pytest.mark.parametrize(
         "words", [["some.csv"], ["some.csv", "--register", "rdw", "--map", "missing.toml"]]
     )
-    def test_a_load_without_a_terminal_is_told(self, nights, words):
-        """From cron: a file that is not recognised, and a mistake in the options."""
+    def test_a_load_without_a_terminal_is_reported(self, nights, words):
+        """An unrecognised file and a mistake in the options are reported from cron, too."""
         file = nights.directory / "some.csv"
         file.write_text(SHAPELESS)
         assert nights.run("import", file, *words[1:]).returncode == 1
@@ -168,7 +168,7 @@ class TestNights:
         assert "some.csv; no rows read" in told.read_text()
 
     def test_a_watch_reports_wrong_settings_and_all_else(self, nights):
-        """What finds what did not happen is the last to fail."""
+        """The watch reports wrong settings and all other conditions."""
         nights.put("rdw/a.csv", SHAPELESS)
         nights.run("import", "--drop", nights.drop, "--scheduled", notify="")
         ended = nights.run("watch", workers="none", nonsense=1)
@@ -181,8 +181,8 @@ class TestNights:
         assert (ended.returncode, "register rdw" in ended.stdout) == (1, True)
         assert "VERIFYD_NOTIFY: " in ended.stderr
 
-    def test_a_failed_backup_is_told(self, nights):
-        """With the reason as far as it can be sent, and once it is over."""
+    def test_a_failed_backup_is_reported(self, nights):
+        """The message has the reason, if it can be sent, and another message reports the end."""
         nights.backups.write_text("in the way")
         (bad,) = nights.night()
         assert "the nightly backup failed" in bad["subject"]
@@ -192,8 +192,8 @@ class TestNights:
         assert "solved: the nightly backup failed" in solved["subject"]
         assert nights.night() == []
 
-    def test_a_lost_database_is_told(self, nights, world):
-        """The queue needs none; it is over when the database is back and the load has run."""
+    def test_a_lost_database_is_reported(self, nights, world):
+        """The queue needs no database; the alert ends when the load has run again."""
         assert nights.night() == []
         world.store.lose()
         assert nights.run("import", "--drop", nights.drop, "--scheduled").returncode == 1
@@ -209,7 +209,7 @@ class TestNights:
         assert nights.night() == []
 
     def test_a_run_refused_beside_another_is_over_when_that_one_has_ended(self, nights, world):
-        """Though the one that does the work began before it."""
+        """The alert ends although the other run began before the refused one."""
         began_at = clock.now() - 60
         state_dir = Path(world.config.state_dir)
         assert nights.night() == []
@@ -226,16 +226,16 @@ class TestNights:
         assert told == ["verifyd.alert", "verifyd.solved"]
 
     @pytest.mark.parametrize("job", ["backup", "import"])
-    def test_wrong_settings_are_told(self, nights, job):
-        """They keep a job from its work; the alert itself needs none of the wrong ones."""
+    def test_wrong_settings_are_reported(self, nights, job):
+        """Wrong settings stop a job; the alert uses none of them."""
         words = {"backup": [nights.backups], "import": ["--drop", nights.drop]}[job]
         assert nights.run(job, *words, "--scheduled", backup_limit="much").returncode == 1
         nights.run("notify", "--deliver")
         (told,) = nights.got.iterdir()
         assert json.loads(told.read_text())["data"]["problems"][0]["key"] == f"job:{job}"
 
-    def test_a_load_by_hand_is_told_unless_somebody_watches(self, nights):
-        """At a terminal it is not sent at once; the next morning it is, if nobody mended it."""
+    def test_a_load_by_hand_is_reported_the_next_morning(self, nights):
+        """At a terminal the alert is sent only the next morning, and only if it is still true."""
         file = nights.directory / "a.csv"
         file.write_text(BAD)
         ours, terminal = os.openpty()
@@ -255,8 +255,8 @@ class TestNights:
         nights.run("notify", "--deliver")
         assert len(list(nights.got.iterdir())) == 2
 
-    def test_a_stopped_night_is_told(self, nights):
-        """By TERM, as at a shutdown; its files stay for the next one."""
+    def test_a_stopped_night_is_reported(self, nights):
+        """A run that TERM stops, as at a shutdown, is reported; its files wait for the next one."""
         os.mkfifo(nights.drop / "never.csv")
         nights.put("x/a.csv", CAR)
         words = ["import", "--drop", str(nights.drop), "--scheduled"]
@@ -277,7 +277,7 @@ class TestNights:
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Serves https on loopback, with a certificate of its own."""
+    """Serves https on loopback, with its own certificate."""
 
     def __init__(self, certificate: Path, key: Path) -> None:
         super().__init__(("127.0.0.1", 0), Endpoint)
@@ -291,7 +291,7 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 class Endpoint(http.server.BaseHTTPRequestHandler):
-    """Keeps what it is sent, and answers as its server says."""
+    """Keeps the requests, and answers with the status of its server."""
 
     server: Server
 
@@ -305,7 +305,7 @@ class Endpoint(http.server.BaseHTTPRequestHandler):
 
 
 def answering(status: int, **headers: str):
-    """Return what answers with a status."""
+    """Return a handler that answers with a status."""
 
     def answer(handler):
         handler.send_response(status)
@@ -339,7 +339,7 @@ def https_server(directory: Path, name: str = "localhost"):
 
 @pytest.fixture
 def endpoint(tmp_path, monkeypatch):
-    """A server whose certificate is trusted."""
+    """A server with a trusted certificate."""
     with https_server(tmp_path) as server:
         monkeypatch.setenv("SSL_CERT_FILE", str(server.certificate))
         yield server
@@ -353,7 +353,7 @@ def outcomes_of(nights, notify: str, **settings: object) -> tuple[int, list[dict
 
 class TestHttps:
     def test_it_is_signed_as_standard_webhooks(self, nights, endpoint):
-        """Whoever knows the secret can verify who sent it, when, and that it is whole."""
+        """The secret verifies the sender, the time and the content of a message."""
         status, outcomes = outcomes_of(nights, endpoint.url, notify_secret=SECRET)
         assert (status, [each["outcome"] for each in outcomes]) == (0, ["sent"])
         ((path, headers, body),) = endpoint.got
@@ -376,7 +376,7 @@ class TestHttps:
         ],
     )
     def test_anything_but_2xx_is_a_failure(self, nights, endpoint, behaviour, reason):
-        """The reason is told, and neither the path of the URL nor the secret."""
+        """The reason is reported without the path of the URL and without the secret."""
         endpoint.behaviour = behaviour
         status, (outcome,) = outcomes_of(nights, endpoint.url, notify_secret=SECRET)
         assert (status, outcome["outcome"]) == (1, "failed")
@@ -385,7 +385,7 @@ class TestHttps:
         assert len(endpoint.got) == 1
 
     def test_its_certificate_must_be_valid(self, nights, endpoint, tmp_path):
-        """Neither an unknown authority nor another name will do."""
+        """An unknown authority or another name is refused."""
         (tmp_path / "other").mkdir()
         with https_server(tmp_path / "other", "example.com") as other:
             status, (outcome,) = outcomes_of(nights, other.url, notify_secret=SECRET)
@@ -393,14 +393,14 @@ class TestHttps:
             assert outcome["reason"].startswith("its certificate is not valid")
 
     def test_without_a_secret_nothing_is_sent(self, nights, endpoint):
-        """`check` says so before it is needed."""
+        """`check` reports the missing secret in advance."""
         status, (outcome,) = outcomes_of(nights, endpoint.url)
         assert (status, endpoint.got) == (1, [])
         assert "VERIFYD_NOTIFY_SECRET" in outcome["reason"]
         assert "no VERIFYD_NOTIFY_SECRET" in nights.run("check", notify=endpoint.url).stdout
 
-    def test_what_fails_is_tried_again_with_the_same_id(self, nights, endpoint):
-        """The receiver can tell that it has it already."""
+    def test_a_retry_has_the_same_id(self, nights, endpoint):
+        """A retry has the same id, so that the receiver can recognise it."""
         endpoint.behaviour = answering(503)
         settings = {"notify": endpoint.url, "notify_secret": SECRET}
         nights.put("a.csv", BAD)
@@ -421,7 +421,7 @@ class TestHttps:
 
 class TestExec:
     def test_it_gets_the_facts_and_no_secret(self, nights, monkeypatch):
-        """JSON on stdin, the main facts as variables, and nothing else of ours."""
+        """The command gets JSON on stdin, the main facts as variables, and no other variables."""
         monkeypatch.setenv("UNRELATED", "x")
         script = nights.command(f'env >"{nights.got}/env"; cat >"{nights.got}/stdin"')
         assert outcomes_of(nights, f"exec:{script}", notify_secret=SECRET)[0] == 0
@@ -434,19 +434,19 @@ class TestExec:
     @pytest.mark.parametrize(
         ("text", "outcome"),
         [
-            ("exit 0", "sent"),  # It does not read its input.
+            ("exit 0", "sent"),  # The command does not read its input.
             ("exec <&-; exit 0", "sent"),
             ("exit 3", "failed"),
             ("kill -9 $$", "failed"),
         ],
     )
     def test_its_exit_status_decides(self, nights, text, outcome):
-        """Whatever it does with its input."""
+        """The exit status decides, even if the command ignores its input."""
         script = nights.command(text)
         assert outcomes_of(nights, f"exec:{script}")[1][0]["outcome"] == outcome
 
     def test_one_that_hangs_is_ended_with_all_it_started(self, nights, monkeypatch):
-        """After its time is over, and the other destinations get theirs."""
+        """A command over its time limit ends with its children; other destinations get theirs."""
         monkeypatch.setattr(senders, "COMMAND_SECONDS", 1)
         child = nights.directory / "child"
         script = nights.command(f'sleep 600 & echo $! >"{child}"; wait')
@@ -456,7 +456,7 @@ class TestExec:
 
     @pytest.mark.parametrize("path", ["/nonexistent/alert", "/etc/passwd"])
     def test_one_that_cannot_be_run_is_a_failure(self, nights, path):
-        """Its reason is the system's; the others are sent to."""
+        """The reason is the system's; the other destinations get theirs."""
         status, outcomes = outcomes_of(nights, f"exec:{path},exec:{nights.script}")
         assert (status, [each["outcome"] for each in outcomes]) == (1, ["failed", "sent"])
 
@@ -470,7 +470,7 @@ def _lives(pid: int) -> bool:
 
 class TestMail:
     def test_sendmail_gets_a_plain_message(self, nights, monkeypatch):
-        """To the one address, marked as automatic; what is in it becomes no header."""
+        """The message goes to one address and is marked as automatic; its text adds no headers."""
         got = nights.got / "mail"
         nights.command(f'echo "$@" >"{got}.words"; cat >"{got}"', "sendmail")
         monkeypatch.setattr(senders, "_SENDMAIL_PATH", str(nights.directory))
@@ -487,7 +487,7 @@ class TestMail:
         assert mail.get_content() == message.text
 
     def test_without_sendmail_it_is_a_failure(self, nights, monkeypatch):
-        """Which says what is missing."""
+        """The failure says what is missing."""
         monkeypatch.setattr(senders, "_SENDMAIL_PATH", str(nights.got))
         destination = Destination("mailto", "ops@example.com")
         with pytest.raises(senders.NotSent, match="no sendmail"):
@@ -495,13 +495,13 @@ class TestMail:
 
 
 def test_without_a_destination_a_test_fails(nights):
-    """Nobody believes that alerts arrive."""
+    """A test without destinations must not suggest that alerts arrive."""
     ended = nights.run("notify", "--test", notify="")
     assert (ended.returncode, ended.stderr) == (1, "VERIFYD_NOTIFY names no destination\n")
 
 
 def test_alerts_that_wait_are_a_warning(nights):
-    """In `check`: the one place left to say so."""
+    """`check` is the only remaining way to report undelivered alerts."""
     broken = nights.command("exit 1", "broken")
     nights.put("a.csv", BAD)
     nights.run("import", "--drop", nights.drop, notify=f"exec:{broken}")
@@ -510,11 +510,13 @@ def test_alerts_that_wait_are_a_warning(nights):
     entry = json.loads(queued.read_text())
     entry["message"]["created_at"] -= 7200
     queued.write_text(json.dumps(entry))
-    assert "1 alerts are not delivered; one has waited for 2 h" in nights.run("check").stdout
+    assert (
+        "Alerts are not delivered: 1; the oldest has waited for 2 h" in nights.run("check").stdout
+    )
 
 
 def test_a_running_watch_makes_no_second_message(nights):
-    """A command that waits for the queue finds that it was told."""
+    """A command that waited for the queue sees that the condition was sent."""
     nights.put("a.csv", BAD)
     (nights.directory / "notices").mkdir()
     with (nights.directory / "notices" / "lock").open("w") as lock:

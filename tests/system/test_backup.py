@@ -1,4 +1,4 @@
-"""Backups of a running service, killed ones, ones without room; restores beside a service."""
+"""Backups of a running service, killed or without space, and restores next to a service."""
 
 import json
 import signal
@@ -33,7 +33,7 @@ main(sys.argv[1:])
 
 
 def killed_at(module: str, name: str, *words: object, **settings: Any) -> None:
-    """Run a command that is killed when it comes to a function of the backup's."""
+    """Run a command that is killed when it reaches a function of the backup's."""
     killed = subprocess.run(
         [sys.executable, "-c", KILLED_AT.format(module=module, name=name), *map(str, words)],
         env=environment(**settings),
@@ -44,7 +44,7 @@ def killed_at(module: str, name: str, *words: object, **settings: Any) -> None:
 
 
 def settings_of(world: World, directory: Path | None = None) -> dict[str, Any]:
-    """The settings of a world; of a copy of its database elsewhere."""
+    """Return the settings of a world, or of a copy of its database."""
     directory = directory or world.directory
     return {
         "database_url": f"sqlite:///{directory / 'verifyd.db'}",
@@ -60,14 +60,14 @@ def run(*words: object, **settings: Any) -> Any:
 
 
 def fill(world: World) -> None:
-    """Load a register of 6 MB, more than the little disk has room for, and close it."""
+    """Load a register of 6 MB, too large for the little disk, and close it."""
     words = {"make": "X" * 90, "model": "Y" * 90}
     world.load([{"registration": f"A{n:05}", **words} for n in range(25_000)])
     close_quietly(world.engine)
 
 
 def shown(directory: Path) -> list[str]:
-    """Names in a directory that are not hidden."""
+    """Return the names in a directory that are not hidden."""
     return [path.name for path in directory.iterdir() if path.name[0] != "."]
 
 
@@ -81,20 +81,20 @@ def shown(directory: Path) -> list[str]:
     ],
 )
 def test_a_killed_backup_leaves_none(world, module, name):
-    """What it left has no name that a backup has, and goes with the next one."""
+    """What remains has no backup's name, and the next run removes it."""
     settings = settings_of(world)
     killed_at(module, name, "backup", world.directory / "backups", **settings)
     assert shown(world.directory / "backups") == []
     backup = run("backup", world.directory / "backups", **settings)["backup"]
     assert shown(world.directory / "backups") == [Path(backup).name]
-    assert len(list((world.directory / "backups").iterdir())) == 2  # It and the lock.
+    assert len(list((world.directory / "backups").iterdir())) == 2  # the backup and the lock
 
 
 @pytest.mark.parametrize(
     "name", [pytest.param("_carry_over_registers", marks=pytest.mark.system_long), "_set_aside"]
 )
 def test_a_restore_killed_before_the_end_changes_nothing(world, name):
-    """Everything is copied and checked beside, before anything that is there is touched."""
+    """Everything is copied and checked elsewhere before any existing file is touched."""
     close_quietly(world.engine)
     settings = settings_of(world)
     backup = run("backup", world.directory / "backups", **settings)["backup"]
@@ -106,13 +106,13 @@ def test_a_restore_killed_before_the_end_changes_nothing(world, name):
 
 @pytest.mark.system_long
 def test_a_restore_killed_at_the_end_can_be_run_again(world):
-    """Between the old database and the new one there is none; the old one is kept."""
+    """Between the two databases there is none for a moment; the old one is kept."""
     world.load([{"registration": "AB12CDE", "make": "FORD"}])
     close_quietly(world.engine)
     settings = settings_of(world)
     backup = run("backup", world.directory / "backups", "--registers", **settings)["backup"]
     killed_at("restore_files", "_move", "restore", backup, **settings)
-    assert "there is no database" in run_command("check", **settings).stderr
+    assert "does not exist; run " in run_command("check", **settings).stderr
     (aside,) = world.directory.glob("verifyd.replaced-*")
     assert {"verifyd.db", "verifyd.register_native.1.db"} <= set(shown(aside))
     assert run("restore", backup, **settings)["registers"] == ["native"]
@@ -121,7 +121,7 @@ def test_a_restore_killed_at_the_end_can_be_run_again(world):
 
 @pytest.mark.system_long
 def test_a_running_service_is_not_pulled_away(served, world):
-    """`restore` is refused while the service runs, and the service goes on."""
+    """`restore` is refused while the service runs, and the service continues."""
     close_quietly(world.engine)
     settings = settings_of(world)
     backup = run("backup", world.directory / "backups", **settings)["backup"]
@@ -134,7 +134,7 @@ def test_a_running_service_is_not_pulled_away(served, world):
 
 
 def test_the_service_serves_what_was_restored(serve, world):
-    """After a restore the service answers like the moment of the backup, with full buckets."""
+    """The service answers as at the moment of the backup, with full buckets."""
     close_quietly(world.engine)
     settings = settings_of(world)
     service = serve(workers=1)
@@ -151,7 +151,7 @@ def test_the_service_serves_what_was_restored(serve, world):
 
 @pytest.mark.system_long
 def test_a_backup_without_room_leaves_none(world, little_disk):
-    """On a full disk it ends with a clear message, and the backups before it stay."""
+    """On a full disk it fails with a clear message, and earlier backups stay."""
     fill(world)
     settings = settings_of(world)
     good = run("backup", little_disk, **settings)["backup"]
@@ -166,7 +166,7 @@ def test_a_backup_without_room_leaves_none(world, little_disk):
 
 @pytest.mark.system_long
 def test_a_restore_without_room_changes_nothing(world, little_disk):
-    """What cannot be copied beside the database in full is not put in its place."""
+    """If the whole copy does not fit next to the database, nothing is replaced."""
     fill(world)
     backup = run("backup", world.directory, "--registers", **settings_of(world))["backup"]
     ended = run_command("restore", backup, **settings_of(world, little_disk))
@@ -177,7 +177,7 @@ def test_a_restore_without_room_changes_nothing(world, little_disk):
 
 @contextmanager
 def writing(service: Service):
-    """Create domains one after the other meanwhile; gives how many were acknowledged so far."""
+    """Create domains continuously; yield how many were acknowledged so far."""
     acknowledged: list[str] = []
     is_over = threading.Event()
 
@@ -198,7 +198,7 @@ def writing(service: Service):
 
 @contextmanager
 def importing(world: World, settings: dict[str, Any]):
-    """Load the same cars again and again meanwhile, each time all of another make."""
+    """Load the same cars continuously, each time all of another make."""
     files = []
     for make in MAKES:
         files.append(world.directory / f"{make}.ndjson")
@@ -225,7 +225,7 @@ def importing(world: World, settings: dict[str, Any]):
 
 @pytest.mark.system_long
 def test_each_of_20_backups_is_of_one_moment(serve, world):
-    """Taken during writes and loads, each restores to a database that answers like then."""
+    """Each backup during writes and loads restores to the answers of one moment."""
     settings = settings_of(world)
     world.key_of("writer")
     run_command("plans", "set", "standard", "--requests", "1000000", "--window", "60", "--bulk-max",
@@ -243,7 +243,7 @@ def test_each_of_20_backups_is_of_one_moment(serve, world):
         run("restore", backup, **copy)
         checked = run("check", **copy)
         assert (checked["ok"], checked["faults"]) == (True, [])
-        # A load that ran at that moment was never ended in the copy.
+        # The copy has a load of that moment as unfinished.
         assert all("The last load of the register" in each for each in checked["warnings"])
         restored = serve(workers=1, **copy)
         names = [each["name"] for each in restored.get("/api/domains").json()["domains"]]
@@ -254,7 +254,7 @@ def test_each_of_20_backups_is_of_one_moment(serve, world):
 
 
 def makes_of(service: Service) -> set[str]:
-    """The makes that a service knows of a tenth of the cars; all of them are the same."""
+    """Return the make of a tenth of the cars; all of them must be the same."""
     makes = set()
     for number in range(0, CARS, 10):
         answer = service.get(f"/v1/vehicle/A{number:05}/insurance")

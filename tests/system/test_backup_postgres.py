@@ -23,7 +23,7 @@ PATH_WITH_CLIENTS = f"{CLIENTS}:{os.environ['PATH']}"
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
-    """The URL of a server of these tests' own."""
+    """The URL of a server for these tests."""
     directory = Path(tempfile.mkdtemp(prefix="vfd-postgres-"))
     started = get_server(directory, cleanup_mode="delete")
     yield started.get_uri()
@@ -43,7 +43,7 @@ def template(server, tmp_path_factory) -> str:
 
 @pytest.fixture
 def stocked(server, template, monkeypatch) -> str:
-    """The URL of a database of the test's own, like the template."""
+    """The URL of a database for one test, equal to the template."""
     monkeypatch.setenv("PATH", PATH_WITH_CLIENTS)
     return emptied(server, "verifyd", template)
 
@@ -64,7 +64,7 @@ def refused(url: str, directory: Path, *words: object) -> str:
 
 
 def emptied(server: str, name: str, template: str = "template0") -> str:
-    """Make a database of this name anew, like another, and return its URL."""
+    """Create a database of this name from a template, and return its URL."""
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
         connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
@@ -73,7 +73,7 @@ def emptied(server: str, name: str, template: str = "template0") -> str:
 
 @pytest.mark.system_long
 def test_a_dump_is_restored_into_an_empty_database(server, stocked, tmp_path):
-    """With registers everything is back; those that are not in it are no longer named."""
+    """With registers everything is restored; without them the index does not name them."""
     (tmp_path / "cars.csv").write_text(CAR)
     words = ("--mode", "replace", "--register", "fleet", tmp_path / "cars.csv")
     done(stocked, tmp_path, "import", *words)
@@ -91,7 +91,7 @@ def test_a_dump_is_restored_into_an_empty_database(server, stocked, tmp_path):
 
 @pytest.mark.system_long
 def test_registers_that_are_replaced_meanwhile_are_in_it(server, stocked, tmp_path):
-    """The load waits: the dump would find the next generation, of which it may see no row."""
+    """A load waits: otherwise the dump could have the next generation without its rows."""
     (tmp_path / "cars.csv").write_text(CAR)
     query = "SELECT application_name FROM pg_stat_activity WHERE wait_event = 'relation'"
     with (
@@ -119,8 +119,8 @@ def test_registers_that_are_replaced_meanwhile_are_in_it(server, stocked, tmp_pa
 
 
 @pytest.mark.system_long
-def test_what_can_be_undone_is_in_no_backup(server, stocked, tmp_path):
-    """Neither snapshots nor dropped registers; the restored database names none of them (D72)."""
+def test_a_backup_has_no_snapshots_or_dropped_registers(server, stocked, tmp_path):
+    """A backup has neither snapshots nor dropped registers, and does not name any (D72)."""
     (tmp_path / "cars.csv").write_text(CAR)
     done(stocked, tmp_path, "import", "--mode", "replace", tmp_path / "cars.csv")
     done(stocked, tmp_path, "import", "--register", "fleet", tmp_path / "cars.csv")
@@ -138,13 +138,13 @@ def test_what_can_be_undone_is_in_no_backup(server, stocked, tmp_path):
 
 
 def test_a_database_that_holds_something_is_left_alone(stocked, tmp_path):
-    """Nothing is replaced: the operator makes a new database, and the old one stays."""
+    """A restore needs a new database; the existing one stays unchanged."""
     backup = done(stocked, tmp_path, "backup", tmp_path / "backups")["backup"]
     assert "is not empty" in refused(stocked, tmp_path, "restore", backup)
 
 
 def test_without_its_programs_there_is_no_backup(stocked, tmp_path, monkeypatch):
-    """What is missing is named, and nothing is left behind."""
+    """The message names the missing program, and no files remain."""
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "pg_dump is not there" in refused(stocked, tmp_path, "backup", tmp_path / "backups")
     assert [path.name for path in (tmp_path / "backups").iterdir()] == [".lock"]
@@ -159,7 +159,7 @@ def test_programs_that_an_old_server_does_not_understand_are_refused(program, se
 
 
 def test_a_password_is_in_no_list_of_processes(stocked, tmp_path, monkeypatch):
-    """What `pg_dump` is called with tells nobody how to reach the database."""
+    """The arguments of `pg_dump` do not show how to reach the database."""
     program = tmp_path / "pg_dump"
     program.write_text(
         '#!/bin/sh\n[ "$1" = --version ] && echo 18 && exit\n'

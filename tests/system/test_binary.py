@@ -1,4 +1,4 @@
-"""The binary where there is no Python: behind nginx with TLS, and in a root of its own."""
+"""The binary without Python: behind nginx with TLS, and in its own root directory."""
 
 import hashlib
 import json
@@ -36,7 +36,7 @@ def binary(tmp_path) -> Path:
 
 
 class Installed:
-    """The binary and its data, run with nothing of this machine's environment.
+    """The binary and its data, run without this machine's environment.
 
     Args:
         before: the words of a command that runs it.
@@ -54,14 +54,14 @@ class Installed:
         return [str(word) for word in (*self._words, *words)]
 
     def do(self, *words: object) -> str:
-        """Run a command that must succeed, and return what it prints."""
+        """Run a command that must succeed, and return its output."""
         ended = subprocess.run(self.words(*words), capture_output=True, text=True, check=False)
         assert ended.returncode == 0, ended.stderr
         return ended.stdout
 
 
 def test_all_operations_behind_nginx(binary, tmp_path, socket_directory):
-    """With an empty environment, through the shipped site: the answers are those of the tree."""
+    """With an empty environment, through the shipped site, it answers like the tree."""
     socket = socket_directory / "socket"
     installed = Installed(binary, tmp_path, socket)
     cars = tmp_path / "cars.csv"
@@ -114,8 +114,8 @@ def assert_hidden(key: str, service: Service) -> None:
     assert key not in service.output("stdout") + service.output("stderr")
 
 
-def test_its_documents_tell_what_is_in_it(binary):
-    """The SBOM names every library of a wheel that is in the binary, and no tool of the build."""
+def test_its_sbom_has_every_library(binary):
+    """The SBOM has every library of a wheel in the binary, and no build tool."""
     words = ["sha256sum", "--check", "--strict", "verifyd.sha256"]
     checked = subprocess.run(words, cwd=binary.parent, capture_output=True, text=True, check=True)
     assert checked.stdout.splitlines() == [
@@ -134,7 +134,7 @@ def test_its_documents_tell_what_is_in_it(binary):
 
 
 def contained(binary: Path) -> list[str]:
-    """The names of the files in the binary."""
+    """Return the names of the files in the binary."""
     script = "import sys; from PyInstaller.archive.readers import CArchiveReader as Reader\n"
     script += "print(*Reader(sys.argv[1]).toc, sep='\\n')"
     words = [str(TOOLS / "python"), "-c", script, str(binary)]
@@ -152,11 +152,11 @@ def test_it_is_built_twice_alike(binary, tmp_path):
 
 @pytest.mark.parametrize("killed", ["the process that was started", "the one it unpacked"])
 def test_it_ends_as_a_whole(binary, tmp_path, socket_directory, killed):
-    """Whichever of its processes is killed, all end within a second; the next server starts."""
+    """If any of its processes is killed, all end within a second; the next server starts."""
     socket = socket_directory / "socket"
     installed = Installed(binary, tmp_path, socket)
     installed.do("migrate")
-    # What is unpacked stays where it is when the process is killed that would remove it.
+    # The killed process would have removed the unpacked files.
     words = [*installed.words("serve")[:2], f"TMPDIR={tmp_path}", *installed.words("serve")[2:]]
     with Service(tmp_path, f"unix:{socket}", words, workers=2) as service:
         service.wait_ready()
@@ -171,7 +171,7 @@ def test_it_ends_as_a_whole(binary, tmp_path, socket_directory, killed):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the root directory")
 def test_it_serves_in_an_empty_root(binary, tmp_path, socket_directory):
-    """Installed twice with `--prefix`; there is nothing else there but the C library and `env`."""
+    """Installed with `--prefix`, it needs only the C library and `env`."""
     root = socket_directory / "root"
     for _ in range(2):
         words = [ROOT / "deploy" / "install.sh", "--prefix", root, "--binary", binary]
@@ -182,7 +182,7 @@ def test_it_serves_in_an_empty_root(binary, tmp_path, socket_directory):
         laid_out = root / "opt" / "verifyd" / "current" / name
         assert laid_out.read_bytes() == (binary.parent / name).read_bytes()
     put_with_libraries(root, "/usr/bin/env", str(binary))
-    # The mount is the process's own, and ends with it.
+    # The mount belongs to the process, and ends with it.
     enter = f"mount -t proc proc {root}/proc && exec chroot {root} " + '"$@"'
     before = ("unshare", "--mount", "sh", "-c", enter, "sh")
     program = Path("/opt/verifyd/current/verifyd")
@@ -199,7 +199,7 @@ def test_it_serves_in_an_empty_root(binary, tmp_path, socket_directory):
 
 
 def put_with_libraries(root: Path, *programs: str) -> None:
-    """Copy the C library and what programs need into a root, and the first program itself."""
+    """Copy the C library, the programs' needs, and the first program into a root."""
     listed = subprocess.run(["ldd", *programs], capture_output=True, text=True, check=True).stdout
     libraries = {Path(path) for path in re.findall(r"(/\S+\.so\S*) \(", listed)}
     (libc,) = (path for path in libraries if path.name == "libc.so.6")

@@ -19,12 +19,12 @@ CAR = {"registration": "AB12CDE", "make": "FORD"}
 
 
 def create(service: Service, name: str) -> int:
-    """The status of an attempt to create a domain."""
+    """Return the status of an attempt to create a domain."""
     return service.post("/api/domains", {"name": name}).status
 
 
 def test_simultaneous_creates_of_one_name_make_one_domain(serve):
-    """Of 16 clients before 4 workers one gets 201, all others 409, for each of ten names (D15)."""
+    """Of 16 clients with 4 workers one gets 201, all others 409, for each of ten names (D15)."""
     service = serve(workers=4)
     with ThreadPoolExecutor(CLIENTS) as clients:
         for number in range(NAMES):
@@ -35,7 +35,7 @@ def test_simultaneous_creates_of_one_name_make_one_domain(serve):
 
 
 def test_simultaneous_creates_of_many_names_make_all_of_them(serve):
-    """Writers wait for each other: none of them is told that the database is busy (D27)."""
+    """Writers wait for each other, and none gets an error (D27)."""
     service = serve(workers=4)
     names = [f"n{number}.example.com" for number in range(64)]
     with ThreadPoolExecutor(CLIENTS) as clients:
@@ -44,7 +44,7 @@ def test_simultaneous_creates_of_many_names_make_all_of_them(serve):
 
 
 def test_domains_are_created_while_an_import_runs(served, world):
-    """A load that is being read, by another process, holds up neither writes nor look-ups."""
+    """A load that another process reads delays neither writes nor look-ups."""
     world.load([CAR])
     with subprocess.Popen(
         [sys.executable, "-m", "app", "import", "-", "--json"],
@@ -65,7 +65,7 @@ def test_domains_are_created_while_an_import_runs(served, world):
 
 
 def test_domains_are_created_while_a_register_is_written(serve, world):
-    """The lock of a register's transaction is not the one that domains are written under (D35)."""
+    """Domains and registers are written under different locks (D35)."""
     world.load([CAR])
     served = serve(workers=1)
     assert served.get(PATH).status == 200
@@ -79,7 +79,7 @@ def test_domains_are_created_while_a_register_is_written(serve, world):
 
 
 def test_a_new_register_counts_from_the_next_request(served, world):
-    """Every worker attaches what was loaded since it last looked, without a restart (D36)."""
+    """Every worker attaches a new register without a restart (D36)."""
     assert {served.get(PATH).status for _ in range(8)} == {404}
     world.load([CAR])
     assert {served.get(PATH).status for _ in range(8)} == {200}
@@ -88,7 +88,7 @@ def test_a_new_register_counts_from_the_next_request(served, world):
 
 
 def test_a_revoked_key_ends_with_the_next_request(served, world):
-    """No worker remembers a key (D3)."""
+    """Workers do not cache keys (D3)."""
     assert {served.get("/api/domains").status for _ in range(8)} == {200}
     words = [sys.executable, "-m", "app", "keys", "revoke", served.key[10:18]]
     subprocess.run(

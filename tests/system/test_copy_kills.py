@@ -1,4 +1,4 @@
-"""`verifyd copy` killed at its work: the target holds nothing; the next run does it all (D46)."""
+"""`verifyd copy` killed while it works leaves an empty target; the next run succeeds (D46)."""
 
 import json
 import signal
@@ -27,11 +27,11 @@ def words(world, target: str) -> list[str]:
     ],
 )
 def test_a_killed_copy_leaves_nothing_and_is_run_again(world, empty_postgres, table):
-    """Whatever had been written by then is gone with the process; nobody has to clean up."""
+    """Whatever was written is gone with the process, without any cleaning up."""
     world.load([{"registration": "AB12CDE", "make": "FORD"}])
     assert run_command("migrate", database_url=empty_postgres).returncode == 0
     with connect(empty_postgres) as operator:
-        # A register's tables are made by the copy: it waits there, else where rows are written.
+        # The copy creates a register's tables, so it waits there; otherwise it waits at rows.
         if table.startswith("register_native"):
             require_superuser(operator)
             operator.execute(

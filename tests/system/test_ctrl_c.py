@@ -37,13 +37,13 @@ def begin(*words: str, **settings: Any) -> subprocess.Popen[str]:
 
 
 def wait_for_program(process: subprocess.Popen[str]) -> None:
-    """Wait for our first lines to run: until then, Python takes Ctrl-C as it likes."""
+    """Wait for our first lines to run: before them, Python handles Ctrl-C itself."""
     until(lambda: is_caught(process.pid), "Python to start")
     until(lambda: is_caught(process.pid) is False, "the program to start")
 
 
 def wait_for_work(process: subprocess.Popen[str]) -> None:
-    """Wait for the program to take Ctrl-C itself."""
+    """Wait until the program handles Ctrl-C itself."""
     until(lambda: is_caught(process.pid), "the command to work")
 
 
@@ -55,7 +55,7 @@ def wait_for_work(process: subprocess.Popen[str]) -> None:
     ],
 )
 def test_ctrl_c_is_no_error_of_the_program(world, command):
-    """While it imports and while it works, a command ends as the shell expects: 130."""
+    """During imports and work, a command ends with 130, as shells expect."""
     settings = {"database_url": world.config.database_url, "state_dir": world.config.state_dir}
     statuses = set()
     for moment in range(MOMENTS):
@@ -69,17 +69,17 @@ def test_ctrl_c_is_no_error_of_the_program(world, command):
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=30)
         assert (stdout, "Traceback" in stderr) == ("", False), stderr
-        # A load that has begun logs that it was given up.
+        # A load that has begun logs that it was cancelled.
         logged = [line for line in stderr.splitlines() if line != "interrupted"]
         assert all("KeyboardInterrupt" in json.loads(line)["message"] for line in logged), stderr
         statuses.add(process.returncode)
-    # Killed by the signal, which a shell shows as 130, or ended in good order.
+    # Killed by the signal, which a shell shows as 130, or ended properly.
     assert statuses <= {-signal.SIGINT, 130}
     assert process.returncode == 130
 
 
 def test_a_command_that_ignores_ctrl_c_still_does(world):
-    """As behind nohup, or in the background of a script."""
+    """Commands under nohup, or in the background of a script, ignore Ctrl-C."""
     settings = {"database_url": world.config.database_url, "state_dir": world.config.state_dir}
     process = begin("sh", "-c", 'trap "" INT; exec "$@"', "sh", *MAIN, **settings)
     query = "SELECT count(*) FROM register_load"

@@ -1,4 +1,4 @@
-"""A database that is missing, broken, locked or of another age: refused, or 503 until mended."""
+"""A missing, broken, locked or outdated database is refused, or gives 503 until fixed."""
 
 import os
 import shutil
@@ -32,14 +32,14 @@ def refusal(serve, **options) -> str:
 
 
 def require_unavailable(answer: Answer) -> None:
-    """Fail unless an answer is 503 with the one error body, and tells when to come again."""
+    """Fail unless an answer is a 503 problem with Retry-After."""
     assert (answer.status, answer.media_type) == (503, "application/problem+json")
     assert answer.json()["code"] in ("database_unavailable", "not_ready")
     assert int(answer.headers["Retry-After"]) >= 1
 
 
 def every_answer(service) -> list[Answer]:
-    """What all kinds of requests are answered, each by several workers."""
+    """Return the answers to all kinds of requests, each from several workers."""
     return [
         answer
         for _ in range(4)
@@ -54,7 +54,7 @@ def every_answer(service) -> list[Answer]:
 
 
 def set_aside(world) -> Path:
-    """Move the database away, with what belongs to it."""
+    """Move the database away, with its other files."""
     aside = world.directory / "aside"
     aside.mkdir(exist_ok=True)
     for path in world.directory.glob("verifyd.db*"):
@@ -63,16 +63,16 @@ def set_aside(world) -> Path:
 
 
 def put_back(world) -> None:
-    """Move the database back, as a copy: another file of the same content."""
+    """Copy the database back: a new file with the same content."""
     for name in (world.directory / "aside").iterdir():
         shutil.copy(name, world.directory)
 
 
 def test_a_missing_database_is_not_created(serve, world):
-    """A mistyped URL must not become an empty service (D27)."""
+    """A mistyped URL must not create an empty service (D27)."""
     path = world.directory / "none.db"
     told = refusal(serve, database_url=f"sqlite:///{path}")
-    assert f"there is no database {path}: run `verifyd migrate`" in told
+    assert f"database file {path} does not exist; run " in told
     assert not path.exists()
 
 
@@ -82,7 +82,7 @@ def test_a_missing_database_is_not_created(serve, world):
     ids=["empty", "text"],
 )
 def test_a_file_that_is_no_database_is_refused(serve, world, content, told):
-    """Nothing is made of it, and it stays as it is."""
+    """The file stays unchanged, and no database is created."""
     path = world.directory / "other.db"
     path.write_bytes(content)
     assert told in refusal(serve, database_url=f"sqlite:///{path}")
@@ -91,14 +91,14 @@ def test_a_file_that_is_no_database_is_refused(serve, world, content, told):
 
 @pytest.mark.parametrize("command", [SERVE, GUNICORN], ids=["serve", "gunicorn"])
 def test_a_newer_database_is_refused(serve, world, command):
-    """The refusal tells which program it needs (D29)."""
+    """The refusal names the program version that it needs (D29)."""
     Installation.update(schema_version=9, oldest_program=8).execute(world.engine)
     close_quietly(world.engine)
     assert "needs a program of schema 8 or newer" in refusal(serve, command=command)
 
 
 def test_an_older_database_is_migrated_at_the_start(serve, world, next_program):
-    """The next program brings it up to date by itself; the old one may come back (D29, D39)."""
+    """The next program migrates it at the start; then the old one still works (D29, D39)."""
     service = serve(workers=1, **next_program())
     assert service.post("/api/domains", {"name": "example.com"}).status == 201
     messages = [line["message"] for line in service.lines("stderr")]
@@ -110,7 +110,7 @@ def test_an_older_database_is_migrated_at_the_start(serve, world, next_program):
 
 
 def test_a_migration_that_fails_changes_nothing(serve, world, next_program):
-    """The start fails with a reason; the old program serves on as before."""
+    """The start fails with a reason, and the old program continues to serve."""
     told = refusal(serve, **next_program("db.execute_sql('SELECT * FROM nowhere')"))
     assert "no such table: nowhere" in told
     assert Installation.select().get(world.engine).schema_version == program_schema()
@@ -119,7 +119,7 @@ def test_a_migration_that_fails_changes_nothing(serve, world, next_program):
 
 
 def test_a_database_that_is_gone_is_asked_for_by_every_request(serve, world):
-    """503 while it is away, never 500 and never an answer from a deleted file; then as before."""
+    """While it is missing every answer is 503, never 500 and never from the deleted file."""
     service = serve()
     assert service.get("/api/domains").status == 200
     set_aside(world)
@@ -133,8 +133,8 @@ def test_a_database_that_is_gone_is_asked_for_by_every_request(serve, world):
     assert statuses[5:] == [200, 404, 200, 409, 200] * 3
 
 
-def test_what_is_written_after_a_restore_is_in_the_restored_file(serve, world):
-    """A replaced file is noticed: an acknowledged domain is in the new one (D27)."""
+def test_writes_after_a_restore_go_to_the_restored_file(serve, world):
+    """The service notices the replaced file, and writes an acknowledged domain to it (D27)."""
     service = serve()
     assert service.get("/api/domains").status == 200
     set_aside(world)
@@ -145,7 +145,7 @@ def test_what_is_written_after_a_restore_is_in_the_restored_file(serve, world):
 
 
 def test_a_database_that_became_garbage_is_no_500(serve, world):
-    """503 while it is broken; as before when a good one is put in its place."""
+    """The answer is 503 until a good file takes its place."""
     service = serve()
     assert service.get("/api/domains").status == 200
     set_aside(world)
@@ -158,7 +158,7 @@ def test_a_database_that_became_garbage_is_no_500(serve, world):
 
 
 def test_a_register_that_is_gone_is_no_500(serve, world):
-    """Look-ups are 503 while its file is away, domains go on; with the file all is as before."""
+    """Look-ups give 503 while the file is missing, and domains still work."""
     service = serve(workers=1)
     world.load([{"registration": "AB12CDE", "make": "FORD"}])
     (register,) = world.directory.glob("*.register_native.*.db")
@@ -170,7 +170,7 @@ def test_a_register_that_is_gone_is_no_500(serve, world):
 
 
 def test_a_database_locked_by_another_program_is_waited_for(serve, world):
-    """Reads go on; a write waits 5 s, is 503, and succeeds when the lock is gone (D27)."""
+    """Reads work; a write waits 5 s, gets 503, and succeeds once the lock is gone (D27)."""
     service = serve(workers=1)
     words = [sys.executable, "-c", LOCKED, str(world.database)]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as locker:
@@ -186,7 +186,7 @@ def test_a_database_locked_by_another_program_is_waited_for(serve, world):
 
 @pytest.fixture
 def held_to_rights():
-    """What must be put before a command for it to be held to the rights of files, as root."""
+    """The words that run a command as root, but with file permissions enforced."""
     if os.geteuid() != 0:
         return ()
     setpriv = shutil.which("setpriv")
@@ -197,7 +197,7 @@ def held_to_rights():
 
 
 def test_a_file_that_may_only_be_read_is_read(serve, world, held_to_rights):
-    """Look-ups go on; what would write is 503, and `check` tells why."""
+    """Look-ups work, writes give 503, and `check` has the reason."""
     close_quietly(world.engine)
     world.database.chmod(0o440)
     service = serve(workers=1, command=(*held_to_rights, *SERVE))
@@ -210,7 +210,7 @@ def test_a_file_that_may_only_be_read_is_read(serve, world, held_to_rights):
 
 
 def test_a_folder_that_may_only_be_read_is_refused(serve, world, held_to_rights, tmp_path):
-    """SQLite keeps files beside the database: the start fails with a reason, and so does check."""
+    """SQLite keeps files next to the database, so start and check fail with a reason."""
     close_quietly(world.engine)
     folder = tmp_path / "folder"
     folder.mkdir()

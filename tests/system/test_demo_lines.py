@@ -1,4 +1,4 @@
-"""What `verifyd demo` prints, and what the README has its reader type, does what it says."""
+"""The lines of `verifyd demo` and of the README do what they say."""
 
 import json
 import re
@@ -38,7 +38,7 @@ FIRST_FILE = "Load your own first file"
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="the lines are for curl, which is not there")
 def test_every_line_of_the_demo_does_what_it_says(tmp_path):
-    """Each line is run by a shell as it is printed, in the order in which they are printed."""
+    """A shell runs each line as printed, in order."""
     bind = f"127.0.0.1:{free_port()}"
     settings: dict[str, Any] = {
         "database_url": f"sqlite:///{tmp_path / 'demo.db'}",
@@ -57,13 +57,13 @@ def test_every_line_of_the_demo_does_what_it_says(tmp_path):
 
 
 def test_the_document_has_the_same_lines(tmp_path):
-    """`--json` gives as many lines as there are promises."""
+    """`--json` has as many lines as there are expected results."""
     ended = run_command("demo", "--json", database_url=f"sqlite:///{tmp_path / 'demo.db'}")
     assert len(json.loads(ended.stdout)["curl"]) == len(PROMISED)
 
 
 def lasting(value: Any) -> Any:
-    """Return an answer without what each demo makes for itself, and what depends on the day."""
+    """Return an answer without ids, times and other values that depend on the day."""
     if isinstance(value, dict):
         return {
             name: type(member).__name__ if name in DEPENDS_ON_THE_DAY else lasting(member)
@@ -74,7 +74,7 @@ def lasting(value: Any) -> Any:
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="the lines are for curl, which is not there")
 def test_the_operations_of_the_readme_are_answered_as_it_shows(tmp_path):
-    """Each line is run by a shell as it stands, and answered as the line below it."""
+    """A shell runs each line, and the answer equals the line below it."""
     bind = f"127.0.0.1:{free_port()}"
     text = section("README.md", "The six operations")
     shown = re.findall(r"(?m)^\$ (curl .*)\n(\{.*\})$", text)
@@ -95,7 +95,7 @@ def test_the_operations_of_the_readme_are_answered_as_it_shows(tmp_path):
 
 
 def test_the_first_file_of_the_readme_is_loaded(tmp_path):
-    """Its commands are run as they stand, but for `serve`, and print what it shows."""
+    """Its commands, except `serve`, run as they are, and print what it shows."""
     first, second = re.findall(r"(?ms)^```sh\n(.*?)^```", section("README.md", FIRST_FILE))
     (shown,) = re.findall(
         r"(?ms)^\$ verifyd lookup [^\n]*\n(.*?)  \.\.\.\n```", section("README.md", FIRST_FILE)

@@ -1,8 +1,9 @@
-"""`verifyd import --drop`: real files, processes and signals; what is loaded is moved (D60)."""
+"""`verifyd import --drop` with real files, processes and signals; loaded files move (D60)."""
 
 import fcntl
 import json
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -13,8 +14,8 @@ from tests.system.drop import CAR, OTHER, Drop
 from tests.system.processes import run_command, until
 
 
-def test_what_is_whole_is_loaded_and_moved(drop):
-    """A file by itself; the files of a directory as one load of the register of its name."""
+def test_complete_files_are_loaded_and_moved(drop):
+    """A file is one load, and a directory's files are one load of the register of its name."""
     drop.option("fleet", "--kind vehicles --max-rejects 5\n")
     drop.put("a car.csv")
     drop.put("fleet/1.csv")
@@ -34,8 +35,8 @@ def test_what_is_whole_is_loaded_and_moved(drop):
     assert ended.stderr.count(": done in ") == len(drop.loads())
 
 
-def test_loads_are_told_as_one_document(drop):
-    """With `--json` there is one element for each load, those that failed too."""
+def test_loads_are_printed_as_one_document(drop):
+    """`--json` prints an element per load, also for failed ones."""
     car, bad = drop.put("car.csv"), drop.put("nonsense.csv", "nonsense\n")
     ended = drop.run("--json")
     assert ended.returncode == 1
@@ -45,8 +46,8 @@ def test_loads_are_told_as_one_document(drop):
     assert "The file fits no format" in failed["reason"]
 
 
-def test_what_fails_is_put_aside_and_stops_nothing(drop):
-    """It is not tried every night, its reason is reported, and the others are loaded."""
+def test_a_failed_file_is_moved_and_others_are_loaded(drop):
+    """A failed file is moved with its reason, so that it is not retried; others are loaded."""
     drop.put("a.csv", "nonsense\n")
     drop.put("b.csv")
     drop.put("fleet/a.csv", "nonsense\n")
@@ -63,7 +64,7 @@ def test_what_fails_is_put_aside_and_stops_nothing(drop):
 
 @pytest.mark.system_long
 def test_nothing_that_was_put_aside_is_overwritten(drop):
-    """A second failure of the same name gets a number."""
+    """A second failed file of the same name gets a number."""
     for number in range(3):
         drop.put("a.csv", f"nonsense {number}\n")
         drop.run()
@@ -74,7 +75,7 @@ def test_nothing_that_was_put_aside_is_overwritten(drop):
 
 @pytest.mark.system_long
 def test_a_directory_that_names_no_register_is_left_alone(drop):
-    """It is reported, nothing in it is loaded or removed, and the exit status is 1."""
+    """The directory is reported and left alone, and the exit status is 1."""
     drop.put("fleet/a.csv", CAR + "AB13CDE,SEAT\n")
     assert drop.run().returncode == 0
     names = ["fleet --mode replace --allow-shrink", "rdw --dry-run", "Fleet", "1fleet", "-x"]
@@ -90,14 +91,14 @@ def test_a_directory_that_names_no_register_is_left_alone(drop):
 
 
 MISTAKES = {
-    "--register other": "unrecognized arguments: --register other",
-    "--dry-run": "unrecognized arguments: --dry-run",
-    "--drop /tmp": "unrecognized arguments: --drop /tmp",
-    "--json": "unrecognized arguments: --json",
-    "--help": "unrecognized arguments: --help",
+    "--register other": "there is no option --register",
+    "--dry-run": "there is no option --dry-run",
+    "--drop /tmp": "there is no option --drop",
+    "--json": "there is no option --json",
+    "--help": "there is no option --help",
     "other.csv": "unrecognized arguments: other.csv",
     "-- other.csv": "unrecognized arguments: ",
-    "--kind $(id)": "argument --kind: invalid choice: '$(id)'",
+    "--kind $(id)": "argument --kind: must be vehicles, policies or fines, not '$(id)'",
     "--max-rejects many": "argument --max-rejects: must be N or N%",
     "--format 'nyc-csv": "No closing quotation",
     "--map /nowhere/map.toml": "/nowhere/map.toml: ",
@@ -106,8 +107,8 @@ MISTAKES = {
 }
 
 
-def test_a_mistake_in_an_option_file_is_told_by_its_name(drop):
-    """The files are not to blame: they stay, and what else there is is loaded."""
+def test_a_mistake_in_an_option_file_is_reported_with_its_name(drop):
+    """The option file is named; its files stay, and all others are loaded."""
     for number, text in enumerate(MISTAKES):
         drop.put(f"r{number}/a.csv")
         drop.option(f"r{number}", text)
@@ -140,7 +141,7 @@ def test_a_mapping_for_another_register_is_refused(drop, world):
 
 
 def test_options_are_words_with_quotes_and_comments(drop):
-    """As a shell splits them, over several lines; nothing in them is expanded."""
+    """Options are split as in a shell, over several lines, without expansion."""
     fines = (
         "Plate,State,Summons Number,Issue Date,Amount Due\n"
         "QQ1,NY,1,01/31/2026,5.00\nQQ1,NJ,2,01/31/2026,7.00\n"
@@ -152,8 +153,8 @@ def test_options_are_words_with_quotes_and_comments(drop):
 
 
 @pytest.mark.system_long
-def test_a_missing_directory_is_told(drop):
-    """Mistyped, it must not look like an empty one; nor options like none."""
+def test_a_missing_directory_is_reported(drop):
+    """A mistyped directory must not look like an empty one; nor must the options'."""
     drop.put("a.csv")
     drop.options.rmdir()
     ended = drop.run()
@@ -168,7 +169,7 @@ def test_a_missing_directory_is_told(drop):
 
 @pytest.mark.system_long
 def test_files_are_not_to_blame_for_the_settings(drop):
-    """If the program cannot run at all, everything is left as it is."""
+    """If the program cannot run at all, all files stay."""
     drop.put("a.csv")
     assert drop.run(workers="many").returncode == 1
     nowhere = f"sqlite:///{drop.root}/none.db"
@@ -178,7 +179,7 @@ def test_files_are_not_to_blame_for_the_settings(drop):
 
 @pytest.mark.system_long
 def test_a_busy_register_is_loaded_the_next_time(drop, world):
-    """Another load of it is no fault of the files: they stay where they are."""
+    """The files stay in place, because another load of the register is not their fault."""
     drop.put("fleet/a.csv")
     drop.put("b.csv")
     lock = world.database.with_name(f"{world.database.stem}.register_fleet.lock")
@@ -193,7 +194,7 @@ def test_a_busy_register_is_loaded_the_next_time(drop, world):
 
 
 def test_links_are_not_followed(drop, world):
-    """Neither to a file nor to a directory: what they lead to is neither read nor removed."""
+    """Links to files and directories are skipped; their targets are not read or removed."""
     outside = world.directory / "outside"
     outside.mkdir()
     for name in ("a.csv", "fleet.csv"):
@@ -215,7 +216,7 @@ def test_links_are_not_followed(drop, world):
 
 @pytest.mark.system_long
 def test_failed_files_do_not_follow_a_link(drop, world):
-    """`failed` is a directory, not a link, or the files stay."""
+    """If `failed` is a link instead of a directory, the files stay."""
     outside = world.directory / "outside"
     outside.mkdir()
     (drop.root / "failed").symlink_to(outside)
@@ -227,7 +228,7 @@ def test_failed_files_do_not_follow_a_link(drop, world):
 
 
 def test_a_name_that_cannot_be_shown_is_passed_over(drop):
-    """It would forge a line of the log or the history; it is quoted, and stays."""
+    """The name could forge a line of the log or history; it is quoted, and the file stays."""
     names = [b"a\nb.csv", b"\xff.csv", b"\x1b[2J.csv"]
     for path in (os.path.join(os.fsencode(drop.root), name) for name in names):
         with open(path, "w") as file:
@@ -243,7 +244,7 @@ def test_a_name_that_cannot_be_shown_is_passed_over(drop):
 
 @pytest.mark.system_long
 def test_odd_names_are_only_names(drop):
-    """Neither options nor patterns nor standard input; a time ahead came with the file."""
+    """A name is never an option, a pattern or standard input; a future time is accepted."""
     for name in ("-", "-x.csv", "--help", "* $(id) ; é.csv"):
         drop.put(name)
     drop.put("of another clock.csv", age_seconds=-86_400)
@@ -252,8 +253,8 @@ def test_odd_names_are_only_names(drop):
     assert len(drop.loads()) == 5
 
 
-def test_what_could_not_be_removed_is_not_loaded(drop):
-    """It would be loaded every night again; the message names the user who must have the right."""
+def test_a_file_that_cannot_be_removed_is_not_loaded(drop):
+    """Such a file would be loaded every night; the message names the user to give access."""
     drop.put("fleet/a.csv")
     drop.put("b.csv")
     (drop.root / "fleet").chmod(0o555)
@@ -283,7 +284,7 @@ class Slow:
         until(lambda: ("fleet", "running") in drop.loads(), "the load to begin")
 
     def go_on(self) -> str:
-        """Let the load go on, and return what the command says."""
+        """Let the load continue, and return the command's output."""
         self._writer.rollback()
         self._writer.close()
         stderr: str = self.process.communicate(timeout=30)[1]
@@ -292,7 +293,7 @@ class Slow:
 
 @pytest.mark.system_long
 def test_a_file_that_changes_or_comes_meanwhile_is_not_removed(drop, world):
-    """Only what was loaded goes; a set of which one has changed is loaded again as a whole."""
+    """Only loaded files are removed; a set with a changed file is loaded again as a whole."""
     slow = Slow(drop, world)
     changed = drop.root / "fleet" / "2.csv"
     at = changed.stat()
@@ -301,18 +302,18 @@ def test_a_file_that_changes_or_comes_meanwhile_is_not_removed(drop, world):
     drop.put("fleet/3.csv", "registration,make\nAB14CDE,FIAT\n")
     told = slow.go_on()
     assert drop.left() == ["fleet/1.csv", "fleet/2.csv", "fleet/3.csv"]
-    # It depends on how far the load was by then.
+    # This depends on the progress of the load.
     assert "changed during the load" in told or "was changed while it was read" in told
     assert drop.run().returncode == 0
     assert (drop.left(), drop.held()) == ([], {"fleet": 3, "native": 1})
 
 
 def test_one_command_at_a_time(drop, world):
-    """A second one is refused at once, and harms neither files nor loads of the first."""
+    """A second command is refused at once, without harm to the first."""
     slow = Slow(drop, world)
     second = drop.run()
     assert second.returncode == 1
-    assert "another `verifyd import --drop` is running" in second.stderr
+    assert re.search(r"another .* is running since \d{4}-.*; try again", second.stderr)
     assert drop.left() == ["fleet/1.csv", "fleet/2.csv", "later.csv"]
     slow.go_on()
     assert (slow.process.returncode, drop.left()) == (0, [])
@@ -320,7 +321,7 @@ def test_one_command_at_a_time(drop, world):
 
 @pytest.mark.parametrize(("number", "is_for_all"), [(signal.SIGTERM, True), (signal.SIGINT, False)])
 def test_a_stop_leaves_everything_for_the_next_time(drop, world, number, is_for_all):
-    """The load that runs is abandoned in good order, no other begins, and no file is touched."""
+    """The running load is cancelled properly, no other one begins, and all files stay."""
     slow = Slow(drop, world)
     if is_for_all:  # As systemd and the terminal do.
         os.killpg(slow.process.pid, number)
@@ -338,7 +339,7 @@ def test_a_stop_leaves_everything_for_the_next_time(drop, world, number, is_for_
 
 @pytest.mark.system_long
 def test_a_kill_ends_the_load_too(drop, world):
-    """Nothing goes on behind a command that was killed, and the next one loads everything."""
+    """All processes of a killed command end, and the next one loads everything."""
     slow = Slow(drop, world)
     slow.process.kill()
     slow.go_on()
@@ -348,7 +349,7 @@ def test_a_kill_ends_the_load_too(drop, world):
 
 @pytest.mark.system_long
 def test_a_load_that_is_killed_stops_no_other(drop, world):
-    """As when memory runs out: its files are put aside, and the others are loaded."""
+    """The files of a killed load, as without memory, are set aside; others are loaded."""
     slow = Slow(drop, world)
     children = Path(f"/proc/{slow.process.pid}/task/{slow.process.pid}/children").read_text()
     os.kill(int(children.split()[0]), signal.SIGKILL)
@@ -367,12 +368,12 @@ BULK, JUNE, JULY = (
 
 
 def delta(make: str) -> str:
-    """A file of the DVSA with one vehicle."""
+    """Return a DVSA file with one vehicle."""
     return json.dumps({"registration": "AB12CDE", "make": make, "motTests": []}) + "\n"
 
 
 def test_files_with_dates_are_loaded_in_the_order_of_their_dates(drop):
-    """Not of their names: what June says must not be applied after July."""
+    """The dates count, not the names: a file of June must not follow one of July."""
     drop.put("a.csv", OTHER)
     for name in (JULY, BULK, JUNE):
         drop.put(name, delta(name))
@@ -384,7 +385,7 @@ def test_files_with_dates_are_loaded_in_the_order_of_their_dates(drop):
 
 @pytest.mark.system_long
 def test_no_later_file_is_loaded_before_one_that_is_left(drop):
-    """A delta that waits, for whatever reason, is not overtaken; files without dates go on."""
+    """Later deltas wait for one that stays, whatever the reason; undated files do not."""
     drop.put("z.csv", OTHER)
     drop.put(JULY, delta("JULY"))
     drop.put(JUNE, delta("JUNE"), age_seconds=0)

@@ -1,4 +1,4 @@
-"""`import --drop`: markers, and what is kept in `loaded/` and `failed/` (D73, D74)."""
+"""`import --drop`: markers, and the files kept in `loaded/` and `failed/` (D73, D74)."""
 
 import gzip
 import hashlib
@@ -16,7 +16,7 @@ DAY_SECONDS = 86_400
 
 
 def aged(path, days):
-    """Let a file have been changed so many days ago."""
+    """Set a file's time of change this many days back."""
     changed_at = path.stat().st_mtime - days * DAY_SECONDS
     os.utime(path, (changed_at, changed_at))
 
@@ -30,7 +30,7 @@ def sha256sum(path):
 
 
 def test_a_file_is_loaded_when_its_checksum_is_there(drop):
-    """`sha256` needs no quiet minute; the marker goes with its file, in directories too."""
+    """`sha256` needs no minute without changes; the marker moves with its file."""
     paths = [drop.put(name, age_seconds=0) for name in ("a.csv", "fleet/1.csv", "fleet/2.csv")]
     sha256sum(drop.put("b.csv"))
     assert drop.run(drop_wait="sha256").returncode == 0
@@ -48,8 +48,8 @@ def test_a_file_is_loaded_when_its_checksum_is_there(drop):
     assert drop.held() == {"native": 1, "fleet": 1}
 
 
-def test_a_file_that_is_not_what_was_sent_is_put_aside(drop):
-    """With its marker, and with both checksums in the reason; the history names the failure."""
+def test_a_file_with_a_wrong_checksum_is_set_aside(drop):
+    """It is moved with its marker; reason and history have both checksums."""
     sha256sum(drop.put("a.csv")).rename(drop.root / "b.csv.sha256")
     drop.put("b.csv", OTHER)
     os.utime(drop.root / "b.csv.sha256")
@@ -64,7 +64,7 @@ def test_a_file_that_is_not_what_was_sent_is_put_aside(drop):
 
 @pytest.mark.system_long
 def test_a_writer_that_pauses_is_waited_for(drop):
-    """A minute without a change is not enough while somebody has the file open for writing."""
+    """A file that is open for writing waits, even after a minute without changes."""
     path = drop.put("a.csv")
     with open(path, "a") as upload:
         aged(path, 0.5)
@@ -78,7 +78,7 @@ def test_a_writer_that_pauses_is_waited_for(drop):
 
 @pytest.mark.system_long
 def test_an_upload_that_never_ends_is_reported(drop):
-    """After a day, each night; until then it is only logged."""
+    """It is logged at first, and reported each night after a day."""
     aged(drop.put("a.csv"), 0.9)
     ended = drop.run(drop_wait="done")
     assert (ended.returncode, "left for the next run: a.csv.done is missing" in ended.stderr) == (
@@ -95,7 +95,7 @@ def test_an_upload_that_never_ends_is_reported(drop):
 
 @pytest.mark.system_long
 def test_loaded_files_are_kept_for_a_week(drop):
-    """In the order of the loads, beginning with the load: a file can come with any older time."""
+    """The week begins with the load, whatever the file's own time."""
     for number in range(3):
         drop.put("a.csv", CAR + f"AB1{number}XXX,SEAT\n", age_seconds=30 * DAY_SECONDS)
         assert drop.run().returncode == 0
@@ -110,7 +110,7 @@ def test_loaded_files_are_kept_for_a_week(drop):
 
 @pytest.mark.parametrize(("keep", "left"), [("2d", ["loaded/a.csv"]), ("0", [])])
 def test_how_long_they_are_kept_is_a_setting(drop, keep, left):
-    """0 removes a file as soon as it is loaded, its marker too."""
+    """With 0, a file and its marker are removed as soon as it is loaded."""
     for name, days in (("loaded/old.csv", 3), ("loaded/older.csv", 4)):
         aged(drop.put(name), days)
     drop.put("a.csv")
@@ -121,8 +121,8 @@ def test_how_long_they_are_kept_is_a_setting(drop, keep, left):
 
 
 @pytest.mark.parametrize("kind", ["loaded", "failed"])
-def test_what_is_kept_is_limited_and_the_oldest_goes_first(drop, kind):
-    """All directories count together; each kind by itself."""
+def test_the_oldest_kept_files_are_removed_above_the_limit(drop, kind):
+    """The limit is for all directories together, and separately for each kind."""
     other = {"loaded": "failed", "failed": "loaded"}[kind]
     megabyte = "x" * (1 << 20)
     aged(drop.put(f"{other}/a.csv", megabyte * 2), 6)
@@ -137,7 +137,7 @@ def test_what_is_kept_is_limited_and_the_oldest_goes_first(drop, kind):
 
 @pytest.mark.system_long
 def test_failed_files_are_kept_for_a_month(drop):
-    """They wait for somebody to look at them, but not for ever."""
+    """Failed files stay for a month, so that somebody can look at them."""
     drop.put("a.csv", "nonsense\n")
     drop.run()
     aged(drop.put("failed/b.csv"), 31)
@@ -148,7 +148,7 @@ def test_failed_files_are_kept_for_a_month(drop):
 
 @pytest.mark.system_long
 def test_a_link_in_place_of_a_directory_is_not_followed(drop, world):
-    """Nothing is moved to where it leads, and nothing is removed there, however old it is."""
+    """Nothing is moved to the target of a link, and nothing is removed there."""
     outside = world.directory / "outside"
     outside.mkdir()
     (outside / "precious.csv").write_text(CAR)
@@ -165,8 +165,8 @@ def test_a_link_in_place_of_a_directory_is_not_followed(drop, world):
 
 
 @pytest.mark.system_long
-def test_what_is_kept_makes_room_for_a_load(drop, world, make_disk):
-    """The oldest loaded files go when the disk has too little space; files that failed stay."""
+def test_kept_files_are_removed_if_a_load_needs_space(drop, world, make_disk):
+    """The oldest loaded files are removed if space is short; failed files stay."""
     disk = make_disk(8)
     close_quietly(world.engine)
     shutil.copy(world.database, disk)
@@ -186,7 +186,7 @@ def test_what_is_kept_makes_room_for_a_load(drop, world, make_disk):
     aged(drop.root / "b.csv", 0.5)
     ended = drop.run()
     assert "of disk space in" in ended.stderr
-    # All of them would not be enough.
+    # Even all of them are not enough.
     assert drop.loaded() == ["loaded/a.csv", "loaded/new.csv"]
     assert drop.left() == ["b.csv", "failed/a.csv"]
 
@@ -202,7 +202,7 @@ OPTION_FILES = {
 
 @pytest.mark.system_long
 def test_an_option_file_of_comments_and_blank_lines_is_right(drop):
-    """With the line ends and the mark of other systems, too."""
+    """Line ends and byte order marks of other systems are accepted, too."""
     for name, text in OPTION_FILES.items():
         drop.put(f"{name}/a.csv")
         (drop.options / name).write_bytes(text.encode())
@@ -213,7 +213,7 @@ def test_an_option_file_of_comments_and_blank_lines_is_right(drop):
 
 @pytest.mark.system_long
 def test_a_wrong_option_file_never_costs_the_data(drop, world):
-    """Nor does a rejects file at a wrong place, or a register too many: they stay in the drop."""
+    """The files stay, also with a wrong rejects file, or a register too many."""
     (world.directory / "notes.txt").write_text("precious")
     texts = {
         "unknown": b"--mod replace --nonsense",
@@ -240,7 +240,7 @@ def test_a_wrong_option_file_never_costs_the_data(drop, world):
 
 @pytest.mark.system_long
 def test_files_of_one_load_never_replace_each_other(drop):
-    """The free name for one can be the name of another one of the same register."""
+    """A free name for one file must not be that of another file of the load."""
     drop.put("fleet/a.csv")
     assert drop.run().returncode == 0
     drop.put("fleet/a.csv")
@@ -252,7 +252,7 @@ def test_files_of_one_load_never_replace_each_other(drop):
 
 
 def test_a_mistake_in_an_option_file_is_in_the_document_of_the_run(drop):
-    """`--json` tells of each load that was tried, and the history has it under the same number."""
+    """The document has each attempted load, under the same number as the history."""
     path = drop.put("fleet/cars.csv")
     drop.option("fleet", "--modee merge")
     ended = drop.run("--json")

@@ -1,4 +1,4 @@
-"""A full disk: look-ups go on, what frees space works, and nothing needs a restart (D56, D57)."""
+"""On a full disk look-ups and commands that free space work, without a restart (D56, D57)."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def disk(make_disk):
 
 
 def csv_of(directory, rows, make="SKODA"):
-    """A register file of the car and others; 58 bytes a row."""
+    """Write a register file of the car and others; 58 bytes per row."""
     path = directory / "cars.csv"
     lines = (f"AA{n:06},{make},{'X' * 40}\n" for n in range(rows - 1))
     path.write_text(f"registration,make,model\nAB12CDE,{make},\n" + "".join(lines))
@@ -35,19 +35,19 @@ def csv_of(directory, rows, make="SKODA"):
 
 
 def loads(settings):
-    """The history of loads, the latest first."""
+    """Return the history of loads, the latest first."""
     return json.loads(run_command("imports", "list", "--json", **settings).stdout)
 
 
 def statuses(ask, times):
-    """How often each status was answered."""
+    """Return the number of answers per status."""
     return Counter(ask(number).status for number in range(times))
 
 
 BOTH_MODES = pytest.mark.parametrize(
     "mode", ["replace", pytest.param("merge", marks=pytest.mark.system_long)]
 )
-# Nobody knows what else will take the disk's space while a load runs.
+# A load cannot know what else takes the disk's space meanwhile.
 UNFORESEEN = """
 import sys
 from app.cli import main
@@ -59,7 +59,7 @@ sys.exit(main(["import", *sys.argv[1:]]))
 
 
 def unforeseen_load(*words, **settings):
-    """Run a load that does not know how little space there is."""
+    """Run a load that does not check the free space."""
     return subprocess.run(
         [sys.executable, "-c", UNFORESEEN, *map(str, words)],
         env=environment(**settings),
@@ -70,7 +70,7 @@ def unforeseen_load(*words, **settings):
 
 
 def require_unharmed(service, expected):
-    """Fail unless domains can be made, and every look-up is answered as before."""
+    """Fail unless domains can be created, and look-ups answer as before."""
     created = statuses(lambda n: service.post("/api/domains", {"name": f"d{n}.example"}), 10)
     assert created == {201: 10}
     assert statuses(lambda _: service.get(PATH), 20) == {expected: 20}
@@ -83,13 +83,13 @@ def require_unharmed(service, expected):
     ]
 )
 def expected(request):
-    """What a look-up of the car answers before the load."""
+    """Return the answer to a look-up of the car before the load."""
     return request.param
 
 
 @pytest.fixture
 def settings(world, disk, expected):
-    """The settings of an installation on the disk, with the car or without any register."""
+    """Return the settings of an installation on the disk, with the car or without registers."""
     if expected == 200:
         world.load([CAR])
     return disk.move_here(world)
@@ -97,7 +97,7 @@ def settings(world, disk, expected):
 
 @BOTH_MODES
 def test_a_load_that_fills_the_disk_gives_it_back(serve, world, disk, settings, expected, mode):
-    """What it wrote is gone at once, the history says why, and the service goes on."""
+    """Its files are removed at once, the history has the reason, and the service continues."""
     service = serve(**settings)
     assert statuses(lambda _: service.get(PATH), 20) == {expected: 20}
     before = disk.names
@@ -116,7 +116,7 @@ def test_a_load_that_fills_the_disk_gives_it_back(serve, world, disk, settings, 
 
 @BOTH_MODES
 def test_a_load_without_room_is_refused(serve, world, disk, settings, expected, mode):
-    """It names what it needs and what is free before it writes; with room it succeeds."""
+    """The refusal has the needed and the free space; with enough space the load succeeds."""
     service = serve(**settings)
     disk.fill(leave_bytes=1_200_000)
     rows = csv_of(world.directory, 17_000)
@@ -138,7 +138,7 @@ def test_a_load_without_room_is_refused(serve, world, disk, settings, expected, 
 
 @BOTH_MODES
 def test_a_load_is_refused_with_figures_on_a_full_disk(world, disk, mode):
-    """Also without a service, whose log and index would be there already."""
+    """The refusal works without a service, which would have made log and index before."""
     world.load([CAR])
     settings = disk.move_here(world)
     assert run_command("imports", "list", **settings).returncode == 0
@@ -152,7 +152,7 @@ def test_a_load_is_refused_with_figures_on_a_full_disk(world, disk, mode):
 @pytest.mark.system_long
 @pytest.mark.parametrize("is_serving", [True, False], ids=["served", "stopped"])
 def test_registers_can_be_dropped_and_rolled_back_on_a_full_disk(serve, world, disk, is_serving):
-    """What mends a full disk needs no room of its own: there is a reserve for it."""
+    """Freeing space needs no free space, because of the reserve."""
     world.load([CAR])
     world.load([CAR], register="other")
     settings = disk.move_here(world)
@@ -179,14 +179,14 @@ def test_registers_can_be_dropped_and_rolled_back_on_a_full_disk(serve, world, d
 
 
 def require_done(*words, **settings):
-    """Run `verifyd imports WORDS`, which must succeed, and be the latest line of the history."""
+    """Run `verifyd imports WORDS`, which must succeed and be the latest line of the history."""
     ended = run_command("imports", *words, **settings)
     assert ended.returncode == 0, ended.stderr
     assert loads(settings)[0]["mode"] == ("purge" if "--purge" in words else words[0])
 
 
 def test_a_key_can_be_revoked_on_a_full_disk(serve, world, disk):
-    """A leaked key must not live on until somebody has made room."""
+    """A leaked key must not work until somebody has freed space."""
     world.load([CAR])
     token = parse_token(world.alice_key)
     assert token is not None
@@ -199,13 +199,13 @@ def test_a_key_can_be_revoked_on_a_full_disk(serve, world, disk):
 
 
 def test_look_ups_go_on_while_others_take_every_block(serve, world, disk):
-    """Refused creations, however many, leave the connections and files that reading needs."""
+    """Refused creations leave the connections and files that reading needs."""
     world.load([CAR])
     key = world.key_of("carol", "enterprise")
     settings = disk.move_here(world)
     service = serve(**settings)
     service.key = key
-    # Behind the last block of the log, which every creation before has made longer.
+    # Each creation needs a new name, so that the log grows past its last block.
     numbers = iter(range(1_000_000))
 
     def create(_number):
@@ -222,7 +222,7 @@ def test_look_ups_go_on_while_others_take_every_block(serve, world, disk):
 
 
 def test_new_workers_read_on_a_full_disk(serve, world, disk):
-    """Those that take the place of killed ones, all at once, find the room that these had."""
+    """Workers that replace killed ones, all at once, have the same space as those."""
     world.load([CAR])
     settings = disk.move_here(world)
     service = serve(**settings)
@@ -235,8 +235,8 @@ def test_new_workers_read_on_a_full_disk(serve, world, disk):
     assert statuses(lambda _: service.get(PATH), 40) == {200: 40}
 
 
-def test_what_a_replace_made_can_be_read_on_a_full_disk(serve, world, disk):
-    """The last block went into the new generation: its index finds none, and is not needed."""
+def test_a_new_generation_can_be_read_on_a_full_disk(serve, world, disk):
+    """Reading works even if no block is left for the index of the new generation."""
     world.load([CAR])
     settings = disk.move_here(world)
     service = serve(**settings)
@@ -260,7 +260,7 @@ def test_what_a_replace_made_can_be_read_on_a_full_disk(serve, world, disk):
     ],
 )
 def test_a_service_starts_on_a_full_disk(serve, world, disk, is_full_first):
-    """After a restart look-ups are answered, as before."""
+    """After a restart look-ups answer as before."""
     world.load([CAR])
     settings = disk.move_here(world)
     first = serve(**settings)
@@ -277,7 +277,7 @@ def test_a_service_starts_on_a_full_disk(serve, world, disk, is_full_first):
 
 
 def test_a_full_disk_is_a_warning(serve, world, disk):
-    """The service is ready as long as look-ups work, and says what does not."""
+    """The service stays ready while look-ups work, and reports what fails."""
     world.load([CAR])
     settings = disk.move_here(world)
     service = serve(**settings)
@@ -293,8 +293,8 @@ def test_a_full_disk_is_a_warning(serve, world, disk):
     assert service.get("/readyz").json()["warnings"] == []
 
 
-def test_metrics_are_told_on_a_full_disk(serve, world, disk):
-    """Also by new workers that find no room to count in: what alerts the operator is there."""
+def test_metrics_work_on_a_full_disk(serve, world, disk):
+    """New workers without space to count in answer, too: the metrics alert the operator."""
     world.load([CAR])
     settings = disk.move_here(world) | {"state_dir": disk.path / "state"}
     service = serve(**settings)
@@ -308,7 +308,7 @@ def test_metrics_are_told_on_a_full_disk(serve, world, disk):
 
 
 def test_a_read_only_database_is_a_warning(serve, world, disk):
-    """Look-ups are answered and creations are not; once it takes writes again, they are, too."""
+    """Look-ups work and creations do not, until the database is writable again."""
     world.load([CAR])
     settings = disk.move_here(world)
     database = str(disk.path / "verifyd.db")
@@ -329,6 +329,6 @@ def test_a_read_only_database_is_a_warning(serve, world, disk):
     def create(_number):
         return service.post("/api/domains", {"name": f"d{next(numbers)}.example"})
 
-    # The first write of each worker finds out, and nobody says which worker answers.
+    # Each worker notices with its first write, and any worker may answer.
     until(lambda: statuses(create, 20) == {201: 20}, "both workers to write again")
     assert service.get("/readyz").json()["warnings"] == []

@@ -1,4 +1,4 @@
-"""The drill: a small disk is filled and emptied at random moments under load (D56, D57)."""
+"""A small disk is filled and emptied at random moments under load (D56, D57)."""
 
 import json
 import random
@@ -61,7 +61,7 @@ class Readers:
 
 
 class Operator:
-    """Commands one after the other, in any order, while the disk is full or not."""
+    """Runs commands one after the other, in any order, whether the disk is full or not."""
 
     def __init__(self, directory: Path, disk: Disk, settings: dict[str, Any], seed: int) -> None:
         self._chance = random.Random(seed)
@@ -107,7 +107,7 @@ def cars(directory: Path, make: str, rows: int) -> Path:
 
 @pytest.mark.system_long
 def test_a_disk_filled_and_emptied_under_load(serve, world, make_disk):
-    """Nothing acknowledged is lost, every look-up is answered, and nothing needs a restart."""
+    """Nothing acknowledged is lost, every look-up is answered, and no restart is needed."""
     seed = secrets.randbits(32)
     chance = random.Random(seed)
     disk = Disk(make_disk(64))
@@ -123,7 +123,7 @@ def test_a_disk_filled_and_emptied_under_load(serve, world, make_disk):
     operator = Operator(world.directory, disk, settings, seed)
     with creators, readers, operator:
         for _ in range(CYCLES):
-            time.sleep(chance.uniform(0.1, 1.5))  # The moment is what is tried here.
+            time.sleep(chance.uniform(0.1, 1.5))  # This test tries random moments.
             with ExitStack() as full:
                 if chance.random() < 0.5:
                     full.enter_context(Greed(disk))
@@ -151,7 +151,7 @@ def test_a_disk_filled_and_emptied_under_load(serve, world, make_disk):
 
 
 def require_all_kept(settings: dict[str, Any], acknowledged: set[str]) -> None:
-    """Every domain that was answered with 201 is stored, and all files are whole."""
+    """Fail unless every domain with a 201 is stored, and all files are sound."""
     engine = open_engine(settings["database_url"])
     stored = {name for (name,) in Domain.select(Domain.name).tuples().execute(engine)}
     assert acknowledged <= stored

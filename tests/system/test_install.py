@@ -1,4 +1,4 @@
-"""What is installed: scripts and units hold what their linters ask, a tree is laid out as told."""
+"""The installer: scripts and units pass their linters, and a tree has the documented layout."""
 
 import fcntl
 import hashlib
@@ -16,7 +16,7 @@ from tests.system.processes import ROOT
 
 DEPLOY = ROOT / "deploy"
 UNITS = sorted((DEPLOY / "systemd").glob("verifyd*"))
-# What delivers alerts runs a setgid sendmail, and can be shut in less: its unit says why.
+# The unit that delivers alerts runs a setgid sendmail, and says why it has more rights.
 OPEN = "verifyd-notify"
 SERVICES = [unit.stem for unit in UNITS if unit.suffix == ".service" and unit.stem != OPEN]
 MOST_EXPOSED = 1.5
@@ -26,7 +26,7 @@ NEED_SYSTEMD = pytest.mark.skipif(
 
 
 class Tree:
-    """An empty directory tree, and a stand-in for the binary, which tells its version."""
+    """An empty directory tree, and a stand-in for the binary, which prints its version."""
 
     def __init__(self, directory: Path) -> None:
         self.root = directory / "root"
@@ -38,25 +38,25 @@ class Tree:
         self.binary.chmod(0o755)
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run the installer, whatever comes of it."""
+        """Run the installer and return how it ended."""
         command = map(
             str, [self.deploy / "install.sh", "--prefix", self.root, "--binary", self.binary]
         )
         return subprocess.run([*command, *words], capture_output=True, text=True, check=False)
 
     def install(self) -> str:
-        """Run the installer, which must succeed, and return what it says."""
+        """Run the installer, which must succeed, and return its output."""
         ended = self.run()
         assert (ended.returncode, ended.stderr) == (0, "")
         return ended.stdout
 
     def change(self, name: str) -> None:
-        """Let a later release bring another version of a file."""
+        """Replace a file by the version of a later release."""
         with (self.deploy / name).open("a") as file:
             file.write("# of a later release\n")
 
     def files(self) -> dict[str, tuple[bytes, int]]:
-        """All files and links of the tree, with their modes."""
+        """Return all files and links of the tree, with their modes."""
         return {
             str(path.relative_to(self.root)): (content(path), path.lstat().st_mode & 0o777)
             for path in self.root.rglob("*")
@@ -65,7 +65,7 @@ class Tree:
 
 
 def content(path: Path) -> bytes:
-    """What is in a file, or where a link leads to."""
+    """Return the content of a file, or the target of a link."""
     return str(path.readlink()).encode() if path.is_symlink() else path.read_bytes()
 
 
@@ -75,8 +75,8 @@ def tree(tmp_path) -> Tree:
     return Tree(tmp_path)
 
 
-def test_scripts_hold_what_the_linter_asks():
-    """Shellcheck has nothing to say of any of them."""
+def test_scripts_pass_their_linter():
+    """Shellcheck finds nothing in any script."""
     shellcheck = Path(sys.executable).parent / "shellcheck"
     scripts = [*DEPLOY.rglob("*.sh"), *(ROOT / "tests").rglob("*.sh")]
     assert len(scripts) == 6
@@ -86,7 +86,7 @@ def test_scripts_hold_what_the_linter_asks():
 
 @NEED_SYSTEMD
 def test_units_are_understood(tree):
-    """Systemd knows every setting in them; the program they name is there."""
+    """Systemd knows every setting in the units, and their program exists."""
     tree.install()
     program = str(tree.root / "opt" / "verifyd" / "current")
     units = tree.root / "units"
@@ -105,7 +105,7 @@ def test_units_are_understood(tree):
 @pytest.mark.parametrize("service", SERVICES)
 def test_services_are_shut_in(tmp_path, service):
     """`systemd-analyze security` rates the exposure of each at 1.5 or less."""
-    # The unit and what is dropped in, as one file: offline, systemd reads no more than one.
+    # Put the unit and its drop-ins into one file: offline, systemd reads only one.
     unit = tmp_path / f"{service}.service"
     dropped_in = DEPLOY / "systemd" / "hardening.conf"
     unit.write_text((DEPLOY / "systemd" / unit.name).read_text() + dropped_in.read_text())
@@ -117,8 +117,8 @@ def test_services_are_shut_in(tmp_path, service):
     assert ended.returncode == 0
 
 
-def test_what_sends_mail_keeps_its_rights():
-    """A sandbox that implies NoNewPrivileges would take from sendmail what it needs to queue."""
+def test_units_that_send_mail_keep_their_rights():
+    """A sandbox that implies NoNewPrivileges would stop sendmail from queueing."""
     unit = (DEPLOY / "systemd" / f"{OPEN}.service").read_text()
     settings = set(re.findall(r"(?m)^(\w+)=", unit))
     assert not {name for name in settings if re.match("SystemCall|Restrict|ProtectKernel", name)}
@@ -131,7 +131,7 @@ def test_what_sends_mail_keeps_its_rights():
 
 
 def test_every_setting_is_in_the_example():
-    """Each stands there once, with its default behind a # or with what an installation needs."""
+    """Each setting occurs once, commented out with its default, or with an installation's value."""
     text = (DEPLOY / "verifyd.env.example").read_text()
     told = re.findall(r"(?m)^(#?)(VERIFYD_\w+)=(.*)$", text)
     assert sorted(name for _, name, _ in told) == sorted(s.variable for s in SETTINGS.values())
@@ -147,8 +147,8 @@ def test_every_setting_is_in_the_example():
             assert value == defaults[name]
 
 
-def test_units_and_wrapper_know_what_earlier_settings_do_not_name():
-    """Settings that an upgrade leaves alone lack what is new: each has the example's value."""
+def test_units_and_wrapper_have_defaults_for_new_settings():
+    """An upgrade keeps the settings file, so units and wrapper have defaults for new settings."""
     example = dict(
         re.findall(r"(?m)^(VERIFYD_\w+)=(.*)$", (DEPLOY / "verifyd.env.example").read_text())
     )
@@ -168,7 +168,7 @@ def test_units_and_wrapper_know_what_earlier_settings_do_not_name():
 
 
 def test_an_empty_tree_is_laid_out(tree):
-    """Program, settings, units and site have their places; settings are not for everybody."""
+    """Program, settings, units and site have their places, and settings are not public."""
     assert "is laid out" in tree.install()
     files = tree.files()
     (release,) = (tree.root / "opt/verifyd/releases").iterdir()
@@ -246,7 +246,7 @@ def test_the_wrapper_ignores_no_variable(tmp_path, name, is_refused):
 
 
 def test_installing_twice_changes_nothing(tree):
-    """Neither files nor modes nor links."""
+    """Files, modes and links stay the same."""
     tree.install()
     before = tree.files()
     tree.install()
@@ -255,7 +255,7 @@ def test_installing_twice_changes_nothing(tree):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 def test_a_tree_that_had_no_users_is_given_to_the_user(tree):
-    """Directories of root's become the service's own; those of others stay as they are."""
+    """Directories of root become the service's; those of other users stay as they are."""
     assert "has no users yet" in tree.install()
     data = tree.root / "var/lib/verifyd"
     os.chown(data / "drop", 4321, 4321)
@@ -268,8 +268,8 @@ def test_a_tree_that_had_no_users_is_given_to_the_user(tree):
         assert (path.stat().st_uid, path.stat().st_gid) == (0, 1235)
 
 
-def test_what_was_edited_is_never_overwritten(tree):
-    """A later release leaves its own version beside, and says so; again it says nothing."""
+def test_edited_files_are_never_overwritten(tree):
+    """A later release saves its version alongside and says so, once."""
     tree.install()
     settings = tree.root / "etc/verifyd/verifyd.env"
     settings.write_text("VERIFYD_WORKERS=3\n")
@@ -284,8 +284,8 @@ def test_what_was_edited_is_never_overwritten(tree):
     assert not new.exists()
 
 
-def test_what_was_not_edited_is_brought_up_to_date(tree):
-    """The site as it was shipped becomes the site as it is shipped now, and that is reported."""
+def test_unedited_files_are_replaced(tree):
+    """An unedited site is replaced by the new one, and that is reported."""
     tree.install()
     tree.change("nginx/verifyd.conf")
     site = tree.root / "etc/nginx/sites-available/verifyd.conf"
@@ -295,8 +295,8 @@ def test_what_was_not_edited_is_brought_up_to_date(tree):
     assert not site.with_name("verifyd.conf.new").exists()
 
 
-def test_a_binary_that_is_not_what_it_was_is_refused(tree):
-    """Where there is a checksum it is compared, before anything is touched."""
+def test_a_binary_with_a_wrong_checksum_is_refused(tree):
+    """A checksum, if there is one, is compared before anything is changed."""
     checksum = hashlib.sha256(tree.binary.read_bytes()).hexdigest()
     (tree.binary.parent / "verifyd.sha256").write_text(f"{checksum}  verifyd\n")
     tree.install()
@@ -310,7 +310,7 @@ def test_a_binary_that_is_not_what_it_was_is_refused(tree):
 
 
 def test_the_documents_of_the_binary_are_laid_out_with_it(tree):
-    """SBOM and licences go into the release with the binary; a damaged one is refused."""
+    """SBOM and licences are installed with the binary; a damaged one is refused."""
     documents = {".cdx.json": b"{}", ".licenses.txt": b"MIT"}
     sums = [hashlib.sha256(tree.binary.read_bytes()).hexdigest()]
     for suffix, text in documents.items():
@@ -329,7 +329,7 @@ def test_the_documents_of_the_binary_are_laid_out_with_it(tree):
 
 
 def test_a_checksum_is_of_the_content_whatever_the_name(tree):
-    """Two releases may lie side by side under names of their own."""
+    """Two releases can lie side by side under different names."""
     checksum = hashlib.sha256(tree.binary.read_bytes()).hexdigest()
     tree.binary = tree.binary.rename(tree.binary.with_name("verifyd-2"))
     (tree.binary.parent / "verifyd-2.sha256").write_text(f"{checksum}  verifyd\n")
@@ -337,15 +337,15 @@ def test_a_checksum_is_of_the_content_whatever_the_name(tree):
 
 
 def test_a_binary_that_was_named_is_that_one_or_none(tree):
-    """One that lies beside the script is not taken in its place."""
+    """A binary next to the script does not replace the named one."""
     tree.binary.rename(tree.deploy / "verifyd")
     ended = tree.run()
     assert (ended.returncode, tree.files()) == (1, {})
     assert f"{tree.binary} is not there" in ended.stderr
 
 
-def test_a_binary_that_lost_its_mode_is_told(tree):
-    """As it does on its way over many a medium."""
+def test_a_binary_without_its_mode_is_refused(tree):
+    """Copying over some media loses the mode."""
     tree.binary.chmod(0o644)
     ended = tree.run()
     assert (ended.returncode, tree.files()) == (1, {})
@@ -354,7 +354,7 @@ def test_a_binary_that_lost_its_mode_is_told(tree):
 
 @pytest.mark.parametrize("text", ["#!/bin/sh\nexit 1\n", "no program"])
 def test_a_binary_that_does_not_run_is_refused(tree, text):
-    """What it needs is told, and nothing is touched."""
+    """The refusal says what the binary needs, and nothing is changed."""
     tree.binary.write_text(text)
     ended = tree.run()
     assert ended.returncode == 1
@@ -363,7 +363,7 @@ def test_a_binary_that_does_not_run_is_refused(tree, text):
 
 
 def test_two_at_once_are_one_after_the_other(tree):
-    """The second is told, and has changed nothing."""
+    """The second run is refused and changes nothing."""
     tree.install()
     before = tree.files()
     tree.change("verifyd.env.example")
@@ -375,7 +375,7 @@ def test_two_at_once_are_one_after_the_other(tree):
 
 
 def test_one_that_was_killed_is_run_again(tree):
-    """What it had begun to lay out is made anew, and all is as if it had not been killed."""
+    """The next run completes the installation as if the first had not been killed."""
     tree.install()
     before = tree.files()
     (release,) = (tree.root / "opt/verifyd/releases").iterdir()
@@ -386,7 +386,7 @@ def test_one_that_was_killed_is_run_again(tree):
 
 
 def test_units_that_a_release_does_not_have_go(tree):
-    """After going back to it no timer is left that starts what is no longer there."""
+    """After going back no timer starts a program that the release lacks."""
     tree.install()
     before = tree.files()
     units = tree.root / "etc/systemd/system"
@@ -409,7 +409,7 @@ def test_units_that_a_release_does_not_have_go(tree):
 
 class TestUninstalling:
     def uninstall(self, tree, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run the installer of the release that is laid out, whatever comes of it."""
+        """Run the installer of the installed release, and return how it ended."""
         script = tree.root / "opt/verifyd/current/install.sh"
         command = [script if script.exists() else tree.deploy / "install.sh", "--uninstall"]
         return subprocess.run(
@@ -422,7 +422,7 @@ class TestUninstalling:
 
     @pytest.fixture
     def installed(self, tree) -> Tree:
-        """A tree where the site is enabled, and where the service has left data."""
+        """A tree with an enabled site and data of the service."""
         tree.install()
         for name, text in {
             "etc/nginx/sites-enabled/other.conf": "other",
@@ -446,7 +446,7 @@ class TestUninstalling:
         return tree
 
     def test_data_and_settings_stay(self, installed):
-        """All else that was installed is removed, and nothing else. Again, nothing changes."""
+        """Everything else that was installed is removed; repeating changes nothing."""
         ended = self.uninstall(installed)
         assert (ended.returncode, ended.stderr) == (0, "")
         left = installed.files()
@@ -466,7 +466,7 @@ class TestUninstalling:
         assert installed.files() == left
 
     def test_installing_again_takes_them_up(self, installed):
-        """The tree is as it was, with the settings that were edited."""
+        """The tree is as before, with the edited settings."""
         (installed.root / "etc/verifyd/verifyd.env").write_text("VERIFYD_WORKERS=3\n")
         before = installed.files()
         self.uninstall(installed)
@@ -481,8 +481,8 @@ class TestUninstalling:
         assert set(before) - set(after) == by_the_operator
         assert {name: before[name] for name in after} == after
 
-    def test_what_was_edited_stays(self, installed):
-        """The site and the overrides of units are settings; only our links go."""
+    def test_edited_files_stay(self, installed):
+        """The site and the overrides of units are settings; only our links are removed."""
         site = installed.root / "etc/nginx/sites-available/verifyd.conf"
         site.write_text("edited")
         override = installed.root / "etc/systemd/system/verifyd.service.d/override.conf"
@@ -492,7 +492,7 @@ class TestUninstalling:
         assert [path.name for path in override.parent.iterdir()] == ["override.conf"]
 
     def test_purge_leaves_nothing(self, installed):
-        """Data, settings, logs and overrides go as well, now or after an uninstallation."""
+        """Data, settings, logs and overrides are removed, too, now or after an uninstallation."""
         override = installed.root / "etc/systemd/system/verifyd.service.d/override.conf"
         override.write_text("[Service]")
         self.uninstall(installed)
@@ -505,14 +505,14 @@ class TestUninstalling:
         assert self.uninstall(installed, "--purge", "--yes").returncode == 0
 
     def test_purge_must_be_confirmed(self, installed):
-        """Without a terminal by `--yes`; else nothing is changed, not even the program."""
+        """Without a terminal a purge needs `--yes`; otherwise nothing changes at all."""
         before = installed.files()
         ended = self.uninstall(installed, "--purge")
         assert (ended.returncode, installed.files()) == (1, before)
         assert "confirm --purge with --yes" in ended.stderr
 
     def test_half_an_installation_is_removed(self, tree):
-        """Whatever is missing, the rest goes; in an empty tree there is nothing to do."""
+        """Missing files are skipped, and in an empty tree there is nothing to do."""
         assert self.uninstall(tree).returncode == 0
         assert tree.files() == {}
         tree.install()
@@ -532,7 +532,7 @@ class TestUninstalling:
 
     @pytest.mark.parametrize("words", [["--force"], ["--binary", "x"], ["--no-backup"]])
     def test_other_words_are_a_usage_error(self, installed, words):
-        """Nothing is removed by a mistake."""
+        """Nothing is removed by a mistyped command."""
         before = installed.files()
         ended = self.uninstall(installed, *words)
         assert (ended.returncode, installed.files()) == (2, before)
@@ -541,7 +541,7 @@ class TestUninstalling:
 
 @pytest.mark.parametrize("words", [["--force"], ["--prefix"], ["--binary", ""]])
 def test_words_it_does_not_know_are_a_usage_error(tree, words):
-    """Ends with 2 and tells how it is used, also where a value is missing."""
+    """The installer exits with 2 and prints the usage, also if a value is missing."""
     ended = tree.run(*words)
     assert (ended.returncode, tree.files()) == (2, {})
     assert "usage: install.sh" in ended.stderr

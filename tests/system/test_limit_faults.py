@@ -1,4 +1,4 @@
-"""A service whose buckets fail says so, and works again when the cause is gone (D11)."""
+"""A service whose bucket file fails reports it, and recovers by itself (D11)."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ DOMAINS = "/api/domains"
 
 
 def answers(service, count=12):
-    """Return the statuses of so many answers, from all of the workers."""
+    """Return the statuses of this many answers, from all workers."""
     return {service.get(DOMAINS).status for _ in range(count)}
 
 
@@ -22,14 +22,14 @@ def remaining(service):
 
 @pytest.fixture
 def service(serve, world):
-    """A server that has answered once."""
+    """A server that has answered one request."""
     service = serve(command=SERVE, workers=3)
     assert answers(service) == {200}
     return service
 
 
 def test_a_missing_file_stops_the_service_until_it_is_back(service, world):
-    """No worker serves without the file, a new one neither; each takes it up again."""
+    """No worker, even a new one, admits requests without the file; all use it once back."""
     away = world.limits.rename(world.limits.with_name("away"))
     assert answers(service) == {503}
     before = service.workers()
@@ -45,8 +45,8 @@ def test_a_missing_file_stops_the_service_until_it_is_back(service, world):
 
 
 @pytest.mark.parametrize("command", [SERVE, GUNICORN], ids=["serve", "gunicorn"])
-def test_a_start_makes_the_file_for_all_who_run(serve, world, command):
-    """A second server that is started makes the missing file, and the first one takes it up."""
+def test_a_start_makes_the_file_for_all_servers(serve, world, command):
+    """A second server that starts makes the missing file, and the first one uses it."""
     first = serve(command=command)
     assert answers(first) == {200}
     world.limits.unlink()
@@ -58,7 +58,7 @@ def test_a_start_makes_the_file_for_all_who_run(serve, world, command):
 
 
 def test_a_truncated_file_stops_the_service_until_it_is_whole(service, world):
-    """Workers survive a truncated file, answer 503, and go on when it is whole again."""
+    """Workers survive a truncated file, answer 503, and continue when it is whole again."""
     workers = service.workers()
     whole = world.limits.with_name("whole")
     shutil.copy(world.limits, whole)
@@ -71,7 +71,7 @@ def test_a_truncated_file_stops_the_service_until_it_is_whole(service, world):
 
 
 def test_another_file_in_its_place_is_left_alone(service, world):
-    """What somebody else put there is neither used nor changed."""
+    """Another file in its place is neither used nor changed."""
     away = world.limits.rename(world.limits.with_name("away"))
     world.limits.write_text("somebody else's")
     assert answers(service) == {503}
@@ -82,7 +82,7 @@ def test_another_file_in_its_place_is_left_alone(service, world):
 
 @pytest.mark.parametrize("command", [SERVE, GUNICORN], ids=["serve", "gunicorn"])
 def test_a_start_refuses_a_file_that_is_not_its_own(serve, world, command):
-    """With another file of that name the service does not start, and says why."""
+    """With another file of that name the service does not start; the error has the reason."""
     world.limits.write_text("somebody else's")
     service = serve(command=command, wait=False)
     assert service.process.wait(30) == 1
@@ -91,7 +91,7 @@ def test_a_start_refuses_a_file_that_is_not_its_own(serve, world, command):
 
 
 def test_the_command_line_sees_and_resets_a_running_services_bucket(service, world):
-    """`verifyd limits` works beside the service, and the next answer shows it."""
+    """`verifyd limits` works while the service runs, and the next answer shows it."""
     settings = {
         "database_url": world.config.database_url,
         "state_dir": world.config.state_dir,

@@ -1,4 +1,4 @@
-"""Loads that are killed, or run out of room, while a real service goes on answering (D28)."""
+"""Loads that are killed, or have no space, while a real service continues to answer (D28)."""
 
 import json
 import os
@@ -36,7 +36,7 @@ main(["import", *sys.argv[1:]])
 
 @pytest.fixture
 def big_file(tmp_path: Path) -> Path:
-    """A file of 20,000 vehicles, more than the little disk below has room for."""
+    """A file of 20,000 vehicles, too large for the little disk below."""
     path = tmp_path / "big.csv"
     rows = (f"AA{n:05},{'X' * 100},{'Y' * 100}" for n in range(20_000))
     path.write_text("\n".join(("registration,make,model", "AB12CDE,SKODA,", *rows)))
@@ -44,7 +44,7 @@ def big_file(tmp_path: Path) -> Path:
 
 
 def many_rows(directory: Path, rows: int) -> Path:
-    """A file that is read by several processes, and is sorted on disk: AB12CDE, and others."""
+    """A file that several processes read and that is sorted on disk: AB12CDE, and others."""
     path = directory / "many.csv"
     lines = (f"AA{n:06},SKODA,{'X' * 60}\n" for n in range(rows - 1))
     path.write_text("registration,make,model\nAB12CDE,SKODA,\n" + "".join(lines))
@@ -52,9 +52,9 @@ def many_rows(directory: Path, rows: int) -> Path:
 
 
 def started_load(world: World, file: Path, mode: str) -> "subprocess.Popen[str]":
-    """Start a load in a process group of its own, and wait until it is in the history."""
+    """Start a load in its own process group, and wait until it is in the history."""
     lines = len(list_loads(world.engine))
-    # What is started in the background ignores Ctrl-C, and so would what it starts.
+    # A background process ignores Ctrl-C, and so would its children.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     load = subprocess.Popen(
         [sys.executable, "-m", "app", "import", str(file), "--mode", mode],
@@ -69,7 +69,7 @@ def started_load(world: World, file: Path, mode: str) -> "subprocess.Popen[str]"
 
 
 def make_of(service) -> str:
-    """The make of the car, as the service answers it."""
+    """Return the make of the car, as the service answers it."""
     answer = service.get(PATH)
     assert answer.status == 200
     return str(answer.json()["vehicle"]["make"])
@@ -85,7 +85,7 @@ def make_of(service) -> str:
     ids=["while reading", "before its commit", "between its commits"],
 )
 def test_a_killed_load_is_settled_by_the_next(serve, world, place, make, status, reason):
-    """A load killed at any moment is all there or not at all, and the next one tells which."""
+    """A load killed at any moment is complete or absent, and the next one records which."""
     world.load([CAR])
     service = serve(workers=1)
     file = world.directory / "new.csv"
@@ -105,7 +105,7 @@ def test_a_killed_load_is_settled_by_the_next(serve, world, place, make, status,
 
 @pytest.mark.parametrize("mode", ["merge", pytest.param("replace", marks=pytest.mark.system_long)])
 def test_a_load_onto_too_small_a_disk_changes_nothing(serve, world, little_disk, big_file, mode):
-    """It ends with a clear message; look-ups go on, and with room again the load succeeds."""
+    """It fails with a clear message, look-ups work, and with space the load succeeds."""
     world.load([CAR])
     settings = Disk(little_disk).move_here(world)
     service = serve(workers=1, **settings)
@@ -123,7 +123,7 @@ def test_a_load_onto_too_small_a_disk_changes_nothing(serve, world, little_disk,
 
 
 def test_rows_that_find_no_room_to_wait_are_refused(world, little_disk):
-    """What is read is sorted on disk, beside the data; what went there is gone with the load."""
+    """Sorted runs are on disk, next to the data, and are removed with the load."""
     world.load([CAR])
     settings = Disk(little_disk).move_here(world)
     file = many_rows(world.directory, 250_000)
@@ -131,19 +131,19 @@ def test_rows_that_find_no_room_to_wait_are_refused(world, little_disk):
     ended = run_command("import", file, **settings)
     assert (ended.returncode, ended.stdout) == (1, "")
     told = ended.stderr.splitlines()[-1]
-    # Of the first piece, when it was read; or there was no room for that.
+    # The space is estimated after the first piece, unless it runs out before.
     assert "the load needs about" in told or "No space left on device" in told
     assert free - shutil.disk_usage(little_disk).free < 100_000
 
 
 def test_a_load_onto_a_disk_that_was_full_before_changes_nothing(world, little_disk):
-    """It is refused, and told in the history; what the disk holds can still be read."""
+    """It is refused, as the history shows, and the disk's content can still be read."""
     world.load([CAR])
     disk = Disk(little_disk)
     settings = disk.move_here(world)
     file = world.directory / "new.csv"
     file.write_text("registration,make\nAB12CDE,SKODA\n")
-    engine = open_engine(settings["database_url"])  # As the service has.
+    engine = open_engine(settings["database_url"])  # as the service has
     assert list_loads(engine)
     disk.fill()
     ended = run_command("import", file, **settings)
@@ -161,8 +161,8 @@ def test_a_load_onto_a_disk_that_was_full_before_changes_nothing(world, little_d
 @pytest.mark.parametrize(
     ("number", "mode"), [(signal.SIGTERM, "merge"), (signal.SIGINT, "replace")]
 )
-def test_a_load_that_is_told_to_stop_leaves_nothing(world, number, mode):
-    """Ctrl-C, which reaches its children, too, and TERM: one line, the old data, no remains."""
+def test_a_load_that_is_stopped_leaves_nothing(world, number, mode):
+    """Ctrl-C, also of its children, or TERM leaves one line, the old data, and no files."""
     world.load([CAR])
     before = sorted(path.name for path in world.directory.glob("verifyd.*"))
     file = many_rows(world.directory, 250_000)
@@ -184,7 +184,7 @@ def test_a_load_that_is_told_to_stop_leaves_nothing(world, number, mode):
 
 @pytest.mark.parametrize("mode", ["replace", pytest.param("merge", marks=pytest.mark.system_long)])
 def test_the_service_goes_on_during_a_load(serve, world, mode):
-    """Look-ups are answered, and domains are made."""
+    """Look-ups are answered, and domains can be created."""
     world.load([CAR])
     service = serve(workers=2)
     service.key = world.key_of("carol", "enterprise")
@@ -203,8 +203,8 @@ def test_the_service_goes_on_during_a_load(serve, world, mode):
 @pytest.mark.system_long
 @pytest.mark.parametrize("mode", ["merge", "replace"])
 def test_a_load_whose_postgres_stops_changes_nothing(cluster, tmp_path, mode):
-    """It ends with a clear message; when the database is back, the same load succeeds."""
-    cluster.configure()  # Else the history of a moment ago could be lost with the server.
+    """It fails with a clear message, and succeeds when the database is back."""
+    cluster.configure()  # Otherwise the server could lose the latest history.
     settings = {"database_url": cluster.url, "state_dir": tmp_path / "state"}
     assert run_command("migrate", **settings).returncode == 0
     car = tmp_path / "car.csv"
@@ -237,7 +237,7 @@ def test_a_load_whose_postgres_stops_changes_nothing(cluster, tmp_path, mode):
 
 
 def test_a_load_that_may_write_no_more_changes_nothing(serve, world, big_file):
-    """A limit on the size of files ends a load like a full disk does."""
+    """A limit on the size of files stops a load like a full disk."""
     world.load([CAR])
     service = serve(workers=1)
     ended = subprocess.run(
@@ -255,7 +255,7 @@ def test_a_load_that_may_write_no_more_changes_nothing(serve, world, big_file):
 
 
 def test_a_piped_load_reads_standard_input(world):
-    """`zcat FILE | verifyd import -` loads what comes, to its end."""
+    """`zcat FILE | verifyd import -` loads its input to the end."""
     ended = subprocess.run(
         [sys.executable, "-m", "app", "import", "-", "--json"],
         env=environment(database_url=world.config.database_url),

@@ -1,4 +1,4 @@
-"""`verifyd import` killed at any moment: the old or the new, never a mixture (D28)."""
+"""`verifyd import` killed at any moment leaves the old or the new rows, no mixture (D28)."""
 
 import random
 import secrets
@@ -23,8 +23,8 @@ from tests.conftest import World
 from tests.system.processes import environment, until
 
 ROWS = 10_000
-# The file must be larger than a piece, so that the load forks; what it is made larger by is not
-# a column of ours, and costs next to nothing.
+# The file must be larger than a piece, so that the load forks; the filler is in an unused column,
+# which costs next to nothing.
 PADDING = "-" * 1_000
 HEADER = "registration,make,year,lastUpdated,padding\n"
 POLICY = {
@@ -33,14 +33,14 @@ POLICY = {
     "validFrom": "2026-01-01",
     "validTo": "2099-12-31",
 }
-# Near the end are the commits.
+# The commits are near the end.
 LATE = 0.8, 1.05
 MODES = pytest.mark.parametrize("mode", ["replace", "merge"])
 ENGINES = pytest.mark.parametrize("database_kind", ["sqlite", "postgres"])
 
 
 class Delivery(NamedTuple):
-    """A register file, and what the register holds when it is loaded."""
+    """A register file, and the register's content after its load."""
 
     path: Path
     make: str
@@ -55,7 +55,7 @@ def written(path: Path, make: str, rows: range) -> Path:
 
 
 def begun(world: World, mode: str, path: Path) -> "subprocess.Popen[bytes]":
-    """Start a load in a process group of its own, and wait until it is in the history."""
+    """Start a load in its own process group, and wait until it is in the history."""
     query = RegisterLoad.select()
     lines = query.count(world.engine)
     load = subprocess.Popen(
@@ -70,7 +70,7 @@ def begun(world: World, mode: str, path: Path) -> "subprocess.Popen[bytes]":
 
 
 def content(world: World) -> list[list[tuple[Any, ...]]]:
-    """All that the register holds: the rows of each table, in the order of their keys."""
+    """Return the register's content: the rows of each table, sorted by key."""
     entry: Any = Register.select().get(world.engine)
     with store_of(world.engine, entry.name).opened(entry.generation) as (engine, schema):
         return [
@@ -83,7 +83,7 @@ def content(world: World) -> list[list[tuple[Any, ...]]]:
 
 
 def require_integrity(world: World) -> None:
-    """The structure of the database and of the register is whole."""
+    """Fail unless the structure of database and register is sound."""
     entry: Any = Register.select().get(world.engine)
     with store_of(world.engine, entry.name).opened(entry.generation) as (register, schema):
         if isinstance(world.engine, SqliteEngine):
@@ -105,7 +105,7 @@ def require_nobody(group: int) -> None:
 
 
 def living(group: int) -> list[str]:
-    """The processes of a group, those aside that nobody has taken note of yet."""
+    """Return the processes of a group, without zombies."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -118,7 +118,7 @@ def living(group: int) -> list[str]:
 
 
 def stored(world: World) -> list[str]:
-    """What there is of the register: its files, or its schemas."""
+    """Return what is stored of the register: its files, or its schemas."""
     if isinstance(world.engine, SqliteEngine):
         names = [path.name for path in world.directory.glob("verifyd.register_*")]
         return sorted(name for name in names if not name.endswith(("-wal", "-shm", ".lock")))
@@ -127,7 +127,7 @@ def stored(world: World) -> list[str]:
 
 
 def require_settled(world: World, mode: str) -> None:
-    """Nothing is left of what was killed: no generation, file or schema, no running line."""
+    """Fail if a killed load left a generation, file, schema or running line."""
     entry: Any = Register.select().get(world.engine)
     assert len(stored(world)) == (2 if mode == "replace" else 1), stored(world)
     assert Counter(line.status for line in list_loads(world.engine))["running"] == 0
@@ -135,7 +135,7 @@ def require_settled(world: World, mode: str) -> None:
 
 
 def kill_often(world: World, mode: str, kills: int) -> None:
-    """Kill loads at random moments, and look at what is there after each."""
+    """Kill loads at random moments, and check what is stored after each."""
     seed = secrets.randbits(32)
     chance = random.Random(seed)
     print(f"seed {seed}")
@@ -152,7 +152,7 @@ def kill_often(world: World, mode: str, kills: int) -> None:
     while (number := outcomes.total() - outcomes["ended"]) < kills:
         share = chance.uniform(*LATE) if number % 3 == 2 else chance.random()
         load = begun(world, mode, other.path)
-        time.sleep(share * seconds)  # The moment is what is tried here.
+        time.sleep(share * seconds)  # This test tries random moments.
         load.kill()
         has_ended = load.wait() == 0
         assert load.returncode in (0, -signal.SIGKILL)
@@ -166,7 +166,7 @@ def kill_often(world: World, mode: str, kills: int) -> None:
         if is_new:
             there, other = other, there
         outcomes["ended" if has_ended else "new" if is_new else "old"] += 1
-        if has_ended:  # It was faster than the one that was measured.
+        if has_ended:  # It was faster than the measured one.
             seconds *= 0.95
         answer = client.get("/v1/vehicle/AB00001/insurance").json
         assert (answer["vehicle"]["make"], answer["insured"]) == (there.make, True)
@@ -177,7 +177,7 @@ def kill_often(world: World, mode: str, kills: int) -> None:
 
 
 def measured(world: World, mode: str, path: Path) -> float:
-    """Let a load go on to its end; return the seconds from its line in the history to there."""
+    """Run a load to its end; return the seconds since its line in the history."""
     load = begun(world, mode, path)
     begun_ns = time.monotonic_ns()
     assert load.wait() == 0
@@ -186,7 +186,7 @@ def measured(world: World, mode: str, path: Path) -> float:
 
 @pytest.mark.parametrize(("mode", "database_kind"), [("replace", "sqlite"), ("merge", "postgres")])
 def test_a_load_killed_at_any_moment(world, mode):
-    """The data is what it was, or what the load makes of it; the next load does it all."""
+    """The rows are the old or the new ones, and the next load completes."""
     kill_often(world, mode, 5)
 
 
@@ -194,5 +194,5 @@ def test_a_load_killed_at_any_moment(world, mode):
 @ENGINES
 @MODES
 def test_a_load_killed_at_fifty_moments(world, mode):
-    """As above, at moments enough to meet the rare ones."""
+    """The same holds at enough moments to meet the rare ones."""
     kill_often(world, mode, 50)

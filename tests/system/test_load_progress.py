@@ -1,4 +1,4 @@
-"""What somebody sees at a terminal while a load goes on."""
+"""The progress of a load at a terminal."""
 
 import os
 import pty
@@ -16,7 +16,7 @@ ROWS = 150_000
 
 @pytest.mark.parametrize("mode", ["merge", "replace"])
 def test_reading_and_writing_are_shown(world, mode):
-    """How far each is, rows a second and the time left; two processes show one bar."""
+    """It has percentage, rows per second and time left; two processes share one bar."""
     file = world.directory / "cars.csv"
     lines = (f"AB{n:06},{'FORD' * 20}\n" for n in range(ROWS))
     file.write_text("registration,make\n" + "".join(lines))
@@ -36,7 +36,7 @@ def test_reading_and_writing_are_shown(world, mode):
     read, *_, written = states
     assert re.match(r"cars\.csv: +\d+%.*B/s, [\d,]+ rows/s", read), states
     assert re.match(r"writing: +\d+%.*k/150k .* rows/s", written), states
-    # What is written is shown as it goes, and under its own name only.
+    # The progress of writing has its own name.
     percent = [int(found[1]) for line in states if (found := re.match(r"writing: +(\d+)%", line))]
     assert len({each for each in percent if 0 < each < 100}) > 1, states
     assert not [line for line in states if line.startswith("cars.csv") and "/150k" in line]
@@ -44,11 +44,11 @@ def test_reading_and_writing_are_shown(world, mode):
 
 
 def everything_of(terminal: int) -> str:
-    """Read what is shown until nobody can show anything any more."""
+    """Read all output until no process can write any more."""
     shown = b""
     while True:
         try:
             shown += os.read(terminal, 65_536)
-        except OSError:  # So it is told that the other end was closed.
+        except OSError:  # This error means that the other end was closed.
             os.close(terminal)
             return shown.decode()

@@ -1,4 +1,4 @@
-"""Log lines are text where stderr is a terminal, and JSON otherwise: every one of them (D75)."""
+"""All log lines are text if stderr is a terminal, and JSON otherwise (D75)."""
 
 import json
 import os
@@ -24,7 +24,7 @@ LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ (info|warning|error|critical
 FAULTY = """
 import sys, threading, warnings
 from app import __main__
-from app.cli import version
+from app.cli import notify
 
 def run(_args):
     warnings.warn("old habits", stacklevel=1)
@@ -33,8 +33,8 @@ def run(_args):
     thread.join()
     int("AB12CDE")
 
-version._version = run
-sys.argv[1:] = ["version"]
+notify._watch = run
+sys.argv[1:] = ["watch"]
 __main__.run()
 """
 BROKEN = """
@@ -50,17 +50,17 @@ sys.exit(cli.main(["serve"]))
 
 
 def settings_of(world) -> dict[str, Any]:
-    """The settings of a world."""
+    """Return the settings of a world."""
     return {"database_url": world.config.database_url, "state_dir": world.config.state_dir}
 
 
 def lines_of(text: str) -> list[dict[str, str]]:
-    """The lines of a log; each must be a JSON object."""
+    """Return the lines of a log; each must be a JSON object."""
     return [json.loads(line) for line in text.splitlines()]
 
 
 def shown(*words: str, seconds: float = 30, **settings: Any) -> tuple[int, list[str]]:
-    """Run a command at a terminal; return its status, and the lines that it writes to stderr."""
+    """Run a command at a terminal; return its status and its lines on stderr."""
     ours, terminal = pty.openpty()
     process = subprocess.Popen(
         words, env=environment(**settings), stdout=subprocess.DEVNULL, stderr=terminal
@@ -81,7 +81,7 @@ def shown(*words: str, seconds: float = 30, **settings: Any) -> tuple[int, list[
 
 @pytest.mark.parametrize("command", [SERVE, GUNICORN], ids=["serve", "gunicorn"])
 def test_a_service_that_cannot_start_logs_why(world, command):
-    """What stops it before any worker is there is one JSON line, too."""
+    """The reason is one JSON line, even before any worker runs."""
     settings = settings_of(world) | {"bind": f"127.0.0.1:{free_port()}"}
     world.engine.execute_sql("UPDATE installation SET schema_version = 99, oldest_program = 99")
     ended = subprocess.run(
@@ -93,7 +93,7 @@ def test_a_service_that_cannot_start_logs_why(world, command):
 
 
 def test_a_service_whose_workers_fail_logs_only_json(world):
-    """Gunicorn writes some of it past its log."""
+    """Gunicorn writes some of its errors directly to stderr."""
     settings = settings_of(world) | {"bind": f"127.0.0.1:{free_port()}", "workers": 1}
     ended = subprocess.run(
         [sys.executable, "-c", BROKEN],
@@ -109,7 +109,7 @@ def test_a_service_whose_workers_fail_logs_only_json(world):
 
 
 def test_a_service_at_a_terminal_logs_text(world):
-    """From the first line to the last."""
+    """All lines are text, from the first to the last."""
     settings = settings_of(world) | {"bind": f"127.0.0.1:{free_port()}", "workers": 1}
     status, lines = shown(*SERVE, **settings)
     assert (status, len(lines) > 3) == (0, True)
@@ -117,7 +117,7 @@ def test_a_service_at_a_terminal_logs_text(world):
 
 
 def test_a_load_at_a_terminal_logs_text(world, drop):
-    """So does the import of a directory, with its warnings and the reason it ends with."""
+    """The import of a directory logs text, too, with its warnings and its final reason."""
     drop.put("a.csv", "nonsense\n")
     drop.put("b.csv")
     words = [sys.executable, "-m", "app", *map(str, drop.words())]
@@ -130,7 +130,7 @@ def test_a_load_at_a_terminal_logs_text(world, drop):
 
 
 def test_jobs_log_why_they_fail(world, drop):
-    """Nobody watches them: each line of theirs is JSON where stderr is no terminal."""
+    """Nobody watches jobs, so each of their lines is JSON if stderr is no terminal."""
     drop.put("a.csv", "nonsense\n")
     drop.put("b.csv", CAR)
     ended = drop.run()
@@ -142,7 +142,7 @@ def test_jobs_log_why_they_fail(world, drop):
 
 
 def test_an_unexpected_error_is_one_line_without_its_message(world):
-    """The message could quote a record; warnings and threads are logged alike."""
+    """The message could quote a record. A job logs warnings and errors of threads alike."""
     command = [sys.executable, "-c", FAULTY]
     ended = subprocess.run(
         command,

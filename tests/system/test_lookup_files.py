@@ -1,4 +1,4 @@
-"""`verifyd lookup --csv` as a process: pipes, full disks, Ctrl-C, a terminal, loads beside it."""
+"""`verifyd lookup --csv` as a process: pipes, full disks, Ctrl-C, a terminal, loads."""
 
 import os
 import pty
@@ -19,7 +19,7 @@ LINES = 50_000
 
 @pytest.fixture
 def given(world):
-    """A file that takes a while, and the settings to answer it with."""
+    """A file that takes a while, and the settings for its look-up."""
     world.load([{"registration": "AB12CDE", "make": "FORD"}])
     file = world.directory / "given.csv"
     file.write_text("plate\n" + "AB12CDE\n" * LINES)
@@ -28,7 +28,7 @@ def given(world):
 
 @pytest.fixture
 def begun(world, given):
-    """Begin a look-up in a process of its own."""
+    """Start a look-up in its own process."""
     processes = []
 
     def begin(*words, **streams):
@@ -46,12 +46,12 @@ def begun(world, given):
 
 
 def is_written(world, size):
-    """Whether so much of the output is there, under a name of its own."""
+    """Tell whether this much of the output is in its temporary file."""
     return any(part.stat().st_size > size for part in world.directory.glob(".b.csv.*.part"))
 
 
-def test_a_full_disk_is_told_in_one_line(begun, given):
-    """The reason, without a stack, and nothing more when the process ends."""
+def test_a_full_disk_is_reported_in_one_line(begun, given):
+    """The line has the reason, without a stack, and nothing follows it."""
     with open("/dev/full", "wb") as full:
         process = begun(given, stdout=full, stderr=subprocess.PIPE)
         _, told = process.communicate()
@@ -59,8 +59,8 @@ def test_a_full_disk_is_told_in_one_line(begun, given):
     assert told == b"stdout cannot be written: No space left on device\n"
 
 
-def test_a_full_disk_leaves_nothing_behind(begun, given, little_disk):
-    """What was there under the name of the output stays as it was."""
+def test_a_full_disk_leaves_no_files(begun, given, little_disk):
+    """An existing output file stays as it was."""
     output = little_disk / "b.csv"
     output.write_text("old")
     process = begun(given, "--output", output, stderr=subprocess.PIPE)
@@ -71,7 +71,7 @@ def test_a_full_disk_leaves_nothing_behind(begun, given, little_disk):
 
 
 def test_a_reader_may_have_seen_enough(begun, given):
-    """As `head` does: the process ends, without a word."""
+    """If its reader ends, as `head` does, the process ends silently."""
     process = begun(given, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout.readline().startswith(b"plate,verifyd_result")
     process.stdout.close()
@@ -80,8 +80,8 @@ def test_a_reader_may_have_seen_enough(begun, given):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_look_up_leaves_nothing_behind(world, begun, given, number):
-    """Neither under the final name nor beside it."""
+def test_an_interrupted_look_up_leaves_no_files(world, begun, given, number):
+    """Neither the output nor a temporary file remains."""
     output = world.directory / "b.csv"
     process = begun(given, "--output", output, stderr=subprocess.PIPE)
 
@@ -93,7 +93,7 @@ def test_an_interrupted_look_up_leaves_nothing_behind(world, begun, given, numbe
 
 
 def test_progress_is_shown(world, begun, given):
-    """How far it is, plates a second and the time left, if somebody looks."""
+    """A terminal shows percentage, plates per second and the time left."""
     ours, terminal = pty.openpty()
     termios.tcsetwinsize(terminal, (24, 120))
     process = begun(given, stdout=subprocess.DEVNULL, stderr=terminal)
@@ -106,7 +106,7 @@ def test_progress_is_shown(world, begun, given):
 
 
 def test_it_works_while_the_service_and_loads_run(world, served, begun, given):
-    """Without HTTP; each line is answered from before or after a load, and that is reported."""
+    """Each line has the state before or after a load, and the change is reported."""
     output = world.directory / "b.csv"
     process = begun(given, "--output", output, stdout=subprocess.PIPE)
     until(lambda: is_written(world, 10_000), "the first answers")

@@ -1,4 +1,4 @@
-"""A small Debian with systemd, without Python: installing, operating and upgrading as told."""
+"""Install, operate and upgrade on a small Debian with systemd, without Python, by the pages."""
 
 import json
 import re
@@ -24,12 +24,12 @@ pytestmark = pytest.mark.system_long
 
 PAGE = (ROOT / "deploy" / "README.md").read_text()
 ENOUGH = 1_000_000
-# So many in ten seconds, unless told otherwise; then systemd closes the socket.
+# By default systemd closes the socket after this many starts in ten seconds.
 RESTARTS_ALLOWED = 5
 ASKED = "curl -sS --unix-socket /run/verifyd.sock"
-# What useradd and userdel keep of the files they change.
+# Backups that useradd and userdel make of the files they change.
 ACCOUNT_COPIES = {f"/etc/{name}-" for name in ("passwd", "shadow", "group", "gshadow", "subuid")}
-# The next release brings a schema of its own, and does not serve while this file is there.
+# The next release has its own schema, and does not serve while this file exists.
 BROKEN = "/var/lib/verifyd/broken"
 REFUSAL = f"""
 
@@ -48,7 +48,7 @@ def binary(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def machine(binary, tmp_path, socket_directory) -> Iterator[Machine]:
-    """A machine to which the release was brought: binary, deploy folder, certificate."""
+    """A machine with the release in root's home: binary, deploy folder, certificate."""
     with Machine(socket_directory) as machine:
         bring(machine, binary)
         make_certificate(tmp_path)
@@ -65,7 +65,7 @@ def installed(machine) -> Machine:
 
 
 def bring(machine: Machine, binary: Path, name: str = "verifyd") -> None:
-    """Put a binary and the deploy folder of this tree where root is at home."""
+    """Copy a binary and the deploy folder of this tree to root's home."""
     home = machine.path("/root")
     shutil.copytree(ROOT / "deploy", home / "deploy", dirs_exist_ok=True)
     shutil.copy(binary, home / name)
@@ -74,11 +74,11 @@ def bring(machine: Machine, binary: Path, name: str = "verifyd") -> None:
 
 
 def test_the_commands_of_the_page_are_ten_and_work(machine):
-    """From a bare machine to an answer over TLS, as `deploy/README.md` says."""
+    """The commands of `deploy/README.md` lead from a bare machine to an answer over TLS."""
     (block,) = re.findall(r"## From a bare machine to TLS.*?```sh\n(.*?)```", PAGE, re.DOTALL)
     packages, *commands, ask = block.splitlines()
     assert len(commands) + 2 <= 10
-    assert packages == "sudo apt-get install nginx"  # It is there: the machine has no network.
+    assert packages == "sudo apt-get install nginx"  # It is installed already.
     machine.path("/srv/vehicles.csv").write_text("registration,make\nAB12CDE,FORD\n")
     printed = "".join(machine.do(command) for command in commands)
     (key,) = re.findall(r"vfd_\w+", printed)
@@ -91,10 +91,10 @@ def test_the_commands_of_the_page_are_ten_and_work(machine):
     assert key not in seen
 
 
-def test_what_runs_every_night_runs(installed):
-    """In their sandbox, as their user: the backup, and the loading of what lies in drop/.
+def test_the_nightly_jobs_run(installed):
+    """Backup and load of drop/ run in their sandbox, as their user.
 
-    Nothing of it is for others to read.
+    Their files are private.
     """
     installed.path("/var/lib/verifyd/drop/a.csv").write_text("registration\nAB12CDE\n")
     own = "chown verifyd: a.csv; chmod 600 a.csv; touch -d '-5 min' a.csv"
@@ -122,7 +122,7 @@ def test_what_runs_every_night_runs(installed):
 
 
 def test_an_uploader_reaches_the_drop_directory_and_nothing_else(installed):
-    """As the page shows it: files of another user are loaded through the bind mount."""
+    """As documented, another user's files are loaded through the bind mount."""
     (block,) = re.findall(r"### Give an uploader access.*?```sh\n(.*?)```", PAGE, re.DOTALL)
     installed.do("useradd uploader")
     for command in block.splitlines():
@@ -138,8 +138,8 @@ def test_an_uploader_reaches_the_drop_directory_and_nothing_else(installed):
     assert '"loaded": 1' in installed.do("verifyd imports list --json")
 
 
-def test_whoever_writes_to_a_file_of_ours_is_seen(installed):
-    """In the sandbox of the unit, too: the file waits until it is closed (D73)."""
+def test_a_file_that_is_open_for_writing_is_detected(installed):
+    """The unit's sandbox detects open files, so that they wait until they are closed (D73)."""
     path = "/var/lib/verifyd/drop/a.csv"
     installed.do(f"printf 'registration\nAB12CDE\n' >{path}; chown verifyd {path}")
     installed.do(f"systemd-run --unit=upload sh -c 'exec sleep infinity >>{path}'")
@@ -151,7 +151,7 @@ def test_whoever_writes_to_a_file_of_ours_is_seen(installed):
 
 
 def test_names_in_the_drop_are_only_names(installed):
-    """A directory cannot bring options of its own, and nothing goes that was not loaded (D60)."""
+    """A directory cannot bring its own options, and only loaded files are removed (D60)."""
     drop = "/var/lib/verifyd/drop"
     odd = ["fleet --mode replace --allow-shrink", "rdw --dry-run"]
     installed.path("/root/cars.csv").write_text("registration\nAB12CDE\nAB13CDE\n")
@@ -173,10 +173,10 @@ def test_names_in_the_drop_are_only_names(installed):
 
 
 def test_alerts_leave_the_machine(installed):
-    """A failed load is sent at once, by a setgid sendmail too; what fails is tried again."""
+    """A failed load is sent at once, also by a setgid sendmail; failures are retried."""
     spool = "/var/spool/outgoing"
     installed.do(f"install -d -g mail -m 730 {spool}")
-    # As Postfix does: only a setgid program may write to the mail queue.
+    # Like Postfix: only a setgid program may write to the mail queue.
     installed.do("install -g mail -m 2755 /usr/bin/tee /usr/local/sbin/queue-mail")
     sendmail = f"#!/bin/sh\nexec /usr/local/sbin/queue-mail {spool}/$$ >/dev/null\n"
     installed.path("/usr/sbin/sendmail").write_text(sendmail)
@@ -199,7 +199,7 @@ def test_alerts_leave_the_machine(installed):
     assert installed.run("systemctl start verifyd-import").returncode == 1
     installed.do(f"until ls {spool}/*; do sleep 0.1; done")
     mail = installed.do(f"cat {spool}/*")
-    assert "a load failed whose register is not known" in mail
+    assert "a load of an unknown register failed" in mail
     assert "a.csv" in mail
     installed.do("until systemctl is-failed verifyd-notify; do sleep 0.1; done")
     assert installed.do("ls /var/lib/verifyd/notices/queue").count(".json") == 1
@@ -212,8 +212,8 @@ def test_alerts_leave_the_machine(installed):
     assert installed.do("ls /var/lib/verifyd/notices/queue") == ""
     assert installed.do(f"ls {spool}").count("\n") == 1
     warnings = installed.do(f"{ASKED} http://localhost/readyz")
-    assert "A load whose register is not known failed" in warnings
-    # It is over when files of the same name are loaded.
+    assert "A load of an unknown register failed" in warnings
+    # The alert ends when files of the same name are loaded.
     installed.do(f"printf 'registration\\nAB12CDE\\n' >{drop}/a.csv; chown verifyd {drop}/a.csv")
     installed.do(f"touch -d @0 {drop}/a.csv; systemctl start verifyd-import verifyd-backup")
     installed.do(f"until [ $(ls {spool} | wc -l) = 2 ]; do sleep 0.1; done")
@@ -223,11 +223,11 @@ def test_alerts_leave_the_machine(installed):
 
 
 def test_a_socket_of_the_services_own_is_not_for_everybody(installed):
-    """Its user and the group that is named can connect; `check` tells who may be named."""
+    """Its user and the named group can connect; `check` says which groups are possible."""
     installed.do("install -d -o verifyd /run/open")
     serve = "VERIFYD_BIND=unix:/run/open/socket VERIFYD_SOCKET_GROUP=www-data verifyd"
     refused = installed.run(f"{serve} check")
-    assert (refused.returncode, "is no member of group" in refused.stderr) == (1, True)
+    assert (refused.returncode, "is not in group" in refused.stderr) == (1, True)
     missing = installed.run("VERIFYD_SOCKET_GROUP=nobodys verifyd check")
     assert "VERIFYD_SOCKET_GROUP: must be a group of this host" in missing.stderr
     installed.do("usermod -aG www-data verifyd")
@@ -244,7 +244,7 @@ def test_a_socket_of_the_services_own_is_not_for_everybody(installed):
 
 
 def test_a_request_id_is_a_proxys_only(installed):
-    """On the socket it is taken if it looks like one; at an address it is not (D7)."""
+    """A well-formed id is accepted on the socket, and ignored at an address (D7)."""
     given = "5f0c6a9e2b7d4c1f8a3e9d6b0c2f4a71"
     answered = f"{ASKED} -D - -o /dev/null http://localhost/healthz -H X-Request-ID:"
     assert f"x-request-id: {given}" in installed.do(f"{answered}{given}")
@@ -258,8 +258,8 @@ def test_a_request_id_is_a_proxys_only(installed):
     assert "AB12CDE" not in installed.do("cat log; journalctl --no-pager")
 
 
-def test_wrong_settings_are_told_and_heal(installed):
-    """The service waits until they are right, and nobody is refused meanwhile."""
+def test_wrong_settings_are_reported_and_can_be_fixed(installed):
+    """The service waits until the settings are fixed, and no connection is refused meanwhile."""
     settings = installed.path("/etc/verifyd/verifyd.env")
     right = settings.read_text()
     settings.write_text(f"{right}\n; a note\nexport VERIFYD_WORKERS=3\n")
@@ -281,7 +281,7 @@ def test_wrong_settings_are_told_and_heal(installed):
 
 
 def test_the_database_url_is_a_credential(installed):
-    """Taken out of the settings, it is in a file of root's only, and in no list of processes."""
+    """The URL is not in the settings but in a file of root, and in no list of processes."""
     url = "sqlite:////var/lib/verifyd/hidden.db"
     settings = installed.path("/etc/verifyd/verifyd.env")
     settings.write_text(re.sub("(?m)^VERIFYD_DATABASE_URL=.*\n", "", settings.read_text()))
@@ -295,10 +295,10 @@ def test_the_database_url_is_a_credential(installed):
     assert "hidden.db" not in seen
 
 
-def test_settings_of_an_earlier_release_need_not_name_what_is_new(installed):
-    """Without data directory and certificate, and with the URL as a credential, alerts arrive.
+def test_settings_of_an_earlier_release_need_no_additions(installed):
+    """Without newer settings, and with the URL as a credential, alerts arrive.
 
-    While one waits, the unit that delivers has failed, and runs only when its timer starts it.
+    While an alert waits, the unit that delivers has failed, and only its timer starts it.
     """
     settings = installed.path("/etc/verifyd/verifyd.env")
     script = installed.path("/usr/local/bin/alert")
@@ -322,14 +322,14 @@ def test_settings_of_an_earlier_release_need_not_name_what_is_new(installed):
     assert installed.do("ls /var/lib/verifyd/rejects") != ""
     installed.do("until systemctl is-failed verifyd-notify; do sleep 0.1; done")
     started = "systemctl start verifyd-notify"
-    assert installed.run(started).returncode == 1  # Nothing is due: it still has failed.
+    assert installed.run(started).returncode == 1  # Nothing is due, so the unit is still failed.
     told = installed.do("journalctl -o cat -u verifyd-notify | grep -c 'not delivered to'")
     assert (installed.do(f"ls {queue}").count("\n"), told) == (1, "1\n")
     before = "journalctl -o cat -u verifyd-notify | grep -c 'Starting verifyd'"
-    assert int(installed.do(before)) <= 3  # The path's, ours, and perhaps one of the timer's.
+    assert int(installed.do(before)) <= 3  # Starts by the path, by us, and perhaps by the timer.
 
     installed.do(f'rm {BROKEN}; sed -i \'s/"tried_at":[0-9]*/"tried_at":0/\' {queue}/*')
-    installed.do(f"{started}; {started}")  # The second is skipped: the queue is empty.
+    installed.do(f"{started}; {started}")  # The second start is skipped because the queue is empty.
     assert "verifyd.alert" in installed.do("cat /var/lib/verifyd/got")
     assert installed.run("systemctl is-failed verifyd-notify").stdout == "inactive\n"
     assert not {"notices", "rejects"} & set(installed.do("ls /run/verifyd").split())
@@ -337,7 +337,7 @@ def test_settings_of_an_earlier_release_need_not_name_what_is_new(installed):
 
 @pytest.fixture
 def behind_nginx(installed) -> Machine:
-    """A machine on which nginx stands before the service, with the shipped site."""
+    """A machine with nginx and the shipped site in front of the service."""
     installed.do("install -m 600 privkey.pem /etc/verifyd/tls/")
     installed.do("install -g verifyd -m 640 fullchain.pem /etc/verifyd/tls/")
     installed.do("rm -f /etc/nginx/sites-enabled/default")
@@ -348,8 +348,8 @@ def behind_nginx(installed) -> Machine:
     return installed
 
 
-def test_what_nginx_answers_by_itself(behind_nginx):
-    """Debian's nginx speaks HTTP/2, and its own answers are those of the service."""
+def test_nginxs_own_answers(behind_nginx):
+    """Debian's nginx speaks HTTP/2, and its own answers look like the service's."""
     asked = "curl -sSk -i"
     for options, path, status, found in (
         ("", "/problem", 404, '"code":"not_found"'),
@@ -371,7 +371,7 @@ def test_what_nginx_answers_by_itself(behind_nginx):
 
 
 def served_certificate(machine: Machine) -> str:
-    """Return the certificate that nginx shows."""
+    """Return the certificate that nginx serves."""
     words = "import ssl; print(ssl.get_server_certificate(('127.0.0.1', 443)))"
     shown = machine.beside(sys.executable, "-c", words)
     ended = subprocess.run(shown, capture_output=True, text=True, check=True)
@@ -379,7 +379,7 @@ def served_certificate(machine: Machine) -> str:
 
 
 def test_a_renewed_certificate_is_taken_or_the_former_stays(behind_nginx, tmp_path):
-    """As certbot runs the hook; what nginx refuses is put back, and nothing is left of it."""
+    """The hook runs as certbot runs it; a certificate that nginx refuses is rolled back."""
     machine, hook = behind_nginx, "/opt/verifyd/current/certificate.sh"
     renewed = machine.path("/root/live")
     renewed.mkdir()
@@ -387,7 +387,7 @@ def test_a_renewed_certificate_is_taken_or_the_former_stays(behind_nginx, tmp_pa
         make_certificate(tmp_path)
         shutil.copy(tmp_path / made, renewed / name)
     before = served_certificate(machine)
-    refused = machine.run(f"RENEWED_LINEAGE=/root/live {hook}")  # Another certificate's key.
+    refused = machine.run(f"RENEWED_LINEAGE=/root/live {hook}")  # another certificate's key
     assert (refused.returncode, "key values mismatch" in refused.stderr) == (1, True)
     assert "was not reloaded" in refused.stderr
     (renewed / "privkey.pem").unlink()
@@ -412,7 +412,7 @@ def test_a_renewed_certificate_is_taken_or_the_former_stays(behind_nginx, tmp_pa
 
 
 def test_uninstalling_keeps_the_data_and_purging_leaves_nothing(machine):
-    """The data serves again after another installation; after a purge no trace is left."""
+    """A new installation serves the kept data; a purge removes everything."""
     names = "find /etc /opt /run /usr /var -xdev ! -path '/var/log/journal/*' | sort"
     before = set(machine.do(names).splitlines())
     machine.do("deploy/install.sh --binary verifyd")
@@ -447,7 +447,7 @@ def test_uninstalling_keeps_the_data_and_purging_leaves_nothing(machine):
 
 
 def test_slow_clients_cost_nginx_little_memory(behind_nginx):
-    """A thousand of them hold less than 100 MB; their bodies are in files without a name."""
+    """A thousand slow clients use less than 100 MB; their bodies are in unnamed files."""
     machine = behind_nginx
 
     def memory_kilobytes() -> int:
@@ -491,7 +491,7 @@ def next_binary(tmp_path_factory) -> Path:
 
 
 def test_an_upgrade_and_the_way_back_under_load(installed, next_binary, tmp_path):
-    """A release that does not serve goes back by itself; one that does stays. Nobody notices."""
+    """A release that does not serve is rolled back, a good one stays, and no request fails."""
     machine = installed
     limits = f"--requests {ENOUGH} --window 60 --bulk-max 1 --domains-max {ENOUGH}"
     machine.do(f"verifyd plans set standard {limits}; verifyd accounts create acme")
@@ -522,7 +522,7 @@ def test_an_upgrade_and_the_way_back_under_load(installed, next_binary, tmp_path
         assert "99.0.0" not in machine.do("verifyd version")
         creators.wait_for(8)
 
-        # What does not serve is not the release before.
+        # A release that did not serve is not the previous one.
         machine.do("echo '# of the broken release' >>deploy/README.md")
         machine.do(f"touch {BROKEN}")
         assert machine.run("deploy/install.sh --binary next").returncode == 1

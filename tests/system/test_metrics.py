@@ -1,4 +1,4 @@
-"""/metrics of a real server: all workers together, whatever becomes of them."""
+"""/metrics of a real server: the sum of all workers, even killed ones."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ DOMAINS = "/api/domains"
 
 
 def counted(service, route=DOMAINS, status="200"):
-    """Return how many requests of a route were counted by all workers."""
+    """Return the number of requests of a route, counted over all workers."""
     answer = service.get("/metrics")
     assert answer.status == 200
     for family in text_string_to_metric_families(answer.body.decode()):
@@ -28,7 +28,7 @@ def directories(world):
 
 
 def test_all_workers_are_counted_whichever_answers(serve):
-    """Each reading tells the requests of all workers."""
+    """Each reading has the requests of all workers."""
     service = serve(workers=3)
     for expected in (20, 40):
         for _ in range(20):
@@ -36,7 +36,7 @@ def test_all_workers_are_counted_whichever_answers(serve):
         assert {counted(service) for _ in range(6)} == {expected}
 
 
-def test_what_killed_workers_counted_stays(serve, world):
+def test_counts_of_killed_workers_stay(serve, world):
     """A worker that ends leaves its counts, and no files."""
     service = serve(workers=2)
     files = world.config.state_dir / "metrics" / str(service.process.pid)
@@ -62,7 +62,7 @@ def test_what_killed_workers_counted_stays(serve, world):
 
 
 def test_a_reload_keeps_the_counts(serve):
-    """HUP renews the workers; what the old ones counted stays."""
+    """HUP replaces the workers and keeps their counts."""
     service = serve(workers=2)
     for _ in range(20):
         service.get(DOMAINS)
@@ -73,7 +73,7 @@ def test_a_reload_keeps_the_counts(serve):
 
 
 def test_servers_count_apart_and_leave_nothing(serve, world):
-    """Two servers on one state directory have counts of their own, which end with them."""
+    """Two servers on one state directory have separate counts, which end with them."""
     first, second = serve(), serve()
     for _ in range(7):
         first.get(DOMAINS)
@@ -89,7 +89,7 @@ def test_servers_count_apart_and_leave_nothing(serve, world):
 
 
 def test_counts_start_again_when_their_directory_was_removed(serve, world):
-    """No restart is needed: each worker notices within a second, and new ones do at once."""
+    """Each worker notices within a second, new ones at once, without a restart."""
     service = serve(workers=2)
     for _ in range(10):
         service.get(DOMAINS)

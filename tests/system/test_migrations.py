@@ -1,4 +1,4 @@
-"""Migrations by real processes: two at once, killed in between, and what `--status` tells (D29)."""
+"""Migrations by real processes: two at once, killed ones, and `--status` (D29)."""
 
 import json
 import signal
@@ -26,14 +26,14 @@ NEXT = f"{program_schema() + 1:04}_further"
 
 @pytest.fixture(params=BOTH)
 def database_kind(request) -> str:
-    """Both: each has its own way of letting one migrate at a time."""
+    """Both engines, because each has its own lock for migrations."""
     kind: str = request.param
     return kind
 
 
 @pytest.fixture
 def postgres_template(postgres_server) -> Iterator[Template]:
-    """A database that nobody else uses: its tables change."""
+    """A database that no other test uses, because its tables change."""
     template = PostgresTemplate(postgres_server)
     yield template
     template.close()
@@ -41,7 +41,7 @@ def postgres_template(postgres_server) -> Iterator[Template]:
 
 @pytest.fixture
 def empty_url(request, database_kind, tmp_path) -> str:
-    """The URL of a database that has nothing in it."""
+    """The URL of an empty database."""
     if database_kind == "sqlite":
         return f"sqlite:///{tmp_path / 'new.db'}"
     url: str = request.getfixturevalue("empty_postgres")
@@ -49,7 +49,7 @@ def empty_url(request, database_kind, tmp_path) -> str:
 
 
 def started(url: str, **options) -> subprocess.Popen[str]:
-    """Begin `verifyd migrate --json`."""
+    """Start `verifyd migrate --json`."""
     return subprocess.Popen(
         [sys.executable, "-m", "app", "migrate", "--json"],
         env=environment(database_url=url, **options),
@@ -61,7 +61,7 @@ def started(url: str, **options) -> subprocess.Popen[str]:
 
 
 def applied_by_two(url: str, **options) -> list[list[str]]:
-    """What each of two that start at once has applied."""
+    """Return what each of two migrations, started at once, has applied."""
     processes = [started(url, **options) for _ in range(2)]
     told = [process.communicate(timeout=60) for process in processes]
     assert [process.returncode for process in processes] == [0, 0], told
@@ -69,13 +69,13 @@ def applied_by_two(url: str, **options) -> list[list[str]]:
 
 
 def test_two_hosts_that_start_at_once_make_one_database(empty_url):
-    """One of them applies everything, the other finds it done."""
+    """One of them applies everything, and the other finds it done."""
     applied, nothing = sorted(applied_by_two(empty_url), reverse=True)
     assert (applied[0], len(applied), nothing) == ("0001_tables", program_schema(), [])
 
 
 def test_two_hosts_that_start_at_once_upgrade_once(world, next_program):
-    """The database goes from one schema to the next a single time, and keeps what it holds."""
+    """The database is upgraded once, and keeps its data."""
     applied = applied_by_two(world.store.url, **next_program())
     assert applied == [[], [NEXT]]
     assert Installation.select().get(world.engine).schema_version == program_schema() + 1
@@ -83,7 +83,7 @@ def test_two_hosts_that_start_at_once_upgrade_once(world, next_program):
 
 
 def test_a_killed_migration_leaves_nothing_half(world, next_program, tmp_path):
-    """The schema is the old one, the old program serves, and the next run migrates."""
+    """The old schema and program still work, and the next run migrates."""
     flag = tmp_path / "flag"
     program = next_program(WAITS.format(flag=str(flag)))
     process = started(world.store.url, **program)
@@ -105,8 +105,8 @@ def test_a_killed_migration_leaves_nothing_half(world, next_program, tmp_path):
     ]
 
 
-def test_status_tells_of_an_empty_database_and_makes_nothing(empty_url, tmp_path):
-    """Before the first migration everything is pending; a missing file stays missing."""
+def test_status_of_an_empty_database_creates_nothing(empty_url, tmp_path):
+    """In an empty database everything is pending; a missing file is not created."""
     told = run_command("migrate", "--status", database_url=empty_url)
     if empty_url.startswith("sqlite"):
         assert (told.returncode, told.stdout) == (1, "")
@@ -119,8 +119,8 @@ def test_status_tells_of_an_empty_database_and_makes_nothing(empty_url, tmp_path
     close_quietly(engine)
 
 
-def test_status_tells_that_nothing_is_pending(world):
-    """Registers are looked at, too; one that was never filled is none yet."""
+def test_status_shows_that_nothing_is_pending(world):
+    """Registers are checked, too, except ones that were never filled."""
     world.load([{"registration": "AB12CDE", "make": "FORD"}])
     Register.insert(name="rdw", generation=9, kinds="").execute(world.engine)
     told = run_command("migrate", "--status", database_url=world.store.url)
@@ -131,8 +131,8 @@ def test_status_tells_that_nothing_is_pending(world):
     ]
 
 
-def test_status_tells_what_a_register_lacks(world):
-    """A register of an older program is named with what it needs."""
+def test_status_shows_what_a_register_lacks(world):
+    """A register of an older program is named with its missing migrations."""
     world.load([{"registration": "AB12CDE", "make": "FORD"}])
     before = run_command("migrate", "--status", "--json", database_url=world.store.url)
     assert json.loads(before.stdout)["pending"] == []

@@ -1,4 +1,4 @@
-"""What a running service makes is nobody else's, whatever the umask it is started with."""
+"""Files and sockets of a running service are private, whatever its umask."""
 
 import os
 import signal
@@ -16,14 +16,14 @@ FOR_OTHERS = stat.S_IRWXO
 
 
 def with_umask(umask: str, command: tuple[str, ...]) -> tuple[str, ...]:
-    """Words that run a command with a umask."""
+    """Return words that run a command with a umask."""
     return ("sh", "-c", f'umask {umask} && exec "$@"', "sh", *command)
 
 
 @COMMANDS
 @UMASKS
 def test_the_socket_is_never_open_to_everybody(serve, socket_directory, command, umask):
-    """0660 from its first moment; its group is the service's own."""
+    """Its mode is 0660 from the first moment, and its group is the service's."""
     path = socket_directory / "socket"
     service: Service = serve(
         wait=False, bind=f"unix:{path}", workers=1, command=with_umask(umask, command)
@@ -39,7 +39,7 @@ def test_the_socket_is_never_open_to_everybody(serve, socket_directory, command,
 
 @COMMANDS
 def test_the_socket_is_given_to_a_group(serve, socket_directory, command):
-    """`VERIFYD_SOCKET_GROUP` can connect; workers keep the groups they have."""
+    """`VERIFYD_SOCKET_GROUP` can connect; workers keep their groups."""
     path = socket_directory / "socket"
     service = serve(bind=f"unix:{path}", workers=1, socket_group=ANOTHER_GROUP, command=command)
     found = path.lstat()
@@ -49,7 +49,7 @@ def test_the_socket_is_given_to_a_group(serve, socket_directory, command):
 
 
 def test_a_socket_that_is_handed_over_stays_as_it_is(serve, listener):
-    """Its mode and group are systemd's to say."""
+    """Systemd decides its mode and group."""
     path = listener.getsockname()
     os.chmod(path, 0o640)
     before = os.stat(path)
@@ -59,8 +59,8 @@ def test_a_socket_that_is_handed_over_stays_as_it_is(serve, listener):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may give a socket to any group")
-def test_a_group_that_is_not_ours_stops_the_start(serve, world, socket_directory):
-    """Before anything listens; `verifyd check` says the same."""
+def test_a_group_without_the_user_stops_the_start(serve, world, socket_directory):
+    """The start fails before anything listens; `verifyd check` has the same fault."""
     bind = f"unix:{socket_directory}/socket"
     service = serve(wait=False, bind=bind, socket_group=0)
     assert service.process.wait(20) == 1
@@ -70,7 +70,7 @@ def test_a_group_that_is_not_ours_stops_the_start(serve, world, socket_directory
 
 
 def test_a_group_that_is_not_there_stops_the_start(serve, world):
-    """`verifyd check` says the same."""
+    """`verifyd check` has the same fault."""
     settings = {"database_url": world.config.database_url, "socket_group": "no-such-group"}
     assert "VERIFYD_SOCKET_GROUP: must be a group" in run_command("check", **settings).stderr
     service = serve(wait=False, socket_group="no-such-group")
@@ -81,7 +81,7 @@ def test_a_group_that_is_not_there_stops_the_start(serve, world):
 @COMMANDS
 @UMASKS
 def test_files_and_directories_are_nobody_elses(serve, world, command, umask):
-    """Those of the state directory, the directories above it, and all that comes with time."""
+    """The state directory, those above it, and files created later are private."""
     above = world.directory / "above"
     service = serve(state_dir=above / "it" / "state", command=with_umask(umask, command))
     assert service.post("/api/domains", {"name": "example.com"}).status == 201

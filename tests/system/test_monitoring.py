@@ -1,4 +1,4 @@
-"""deploy/monitoring with the real Prometheus: the rules, reading through nginx, the dashboard."""
+"""deploy/monitoring with the real Prometheus: rules, readings through nginx, the dashboard."""
 
 import json
 import re
@@ -36,7 +36,7 @@ def promtool():
 
 
 def test_the_rules_are_well_formed(promtool):
-    """Promtool finds nothing wrong, and nothing to warn of."""
+    """Promtool finds no errors and no warnings."""
     ended = promtool("check", "rules", "--lint=all", "--lint-fatal", RULES)
     assert ended.returncode == 0, ended.stderr
 
@@ -48,7 +48,7 @@ def test_the_rules_fire_as_they_should(promtool):
 
 
 def test_a_rule_that_changed_is_noticed(promtool, tmp_path):
-    """The tests of the rules fail when a threshold is not what they expect."""
+    """The tests of the rules fail when a threshold changes."""
     (tmp_path / RULES_TEST.name).write_text(RULES_TEST.read_text())
     rules = RULES.read_text()
     assert rules.count("14 * 86400") == 1
@@ -58,7 +58,7 @@ def test_a_rule_that_changed_is_noticed(promtool, tmp_path):
 
 
 def test_every_rule_is_tested():
-    """Once where it must fire, and once where it must not."""
+    """Each rule has a test that raises it and one that does not."""
     rules = {rule["alert"] for rule in yaml.safe_load(RULES.read_text())["groups"][0]["rules"]}
     healthy, sick, *_ = yaml.safe_load(RULES_TEST.read_text())["tests"]
     assert {case["alertname"] for case in healthy["alert_rule_test"]} == rules
@@ -67,7 +67,7 @@ def test_every_rule_is_tested():
 
 
 def jobs() -> list[str]:
-    """The job of the example, and those that may take its place."""
+    """Return the job of the example, and its alternatives."""
     (first,) = re.findall(r"(?m)^  - job_name.*\n(?:    .*\n)*", CONFIGURATION)
     others = re.findall(r"(?m)^  # - job_name.*\n(?:  #   .*\n)*", CONFIGURATION)
     return [first, *(re.sub("(?m)^  # ", "  ", other) for other in others)]
@@ -75,7 +75,7 @@ def jobs() -> list[str]:
 
 @pytest.mark.parametrize("job", jobs(), ids=["remote", "several hosts", "local"])
 def test_every_job_of_the_example_is_understood(promtool, tmp_path, job):
-    """Whichever is taken, the configuration is well-formed."""
+    """With each of them the configuration is well-formed."""
     (tmp_path / "verifyd.key").write_text("key")
     job = job.replace("/etc/prometheus/", f"{tmp_path}/")
     (tmp_path / "prometheus.yml").write_text(f"scrape_configs:\n{job}")
@@ -84,7 +84,7 @@ def test_every_job_of_the_example_is_understood(promtool, tmp_path, job):
 
 
 class Prometheus:
-    """A running Prometheus; asks its API."""
+    """A running Prometheus, with a client for its API."""
 
     def __init__(self, bind: str) -> None:
         self.bind = bind
@@ -96,7 +96,7 @@ class Prometheus:
         return answer.json()["data"]
 
     def read_as(self) -> str:
-        """Return how the last reading ended: `up`, or what was wrong; empty before the first."""
+        """Return the result of the last reading: `up`, or an error; empty before the first."""
         targets = self.ask("targets")["activeTargets"]
         return " ".join(each["lastError"] or each["health"] for each in targets)
 
@@ -127,7 +127,7 @@ def prometheus(directory: Path, site: str) -> Iterator[Prometheus]:
 
 @pytest.fixture
 def read(serve, socket_directory, world) -> Iterator[Prometheus]:
-    """A Prometheus that reads a service through the shipped nginx site, as from elsewhere."""
+    """A Prometheus that reads a service through the shipped nginx site, as a remote one."""
     program("prometheus")
     served = serve(bind=f"unix:{socket_directory}/socket", metrics_accounts="alice")
     directory, site = world.directory, f"127.0.0.1:{free_port()}"
@@ -142,7 +142,7 @@ def read(serve, socket_directory, world) -> Iterator[Prometheus]:
 
 
 def test_prometheus_reads_through_nginx_with_a_key(read, world):
-    """With TLS and the key of a listed account; another key is refused (D80)."""
+    """A reading needs TLS and a key of a listed account; another key is refused (D80)."""
     until(lambda: read.read_as() == "up", "Prometheus to read the metrics")
     until(lambda: read.ask("query", query="verifyd_database_up")["result"], "samples")
     (group,) = read.ask("rules")["groups"]
@@ -152,7 +152,7 @@ def test_prometheus_reads_through_nginx_with_a_key(read, world):
 
 
 def test_every_query_of_the_dashboard_is_understood(read):
-    """Prometheus parses each, with the variables as Grafana fills them in."""
+    """Prometheus parses each query, with the variables as Grafana fills them in."""
     queries = [t["expr"] for panel in DASHBOARD["panels"] for t in panel.get("targets", [])]
     assert len(queries) > 20
     for query in queries:

@@ -1,4 +1,4 @@
-"""A month of nights on a small Debian: good files, forty kinds of bad ones, and the alerts.
+"""A month of nights on a small Debian: good files, forty kinds of bad ones, and alerts.
 
 Each night four sources send a file. After a bad night the registers hold what a careful person
 would have left in them, and one alert was sent; after a good night none.
@@ -50,7 +50,7 @@ ALERT = "verifyd.alert"
 
 @pytest.fixture
 def machine(tmp_path, socket_directory) -> Iterator[Machine]:
-    """A machine on which the service runs, and a script that takes the alerts."""
+    """A machine on which the service runs, and a script that receives the alerts."""
     with Machine(socket_directory) as machine:
         bring(machine, built(copy_tree(tmp_path / "tree")))
         make_certificate(tmp_path)
@@ -83,13 +83,13 @@ class Month:
         self.expected: dict[str, object] = {}
 
     def send(self, register: str, name: str, data: bytes) -> None:
-        """Have a source send a file some time ago."""
+        """Write a source's file, with a time in the past."""
         path = f"{DROP}/{register}/{name}"
         self.machine.path(path).write_bytes(data)
         self.machine.do(f"chown verifyd '{path}' && touch -d '-5 min' '{path}'")
 
     def night(self) -> list[dict[str, Any]]:
-        """Run what a night runs; return the messages that were sent."""
+        """Run the nightly jobs; return the sent messages."""
         for unit in ("verifyd-backup", "verifyd-import", "verifyd-watch"):
             self.machine.run(f"systemctl start {unit}")
         until(self._is_delivered, "the messages to be delivered")
@@ -103,7 +103,7 @@ class Month:
         return not queue.exists() or not any(queue.iterdir())
 
     def held(self, register: str, sql: str) -> list[tuple[Any, ...]]:
-        """Return rows of a register as it is now."""
+        """Return the current rows of a register."""
         with self._opened("verifyd.db") as main:
             entry = main.execute("SELECT generation FROM register WHERE name = ?", (register,))
             (generation,) = entry.fetchone()
@@ -111,7 +111,7 @@ class Month:
             return file.execute(sql).fetchall()
 
     def _opened(self, name: str) -> closing[sqlite3.Connection]:
-        """Open a copy of a database that nobody writes to now, with its log."""
+        """Open a copy of a database that nothing writes to now, with its log."""
         for file in (name, f"{name}-wal"):
             source = self.machine.path(f"{DATA}/{file}")
             (self.directory / file).unlink(missing_ok=True)
@@ -133,7 +133,7 @@ class Month:
         }
 
     def expect(self, register: str) -> None:
-        """Take it that tonight's file of a source is in its register."""
+        """Assume that tonight's file of a source is in its register."""
         if register == "rdw":
             self.expected["rdw"] = {(plate, *car) for plate, car in self.rdw.cars.items()}
         elif register == "fleet":
@@ -159,7 +159,7 @@ class Month:
 
 
 def plan() -> list[dict[str, tuple[str, Spoil]]]:
-    """Return the faults of each night, by source: every fault once, and good nights between."""
+    """Return the faults of each night, by source: every fault once, with good nights between."""
     tables = {"rdw": RDW_FAULTS, "fleet": FLEET_FAULTS, "cover": COVER_FAULTS, "dvsa": DVSA_FAULTS}
     others = [
         (register, fault)
@@ -179,7 +179,7 @@ def plan() -> list[dict[str, tuple[str, Spoil]]]:
 
 
 def test_a_month_of_nights_ends_as_a_careful_person_would_have_left_it(machine, tmp_path):
-    """One alert for each bad night, none for a good one; and no bad file changes a register."""
+    """Each bad night sends one alert, a good one none, and no bad file changes a register."""
     month = Month(machine, tmp_path)
     for number, faults in enumerate(plan(), 1):
         files = month.new_files()

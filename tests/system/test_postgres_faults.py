@@ -1,4 +1,4 @@
-"""A Postgres that is stopped, or whose connections end: 503 at worst, and back by itself (D45)."""
+"""If Postgres stops or ends connections, the answer is 503 at worst, and recovers (D45)."""
 
 import os
 import threading
@@ -21,13 +21,13 @@ CLIENTS = 6
 PAGE = 5
 KILLS = 25
 ANSWERS_BETWEEN_KILLS = 20
-# What operators are promised. It takes a hundredth of that, so that a busy machine suffices.
+# Operators are promised this time. It takes a hundredth, so that a busy machine suffices.
 SECONDS_MAX = 2
 
 
 @pytest.fixture
 def world(cluster, tmp_path) -> Iterator[World]:
-    """An installation on a Postgres of its own, with one vehicle."""
+    """An installation on its own Postgres, with one vehicle."""
     template = PostgresTemplate(cluster.url)
     world = World(tmp_path, template.store(tmp_path), template.keys)
     template.release()
@@ -48,8 +48,8 @@ def requests(service: Service, number: int) -> dict[str, Answer]:
     }
 
 
-def test_a_stopped_database_is_told_and_comes_back_by_itself(serve, world, cluster):
-    """503 within 2 s and with a reason, /healthz stays up, and the same workers serve on then."""
+def test_a_stopped_database_is_503_and_recovers(serve, world, cluster):
+    """Answers are 503 within 2 s, /healthz stays up, and the same workers recover."""
     service = serve()
     workers = service.workers()
     assert {answer.status for answer in requests(service, 0).values()} == {200, 201}
@@ -66,14 +66,14 @@ def test_a_stopped_database_is_told_and_comes_back_by_itself(serve, world, clust
     assert send(service.bind, "GET", "/healthz").status == 200
     cluster.start()
     until(lambda: service.get(LOOK_UP).status == 200, "the service to be back", SECONDS_MAX)
-    for number in range(1, 4):  # Every worker is back, for reads and for writes.
+    for number in range(1, 4):  # Every worker has recovered, for reads and writes.
         statuses = [answer.status for answer in requests(service, number).values()]
         assert statuses == [200, 200, 200, 201]
     assert service.workers() == workers
 
 
 class Clients:
-    """Clients that send until they are told to stop; what they were answered is counted."""
+    """Clients that send until they are stopped, and count their answers."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -94,7 +94,7 @@ class Clients:
             thread.join()
 
     def wait_for(self, answers: int) -> None:
-        """Wait until so many more requests were answered."""
+        """Wait until this many further requests were answered."""
         aim = self.statuses.total() + answers
         until(lambda: self.statuses.total() >= aim, "the clients to be answered")
 
@@ -112,7 +112,7 @@ class Clients:
 
 
 def is_right(kind: str, answer: Answer, created_before: int) -> bool:
-    """Tell whether a 200 says what it must, when so many domains had been made before."""
+    """Tell whether a 200 is right, when this many domains had been created before."""
     document = answer.json()
     if kind == "look-up":
         return bool(document["vehicle"]["make"] == "FORD")
@@ -123,7 +123,7 @@ def is_right(kind: str, answer: Answer, created_before: int) -> bool:
 
 
 def test_no_file_takes_the_place_of_a_closed_stream(serve, world):
-    """Else the log goes into that file; on SQLite the engine prevents it."""
+    """Otherwise the log would go into that file; on SQLite the engine prevents it."""
     service = serve(command=("sh", "-c", 'exec "$@" 0<&- 1>&- 2>&-', "sh", *SERVE))
     assert service.get(LOOK_UP).status == 200
     for pid in (service.process.pid, *service.workers()):
@@ -132,7 +132,7 @@ def test_no_file_takes_the_place_of_a_closed_stream(serve, world):
 
 
 def test_connections_that_are_ended_under_load_cost_no_wrong_answer(serve, world, cluster):
-    """Reads are tried again, writes are done or 503; each 201 is there afterwards."""
+    """Reads are retried, writes succeed or give 503, and each 201 is stored."""
     service = serve()
     with Clients(service) as clients, connect(world.store.url) as operator:
         for _ in range(KILLS):

@@ -1,4 +1,4 @@
-"""The limit is exact, whatever serves and whatever is done to it (spec 8, D11)."""
+"""The limit is exact, with any kind of server and under any disturbance (spec 8, D11)."""
 
 import os
 import random
@@ -17,7 +17,7 @@ WINDOW_SECONDS = 3600
 
 
 class Size(NamedTuple):
-    """How large a flood is: the plan's requests an hour, those sent, workers killed meanwhile."""
+    """The size of a flood: the plan's requests per hour, those sent, workers killed meanwhile."""
 
     limit: int
     sent: int
@@ -30,7 +30,7 @@ class Size(NamedTuple):
 
     @property
     def step(self) -> int:
-        """After so many answers a worker is killed: most of them while tokens are left."""
+        """The number of answers between two kills, most of them while tokens are left."""
         return self.limit * 3 // (self.kills * 2)
 
 
@@ -43,7 +43,7 @@ pytestmark = pytest.mark.parametrize("size", SIZES)
 
 @pytest.fixture
 def start(world, serve, size):
-    """Starts a server; its clients' account has the plan of the flood."""
+    """Start a server; its clients' account has the plan of the flood."""
     set_plan(
         world.engine,
         "flood",
@@ -97,7 +97,7 @@ class TestServers:
 
 class TestInterruptions:
     def test_killed_workers_admit_no_more(self, start, size):
-        """`kill -9` never admits a request too many, and loses at most one for each kill."""
+        """`kill -9` never admits an extra request, and loses at most one per kill."""
         service = start(workers=4)
         flood = flood_of(service)
         killed: list[int] = []
@@ -116,7 +116,7 @@ class TestInterruptions:
         require_exact(flood, size.plan, kills=size.kills)
 
     def test_a_reload_keeps_the_count(self, start, size):
-        """HUP in the middle of the flood renews the workers, loses no request and no count."""
+        """HUP during the flood replaces the workers, and loses no request and no count."""
         service = start(workers=3)
         before = set(service.workers())
         flood = flood_of(service)
@@ -131,7 +131,7 @@ class TestInterruptions:
         require_exact(flood, size.plan)
 
     def test_a_full_stop_and_start_keeps_the_count(self, start, size):
-        """A service that was stopped and started again counts on."""
+        """A service that is stopped and started again continues the count."""
         first = start()
         flood = flood_of(first)
         flood.send(size.limit // 2)

@@ -22,7 +22,7 @@ REFUSALS: list[Case] = [
 
 @pytest.fixture(params=["directly", "through nginx"])
 def service(request, serve, socket_directory):
-    """A service, and the address at which it is reached."""
+    """A service, and the address of the server or of nginx."""
     if request.param == "directly":
         service = serve(anonymous_limit=CLIENTS)
         yield service, service.bind
@@ -33,14 +33,14 @@ def service(request, serve, socket_directory):
 
 
 def test_large_posts_get_their_refusals(service):
-    """100 of 100 clients get status and body: the body is read first, so no connection breaks."""
+    """The body is read first, so that 100 of 100 clients get status and body."""
     running, bind = service
     for case in REFUSALS:
         require_refused(running, bind, case)
 
 
 def require_refused(service: Service, bind: str, case: Case) -> None:
-    """Fail unless all of many clients are told the same."""
+    """Fail unless all of many clients get the same refusal."""
     path, size, has_key, status, code = case
     headers = {"Content-Type": "application/json"}
     if has_key:

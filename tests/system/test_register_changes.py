@@ -1,4 +1,4 @@
-"""No look-up fails while a register is replaced, rolled back, dropped or brought back (D72)."""
+"""No look-up fails while a register is replaced, rolled back, dropped or undropped (D72)."""
 
 import json
 import subprocess
@@ -27,7 +27,7 @@ CAR, OTHER = "AB12CDE", "XY99ZZZ"
 INSURANCE = f"/v1/vehicle/{CAR}/insurance"
 COMPLIANCE = f"/v1/compliance/{CAR}"
 BULK = "/v1/vehicle/bulk-insurance"
-# PERF: one process for all commands; most of what a command takes is its start.
+# PERF: one process runs all commands, because most of a command's time is its start.
 OPERATOR = """
 import json, os, sys
 from app.cli import main
@@ -42,7 +42,7 @@ POLICY = {"registration": OTHER, "number": "P-2", "validFrom": "2026-01-01"}
 
 
 class State(NamedTuple):
-    """What the register holds of the car; None of both if it does not mention it."""
+    """The register's content about the car; both None if it does not mention it."""
 
     make: str | None
     policy: str | None
@@ -53,14 +53,14 @@ UNINSURED = State("FORD", None)
 
 
 class Change(NamedTuple):
-    """A command, and what the register holds after it."""
+    """A command, and the register's content after it."""
 
     words: Sequence[object]
     after: State
 
 
 class Seen(NamedTuple):
-    """One answer: when it was asked for, when it came, and what it says of the car."""
+    """One answer: its start, its end, and its content about the car."""
 
     asked_at: float
     came_at: float
@@ -69,7 +69,7 @@ class Seen(NamedTuple):
 
 
 class Held(NamedTuple):
-    """A state of the register, and when it could be read at most."""
+    """A state of the register, and the time span in which it could be read."""
 
     since: float
     until: float
@@ -81,7 +81,7 @@ class Held(NamedTuple):
 
 
 class Clients:
-    """Clients that look the car up, each way alternately; `with` runs them."""
+    """Clients that look the car up in both ways alternately; `with` runs them."""
 
     def __init__(self, bind: str, key: str) -> None:
         self._bind = bind
@@ -102,7 +102,7 @@ class Clients:
             thread.join()
 
     def wait_for_more(self, answers: int = 20) -> None:
-        """Wait until so many further answers have come."""
+        """Wait until this many further answers have come."""
         enough = len(self.seen) + answers
         until(lambda: len(self.seen) >= enough or self.failures, "further answers")
 
@@ -121,7 +121,7 @@ class Clients:
 
 
 def said(path: str, document: Any) -> object:
-    """What an answer says of the car, which must be an answer to what was asked."""
+    """Return what an answer says of the car; it must match the request."""
     assert "status" not in document or document["status"] == 404, document
     if path == BULK:
         car, other = document["results"]
@@ -135,7 +135,7 @@ def said(path: str, document: Any) -> object:
 
 
 def expected(path: str, state: State) -> object:
-    """What an answer says while the register is in this state."""
+    """Return what an answer says while the register is in this state."""
     if state == NOTHING:
         return "vehicle_not_found"
     return {INSURANCE: tuple(state), BULK: state.policy, COMPLIANCE: state.policy is not None}[path]
@@ -150,7 +150,7 @@ def database_kind(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def cars(world: World) -> dict[str, Path]:
-    """Register files of the car; the other car is in a register that nobody changes."""
+    """Register files of the car; another register, which never changes, has the other car."""
     world.load([POLICY | {"validTo": "2099-12-31"}], register="other")
     contents = {
         "FORD": f"registration,make\n{CAR},FORD\n",
@@ -175,13 +175,13 @@ def clients(world: World, serve: Any, cars: dict[str, Path]) -> Iterator[Clients
 
 
 class Operator:
-    """Runs commands in a process of its own."""
+    """Runs commands in a separate process."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
 
     def run(self, *words: object) -> None:
-        """Run a command to its end, which must be a good one."""
+        """Run a command to its end; it must succeed."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(json.dumps(list(map(str, words))), file=self._process.stdin, flush=True)
@@ -207,7 +207,7 @@ def operator(world: World) -> Iterator[Operator]:
 
 
 def a_round(cars: dict[str, Path]) -> Iterator[Change]:
-    """Every change that there is, and the first state at the end."""
+    """Every kind of change, and the first state again at the end."""
     drop = ("imports", "drop", "native", "--yes")
     replace = ("import", "--mode", "replace")
     yield Change((*replace, cars["SEAT"]), SEAT)
@@ -227,7 +227,7 @@ def a_round(cars: dict[str, Path]) -> Iterator[Change]:
 
 @pytest.mark.parametrize("rounds", [1, pytest.param(40, marks=pytest.mark.system_long)])
 def test_every_look_up_is_answered_while_a_register_changes(rounds, cars, clients, operator):
-    """Each answer is of before or after; of what is asked after a command's end, of after only."""
+    """Each answer is of the state before or after; after a command's end, only of after."""
     clients.wait_for_more()
     held = [Held(0.0, float("inf"), FORD)]
     for change in (change for _ in range(rounds) for change in a_round(cars)):
@@ -243,7 +243,7 @@ def test_every_look_up_is_answered_while_a_register_changes(rounds, cars, client
 
 
 class Explainer(threading.Thread):
-    """Explains the car and the other one, over and over, as `verifyd lookup` does."""
+    """Explains both cars continuously, as `verifyd lookup` does."""
 
     def __init__(self, config: Config) -> None:
         super().__init__()
@@ -253,12 +253,12 @@ class Explainer(threading.Thread):
         self.failures: list[str] = []
 
     def wait_for_more(self, explanations: int = 5) -> None:
-        """Wait until so many further explanations have come."""
+        """Wait until this many further explanations have come."""
         enough = len(self.seen) + explanations
         until(lambda: len(self.seen) >= enough or self.failures, "further explanations")
 
     def run(self) -> None:
-        """Explain until it is over."""
+        """Explain until the end of the test."""
         config = self._config
         with opened_database(config) as engine:
             reader = VehicleReader(Records(engine, config.register_order), config)
@@ -273,7 +273,7 @@ class Explainer(threading.Thread):
 
 
 def explained_car(document: Any) -> State:
-    """Return the state that the explanation of the car is of; answer and holdings must agree."""
+    """Return the state in the explanation of the car; answer and holdings must agree."""
     car, other = document["plates"]
     assert other["insurance"]["policy"]["number"] == "P-2", document
     if "error" in car:
@@ -289,7 +289,7 @@ def explained_car(document: Any) -> State:
 
 @pytest.mark.parametrize("rounds", [1, pytest.param(40, marks=pytest.mark.system_long)])
 def test_every_explanation_is_of_one_state_while_a_register_changes(rounds, world, cars, operator):
-    """Commands that look plates up never fail, and never mix what was before and after."""
+    """Look-ups by commands never fail, and never mix the states before and after."""
     for name in ("policy", "FORD"):
         world.load_files(cars[name])
     explainer = Explainer(world.config)

@@ -1,4 +1,4 @@
-"""Restarts under load, as systemd makes them: the socket outlives the service."""
+"""Restarts under load, as systemd does them: the socket stays open."""
 
 import pytest
 
@@ -13,7 +13,7 @@ ENOUGH = 1_000_000
 
 @pytest.mark.system_long
 def test_no_request_fails_over_30_restarts(serve, world, listener):
-    """Eight clients behind nginx with the shipped site: what comes meanwhile waits."""
+    """Requests of eight clients behind nginx wait during a restart."""
     limits = {"window_seconds": 60, "bulk_max": 1, "domains_max": ENOUGH}
     set_plan(world.engine, "standard", requests=ENOUGH, **limits)
     close_quietly(world.engine)

@@ -1,4 +1,4 @@
-"""Sample files in the RDW's layout, loaded by the command line and asked for over HTTP."""
+"""Sample files in the RDW's layout, loaded by the command line and queried over HTTP."""
 
 import json
 
@@ -11,26 +11,26 @@ pytestmark = pytest.mark.skipif(
     not SAMPLES.exists(), reason="the sample register files are not beside this repository"
 )
 AS_OF = "2025-07-01"
-# Plates of which no other sample file tells anything.
+# Plates that occur in no other sample file.
 PLATES = ["QA08CE"]
-# Plates of which the RDW's JSON, loaded later, tells the same.
+# Plates with the same data in the RDW's JSON, which is loaded later.
 PLATES += ["11ZKZ3", "0001TJ", "VXJ99N"]
 
 
 @pytest.fixture(scope="module")
 def expected():
-    """What the samples' makers say comes of them."""
+    """The results that the samples' notes expect."""
     return json.loads((SAMPLES / "expected.json").read_bytes())
 
 
 def csv_files(expected) -> list[dict]:
-    """The RDW's CSV files in the order in which they are loaded."""
+    """The RDW's CSV files in the order of loading."""
     return [each for each in expected["files"] if each["what"].startswith(("RDW CSV", "the same"))]
 
 
 @pytest.fixture
 def loaded(serve, world, expected):
-    """A service; its registers are loaded while it runs."""
+    """A service whose registers are loaded while it runs."""
     service = serve()
     service.results = []
     for each in csv_files(expected):
@@ -45,7 +45,7 @@ def loaded(serve, world, expected):
 
 @pytest.mark.system_long
 def test_the_samples_load_and_answer_as_expected(loaded, expected):
-    """Counts of all three files, and every plate that depends on them alone."""
+    """The counts of all three files and their plates are as expected."""
     told = csv_files(expected)
     assert len(told) == 3
     for result, each in zip(loaded.results, told, strict=True):
@@ -58,7 +58,7 @@ def test_the_samples_load_and_answer_as_expected(loaded, expected):
 
 
 def require_as_wanted(service, plate: str, wanted: dict) -> None:
-    """Fail unless both look-ups of a plate answer what is expected of it."""
+    """Fail unless both look-ups of a plate give the expected answers."""
     insurance = service.get(f"/v1/vehicle/{plate}/insurance?asOf={AS_OF}").json()
     assert insurance["insured"] is wanted["insured"], plate
     assert insurance["policy"] is None, plate
@@ -69,5 +69,5 @@ def require_as_wanted(service, plate: str, wanted: dict) -> None:
 
 
 def folded(vehicle: dict) -> dict:
-    """A vehicle's description; case does not count."""
+    """Return a vehicle's description in upper case."""
     return {k: v.upper() if isinstance(v, str) else v for k, v in vehicle.items()}

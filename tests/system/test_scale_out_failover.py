@@ -1,4 +1,4 @@
-"""A Postgres primary and its standby behind two hosts: what was acknowledged is never lost."""
+"""A Postgres primary and standby behind two hosts: nothing acknowledged is ever lost."""
 
 import os
 import signal
@@ -48,7 +48,7 @@ def keys(installation) -> list[str]:
 
 
 def test_no_acknowledged_domain_is_lost_when_the_primary_is_killed(pair, installation, keys):
-    """Killed under load, and the standby promoted: all is there, and no host is restarted."""
+    """The primary is killed under load and the standby promoted, without a restart of hosts."""
     primary, standby = pair
     workers = [host.workers() for host in installation.hosts]
     with Creators(installation.bind, keys) as creators:
@@ -69,7 +69,7 @@ def test_no_acknowledged_domain_is_lost_when_the_primary_is_killed(pair, install
 
 
 def test_without_a_standby_nothing_is_acknowledged(pair, installation, keys):
-    """A creation waits while the standby is away; reads go on; the operator can release it."""
+    """A creation waits for the standby, reads work, and the operator can stop the waiting."""
     primary, standby = pair
     standby.kill()
     answers: list[Answer] = []
@@ -90,8 +90,8 @@ def test_without_a_standby_nothing_is_acknowledged(pair, installation, keys):
     assert [answer.status for answer in answers] == [201]
 
 
-def test_nobody_sees_a_creation_that_the_standby_lacks(pair, installation, keys):
-    """One that waited too long is answered 500; it is there once nobody waits for the standby."""
+def test_a_creation_that_the_standby_lacks_is_invisible(pair, installation, keys):
+    """A creation that waited too long gives 500; it is visible once nothing waits."""
     primary, standby = pair
     standby.kill()
     headers = {"X-API-Key": keys[0], "Content-Type": "application/json"}
@@ -119,7 +119,7 @@ def test_nobody_sees_a_creation_that_the_standby_lacks(pair, installation, keys)
 
 
 def test_a_primary_that_was_failed_over_acknowledges_nothing(pair):
-    """Should it be started again by mistake, its commits wait for a standby that it lost."""
+    """If it is started again by mistake, its commits wait for the lost standby."""
     primary, standby = pair
     primary.kill()
     standby.sql(*PROMOTE)
@@ -139,7 +139,7 @@ def _lose(primary: PostgresServer) -> None:
 
 
 def test_the_old_primary_becomes_the_standby(pair):
-    """As the page says: copied anew from the server that was promoted, it is waited for again."""
+    """It is copied again from the promoted server, whose commits then wait for it."""
     primary, standby = pair
     primary.kill()
     standby.sql(*PROMOTE)
@@ -152,8 +152,8 @@ def test_the_old_primary_becomes_the_standby(pair):
     assert primary.sql("SELECT count(*) FROM new", database="verifyd") == [(0,)]
 
 
-def test_a_standby_that_was_made_anew_serves_alone_when_promoted(pair):
-    """It was copied with the primary's order to wait, which must not hold once it is alone."""
+def test_a_new_standby_serves_alone_when_promoted(pair):
+    """Its copied configuration waits for a standby, which must not apply once it is alone."""
     primary, standby = pair
     lose_for_good(pair)
     standby.follow(primary).start()
@@ -165,8 +165,8 @@ def test_a_standby_that_was_made_anew_serves_alone_when_promoted(pair):
     standby.sql("CREATE TABLE new (id int)", database="verifyd")
 
 
-def test_who_copies_the_primary_is_no_standby(pair):
-    """pg_basebackup confirms what it receives, but half a copy cannot be promoted."""
+def test_a_running_copy_is_no_standby(pair):
+    """pg_basebackup confirms what it receives, but a partial copy cannot be promoted."""
     primary, standby = pair
     lose_for_good(pair)
     followers = "SELECT state, sync_state FROM pg_stat_replication ORDER BY state"
@@ -176,15 +176,15 @@ def test_who_copies_the_primary_is_no_standby(pair):
 
 
 def lose_for_good(pair: tuple[PostgresServer, PostgresServer]) -> None:
-    """Kill the standby, and have the primary forget it."""
+    """Kill the standby, and drop its slot on the primary."""
     primary, standby = pair
     standby.kill()
     until(lambda: primary.sql("SELECT active FROM pg_replication_slots") == [(False,)], "its end")
     primary.sql("SELECT pg_drop_replication_slot('verifyd_standby')")
 
 
-def test_the_page_says_what_is_tried_here():
-    """Every command of these tests stands in the page as it is run."""
+def test_the_page_has_the_commands_of_these_tests():
+    """Every command of these tests is in the page as it is run."""
     page = (FOLDER / "README.md").read_text()
     for command in (BASE_BACKUP, STANDBY_NAME, *WAIT_FOR_STANDBY, *STOP_WAITING, *PROMOTE):
         assert command in page

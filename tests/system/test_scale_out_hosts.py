@@ -1,4 +1,4 @@
-"""Two hosts behind the shipped nginx configuration: hosts may die, leave and come (D13)."""
+"""Two hosts behind the shipped nginx configuration can fail, leave and return (D13)."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -21,14 +21,14 @@ def installation(tmp_path) -> Iterator[Installation]:
 
 
 def host_of(installation: Installation, key: str) -> Service:
-    """Return the host that answers who presents this key."""
+    """Return the host that answers requests with this key."""
     answer = send(installation.bind, "GET", "/api/domains", headers={"X-API-Key": key})
     assert answer.status == 200
     return installation.host_of(answer.headers["X-Request-ID"])
 
 
 def keys_by_host(installation: Installation, requests: int = 1_000_000) -> dict[Service, list[str]]:
-    """Make accounts with so many requests an hour until each host has two; returns their keys."""
+    """Create accounts with this many requests per hour until each host has two; return the keys."""
     found: dict[Service, list[str]] = defaultdict(list)
     number = 0
     while len(found) < len(installation.hosts) or min(map(len, found.values())) < 2:
@@ -39,7 +39,7 @@ def keys_by_host(installation: Installation, requests: int = 1_000_000) -> dict[
 
 
 def test_when_a_host_dies_the_other_takes_over(installation):
-    """What fails are at most the creations in flight, each sent once; no look-up fails."""
+    """At most the creations in flight fail, each sent once, and no look-up fails."""
     dies, stays = installation.hosts
     keys = keys_by_host(installation)
     with Creators(installation.bind, keys[dies][:2] + keys[stays][:2]) as creators:
@@ -47,7 +47,7 @@ def test_when_a_host_dies_the_other_takes_over(installation):
         dies.kill()
         creators.wait_for(100)
     assert creators.statuses("GET") <= {200, 404}
-    # A creation that had been sent twice would be told 409.
+    # A creation that was sent twice would get 409.
     assert creators.statuses("POST") <= {201, 502}
     failed = {each.domain for each in creators.outcomes if each.status == 502}
     assert len(failed) <= CLIENTS
@@ -57,7 +57,7 @@ def test_when_a_host_dies_the_other_takes_over(installation):
 
 
 def test_a_host_that_returns_gets_its_accounts_back(installation):
-    """Their buckets are full elsewhere meanwhile, and afterwards where they were (D13)."""
+    """Meanwhile their buckets are full on the other host, and later as they were (D13)."""
     dies, stays = installation.hosts
     busy, counted = (keys_by_host(installation, requests) for requests in (1_000_000, 100))
 
@@ -66,7 +66,7 @@ def test_a_host_that_returns_gets_its_accounts_back(installation):
         answer = send(installation.bind, "GET", "/api/domains", headers=headers)
         return int(answer.headers["X-RateLimit-Remaining"])
 
-    # A token comes back every 36 s.
+    # One token returns every 36 s.
     before = [remaining() for _ in range(10)][-1]
     dies.kill()
     assert remaining() == 99
@@ -80,7 +80,7 @@ def test_a_host_that_returns_gets_its_accounts_back(installation):
 
 
 def test_a_host_that_is_taken_out_first_loses_nothing(installation):
-    """Marked `down` and stopped when its accounts are elsewhere: no client notices."""
+    """A host that is marked `down` first can be stopped without a failed request."""
     leaves, stays = installation.hosts
     keys = keys_by_host(installation)
     with Creators(installation.bind, keys[leaves][:2] + keys[stays][:2]) as creators:
@@ -96,7 +96,7 @@ def test_a_host_that_is_taken_out_first_loses_nothing(installation):
 
 
 def test_a_host_that_is_added_takes_accounts_of_all(installation):
-    """Accounts move to it, and none between the others."""
+    """Some accounts move to the new host, and none between the others."""
     keys = [installation.key_of(f"account-{n}", requests=1_000_000) for n in range(30)]
     before = [host_of(installation, key) for key in keys]
     first = installation.hosts[0]

@@ -1,4 +1,4 @@
-"""The shipped nginx configuration for several hosts: what it sends where, and what it says."""
+"""The shipped nginx configuration for several hosts: its routing and its own answers."""
 
 import json
 import subprocess
@@ -14,7 +14,7 @@ from tests.system.postgres_pair import primary_alone, url_of
 from tests.system.processes import Service, connected, free_port, read_answer, send, until
 from tests.system.scale_out import HOUR_SECONDS, Installation, balanced, command_before, installed
 
-# Enough for chance to give both hosts some.
+# Enough that both hosts get some by chance.
 ACCOUNTS = tuple(f"account-{number}" for number in range(24))
 LISTED = ACCOUNTS[0]
 
@@ -33,14 +33,14 @@ def installation(tmp_path_factory) -> Iterator[Installation]:
 
 @pytest.fixture(scope="module")
 def keys(installation) -> dict[str, Token]:
-    """A key of each of some accounts."""
+    """A key of each of several accounts."""
     for account in ACCOUNTS:
         create_account(installation.engine, account)
     return {account: create_key(installation.engine, account)[1] for account in ACCOUNTS}
 
 
 def test_it_is_well_formed(tmp_path):
-    """`nginx -t` takes it, without a warning."""
+    """`nginx -t` accepts it without a warning."""
     bind = f"127.0.0.1:{free_port()}"
     command = command_before(["127.0.0.1:1", "127.0.0.1:2"], bind, tmp_path)
     ended = subprocess.run([*command, "-t"], capture_output=True, text=True, check=False)
@@ -56,7 +56,7 @@ class TestWhichHost:
         return installation.host_of(answer.headers["X-Request-ID"])
 
     def test_both_headers_lead_to_the_same_host(self, installation, keys):
-        """An account has one host, whichever header its key comes in; accounts have several."""
+        """An account has one host for both headers; different accounts use different hosts."""
         used = set()
         for token in keys.values():
             key = token.text
@@ -71,7 +71,7 @@ class TestWhichHost:
         assert used == set(installation.hosts)
 
     def test_all_keys_of_an_account_lead_to_the_same_host(self, installation, keys):
-        """So do a second key, and the old and the new one while a key is rotated."""
+        """A second key, and both keys during a rotation, lead to the same host."""
         for account, old in list(keys.items())[:6]:
             second = create_key(installation.engine, account)[1]
             successor = rotate_key(installation.engine, old.key_id)[1]
@@ -80,7 +80,7 @@ class TestWhichHost:
             assert len({self.host_of(installation, X_API_Key=key) for key in texts}) == 1
 
     def test_a_client_without_a_key_has_one_host(self, installation):
-        """Its address is charged on one host only."""
+        """Only one host charges its address."""
         answers = [send(installation.bind, "GET", "/api/domains") for _ in range(6)]
         assert {answer.status for answer in answers} == {401}
         left = [int(answer.headers["X-RateLimit-Remaining"]) for answer in answers]
@@ -97,7 +97,7 @@ class TestWhichHost:
     ],
 )
 def test_a_plan_admits_exactly_its_requests(installation, limit, sent):
-    """Eight clients get through to two hosts what the plan allows, and not one request more."""
+    """Eight clients on two hosts get exactly the plan's number of requests."""
     flood = Flood([installation.bind], installation.key_of(f"flood-{limit}", requests=limit))
     flood.send(sent)
     assert flood.lost == 0
@@ -121,26 +121,30 @@ class TestItsOwnAnswers:
         assert answer.headers.get_all("X-Content-Type-Options") == ["nosniff"]
 
     @pytest.mark.parametrize("path", ["/api/domains", "/docs", "/openapi.json"])
-    def test_browsers_are_told_of_tls_and_types(self, installation, path):
-        """The application's answers say, too, that TLS stays and that their type is right."""
+    def test_answers_have_headers_for_tls_and_types(self, installation, path):
+        """The application's answers have the headers for TLS and media types."""
         self.require_browsers_told(send(installation.bind, "GET", path))
 
-    def test_its_own_path_is_none_of_ours(self, installation):
-        """The place where nginx keeps its problem body does not exist for clients."""
+    def test_its_internal_path_is_not_found(self, installation):
+        """The path where nginx keeps its problem body does not exist for clients."""
         self.require_problem(send(installation.bind, "GET", "/problem"), 404, "not_found")
 
     @pytest.mark.parametrize(
-        "path", ["/api/domains", "/v1/vehicle/bulk-insurance", "/v1/compliance/AB12CDE"]
+        "path",
+        [
+            *("/api/domains", "/api/domains/a.example", "/v1/vehicle/bulk-insurance"),
+            *("/v1/compliance/AB12CDE", "/v1/compliance/bulk", "/v1/account"),
+        ],
     )
-    def test_trace_is_told_what_is_allowed(self, installation, keys, path):
-        """Nginx's 405 has the `Allow` that the application would send."""
+    def test_the_405_to_trace_has_allow(self, installation, keys, path):
+        """Nginx's 405 has the same `Allow` as the application's."""
         key = {"X-API-Key": keys[ACCOUNTS[0]].text}
         expected = send(installation.bind, "PUT", path, headers=key).headers["Allow"]
         assert send(installation.bind, "TRACE", path).headers["Allow"] == expected
 
     @pytest.mark.parametrize("length", [8_177, 8_178, 9_000])
     def test_a_path_that_is_too_long_gets_one_answer(self, installation, length):
-        """Nginx and the application have the same limit, and say the same beyond."""
+        """Nginx and the application have the same limit, and the same answer above it."""
         path = "/" + "a" * (length - 1)
         told = []
         for bind in (installation.bind, installation.hosts[0].bind):
@@ -152,13 +156,13 @@ class TestItsOwnAnswers:
         assert told[0][0] == (401 if length == 8_177 else 414)
 
     def test_the_application_refuses_a_body_of_more_than_1_mib(self, installation, keys):
-        """Its 413 comes through with the headers of the limit."""
+        """Its 413 has the headers of the limit."""
         answer = self.sent(installation, keys, 2 * 1024 * 1024)
         assert (answer.status, answer.json()["code"]) == (413, "body_too_large")
         assert "X-RateLimit-Remaining" in answer.headers
 
     def test_nginx_refuses_a_body_of_more_than_2_mib(self, installation, keys):
-        """It says so in the one error body."""
+        """Nginx answers with the common error body."""
         answer = self.sent(installation, keys, 2 * 1024 * 1024 + 1)
         self.require_problem(answer, 413, "body_too_large")
         assert "X-RateLimit-Remaining" not in answer.headers
@@ -200,16 +204,16 @@ class TestItsOwnAnswers:
             ),
         ],
     )
-    def test_what_nginx_refuses_has_the_one_error_body(
+    def test_nginxs_refusals_have_the_common_error_body(
         self, installation, request_text, status, code
     ):
-        """Whatever it refuses by itself looks as the application's refusals do."""
+        """Whatever nginx itself refuses has the shape of the application's refusals."""
         with connected(installation.bind) as connection:
             connection.sendall(request_text.encode())
             self.require_problem(read_answer(connection), status, code)
 
     def test_each_host_has_metrics_of_its_own(self, installation, keys):
-        """At a path of its own, for keys of listed accounts (D80)."""
+        """Each host has its own path of metrics, for keys of listed accounts (D80)."""
         assert send(installation.bind, "GET", "/metrics/10.0.0.11").status == 401
         for number, host in enumerate(installation.hosts, 1):
             path = f"/metrics/10.0.0.1{number}"
@@ -220,12 +224,12 @@ class TestItsOwnAnswers:
                 assert installation.host_of(answer.headers["X-Request-ID"]) is host
 
     def test_plain_http_is_refused(self, installation):
-        """A key sent without TLS is not redirected, as if nothing had happened."""
+        """A key sent without TLS is not redirected, because it must not go unnoticed."""
         answer = send(installation.bind.removeprefix("tls:"), "GET", "/api/domains")
         self.require_problem(answer, 400, "invalid_request")
 
     def test_no_host_is_502(self, tmp_path):
-        """With every host down the client is told to come again."""
+        """If every host is down, clients are asked to retry."""
         nobody = [f"127.0.0.1:{free_port()}" for _ in range(2)]
         with balanced(nobody, tmp_path) as bind:
             for method in ("GET", "POST"):
@@ -237,7 +241,7 @@ class TestLogs:
     PATH = "/v1/compliance/SECRET1?asOf=2026-01-01"
 
     def test_they_hold_no_key_and_no_registration(self, installation, keys, tmp_path):
-        """Neither what is answered, nor what is refused or reaches no host, is quoted."""
+        """Neither answered nor refused nor undelivered requests are quoted."""
         key = keys[ACCOUNTS[0]].text
         headers = {"Authorization": f"Bearer {key}", "X-API-Key": key}
         nobody = [f"127.0.0.1:{free_port()}" for _ in range(2)]
@@ -256,14 +260,14 @@ class TestLogs:
                 assert not any(word in text for text in texts for word in (key, "SECRET"))
 
     def test_they_name_the_host(self, installation, keys):
-        """Each line tells which host answered, under the request id that the client has."""
+        """Each line has the host that answered, and the request id that the client has."""
         headers = {"X-API-Key": keys[ACCOUNTS[0]].text}
         answer = send(installation.bind, "GET", "/api/domains", headers=headers)
         host = installation.host_of(answer.headers["X-Request-ID"])
         assert self.logged(installation.directory, answer)["host"] == host.bind
 
     def logged(self, directory, answer):
-        """The line of nginx's access log about a request; it may come after the answer."""
+        """Return the line of nginx's access log about a request, which may be late."""
 
         def lines():
             told = map(json.loads, (directory / "verifyd.log").read_text().splitlines())

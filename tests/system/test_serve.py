@@ -1,4 +1,4 @@
-"""`verifyd serve` and gunicorn by itself: real HTTP, signals, what goes wrong before a request."""
+"""`verifyd serve` and gunicorn alone: HTTP, signals, and errors before a request."""
 
 import fcntl
 import os
@@ -55,7 +55,7 @@ MALFORMED = {
 
 
 def load_car(world) -> None:
-    """Make a car known that is insured and road-legal."""
+    """Load a car that is insured and road-legal."""
     world.load([CAR])
     world.load([POLICY])
 
@@ -82,7 +82,7 @@ def finished(connection: socket.socket, body: bytes) -> Answer:
 
 
 def require_problem(answer: Answer, status: int, code: str) -> None:
-    """Fail unless an answer is the one error body (D5)."""
+    """Fail unless an answer has the common error body (D5)."""
     assert (answer.status, answer.media_type) == (status, "application/problem+json")
     assert (answer.json()["status"], answer.json()["code"]) == (status, code)
     assert answer.json()["request_id"] == answer.headers["X-Request-ID"]
@@ -90,7 +90,7 @@ def require_problem(answer: Answer, status: int, code: str) -> None:
 
 @pytest.mark.parametrize("command", [SERVE, GUNICORN], ids=["serve", "gunicorn"])
 def test_all_six_operations_answer_over_http(serve, world, command):
-    """`verifyd serve`, and gunicorn with our settings, serve the same."""
+    """`verifyd serve`, and gunicorn with our settings, answer all operations."""
     load_car(world)
     service = serve(command=command)
     created = service.post("/api/domains", {"name": "example.com"})
@@ -103,8 +103,8 @@ def test_all_six_operations_answer_over_http(serve, world, command):
     assert service.get("/v1/compliance/AB12CDE").json()["compliant"] is True
 
 
-def test_the_log_tells_of_each_request_and_nothing_secret(served, world):
-    """One line of exactly the promised members; no key, registration, name or body (D7)."""
+def test_the_log_has_each_request_and_nothing_secret(served, world):
+    """A line has exactly the documented members; no key, registration, name or body (D7)."""
     load_car(world)
     looked_up = served.get("/v1/vehicle/AB12CDE/insurance", **{"X-Request-ID": "AB12CDE"})
     served.post("/v1/vehicle/bulk-insurance", {"registrations": ["AB12CDE"], "x": "BODY"})
@@ -128,7 +128,7 @@ def test_the_log_tells_of_each_request_and_nothing_secret(served, world):
 
 
 def test_a_request_id_is_a_proxys_only(serve, served, socket_directory):
-    """It is taken from a Unix socket; at an address everybody can send one (D7)."""
+    """The id is used from a Unix socket; at an address anybody could send one (D7)."""
     given = "5f0c6a9e2b7d4c1f8a3e9d6b0c2f4a71"
     on_socket = serve(bind=f"unix:{socket_directory}/socket", workers=1)
     assert on_socket.get("/nothing", **{"X-Request-ID": given}).headers["X-Request-ID"] == given
@@ -138,14 +138,14 @@ def test_a_request_id_is_a_proxys_only(serve, served, socket_directory):
 
 
 def test_the_access_log_can_be_switched_off(serve):
-    """`VERIFYD_ACCESS_LOG=off` leaves stdout alone."""
+    """With `VERIFYD_ACCESS_LOG=off` stdout stays empty."""
     service = serve(access_log="off")
     assert service.get("/api/domains").status == 200
     assert service.output("stdout") == ""
 
 
-def test_what_is_no_http_gets_the_one_error_body(served):
-    """Gunicorn's own refusals are problem bodies, never HTML, and the service goes on (D40)."""
+def test_malformed_http_gets_the_common_error_body(served):
+    """Gunicorn's refusals are problem bodies, never HTML, and the service continues (D40)."""
     for request in MALFORMED.values():
         with connected(served.bind) as connection:
             connection.sendall(request)
@@ -158,14 +158,14 @@ def test_what_is_no_http_gets_the_one_error_body(served):
 
 
 def test_too_long_a_request_line_gets_the_one_error_body(served):
-    """One of 8,190 bytes is the longest that gets to the application (D40)."""
+    """A request line of 8,190 bytes is the longest that reaches the application (D40)."""
     for path_bytes, status, code in ((8_177, 401, "unauthorized"), (8_178, 414, "uri_too_long")):
         answer = send(served.bind, "GET", "/".ljust(path_bytes, "a"))
         require_problem(answer, status, code)
 
 
 def test_a_broken_chunk_gets_the_one_error_body(served):
-    """A chunked body is refused whatever comes in it (D5)."""
+    """A chunked body is refused whatever it holds (D5)."""
     head = f"POST /api/domains HTTP/1.1\r\nHost: x\r\nX-API-Key: {served.key}\r\n"
     head += "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
     for chunk in (b"zz\r\n", b"5;\r\nabc", b"2\r\n{}\r\n0\r\n\r\n"):
@@ -176,7 +176,7 @@ def test_a_broken_chunk_gets_the_one_error_body(served):
 
 
 def test_a_client_that_goes_away_harms_nobody(served):
-    """A body that never comes ends with its connection."""
+    """A body that never comes ends with its connection, and the service continues."""
     connection, _ = in_flight(served, "gone.example.com")
     connection.close()
     assert served.get("/api/domains").json() == {"domains": []}
@@ -184,7 +184,7 @@ def test_a_client_that_goes_away_harms_nobody(served):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT])
 def test_a_request_in_flight_is_finished_at_the_stop(serve, number):
-    """TERM, INT and QUIT end the service with 0, after what it had begun."""
+    """TERM, INT and QUIT end the service with 0, after the requests in flight."""
     service = serve(workers=1)
     connection, body = in_flight(service, "example.com")
     service.process.send_signal(number)
@@ -196,7 +196,7 @@ def test_a_request_in_flight_is_finished_at_the_stop(serve, number):
 
 
 def test_a_killed_worker_is_replaced(served):
-    """The service goes on with the others, and soon has as many as before."""
+    """The service continues, and soon has as many workers as before."""
     before = served.workers()
     os.kill(before[0], signal.SIGKILL)
     until(lambda: before[0] not in served.workers(), "the worker to be gone")
@@ -206,7 +206,7 @@ def test_a_killed_worker_is_replaced(served):
 
 
 def test_hup_renews_the_workers(served):
-    """HUP puts new workers in place of the old ones, and drops no request in flight."""
+    """HUP replaces the workers, and finishes requests in flight."""
     before = set(served.workers())
     connection, body = in_flight(served, "example.com")
     served.process.send_signal(signal.SIGHUP)
@@ -217,7 +217,7 @@ def test_hup_renews_the_workers(served):
 
 
 def test_a_second_server_at_the_same_address_is_refused(serve, served, socket_directory):
-    """It ends with 1 and says why; the first one keeps port and socket."""
+    """The second server exits with 1 and a reason; the first one keeps port and socket."""
     on_socket = serve(bind=f"unix:{socket_directory}/socket", workers=1)
     for first, command in ((served, SERVE), (on_socket, GUNICORN)):
         second = serve(bind=first.bind, command=command, wait=False)
@@ -227,7 +227,7 @@ def test_a_second_server_at_the_same_address_is_refused(serve, served, socket_di
 
 
 def test_a_socket_left_by_a_killed_server_is_taken_over(serve, socket_directory):
-    """A file that nobody listens on must not keep the service from starting."""
+    """A socket file on which nobody listens must not stop the start."""
     bind = f"unix:{socket_directory}/socket"
     with socket.socket(socket.AF_UNIX) as former:
         former.bind(bind.removeprefix("unix:"))
@@ -236,7 +236,7 @@ def test_a_socket_left_by_a_killed_server_is_taken_over(serve, socket_directory)
 
 @pytest.mark.parametrize("command", [SERVE, GUNICORN], ids=["serve", "gunicorn"])
 def test_wrong_settings_stop_the_start(world, command):
-    """All of them are told at once, by name, and nothing listens (DESIGN 4)."""
+    """All of them are reported at once, by name, and nothing listens."""
     bind = f"127.0.0.1:{free_port()}"
     with Service(world.directory, bind, command, workers="many", colour="blue") as service:
         assert service.process.wait(20) == 1
@@ -254,13 +254,13 @@ def test_the_program_runs_as_a_module(world):
 
 
 def test_check_asks_a_service_whether_it_is_ready(served, world):
-    """`verifyd check --ready` ends with 0 when the service answers at /readyz."""
+    """`verifyd check --ready` exits with 0 when the service answers at /readyz."""
     settings = {"database_url": world.config.database_url, "state_dir": world.config.state_dir}
     assert run_command("check", "--ready", served.bind, **settings).returncode == 0
 
 
-def test_a_stale_register_is_told_at_the_start(serve, world):
-    """One line in the log names it; the service is ready all the same (D51)."""
+def test_a_stale_register_is_logged_at_the_start(serve, world):
+    """One line in the log names the register; the service is still ready (D51)."""
     world.load([{"registration": "AB12CDE"}])
     Register.update(loaded_at=1_700_000_000).execute(world.engine)
     service = serve(stale_after="rdw=1s,*=7d")

@@ -1,4 +1,4 @@
-"""The shipped nginx site in front of a real service: what nginx adds, and what it says itself."""
+"""The shipped nginx site in front of a real service: its headers and its own answers."""
 
 import json
 import re
@@ -19,13 +19,13 @@ from tests.system.site import SITE, behind_site, command_with_site
 
 TOOLS = Path(sys.executable).parent
 HSTS = "max-age=31536000"
-# As RFC 9110 names them; Python took these names over with 3.13.
+# The names of RFC 9110, which Python uses since 3.13.
 TITLES = {413: "Content Too Large", 414: "URI Too Long"}
 
 
 @pytest.fixture
 def served(serve, socket_directory):
-    """A server on a Unix socket, as installed; one request a minute without a key."""
+    """A server on a Unix socket, as installed; one request per minute without a key."""
     bind = f"unix:{socket_directory}/socket"
     return serve(bind=bind, anonymous_limit=1, metrics_accounts="alice")
 
@@ -39,13 +39,13 @@ def site(served, world):
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
-    """The address of nginx in front of nothing."""
+    """The address of nginx without a service."""
     with behind_site("127.0.0.1:1", tmp_path_factory.mktemp("alone")) as bind:
         yield bind
 
 
 def require_problem(answer, status: int, code: str) -> None:
-    """Fail unless an answer is the one error body (D5), made by nginx, with the status's title."""
+    """Fail unless nginx made the answer: the common error body (D5), with the status's title."""
     assert (answer.status, answer.media_type) == (status, "application/problem+json")
     told = answer.json()
     assert set(told) == {"type", "title", "status", "detail", "code", "request_id"}
@@ -63,7 +63,7 @@ def require_browsers_told(answer) -> None:
 
 
 def test_nginx_takes_it(tmp_path):
-    """`nginx -t` finds no fault, and nothing to warn of."""
+    """`nginx -t` finds no errors and no warnings."""
     command = command_with_site("127.0.0.1:1", f"127.0.0.1:{free_port()}", tmp_path)
     ended = subprocess.run([*command, "-t"], capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
@@ -72,7 +72,7 @@ def test_nginx_takes_it(tmp_path):
 
 @pytest.mark.parametrize("file", [SITE, FOLDER / "nginx.conf"], ids=["one host", "several"])
 def test_a_linter_takes_it(file):
-    """Gixy knows of no weakness in it."""
+    """Gixy finds no weakness in it."""
     ended = subprocess.run(
         [TOOLS / "gixy", "--format", "json", file], capture_output=True, text=True, check=False
     )
@@ -80,7 +80,7 @@ def test_a_linter_takes_it(file):
 
 
 def test_the_service_answers_through_it(site, served):
-    """Its answers come with their headers."""
+    """The service's answers come with their headers."""
     key = {"Authorization": f"Bearer {served.key}"}
     answer = send(site, "GET", "/api/domains", headers=key | {"X-Request-ID": "mine"})
     assert answer.json() == {"domains": []}
@@ -89,13 +89,13 @@ def test_the_service_answers_through_it(site, served):
 
 
 @pytest.mark.parametrize("path", ["/api/domains", "/docs", "/openapi.json", "/metrics", "/nothing"])
-def test_browsers_are_told_of_tls_and_types(site, path):
-    """Every answer says that TLS stays and that its type is right, whoever made it."""
+def test_answers_have_headers_for_tls_and_types(site, path):
+    """Every answer, of nginx or the service, has the headers for TLS and media types."""
     require_browsers_told(send(site, "GET", path))
 
 
 def test_long_answers_to_a_key_are_compressed(site, served):
-    """A bulk answer has a tenth of its length; nobody gets nginx to compress without a key."""
+    """A bulk answer shrinks to a tenth; without a key nginx does not compress."""
     plates = json.dumps({"registrations": ["AB12CDE"] * 1_000})
     accepted = {"Accept-Encoding": "gzip"}
     key = {"X-API-Key": served.key, "Content-Type": "application/json"}
@@ -109,7 +109,7 @@ def test_long_answers_to_a_key_are_compressed(site, served):
 
 
 def test_up_to_2_mib_the_refusal_is_the_services_own(site, served):
-    """It has the headers that every answer of the service has; above nginx answers, in JSON."""
+    """It has all headers of the service's answers; above 2 MiB nginx answers, in JSON."""
     key = {"X-API-Key": served.key}
     own = send(site, "POST", "/api/domains", body=b" " * 1_500_000, headers=key)
     assert (own.status, own.json()["code"]) == (413, "body_too_large")
@@ -118,8 +118,8 @@ def test_up_to_2_mib_the_refusal_is_the_services_own(site, served):
     require_problem(nginx, 413, "body_too_large")
 
 
-def test_a_stopped_service_is_told_in_json(site, served):
-    """502, with when to come again."""
+def test_a_stopped_service_is_502_in_json(site, served):
+    """The answer is 502 with Retry-After."""
     served.process.send_signal(signal.SIGTERM)
     served.process.wait(30)
     answer = send(site, "GET", "/api/domains")
@@ -140,8 +140,8 @@ def test_a_stopped_service_is_told_in_json(site, served):
     ],
     ids=["garbage", "NUL", "header", "TRACE", "address", "encoding", "version"],
 )
-def test_what_nginx_refuses_is_told_in_json(alone, status, request_line):
-    """Nginx's own refusals have the one error body."""
+def test_nginx_refuses_in_json(alone, status, request_line):
+    """Nginx's own refusals have the common error body."""
     with connected(alone) as connection:
         connection.sendall(request_line + b"\r\nHost: x\r\n\r\n")
         answer = read_answer(connection)
@@ -149,16 +149,20 @@ def test_what_nginx_refuses_is_told_in_json(alone, status, request_line):
     require_problem(answer, status, code)
 
 
-def test_its_own_path_is_none_of_ours(alone):
-    """The place where nginx keeps its problem body does not exist for clients."""
+def test_its_internal_path_is_not_found(alone):
+    """The path where nginx keeps its problem body does not exist for clients."""
     require_problem(send(alone, "GET", "/problem"), 404, "not_found")
 
 
 @pytest.mark.parametrize(
-    "path", ["/api/domains", "/v1/vehicle/bulk-insurance", "/v1/compliance/AB12CDE"]
+    "path",
+    [
+        *("/api/domains", "/api/domains/a.example", "/v1/vehicle/bulk-insurance"),
+        *("/v1/compliance/AB12CDE", "/v1/compliance/bulk", "/v1/account"),
+    ],
 )
-def test_trace_is_told_what_is_allowed(site, served, path):
-    """Nginx's 405 has the `Allow` that the service would send, over HTTP/1.1 and HTTP/2."""
+def test_the_405_to_trace_has_allow(site, served, path):
+    """Nginx's 405 has the same `Allow` as the service's, over HTTP/1.1 and HTTP/2."""
     expected = send(served.bind, "PUT", path, headers={"X-API-Key": served.key}).headers["Allow"]
     answer = send(site, "TRACE", path)
     require_problem(answer, 405, "method_not_allowed")
@@ -168,20 +172,20 @@ def test_trace_is_told_what_is_allowed(site, served, path):
     assert (headers[":status"], headers["allow"]) == ("405", expected)
 
 
-def test_connect_is_told_what_is_allowed(alone):
-    """Nginx's 405 to a method that has no path has an `Allow`, too."""
+def test_the_405_to_connect_has_allow(alone):
+    """Nginx's 405 has an `Allow` even for a method without a path."""
     answer = send(alone, "CONNECT", "example.com:443")
     require_problem(answer, 405, "method_not_allowed")
     assert answer.headers["Allow"] == "GET, HEAD, OPTIONS"
 
 
-# The longest request line that both take has 8,190 bytes.
+# The longest request line that both accept has 8,190 bytes.
 AROUND_THE_LIMIT = [4_000, 4_095, 8_000, 8_176, 8_177, 8_178, 8_190, 9_000, 16_000]
 
 
 @pytest.mark.parametrize("length", AROUND_THE_LIMIT)
 def test_a_path_that_is_too_long_gets_one_answer(site, served, length):
-    """Nginx and the service have the same limit, and say the same beyond."""
+    """Nginx and the service have the same limit, and the same answer above it."""
     path = "/" + "a" * (length - 1)
     answers = [send(bind, "GET", path) for bind in (site, served.bind)]
     told = []
@@ -195,7 +199,7 @@ def test_a_path_that_is_too_long_gets_one_answer(site, served, length):
 
 
 def test_over_http_2_too_long_a_path_gets_the_same_answer(site):
-    """What nginx passes on is refused by the service in the same words."""
+    """The service refuses in the same words what nginx forwards."""
     with Http2(site) as client:
         headers, body = client.answer(client.request("GET", "/" + "a" * 8_180))
     assert headers[":status"] == "414"
@@ -204,20 +208,20 @@ def test_over_http_2_too_long_a_path_gets_the_same_answer(site):
     assert json.loads(body) == expected
 
 
-def test_plain_http_is_told_in_json(alone):
-    """What was meant for another port is no HTML page either."""
+def test_plain_http_is_refused_in_json(alone):
+    """Plain HTTP at the TLS port gets no HTML page either."""
     answer = send(alone.removeprefix("tls:"), "GET", "/healthz")
     require_problem(answer, 400, "invalid_request")
 
 
 def test_metrics_need_no_key_on_this_host(site):
-    """Prometheus beside nginx counts as local; a stranger's address cannot be pretended."""
+    """A Prometheus on this host is local, whatever headers it sends."""
     assert send(site, "GET", "/metrics").status == 200
     assert send(site, "GET", "/metrics", headers={"X-Real-IP": "192.0.2.1"}).status == 200
 
 
 def test_a_client_cannot_choose_its_address(site):
-    """Whatever headers say, guesses at keys from one connection's end share a bucket (D10)."""
+    """Guesses from one address share a bucket, whatever their headers say (D10)."""
     claims = [
         {"X-Real-IP": f"192.0.2.{number}", "X-Forwarded-For": f"192.0.2.{number}"}
         for number in range(2)
@@ -227,7 +231,7 @@ def test_a_client_cannot_choose_its_address(site):
 
 
 def remote_metrics(site, *headers: str):
-    """Ask for the metrics from another address than 127.0.0.1."""
+    """Request the metrics from another address than 127.0.0.1."""
     lines = ["GET /metrics HTTP/1.1", "Host: x", *headers]
     with connected(site, source="127.0.0.2") as connection:
         connection.sendall("".join(f"{line}\r\n" for line in [*lines, ""]).encode())
@@ -235,7 +239,7 @@ def remote_metrics(site, *headers: str):
 
 
 def test_a_remote_prometheus_needs_the_key_of_a_listed_account(site, world):
-    """Others get 403; both are charged to the account (D80)."""
+    """Other keys get 403; both are charged to their account (D80)."""
     told = remote_metrics(site, f"Authorization: Bearer {world.alice_key}")
     assert (told.status, b"verifyd_request_seconds" in told.body) == (200, True)
     assert told.headers["X-RateLimit-Remaining"] == "599"
@@ -246,12 +250,12 @@ def test_a_remote_prometheus_needs_the_key_of_a_listed_account(site, world):
 
 @pytest.mark.parametrize("header", ["X-Real-IP: 127.0.0.1", "X-Forwarded-For: ::1", "X-Any: y"])
 def test_remote_metrics_without_a_key_are_refused_and_charged(site, header):
-    """401, then 429 when the address's bucket is empty (D10), whatever the headers say."""
+    """The answer is 401, and 429 once the bucket is empty (D10), whatever the headers."""
     assert [remote_metrics(site, header).status for _ in range(2)] == [401, 429]
 
 
 def test_the_server_for_acme_answers_challenges_and_nothing_else(tmp_path):
-    """As the page shows it: what a client sends there by mistake gets no answer (D53)."""
+    """As documented, any other request there gets no answer (D53)."""
     page = (SITE.parent.parent / "README.md").read_text()
     (server,) = re.findall("```nginx\n(.*?)```", page, re.DOTALL)
     bind = f"127.0.0.1:{free_port()}"
@@ -269,7 +273,7 @@ def test_the_server_for_acme_answers_challenges_and_nothing_else(tmp_path):
 
 
 def test_its_log_knows_the_methods_of_http_only(site, served, world):
-    """Whatever else a client sends as a method is logged as one word: it could be a plate."""
+    """Any other method could be a plate, and is logged as one fixed word."""
     send(site, "AQUAVIT", "/healthz")
     send(site, "OPTIONS", "/healthz", headers={"X-API-Key": served.key})
     with Http2(site) as client:
@@ -282,7 +286,7 @@ def test_its_log_knows_the_methods_of_http_only(site, served, world):
 
 
 def test_logs_hold_no_registration_and_no_key(site, served, world):
-    """Neither in the access log nor in the error log, whatever goes wrong."""
+    """Neither the access log nor the error log has one, whatever fails."""
     secrets = ("AB12CDE", "secret.example.com", served.key)
     key = {"X-API-Key": served.key}
     for _ in range(2):
@@ -294,7 +298,7 @@ def test_logs_hold_no_registration_and_no_key(site, served, world):
         served.process.terminate()
         served.process.wait(30)
     log = world.directory / "verifyd.log"
-    # A refused body is logged when nginx has finished with it, later than what came next.
+    # A refused body is logged when nginx has finished with it, after later requests.
     until(lambda: log.read_text().count("\n") == 10, "nginx to log every request")
     written = "".join(path.read_text() for path in world.directory.glob("*nginx*.error"))
     written += log.read_text() + (world.directory / "verifyd.error.log").read_text()

@@ -1,4 +1,4 @@
-"""Clients that hold on to nginx: what they cost at most, and how many there may be."""
+"""Clients that occupy nginx: their maximum cost, and their maximum number."""
 
 import errno
 import json
@@ -29,19 +29,19 @@ from tests.system.slow_clients import (
 
 NOBODY = "127.0.0.1:1"
 COST_BYTES_MAX = 100_000_000
-# Less than this, and they were not there any more when they were measured.
+# With less, the clients had gone before the measurement.
 COST_BYTES_MIN = 5_000_000
 PER_NETWORK, IN_ALL, STREAMS = 64, 1_200, 16
 BEGUN = b"POST / HTTP/1.1\r\nHost: x\r\n%sContent-Length: 9\r\n\r\n"
 
 
 def before_one_host(upstream: str, directory: Path) -> AbstractContextManager[str]:
-    """Run nginx as on a single host."""
+    """Run nginx with the configuration for a single host."""
     return behind_site(upstream, directory)
 
 
 def before_several_hosts(upstream: str, directory: Path) -> AbstractContextManager[str]:
-    """Run nginx as before several hosts, which are one here."""
+    """Run nginx with the configuration for several hosts, here one."""
     return balanced([upstream, upstream], directory)
 
 
@@ -55,7 +55,7 @@ def processes_of(directory: Path) -> list[int]:
 
 
 def memory_bytes(directory: Path) -> int:
-    """Return what all processes of an nginx take, shared memory counted once."""
+    """Return the memory of all processes of an nginx, counting shared memory once."""
     texts = [Path(f"/proc/{pid}/smaps_rollup").read_text() for pid in processes_of(directory)]
     return 1024 * sum(int(re.findall(r"(?m)^Pss:\s+(\d+)", text)[0]) for text in texts)
 
@@ -69,7 +69,7 @@ def memory_bytes(directory: Path) -> int:
 def test_a_thousand_slow_clients_cost_less_than_100_mb(
     request, socket_directory, before, client: SlowClient
 ):
-    """Without a key, from 100 addresses; another client gets its answer all the same."""
+    """The clients have no key and 100 addresses; another client still gets its answer."""
     upstream = NOBODY
     if client in (slow_reader, slow_reader_over_http_2):
         upstream = request.getfixturevalue("served").bind
@@ -87,7 +87,7 @@ def test_a_thousand_slow_clients_cost_less_than_100_mb(
 
 class TestFiles:
     def held(self, directory: Path, folder: str) -> list[str]:
-        """Return the files below a folder that nginx has open; none has a name."""
+        """Return the files below a directory that nginx has open; none has a name."""
         links = []
         for pid in processes_of(directory):
             for link in Path(f"/proc/{pid}/fd").iterdir():
@@ -99,7 +99,7 @@ class TestFiles:
         return found
 
     def test_a_long_body_is_in_a_file_without_a_name(self, tmp_path):
-        """Registrations of a bulk cannot be found on the disk, and go with the request."""
+        """A bulk's registrations are in no named file, and are removed with the request."""
         with behind_site(NOBODY, tmp_path) as bind:
             with ExitStack() as stack:
                 slow_body(stack, bind, "127.0.0.1")
@@ -107,7 +107,7 @@ class TestFiles:
             until(lambda: not self.held(tmp_path, "body"), "nginx to close the file")
 
     def test_a_long_answer_is_in_a_file_without_a_name(self, served, tmp_path):
-        """So is what a slow reader has not taken; the worker that wrote it is free."""
+        """The rest of an answer to a slow reader is in such a file, and the worker is free."""
         with behind_site(served.bind, tmp_path) as bind, ExitStack() as stack:
             for _ in range(3):
                 slow_reader(stack, bind, "127.0.0.1")
@@ -115,7 +115,7 @@ class TestFiles:
             assert send(bind, "GET", "/healthz").status == 200
 
     def test_a_full_disk_refuses_long_bodies_only(self, served, little_disk):
-        """They get 500 until there is space again; short ones do not need the disk."""
+        """Long bodies get 500 until there is space again; short ones do not need the disk."""
         key = {"X-API-Key": served.key, "Content-Type": "application/json"}
 
         def bulk(padding: int) -> Answer:
@@ -134,7 +134,7 @@ class TestFiles:
 
 
 def require_refused(bind: str, **headers: str) -> None:
-    """Fail unless nginx soon refuses a client because there are too many."""
+    """Fail unless nginx soon refuses a client because of too many clients."""
 
     def refusal() -> Answer | None:
         answer = send(bind, "GET", "/", headers=headers)
@@ -149,7 +149,7 @@ def require_refused(bind: str, **headers: str) -> None:
 class TestHowMany:
     @EVERY_PROXY
     def test_an_address_has_so_many_connections(self, tmp_path, before):
-        """Further requests get 429 with `Retry-After`, before anything of them is read."""
+        """Further requests get 429 with `Retry-After` before they are read."""
         with before(NOBODY, tmp_path) as bind, ExitStack() as stack:
             for _ in range(PER_NETWORK):
                 stack.enter_context(connected(bind)).sendall(BEGUN % b"")
@@ -157,7 +157,7 @@ class TestHowMany:
 
     @EVERY_PROXY
     def test_streams_of_http_2_count(self, tmp_path, before):
-        """Each stream is as good as a connection, and a connection has 16 at most."""
+        """Each stream counts like a connection, and a connection has 16 at most."""
         with before(NOBODY, tmp_path) as bind, ExitStack() as stack:
             for _ in range(PER_NETWORK // STREAMS):
                 self.fill(stack.enter_context(Http2(bind)), STREAMS)
@@ -165,7 +165,7 @@ class TestHowMany:
 
     @EVERY_PROXY
     def test_all_clients_together_have_so_many(self, tmp_path, before):
-        """A client that was never seen before is refused, too, and told so."""
+        """A new client is refused, too, with the reason."""
         with before(NOBODY, tmp_path) as bind, ExitStack() as stack:
             numbers = count(1)
 
@@ -175,7 +175,7 @@ class TestHowMany:
                     self.fill(stack.enter_context(Http2(bind, source=source)), 15)
                 return send(bind, "GET", "/").status == 429
 
-            # On a busy machine the first of them are over before the last begin.
+            # On a busy machine the first of them end before the last begin.
             until(sixty_more, "all places to be taken")
             require_refused(bind)
             assert next(numbers) > IN_ALL // 60
@@ -194,8 +194,8 @@ class TestHowMany:
         ids=["usual", "NUL", "line feed"],
     )
     def test_an_ipv6_network_counts_as_one(self, tmp_path, network, other):
-        """All addresses of a /64 are one client, as for the service, and no others are (D10)."""
-        # nginx takes addresses from the test: this machine has one IPv6 address only.
+        """All addresses of a /64 count as one client, as in the service (D10)."""
+        # The test sends nginx the addresses: this machine has only one in IPv6.
         told = "set_real_ip_from 127.0.0.1;\nreal_ip_header X-Address;\n"
         with behind_site(NOBODY, tmp_path, before=told) as bind, ExitStack() as stack:
             for number in range(PER_NETWORK):
@@ -211,7 +211,7 @@ class TestLettingGo:
     @EVERY_PROXY
     @pytest.mark.parametrize("begun", [b"GET / HT", BEGUN % b"" + b"{"], ids=["head", "body"])
     def test_a_slow_client_is_let_go(self, tmp_path, before, begun):
-        """After ten seconds the connection ends without an answer; the log has 408."""
+        """After ten seconds the connection ends without an answer, and 408 is logged."""
         with before(NOBODY, tmp_path) as bind, connected(bind) as connection:
             connection.sendall(begun)
             started = time.monotonic()
@@ -222,7 +222,7 @@ class TestLettingGo:
 
     @EVERY_PROXY
     def test_a_slow_body_over_http_2_is_let_go(self, tmp_path, before):
-        """Its stream is reset; the connection serves others."""
+        """Its stream is reset, and the connection serves others."""
         with before(NOBODY, tmp_path) as bind, Http2(bind) as client:
             started = time.monotonic()
             with pytest.raises(ConnectionResetError):
@@ -240,7 +240,7 @@ class TestLettingGo:
 
 @EVERY_PROXY
 def test_a_header_too_long_for_http_2_is_logged_as_json(tmp_path, before):
-    """The connection ends without an answer, and the line in the log has the status 0."""
+    """The connection ends without an answer, and the log has the status 0."""
     with before(NOBODY, tmp_path) as bind:
         with Http2(bind) as client, pytest.raises(ConnectionResetError):
             client.answer(client.request("GET", "/" + "~" * 9_000))
@@ -251,7 +251,7 @@ def test_a_header_too_long_for_http_2_is_logged_as_json(tmp_path, before):
 
 @EVERY_PROXY
 def test_over_http_2_too_long_a_body_is_refused_in_json(tmp_path, before):
-    """By its length alone, as over HTTP/1.1: nginx must not judge its own answer by it again."""
+    """The declared length is enough, and nginx does not check its own answer again."""
     with before(NOBODY, tmp_path) as bind, Http2(bind) as client:
         headers, body = client.answer(client.request("POST", "/", body=b"{", length=9_000_000))
         assert (headers[":status"], headers["content-type"]) == ("413", "application/problem+json")
@@ -259,7 +259,7 @@ def test_over_http_2_too_long_a_body_is_refused_in_json(tmp_path, before):
 
 
 def test_too_many_headers_are_refused_in_json(served, tmp_path):
-    """Whoever counts them, the answer is the same."""
+    """The answer is the same whether nginx or the service counts them."""
     text = b"GET / HTTP/1.1\r\nHost: x\r\n" + b"X: 1\r\n" * 100 + b"\r\n"
     with behind_site(served.bind, tmp_path) as bind:
         for address in (bind, served.bind):

@@ -1,4 +1,4 @@
-"""From the last commit of the schema before to this one: builds of both, one after the other."""
+"""Upgrades from the last commit of the previous schema to this one, with builds of both."""
 
 import json
 import subprocess
@@ -19,7 +19,7 @@ MIGRATIONS = Path("app/storage/migrations/main")
 
 @pytest.fixture
 def former_commit() -> str:
-    """The last commit of the main branch without the newest migration."""
+    """Return the last commit of the main branch without the newest migration."""
     newest = max((ROOT / MIGRATIONS).glob("0*.py")).name
     for commit in git("rev-list", "--first-parent", "HEAD"):
         # The directory of migrations may have had another name.
@@ -37,7 +37,7 @@ def git(*words: str) -> list[str]:
 
 
 def run(binary: Path, *words: object, **settings: Any) -> str:
-    """Run a command of a binary, which must succeed, and return what it prints."""
+    """Run a command of a binary, which must succeed, and return its output."""
     ended = subprocess.run(
         [str(binary), *map(str, words)],
         env=environment(**settings),
@@ -51,7 +51,7 @@ def run(binary: Path, *words: object, **settings: Any) -> str:
 
 @pytest.mark.system_long
 def test_the_schema_before_is_left_and_found_again(former_commit, tmp_path, listener, serve):
-    """Check, backup, migration, switch, and the way back under load: not one request fails."""
+    """Check, backup, migration, switch and rollback under load fail no request."""
     old = built(tree_of_commit(tmp_path / "former", former_commit))
     new = built(copy_tree(tmp_path / "tree"))
     bind = f"unix:{listener.getsockname()}"

@@ -1,4 +1,4 @@
-"""Workers: what takes too long is answered, and none outlives its master (D45)."""
+"""Workers: slow requests are answered, and no worker outlives its master (D45)."""
 
 import os
 import signal
@@ -43,8 +43,8 @@ def begin(service: Service, rest: str) -> socket.socket:
         pytest.param("a chunked body", marks=pytest.mark.system_long),
     ],
 )
-def test_what_takes_too_long_gets_the_one_error_body(serve, begun):
-    """500, told and logged as every failure; the service goes on with another worker (D45)."""
+def test_a_slow_request_gets_the_common_error_body(serve, begun):
+    """The answer is a 500 in the log, and another worker continues the service (D45)."""
     service = serve(command=IMPATIENT, workers=1)
     (worker,) = service.workers()
     with begin(service, BEGUN[begun]) as connection:
@@ -54,7 +54,7 @@ def test_what_takes_too_long_gets_the_one_error_body(serve, begun):
     until(lambda: service.workers() not in ([worker], []), "another worker")
     assert service.get("/api/domains").json() == {"domains": []}
     assert "Traceback" not in service.output("stderr")
-    if begun != "a head":  # The service never saw that.
+    if begun != "a head":  # The service never saw the request.
         assert "X-RateLimit-Limit" in answer.headers
         told = [line for line in service.lines("stdout") if line["status"] == 500]
         assert [line["request_id"] for line in told] == [answer.json()["request_id"]]
@@ -64,7 +64,7 @@ def test_what_takes_too_long_gets_the_one_error_body(serve, begun):
 
 
 def test_an_answer_that_is_cut_off_is_not_continued_by_another(serve, world):
-    """A client that does not read what it asked for gets no second answer in the first."""
+    """A client that reads slowly gets no second answer within the first."""
     service = serve(command=IMPATIENT, workers=1)
     with closing(socket.socket()) as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -94,7 +94,7 @@ def reading(service: Service, _database: Path) -> Callable[[], object]:
 
 
 def draining(service: Service, _database: Path) -> Callable[[], object]:
-    """A request whose body is thrown away, and does not end."""
+    """A request with a discarded, endless body."""
     return begin(service, BEGUN["a chunked body"]).close
 
 
@@ -113,12 +113,12 @@ def waiting(service: Service, database: Path) -> Callable[[], object]:
 
 @pytest.mark.parametrize("state", [idle, reading, draining, waiting])
 def test_workers_end_within_a_second_of_their_master(serve, world, state):
-    """Whatever they do."""
+    """Workers end whatever they are doing."""
     service = serve()
     workers = service.workers()
     end = state(service, world.database)
     try:
-        # Connections are taken in their order: now a worker has the one that was begun.
+        # Connections are accepted in order, so a worker now has the first one.
         assert service.get("/healthz").status == 200
         service.process.kill()
         service.process.wait()
@@ -130,7 +130,7 @@ def test_workers_end_within_a_second_of_their_master(serve, world, state):
 
 
 def test_the_next_server_is_not_refused_for_the_last_ones_workers(serve):
-    """It takes the address, though a request is in flight when the master is killed."""
+    """The server gets the address, although a killed master had a request in flight."""
     service = serve()
     with begin(service, BEGUN["a body that is read"]):
         assert service.get("/healthz").status == 200
@@ -140,7 +140,7 @@ def test_the_next_server_is_not_refused_for_the_last_ones_workers(serve):
 
 
 def test_an_answer_that_is_soon_done_still_goes_out(serve):
-    """A request that was in flight when the master was killed is answered."""
+    """A request in flight is answered although its master was killed."""
     service = serve(workers=1)
     with begin(
         service, f"Expect: 100-continue\r\nContent-Length: {len(BODY)}\r\n\r\n"
@@ -153,7 +153,7 @@ def test_an_answer_that_is_soon_done_still_goes_out(serve):
 
 
 def test_a_worker_without_a_master_does_not_begin(serve):
-    """One whose master ends while it starts ends as well."""
+    """A worker whose master ends during its start ends, too."""
     service = serve()
     before = set(service.workers())
     for pid in before:

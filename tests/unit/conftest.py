@@ -1,4 +1,4 @@
-"""The command line, run within the test's own process."""
+"""Run the command line within the test's own process."""
 
 import json
 import os
@@ -13,9 +13,9 @@ from tests.stores import Store, Template
 
 
 class Ended(NamedTuple):
-    """How a command ended, and what it wrote; its log lines are apart.
+    """The exit status of a command and its output; log lines are kept apart.
 
-    Why a job failed is in its log, too, and counts as written here.
+    The output includes the reason of a failed job, which is only in the log.
     """
 
     status: int
@@ -34,11 +34,11 @@ class CommandLine:
 
     @property
     def database_url(self) -> str:
-        """What the settings name."""
+        """The database URL of the settings."""
         return os.environ["VERIFYD_DATABASE_URL"]
 
     def run(self, *words: object) -> Ended:
-        """Run `verifyd WORDS`, whatever comes of it."""
+        """Run `verifyd WORDS` and return how it ended."""
         self._capture.readouterr()
         try:
             status = main([str(word) for word in words])
@@ -65,13 +65,13 @@ class CommandLine:
         return ended.stderr
 
     def misuse(self, *words: object) -> str:
-        """Run what is no command, and return what it is told."""
+        """Run a command line that is a usage error, and return its message."""
         ended = self.run(*words)
         assert (ended.status, ended.stdout) == (2, "")
         return ended.stderr
 
     def file(self, name: str, *lines: str) -> Path:
-        """Write a file of these lines."""
+        """Write a file that has these lines."""
         path = self.directory / name
         path.write_text("".join(f"{line}\n" for line in lines))
         return path
@@ -81,10 +81,10 @@ class CommandLine:
 def bare_cli(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[CommandLine]:
-    """The command line where there is no database yet."""
+    """The command line on an installation without a database."""
     for variable in [name for name in os.environ if name.startswith("VERIFYD_")]:
         monkeypatch.delenv(variable)
-    monkeypatch.setattr(os, "nice", lambda _: 0)  # There is no way back for this process.
+    monkeypatch.setattr(os, "nice", lambda _: 0)  # It cannot be undone.
     command_line = CommandLine(tmp_path, capsys)
     monkeypatch.setenv("VERIFYD_DATABASE_URL", f"sqlite:///{command_line.database}")
     umask = os.umask(0o022)
@@ -104,7 +104,7 @@ def store(tmp_path: Path, template: Template) -> Iterator[Store]:
 def cli(bare_cli: CommandLine, store: Store, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
     """The command line on that database."""
     monkeypatch.setenv("VERIFYD_DATABASE_URL", store.url)
-    # What a command keeps beside a SQLite database would be in the working directory.
+    # By default, commands would write their files to the working directory.
     monkeypatch.setenv("VERIFYD_STATE_DIR", str(bare_cli.directory / "state"))
     monkeypatch.setenv("VERIFYD_DATA_DIR", str(bare_cli.directory))
     return bare_cli

@@ -1,6 +1,6 @@
-"""What the decisions say of a plate, written from them and not from the program (D20 to D26, D33).
+"""An independent model of look-ups, written from the decisions (D20 to D26, D33).
 
-Plain Python over the rows of all registers; slow, and with nothing clever.
+Plain Python over the rows of all registers: slow, and easy to check.
 """
 
 import random
@@ -14,7 +14,7 @@ DATES = ("2025-06-29", "2025-06-30", "2025-07-01", "2025-07-02", "2025-07-03")
 
 
 def random_registers(names: tuple[str, ...], plates: list[str], seed: int) -> dict[str, Rows]:
-    """Return registers in which much is unknown and much is alike, so that every rule is needed."""
+    """Return registers with many unknown and many equal values, so that every rule is needed."""
     chance = random.Random(seed)
     registers: dict[str, Rows] = {name: {"v": [], "p": [], "f": []} for name in names}
     for rows in registers.values():
@@ -63,7 +63,7 @@ def _policy(chance: random.Random, plate: str) -> PolicyRow:
 
 
 class Model:
-    """All that is known of one plate, and what follows from it on a day."""
+    """Everything that is known of one plate, and the answers for one day."""
 
     def __init__(
         self, registers: dict[str, Rows], order: tuple[str, ...], day: str, first_years: int
@@ -84,11 +84,11 @@ class Model:
         return [(name, row) for name in self.order for row in held.get(name, [])]
 
     def knows(self, plate: str) -> bool:
-        """A plate that any row mentions is known (D24)."""
+        """Tell whether any row mentions the plate (D24)."""
         return plate in self._held
 
     def says(self, plate: str) -> dict[str, Any]:
-        """Return answers, the register or registers behind each column, and the chosen policy."""
+        """Return the answers, the registers that each column comes from, and the chosen policy."""
         vehicles, fines = self._rows(plate, "v"), self._rows(plate, "f")
         chosen = self._chosen(self._rows(plate, "p"))
         by: dict[str, Any] = {}
@@ -140,7 +140,7 @@ class Model:
         return policy.cancelled_on is None or self.day < policy.cancelled_on
 
     def _chosen(self, policies: list[tuple[str, PolicyRow]]) -> Any:
-        """Return register, policy and what set it apart from the next best (D20)."""
+        """Return register, policy and the rule that chose it over the next best (D20)."""
         if not policies:
             return None
         best = policies[0]
@@ -157,7 +157,7 @@ class Model:
         return (*best, self._beats(best, second))
 
     def _beats(self, one: tuple[str, PolicyRow], other: tuple[str, PolicyRow]) -> str | None:
-        """Return the rule by which one policy goes before another, None if it does not."""
+        """Return the rule by which one policy precedes another; None if it does not."""
         (here, a), (there, b) = one, other
         ranks: list[tuple[str, Any, Any]] = [
             ("in_force", self._in_force(a), self._in_force(b)),
@@ -181,7 +181,7 @@ class Model:
             return "valid", [register]
         if policy.valid_to < self.day:
             return "expired", [register]
-        # Cancelled by the day asked for, or so early that it never will be in force.
+        # Cancelled by the day asked about, or so early that it is never in force.
         cancelled = policy.cancelled_on
         if cancelled and (cancelled <= self.day or cancelled <= policy.valid_from):
             return "cancelled", [register]
@@ -215,7 +215,7 @@ class Model:
 
 
 def _first(vehicles: list[Any], column: str) -> tuple[Any, list[str]]:
-    """Return the first value that is known, and whose it is (D26)."""
+    """Return the first known value, and its register (D26)."""
     for name, row in vehicles:
         if getattr(row, column) is not None:
             return getattr(row, column), [name]

@@ -1,4 +1,4 @@
-"""What a register holds, as its tables tell; which of its generations are stored; a killed load."""
+"""Read what a register holds and which generations are stored; simulate a killed load."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,12 +16,12 @@ HEADER = "registration,make\n"
 
 
 def vehicles(*makes: str) -> str:
-    """A file of vehicles of these makes, AB10CDE and on."""
+    """Return a file of vehicles with these makes; the plates start at AB10CDE."""
     return HEADER + "".join(f"AB1{n}CDE,{make}\n" for n, make in enumerate(makes))
 
 
 def loaded(world: World, content: str, **options: Any) -> Any:
-    """Replace the vehicles of the register native by a file's, or what the options say."""
+    """Replace the vehicles of the register native, or load as the options say."""
     path = world.directory / "new.csv"
     path.write_text(content)
     return world.load_files(path, mode=options.pop("mode", "replace"), **options)
@@ -34,13 +34,13 @@ def begun(
     mode: str = MERGE,
     files: Sequence[str] = ("a.csv",),
 ) -> int:
-    """Note that a load runs, as it does when it begins; returns its number."""
+    """Record a running load, as a load does when it begins; return its number."""
     line = {"register": register, "kind": kind.value, "mode": mode, "format": "native-csv"}
     return insert_line(engine, **line, files="\n".join(files), status="running")
 
 
 def held(world: World, model: Any = Vehicle, register: str = "native") -> list[tuple[Any, ...]]:
-    """All rows that readers see of a register, in the order of their keys."""
+    """Return all rows of a register that readers see, sorted by key."""
     found = Register.select().where(Register.name == register).get(world.engine)
     with store_of(world.engine, register).opened(found.generation) as (engine, schema):
         name = f'"{schema}"."{model._meta.table_name}"' if schema else model._meta.table_name
@@ -48,12 +48,12 @@ def held(world: World, model: Any = Vehicle, register: str = "native") -> list[t
 
 
 def makes(world: World) -> list[str]:
-    """The makes that the register native holds, in the order of the plates."""
+    """Return the makes in the register native, sorted by plate."""
     return [row[1] for row in held(world)]
 
 
 def generations(world: World, register: str = "native") -> list[str]:
-    """What is stored of a register: its files, or its schemas."""
+    """Return what is stored of a register: its files, or its schemas."""
     if isinstance(world.engine, SqliteEngine):
         names = [path.name for path in world.directory.glob(f"*.register_{register}.*.db*")]
         return sorted(name for name in names if not name.endswith(("-wal", "-shm")))

@@ -1,4 +1,4 @@
-"""What the tests of the limiter's store share: one installation's file, and a plan of five."""
+"""Helpers for tests of the limiter's store: a state file, and a plan of five requests."""
 
 import multiprocessing
 import resource
@@ -14,12 +14,12 @@ FORK = multiprocessing.get_context("fork")
 
 
 def opened(path, clock=lambda: NOW_NS):
-    """Return a store on the file as another process would have it."""
+    """Return a store on the file, as another process would open it."""
     return LimitStore(path, lambda: started(path, lambda: DATABASE), clock)
 
 
 def spend(store, count, slot=0):
-    """Take so many tokens, all of which must be there."""
+    """Take this many tokens; fail if one is missing."""
     for _ in range(count):
         assert store.take(slot, PLAN).admitted
 
@@ -30,7 +30,7 @@ def left(store, slot=0):
 
 @contextmanager
 def file_size_limit(size_bytes):
-    """Let nobody write beyond this size, as on a full disk."""
+    """Let no process write files beyond this size, as on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
     try:
@@ -40,7 +40,7 @@ def file_size_limit(size_bytes):
 
 
 def in_processes(count, work):
-    """Run work() in so many forked processes at once; return what each returned."""
+    """Run work() in this many forked processes at once; return what each returned."""
     barrier, results = FORK.Barrier(count), FORK.SimpleQueue()
 
     def run():

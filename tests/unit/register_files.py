@@ -1,4 +1,4 @@
-"""Reading register files in memory, and hearing what becomes of their records."""
+"""Read register files in memory, and record what happens to their records."""
 
 import io
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from app.registers.formats.changes import Change
 
 
 class Heard:
-    """A report that keeps what it is told."""
+    """A report that keeps everything it receives."""
 
     def __init__(self) -> None:
         self.rejects: list[tuple[int, str]] = []
@@ -37,14 +37,14 @@ class Heard:
 
 
 class Read(NamedTuple):
-    """What came of a file."""
+    """The result of reading a file."""
 
     changes: list[Change]
     heard: Heard
 
 
 def read(data: bytes | str, format_: Format | str | None = None) -> Read:
-    """Read a whole file, as what it looks like unless its format is given."""
+    """Read a whole file in the given format, or in the detected one."""
     data = data.encode() if isinstance(data, str) else data
     if isinstance(format_, str):
         format_ = FORMATS[format_]
@@ -57,7 +57,7 @@ def read(data: bytes | str, format_: Format | str | None = None) -> Read:
 
 
 def outcome(data: bytes | str, format_: Format | str | None = None) -> Change | str:
-    """Read a file of one record: a change, or why there is none."""
+    """Read a file of one record: return its change, or why there is none."""
     changes, heard = read(data, format_)
     told = [reason for _, reason in [*heard.rejects, *heard.skips]]
     assert len(changes) + len(told) == 1

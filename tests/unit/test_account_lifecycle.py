@@ -1,4 +1,4 @@
-"""Suspending and deleting accounts, deleting plans (D81)."""
+"""Suspend and delete accounts, delete plans (D81)."""
 
 import threading
 
@@ -31,7 +31,7 @@ from tests.conftest import ON_POSTGRES
 
 
 class FormerRunner(Runner):  # type: ignore[misc]
-    """Runs the migrations of the program before this one."""
+    """Runs the migrations up to the previous version of the program."""
 
     def up(self, target=None, fake=False):
         names = [script.name for script in self.status()]
@@ -52,19 +52,19 @@ def delete(engine):
 
 class TestSuspension:
     def test_suspending_again_keeps_the_time(self, engine):
-        """It tells since when."""
+        """Suspending an account again keeps the time of the first suspension."""
         suspend_account(engine, "alice")
         Account.update(suspended_at=5).where(Account.name == "alice").execute(engine)
         assert suspend_account(engine, "alice").suspended_at == 5
 
     def test_an_active_account_can_be_resumed(self, engine):
-        """Nothing changes."""
+        """Resuming an active account changes nothing."""
         assert resume_account(engine, "alice").suspended_at is None
 
 
 class TestDeletion:
     def test_an_account_goes_with_its_keys(self, engine, delete):
-        """Others keep theirs, and the name is free."""
+        """An account is deleted with its keys; other keys stay, and the name is free."""
         create_key(engine, "alice", "second")
         assert delete("alice").name == "alice"
         assert [account.name for account in list_accounts(engine)] == ["bob"]
@@ -73,7 +73,7 @@ class TestDeletion:
         assert list_keys(engine, "alice") == []
 
     def test_an_account_with_domains_stays(self, engine, delete):
-        """The refusal says how many there are, and what ends its access."""
+        """The refusal says how many domains there are, and how to end access instead."""
         alice = require_account(engine, "alice").id
         for number in range(2):
             Domains(engine).create_domain(alice, f"d{number}.example", 9)
@@ -83,7 +83,7 @@ class TestDeletion:
         assert Domains(engine).count_domains(alice) == 2
 
     def test_a_number_is_never_given_again(self, engine, delete):
-        """Not even the highest one: it is the account's place in the limiter's file (D11)."""
+        """A new account never gets the number of a deleted one, not even the highest (D11)."""
         numbers = [account.id for account in list_accounts(engine)]
         for _ in range(3):
             made = create_account(engine, "carol").id
@@ -95,20 +95,20 @@ class TestDeletion:
         assert create_account(engine, "carol").id not in numbers
 
     def test_used_up_numbers_are_refused(self, engine, delete):
-        """Numbers of deleted accounts count: there is no slot beyond the last (D11)."""
+        """Numbers of deleted accounts count towards the limit of the state file (D11)."""
         last = {"id": ACCOUNTS_MAX, "tag": "zzzzzz", "name": "last", "created_at": 0}
         Account.insert(plan="free", **last).execute(engine)
         assert account_slot(ACCOUNTS_MAX)
         if not isinstance(engine, SqliteEngine):
             engine.execute_sql("SELECT setval('account_id_seq', %s)", (ACCOUNTS_MAX,))
         delete("last")
-        with pytest.raises(OperatorError, match="those of deleted accounts are not used again"):
+        with pytest.raises(OperatorError, match="numbers of deleted accounts are not used again"):
             create_account(engine, "carol")
         assert [account.name for account in list_accounts(engine)] == ["alice", "bob"]
 
     @ON_POSTGRES
     def test_a_domain_that_is_created_meanwhile_is_counted(self, engine, world):
-        """A deletion waits for a creation that has begun, and then refuses."""
+        """A deletion waits for a creation in progress, and then refuses."""
         alice = require_account(engine, "alice").id
         other = open_engine(world.config.database_url)
         refusals = []
@@ -134,7 +134,7 @@ class TestDeletion:
 
 class TestPlans:
     def test_the_accounts_of_a_plan_are_named(self, engine):
-        """Five of them; an account that moved away does not count."""
+        """The refusal names five accounts; an account that moved away does not count."""
         for number in range(7):
             create_account(engine, f"c{number}", "free")
         with pytest.raises(OperatorError, match=r"in use \(c0, c1, c2, c3, c4, \.\.\.\)"):
@@ -146,7 +146,7 @@ class TestPlans:
 
 
 def test_the_migration_keeps_accounts_keys_and_domains(tmp_path, monkeypatch):
-    """The table is made again on SQLite; what refers to it, and the numbers, stay."""
+    """Rebuilding the table on SQLite keeps numbers, and rows that refer to it."""
     monkeypatch.setattr("app.storage.scripts.Runner", FormerRunner)
     engine = open_engine(f"sqlite:///{tmp_path / 'old.db'}", create=True)
     migrate(engine)

@@ -1,4 +1,4 @@
-"""Where a request comes from, and whom to believe (D2, D10)."""
+"""Client addresses, and which proxies are trusted (D2, D10)."""
 
 import ipaddress
 
@@ -34,20 +34,20 @@ def found(peer, real_ip=None, trusted=PROXIES):
     ],
 )
 def test_without_a_header_the_peer_is_the_client(peer, address):
-    """An IPv4 address in IPv6 notation is the IPv4 address; a Unix socket has none."""
+    """An IPv4-mapped peer is its IPv4 address; a peer on a Unix socket has none."""
     assert found(peer) == address
 
 
 @pytest.mark.parametrize("peer", ["10.1.2.3", "::ffff:10.1.2.3", "fd00::1", ""])
 def test_a_trusted_proxy_names_its_client(peer):
-    """The peer on a Unix socket, and those that the settings name, are believed."""
+    """A peer on the Unix socket or in the trusted networks names its client."""
     assert found(peer, "198.51.100.7") == "198.51.100.7"
     assert found(peer, "::ffff:198.51.100.7") == "198.51.100.7"
 
 
 @pytest.mark.parametrize("peer", ["192.0.2.1", "127.0.0.1", "11.0.0.1", "2001:db8::1"])
-def test_nobody_else_is_believed(peer):
-    """A client cannot choose its own address, loopback included."""
+def test_other_peers_are_not_trusted(peer):
+    """A client cannot choose its own address, not even on loopback."""
     assert found(peer, "198.51.100.7") == peer
 
 
@@ -59,19 +59,19 @@ def test_without_trusted_proxies_only_the_socket_is_believed():
 
 @pytest.mark.parametrize("real_ip", ["", "x", "198.51.100.7, 198.51.100.8", "198.51.100.7:80"])
 def test_a_header_that_is_no_address_does_not_count(real_ip):
-    """Then the request counts as the proxy's own."""
+    """With a malformed header the request counts as the proxy's own."""
     assert found("10.1.2.3", real_ip) == "10.1.2.3"
 
 
 def test_other_headers_are_never_believed():
-    """Only X-Real-IP is set by our proxy; the others are the client's to choose."""
+    """Only X-Real-IP is trusted: nginx sets it, and clients can set the other headers."""
     headers = {"X-Forwarded-For": "198.51.100.7", "Forwarded": "for=198.51.100.7"}
     assert str(client_address(request("10.1.2.3", **headers), PROXIES)) == "10.1.2.3"
 
 
 @pytest.mark.parametrize("peer", ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1", ""])
 def test_loopback_and_unix_sockets_are_local(peer):
-    """A peer on this machine asks for itself if it passes nothing on."""
+    """A peer on this machine that forwards nothing is local."""
     assert is_local(request(peer), ())
 
 
@@ -84,6 +84,6 @@ def test_other_peers_are_not_local(peer):
 @pytest.mark.parametrize("peer", ["127.0.0.1", "::1", "", "10.1.2.3", "192.0.2.1"])
 @pytest.mark.parametrize("header", ["X-Real-IP", "X-Forwarded-For", "Forwarded"])
 @pytest.mark.parametrize("value", ["127.0.0.1", "::1", "198.51.100.7", "x", ""])
-def test_what_is_passed_on_is_not_local(peer, header, value):
-    """Whatever a forwarding header says, the request comes from somewhere else."""
+def test_a_forwarded_request_is_not_local(peer, header, value):
+    """A request with any forwarding header comes from somewhere else."""
     assert not is_local(request(peer, **{header: value}), PROXIES)

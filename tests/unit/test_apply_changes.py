@@ -1,4 +1,4 @@
-"""What changes make of the rows that are held, in the order of the file (formats 2, 4; D21)."""
+"""Changes are applied to held rows in the order of the file (formats 2, 4; D21)."""
 
 from app.registers.applying.apply_changes import Outcome, apply_changes
 from app.registers.formats.changes import (
@@ -17,7 +17,7 @@ LATER = POLICY._replace(valid_from="2027-01-01", valid_to="2027-12-31")
 
 
 def held(row):
-    """A row as a register holds it."""
+    """Return a row as a register holds it."""
     return tuple(row._replace(updated=BEFORE))
 
 
@@ -30,44 +30,44 @@ def policies(changes, rows=()) -> Outcome:
 
 
 def test_a_deleted_vehicle_is_removed():
-    """DELETED takes the row away, and nothing is skipped."""
+    """DELETED removes the row, and nothing counts as skipped."""
     outcome = vehicles([VehicleDeletion("AB12CDE")], [CAR])
     assert (outcome.removed, list(outcome.changed), outcome.skipped) == ([held(CAR)], [], 0)
 
 
 def test_deleting_what_is_not_held_is_skipped():
-    """There is nothing to do, and that is no fault (formats 2)."""
+    """Deleting a row that is not held is skipped without a fault (formats 2)."""
     outcome = vehicles([VehicleDeletion("AB12CDE")])
     assert outcome == Outcome([], [], (), (), (), removed=[], skipped=1)
 
 
 def test_create_delete_create_leaves_the_last():
-    """Changes of one key are applied as they come; none of them is skipped."""
+    """Changes of one key are applied in order; none of them is skipped."""
     outcome = vehicles([CAR, VehicleDeletion("AB12CDE"), CAR._replace(make="SEAT")])
     assert [row[1] for row in outcome.changed] == ["SEAT"]
     assert (outcome.removed, len(outcome.added), outcome.skipped) == ([], 1, 0)
 
 
 def test_delete_and_create_of_the_same_is_no_change():
-    """What comes back as it was keeps its time (D21)."""
+    """A row that is deleted and created again unchanged keeps its time (D21)."""
     outcome = vehicles([VehicleDeletion("AB12CDE"), CAR], [CAR])
     assert (list(outcome.changed), outcome.removed) == ([], [])
 
 
 def test_deleting_twice_skips_the_second():
-    """The first one has left nothing."""
+    """The second deletion of a row is skipped."""
     outcome = vehicles([VehicleDeletion("AB12CDE")] * 2, [CAR])
     assert (len(outcome.removed), outcome.skipped) == (1, 1)
 
 
 def test_a_policy_is_deleted_in_all_its_periods():
-    """All of that insurer's number for that plate, whatever the dates; others stay (formats 4)."""
+    """All periods of the insurer's policy number for the plate are deleted (formats 4)."""
     outcome = policies([PolicyDeletion("AB12CDE", "A", "P-1")], [POLICY, LATER])
     assert sorted(outcome.removed) == sorted(map(held, (POLICY, LATER)))
 
 
 def test_a_cancellation_ends_all_periods():
-    """It does not carry the policy's dates, so that it meets all that is held (formats 4)."""
+    """A cancellation has no dates of the policy, so it ends all held periods (formats 4)."""
     outcome = policies([PolicyCancellation("AB12CDE", "A", "P-1", "2026-06-01")], [POLICY, LATER])
     assert [(row[3], row[6], row[-1]) for row in outcome.changed] == [
         ("2026-01-01", "2026-06-01", NOW),
@@ -76,35 +76,35 @@ def test_a_cancellation_ends_all_periods():
 
 
 def test_a_cancellation_follows_the_policy_in_the_same_file():
-    """What it cancels may have come just before."""
+    """A cancellation ends a policy that precedes it in the same file."""
     cancellation = PolicyCancellation("AB12CDE", "A", "P-1", "2026-06-01")
     outcome = policies([POLICY, cancellation])
     assert [(row[6], row[-1]) for row in outcome.changed] == [("2026-06-01", NOW)]
 
 
 def test_a_policy_and_its_cancellation_again_change_nothing():
-    """The same file twice: the end of it all is what is held."""
+    """Loading a policy and its cancellation a second time changes nothing."""
     cancellation = PolicyCancellation("AB12CDE", "A", "P-1", "2026-06-01")
     outcome = policies([POLICY, cancellation], [POLICY._replace(cancelled_on="2026-06-01")])
     assert (list(outcome.changed), outcome.removed, outcome.skipped) == ([], [], 0)
 
 
 def test_a_cancellation_before_its_policy_is_skipped():
-    """The order of the file counts."""
+    """A cancellation that precedes its policy in the file is skipped."""
     outcome = policies([PolicyCancellation("AB12CDE", "A", "P-1", "2026-06-01"), POLICY])
     assert [row[6] for row in outcome.changed] == [None]
     assert outcome.skipped == 1
 
 
 def test_neighbours_of_a_change_stay_as_they_are():
-    """Rows that are only there because they may be meant are not written."""
+    """Rows that were read only for comparison are not written."""
     outcome = policies([PolicyDeletion("AB12CDE", "A", "P-1"), LATER], [POLICY])
     assert [row[3] for row in outcome.changed] == ["2027-01-01"]
     assert outcome.removed == [held(POLICY)]
 
 
 def test_a_row_keeps_the_time_of_its_source_beside_rows_without_one():
-    """Only rows without a time of their own get that of the load, or keep that held (D21)."""
+    """Rows with a time keep it; others get the load's time, or keep the held one (D21)."""
     timed = VehicleRow("AB13CDE", "SEAT", updated=BEFORE + 7)
     same = VehicleRow("AB14CDE", "OPEL", updated=BEFORE + 8)
     outcome = vehicles([CAR, timed, same], [CAR, same._replace(updated=None)])

@@ -1,4 +1,4 @@
-"""Attempts to load: each leaves a line in the history, and a failure tells as much as it (D69)."""
+"""Every attempt to load is in the history; a failure reports as much as a success (D69)."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def failed(cli, *words: object) -> dict[str, Any]:
     assert ended.status == 1
     document = json.loads(ended.stdout)
     assert document["status"] == "failed"
-    # The first line on stderr is for people; it says the same.
+    # The first line on stderr, for people, has the same reason.
     assert ended.stderr.splitlines()[0].startswith(document["reason"])
     return document
 
@@ -44,7 +44,7 @@ UNREADABLE = {
 
 @pytest.mark.parametrize(("content", "told"), UNREADABLE.values(), ids=UNREADABLE)
 def test_a_file_that_is_not_recognised_leaves_a_line(cli, content, told):
-    """With name, size and reason; nobody knows of which register it is."""
+    """The line has name, size and reason, but no register."""
     path = cli.directory / "some.csv"
     if content is not None:
         path.write_bytes(content)
@@ -61,8 +61,8 @@ def test_a_file_that_is_not_recognised_leaves_a_line(cli, content, told):
     assert line["finished_at"] is not None
 
 
-def test_what_the_operator_named_is_known(cli):
-    """So the line counts for its register, though the file is not of it."""
+def test_a_named_register_gets_the_line(cli):
+    """A register that the operator names gets the line, even if the file does not fit it."""
     path = cli.file("some.csv", "<html>")
     cli.refusal("import", path, "--register", "fleet", "--kind", "fines", "--mode", "replace")
     cli.refusal("import", path, "--format", "rdw-csv")
@@ -76,7 +76,7 @@ def test_what_the_operator_named_is_known(cli):
 
 
 def test_a_load_that_is_refused_before_it_begins_leaves_a_line(cli, monkeypatch):
-    """A busy register, too many registers, too little disk space, a mistake in a mapping."""
+    """A busy register, too many registers, too little space and a wrong mapping leave a line."""
     engine = open_engine(cli.database_url)
     with locked(engine, "native"):
         document = failed(cli, "import", cli.file("a.csv", *GOOD))
@@ -109,7 +109,7 @@ def test_a_load_that_is_refused_before_it_begins_leaves_a_line(cli, monkeypatch)
 
 @ON_SQLITE
 def test_a_drop_leaves_a_line_of_each_attempt(cli):
-    """Also of files whose option file has a mistake, which are tried every night."""
+    """Each attempt leaves a line, also for files with a mistake in their option file."""
     drop, options = cli.directory / "drop", cli.directory / "options"
     for directory in (drop / "fleet", drop / "rdw", options):
         directory.mkdir(parents=True)
@@ -129,8 +129,8 @@ def test_a_drop_leaves_a_line_of_each_attempt(cli):
     ]
 
 
-def test_the_first_five_reasons_are_told(cli):
-    """By the message, the JSON document and the history, with file and line."""
+def test_the_first_five_reasons_are_reported(cli):
+    """The message, the JSON document and the history name file and line of five reasons."""
     path = cli.file("half.csv", *HALF_BAD)
     expected = [
         {"file": str(path), "line": line, "reason": "no registration"} for line in range(3, 13, 2)
@@ -147,7 +147,7 @@ def test_the_first_five_reasons_are_told(cli):
 
 
 def test_reasons_never_quote_a_value(cli):
-    """A value in the wrong column can be a registration or a name: it is in the rejects only."""
+    """Only the rejects file quotes values: they could be registrations or names."""
     bad = ("registration,make,insured,year", "AB12CDE,FORD,ZZ99 SECRET,2012", "SECR/ET,,,")
     path = cli.file("bad.csv", *bad)
     ended = cli.run("import", path, "--json")
@@ -161,7 +161,7 @@ def test_reasons_never_quote_a_value(cli):
 
 
 def test_a_mapped_file_is_not_quoted(cli):
-    """The value that is wrong is in the rejects file, and nothing else of the record is (D25)."""
+    """The rejects of a mapped file have only the faulty value, not the record (D25)."""
     mapping = cli.file(
         "map.toml",
         'kind = "vehicles"',
@@ -181,7 +181,7 @@ def test_a_mapped_file_is_not_quoted(cli):
 
 
 def test_a_hostile_name_stays_on_one_line(cli):
-    """It can neither look like several files nor steer a terminal, wherever it is shown."""
+    """A hostile file name can neither look like several files nor control a terminal."""
     path = cli.directory / "a\nb\x1b[2J\u202egnp.csv"
     path.write_text("")
     ended = cli.run("import", path)
@@ -198,7 +198,7 @@ def test_a_hostile_name_stays_on_one_line(cli):
 
 
 def test_names_inside_a_zip_are_as_harmless(cli):
-    """They come from whoever made it."""
+    """Hostile names inside a zip are made harmless, too."""
     path = cli.directory / "a.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("x\ny.csv", "<html>")
@@ -212,17 +212,17 @@ class TestList:
             cli.run("import", cli.file("a.csv", HEADER if number % 2 else "<html>"))
 
     def test_the_latest_are_listed(self, cli):
-        """As many as are asked for."""
+        """`--limit` sets how many of the latest loads are listed."""
         assert [line["id"] for line in cli.json("imports", "list", "--limit", 3)] == [4, 3, 2]
-        assert len(cli.run("imports", "list", "--limit", 3).stdout.splitlines()) == 4
+        assert len(cli.run("imports", "list", "--limit", 3).stdout.splitlines()) == 6
 
     def test_failures_are_listed_alone(self, cli):
-        """Before the limit counts."""
+        """`--failed` lists only failures, and `--limit` counts only those."""
         lines = cli.json("imports", "list", "--failed", "--limit", 2)
         assert [line["id"] for line in lines] == [3, 1]
 
     def test_fifty_are_listed_by_default(self, cli):
-        """The others are asked for by --limit."""
+        """The list has the latest 50 loads by default."""
         for _ in range(48):
             cli.run("import", cli.directory / "none.csv")
         assert len(cli.json("imports", "list")) == 50
@@ -230,13 +230,13 @@ class TestList:
 
     @pytest.mark.parametrize("limit", ["0", "-1", "x", "100001", ""])
     def test_other_limits_are_refused(self, cli, limit):
-        """A limit is a number."""
+        """Only a number is accepted as a limit."""
         assert "from 1 to 100,000" in cli.misuse("imports", "list", f"--limit={limit}")
 
 
 class TestShow:
     def test_everything_is_shown(self, cli):
-        """What the list has no room for, too."""
+        """`imports show` prints everything, also what the list leaves out."""
         path = cli.file("half.csv", *HALF_BAD[:-1], "X")
         path.write_text(path.read_text()[:-1].replace("\nX", "\n,KIA"))
         cli.json("import", path, "--max-rejects", "50%", "--allow-unterminated")
@@ -251,33 +251,33 @@ class TestShow:
         assert f"{path}, line 3: no registration; {path}, line 5" in told
 
     def test_an_unknown_load_is_refused(self, cli):
-        """What to look at is told."""
-        assert "there is no load 7; see `verifyd imports list`" in cli.refusal("imports", "show", 7)
+        """The refusal says how to list the loads."""
+        assert 'there is no load 7; see "verifyd imports list"' in cli.refusal("imports", "show", 7)
         assert failed(cli, "imports", "show", 7)["reason"].startswith("there is no load 7")
         assert "must be the number of a load" in cli.misuse("imports", "show", "x")
 
 
 @pytest.mark.parametrize(
     "words",
-    [("imports", "drop", "nil"), ("keys", "revoke", "nil"), ("accounts", "create", " ")],
+    [("imports", "drop", "nil"), ("keys", "revoke", "nosuchid"), ("accounts", "create", " ")],
 )
 def test_every_command_fails_in_json(cli, words):
-    """The reason is on stdout as a document, too; what was printed before is the one document."""
+    """A failing command also prints its reason as a document on stdout."""
     failed(cli, *words)
 
 
 def test_a_failed_check_prints_one_document(cli, monkeypatch):
-    """It has printed its own by then."""
+    """A failed check prints its own document only."""
     monkeypatch.setenv("VERIFYD_WORKERS", "none")
     assert json.loads(cli.run("check", "--json").stdout)["ok"] is False
 
 
 class TestEmpty:
-    """Loads that read no row (D51)."""
+    """Loads that read no rows (D51)."""
 
     @pytest.fixture
     def loaded_at(self, cli, monkeypatch):
-        """Load a row, then move the clock; `loaded_at()` tells when the register was loaded."""
+        """Load a row, then move the clock; `loaded_at()` returns when the register was loaded."""
         monkeypatch.setattr("app.clock.now", lambda: 1_900_000_000)
         cli.json("import", cli.file("a.csv", *GOOD))
         monkeypatch.setattr("app.clock.now", lambda: 1_900_086_400)
@@ -292,7 +292,7 @@ class TestEmpty:
 
     @pytest.mark.parametrize("words", [(), ("--mode", "replace", "--allow-shrink")])
     def test_the_register_does_not_become_fresh(self, cli, loaded_at, words):
-        """The load is done, and notes why; a dry run says the same."""
+        """The load succeeds and notes why the register stays stale; a dry run says the same."""
         path = cli.file("empty.csv", HEADER)
         tried = cli.json("import", path, *words, "--dry-run")
         done = cli.json("import", path, *words)
@@ -305,33 +305,33 @@ class TestEmpty:
 
     @pytest.mark.parametrize("words", [(), ("--mode", "replace", "--allow-shrink")])
     def test_the_operator_can_allow_it(self, cli, loaded_at, words):
-        """For sources whose deltas may be empty."""
+        """`--empty-ok` is for sources whose deltas may be empty."""
         assert cli.json("import", cli.file("b.csv", HEADER), "--empty-ok", *words)["notes"] == []
         assert loaded_at() == 1_900_086_400
         assert "empty" in cli.json("imports", "list")[0]["accepted"]
 
-    def test_rejects_are_no_news(self, cli, loaded_at):
-        """A source of nothing but rejects tells nothing."""
+    def test_rejects_do_not_make_a_register_fresh(self, cli, loaded_at):
+        """A load whose rows are all rejected does not make its register fresh."""
         path = cli.file("bad.csv", HEADER, ",FORD")
         assert len(cli.json("import", path, "--max-rejects", "100%")["notes"]) == 1
         assert loaded_at() == 1_900_000_000
 
-    def test_rows_of_others_are_news(self, cli, loaded_at):
-        """Fines of other states say that there are none of ours."""
+    def test_skipped_rows_make_a_register_fresh(self, cli, loaded_at):
+        """Fines of other states count: they show that ours has none."""
         fines = ("Plate,State,Summons Number,Issue Date,Amount Due", "QQ1,NJ,1,01/02/2026,5.00")
         path = cli.file("fines.csv", *fines)
         assert cli.json("import", path, "--register", "native")["notes"] == []
         assert loaded_at() == 1_900_086_400
 
-    def test_the_same_rows_again_are_news(self, cli, loaded_at):
-        """They say that nothing has changed."""
+    def test_unchanged_rows_make_a_register_fresh(self, cli, loaded_at):
+        """Unchanged rows count: they show that nothing has changed."""
         assert cli.json("import", cli.file("a.csv", *GOOD))["changed"] == 0
         assert loaded_at() == 1_900_086_400
 
 
 @ON_SQLITE
 def test_an_empty_file_is_loaded_if_the_operator_says_what_it_is(cli):
-    """Some sources write a file without a record on a day without changes."""
+    """Some sources write a file without records on a day without changes."""
     nothing, array = cli.directory / "a.ndjson", cli.directory / "a.json"
     nothing.write_bytes(b"")
     array.write_text("[]")
@@ -347,7 +347,7 @@ def test_an_empty_file_is_loaded_if_the_operator_says_what_it_is(cli):
 
 @ON_POSTGRES
 def test_a_reason_of_the_database_quotes_no_row(cli, world):
-    """Postgres tells which row it refused; neither history nor messages repeat that."""
+    """Postgres quotes refused rows; neither the history nor a message repeats them."""
     cli.json("import", cli.file("a.csv", *GOOD))
     check = "ALTER TABLE register_native.vehicle ADD CHECK (make <> 'SECRET')"
     world.engine.execute_sql(check)

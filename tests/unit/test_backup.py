@@ -1,4 +1,4 @@
-"""`verifyd backup`: what a backup holds, and what is left when it cannot be taken (D47)."""
+"""`verifyd backup`: what a backup holds, and what is left when it fails (D47)."""
 
 import fcntl
 import hashlib
@@ -36,12 +36,12 @@ def taken(cli, *options: str) -> Path:
 
 
 def names(directory: Path) -> list[str]:
-    """What is in a directory, hidden files left out."""
+    """List a directory without its hidden files."""
     return sorted(path.name for path in directory.iterdir() if path.name[0] != ".")
 
 
 def test_a_backup_is_the_main_database_and_its_manifest(stocked):
-    """Registers are left out unless asked for; the manifest tells length, checksum and rows."""
+    """By default registers are left out; the manifest has lengths, checksums and row counts."""
     backup = taken(stocked)
     assert names(backup) == ["main.db", "manifest.json"]
     told = json.loads((backup / "manifest.json").read_bytes())
@@ -63,7 +63,7 @@ def test_registers_are_in_it_on_request(stocked):
 
 
 def test_registers_built_by_merges_are_in_it_on_request(stocked):
-    """With `--merged-registers`; one that a single file brings back is left out."""
+    """`--merged-registers` leaves out registers that a single file can restore."""
     for mode, register in (("replace", "fleet"), ("merge", "van")):
         file = stocked.file("cars.csv", "registration,make", CAR)
         stocked.run("import", file, "--mode", mode, "--register", register)
@@ -76,20 +76,20 @@ def test_registers_built_by_merges_are_in_it_on_request(stocked):
 
 
 def test_a_directory_above_that_is_missing_is_not_made(stocked):
-    """Its name may be mistyped, or its disk not mounted."""
+    """A missing parent directory may be mistyped, or on a disk that is not mounted."""
     refusal = stocked.refusal("backup", stocked.directory / "bakcups" / "verifyd")
     assert f"the directory {stocked.directory}/bakcups does not exist" in refusal
     assert not (stocked.directory / "bakcups").exists()
 
 
 def size_kilobytes(*backups: Path) -> int:
-    """What backups take of the disk."""
+    """Return the disk space that the backups use."""
     files = [file for backup in backups for file in backup.iterdir()]
     return sum(file.stat().st_blocks for file in files) // 2
 
 
 def test_the_limit_removes_the_oldest(stocked, monkeypatch):
-    """All backups of the database together are smaller, though fewer than `--keep` allows."""
+    """The oldest go if all backups of the database exceed the limit, whatever `--keep` allows."""
     backups = [taken(stocked) for _ in range(3)]
     limit = size_kilobytes(*backups[:2]) + size_kilobytes(backups[0]) // 2
     monkeypatch.setenv("VERIFYD_BACKUP_LIMIT", f"{limit}K")
@@ -100,7 +100,7 @@ def test_the_limit_removes_the_oldest(stocked, monkeypatch):
 
 
 def test_the_newest_backup_stays_however_large_it_is(stocked, monkeypatch):
-    """The operator is warned, and the others make room for it."""
+    """If the newest backup alone exceeds the limit, the others go and a warning is printed."""
     backups = [taken(stocked) for _ in range(2)]
     monkeypatch.setenv("VERIFYD_BACKUP_LIMIT", "1K")
     ended = stocked.run("backup", stocked.directory / "backups", "--keep", "14", "--json")
@@ -111,14 +111,14 @@ def test_the_newest_backup_stays_however_large_it_is(stocked, monkeypatch):
 
 
 def test_without_keep_nothing_is_removed(stocked, monkeypatch):
-    """The limit belongs to `--keep`: an archive is nobody's to prune."""
+    """The size limit needs `--keep`: nobody prunes an archive."""
     monkeypatch.setenv("VERIFYD_BACKUP_LIMIT", "1K")
     assert len({taken(stocked) for _ in range(3)}) == 3
     assert len(names(stocked.directory / "backups")) == 3
 
 
 def test_a_disk_without_room_gives_up_older_backups(stocked, monkeypatch):
-    """The oldest first, and only if that is enough; never the newest that is complete."""
+    """If there is no space, the oldest backups go first, but never the newest complete one."""
     backups = [taken(stocked) for _ in range(4)]
     each_bytes = size_kilobytes(backups[0]) * 1024
     free_bytes = stocked.database.stat().st_size - each_bytes - 1
@@ -136,7 +136,7 @@ def test_a_disk_without_room_gives_up_older_backups(stocked, monkeypatch):
 
 
 def test_a_backup_that_term_stops_leaves_nothing_and_is_noted(stocked, monkeypatch):
-    """As at a shutdown: it failed, and an alert says so before the backup counts as missed."""
+    """A stop, as at a shutdown, counts as a failure, so that an alert is sent."""
     monkeypatch.setattr(sqlite, "copy", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
     monkeypatch.setattr(postgres, "dump", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
     destination = stocked.directory / "backups"
@@ -146,20 +146,20 @@ def test_a_backup_that_term_stops_leaves_nothing_and_is_noted(stocked, monkeypat
     assert [each["key"] for each in stocked.json("watch")["problems"]] == ["job:backup"]
 
 
-def test_what_is_taken_is_nobody_elses(stocked):
-    """Only the owner may look into a backup, whatever the umask."""
+def test_a_backup_is_private(stocked):
+    """Only the owner can read a backup, whatever the umask."""
     os.umask(0)
     assert taken(stocked).stat().st_mode & 0o077 == 0
 
 
 def test_each_backup_is_one_more(stocked):
-    """Two of one second have different names, in the order they were taken."""
+    """Two backups of the same second have different names, in the order they were taken."""
     backups = [taken(stocked) for _ in range(3)]
     assert list(manifest.list_backups(stocked.directory / "backups")) == backups
 
 
 def test_keep_removes_the_oldest(stocked):
-    """`--keep 2` leaves the new backup and the one before it, and tells what went."""
+    """`--keep 2` leaves the new backup and the one before, and prints which were removed."""
     backups = [taken(stocked) for _ in range(3)]
     told = stocked.json("backup", stocked.directory / "backups", "--keep", "2")
     assert told["removed"] == [str(path) for path in backups[:2]]
@@ -167,7 +167,7 @@ def test_keep_removes_the_oldest(stocked):
 
 
 def test_keep_leaves_other_databases_alone(stocked, monkeypatch):
-    """Backups of two databases in one directory are counted apart."""
+    """Backups of two databases in one directory are counted separately."""
     first = taken(stocked)
     other = f"sqlite:///{stocked.directory / 'other.db'}"
     monkeypatch.setenv("VERIFYD_DATABASE_URL", other)
@@ -221,7 +221,7 @@ def _damage_link(backup: Path) -> None:
     ],
 )
 def test_a_damaged_manifest_keeps_no_other_backup(stocked, damage):
-    """It is told, and its backup left alone; the others are counted and removed as ever."""
+    """A damaged backup is reported and left alone; the others are counted and removed as usual."""
     backups = [taken(stocked) for _ in range(4)]
     damage(backups[1])
     ended = stocked.run("backup", stocked.directory / "backups", "--keep", "2", "--json")
@@ -236,7 +236,7 @@ def test_a_damaged_manifest_keeps_no_other_backup(stocked, damage):
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may look everywhere")
 def test_a_backup_that_is_closed_to_us_is_left_alone(stocked):
-    """As one with a damaged manifest."""
+    """A backup that cannot be read is left alone, like one with a damaged manifest."""
     backups = [taken(stocked) for _ in range(3)]
     backups[0].chmod(0)
     ended = stocked.run("backup", stocked.directory / "backups", "--keep", "1", "--json")
@@ -246,8 +246,8 @@ def test_a_backup_that_is_closed_to_us_is_left_alone(stocked):
     assert "cannot be read" in ended.log[0]["message"]
 
 
-def test_keep_leaves_alone_what_is_no_backup(stocked):
-    """Links, files and directories of such a name are somebody else's."""
+def test_keep_leaves_other_files_alone(stocked):
+    """Links, files and directories that only have a backup's name stay."""
     folder = stocked.directory / "backups"
     former = taken(stocked).rename(stocked.directory / "elsewhere")
     (folder / "verifyd-1").symlink_to(former)
@@ -260,7 +260,7 @@ def test_keep_leaves_alone_what_is_no_backup(stocked):
 
 @pytest.fixture
 def unremovable(stocked):
-    """`unremovable(directory)` puts something there that cannot be removed."""
+    """`unremovable(directory)` adds something that cannot be removed."""
     mounted = []
 
     def put(directory: Path) -> None:
@@ -268,7 +268,7 @@ def unremovable(stocked):
         path.mkdir()
         (path / "file").touch()
         path.chmod(0o500)
-        if os.access(path, os.W_OK):  # Root may remove it, but not where something is mounted.
+        if os.access(path, os.W_OK):  # Root can remove any file, but not a mount point.
             mount = ["mount", "-t", "tmpfs", "none", str(path)]
             if subprocess.run(mount, check=False, capture_output=True).returncode:
                 pytest.skip("only root, with the right to mount, can make what root cannot remove")
@@ -282,7 +282,7 @@ def unremovable(stocked):
 
 
 def test_a_backup_that_cannot_be_removed_keeps_no_other(stocked, unremovable):
-    """It is told each time, is no backup any more, and goes as soon as it can."""
+    """It is reported at each run, no longer counts as a backup, and goes once that is possible."""
     backups = [taken(stocked) for _ in range(3)]
     unremovable(backups[0])
     folder = stocked.directory / "backups"
@@ -296,12 +296,12 @@ def test_a_backup_that_cannot_be_removed_keeps_no_other(stocked, unremovable):
 
 @pytest.mark.parametrize("number", ["0", "-1", "many", "10001"])
 def test_keep_is_a_number_of_backups(stocked, number):
-    """None at all cannot be kept: the new one is there."""
+    """`--keep 0` is refused: the new backup always stays."""
     assert "--keep" in stocked.misuse("backup", "backups", "--keep", number)
 
 
-def test_what_a_killed_backup_left_is_removed(stocked):
-    """A directory without its final name is no backup, and goes with the next one."""
+def test_the_next_backup_removes_an_incomplete_one(stocked):
+    """A directory without its final name is no backup; the next run removes it."""
     left = stocked.directory / "backups" / ".verifyd-20260101T000000Z-000.partial"
     left.mkdir(parents=True)
     (left / "main.db").write_text("half")
@@ -310,7 +310,7 @@ def test_what_a_killed_backup_left_is_removed(stocked):
 
 
 def test_one_backup_at_a_time(stocked):
-    """A second one to the same place is refused at once."""
+    """A second backup to the same place is refused at once."""
     taken(stocked)
     with open(stocked.directory / "backups" / ".lock") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -318,7 +318,7 @@ def test_one_backup_at_a_time(stocked):
 
 
 def test_a_place_that_is_no_directory_is_refused(stocked):
-    """A file of that name stays as it is."""
+    """A file in place of the directory is refused and left as it is."""
     file = stocked.file("backups", "precious")
     assert "File exists" in stocked.refusal("backup", file)
     assert file.read_text() == "precious\n"
@@ -336,16 +336,16 @@ def test_a_place_that_is_closed_to_us_is_told_with_a_remedy(stocked, monkeypatch
     assert names(place) == []
 
 
-def test_a_missing_register_is_told(stocked):
-    """A backup that should hold it and cannot is none."""
+def test_a_missing_register_is_reported(stocked):
+    """A backup fails if a register that it should hold is missing."""
     (stocked.directory / "verifyd.register_native.1.db").unlink()
     refusal = stocked.refusal("backup", stocked.directory / "backups", "--registers")
-    assert "verifyd.register_native.1.db is not there" in refusal
+    assert "verifyd.register_native.1.db does not exist" in refusal
     assert names(stocked.directory / "backups") == []
 
 
 def test_a_damaged_database_gives_no_backup(stocked):
-    """What cannot be read in full must not push out a good backup."""
+    """A backup that cannot be read in full must not replace a good one."""
     good = taken(stocked)
     with open(stocked.database, "r+b") as file:
         file.seek(4096 * 3)
@@ -357,9 +357,9 @@ def test_a_damaged_database_gives_no_backup(stocked):
 
 
 def test_rows_that_are_missing_from_a_copy_are_noticed(stocked):
-    """A copy is counted, and compared with what was copied."""
+    """The rows of a copy are counted and compared with the original."""
     rows = sqlite.copy(stocked.database, stocked.directory / "copy.db")
-    with pytest.raises(Exception, match="other rows"):
+    with pytest.raises(Exception, match="number of rows differs"):
         sqlite.require_sound(stocked.directory / "copy.db", rows | {"account": 2})
 
 
@@ -369,5 +369,5 @@ def test_a_row_that_refers_to_nothing_is_noticed(stocked):
     rows = sqlite.copy(stocked.database, path)
     with closing(pysqlite3.connect(str(path), isolation_level=None)) as connection:
         connection.execute("UPDATE account SET plan_id = 'none'")
-    with pytest.raises(Exception, match="refers to one that is not there"):
+    with pytest.raises(Exception, match="refers to a missing row"):
         sqlite.require_sound(path, rows)

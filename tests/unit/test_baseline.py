@@ -1,4 +1,4 @@
-"""What earlier loads of a register say of the next one: shrinking, and how long they are kept."""
+"""Limits on a load that follow from earlier loads of its register, and how long lines stay."""
 
 from contextlib import suppress
 from typing import Any
@@ -19,7 +19,7 @@ NOW = 1_900_000_000
 
 @pytest.fixture
 def replace(world):
-    """`replace(ROWS)` replaces the vehicles of the register native by so many."""
+    """`replace(ROWS)` replaces the vehicles of the register native by this many."""
 
     def run(rows: int, **options: Any):
         path = world.directory / "new.csv"
@@ -30,7 +30,7 @@ def replace(world):
 
 
 def refused(replace, rows: int, most: int, since: int | None) -> None:
-    """A replace by so few rows is refused, and a dry run says the same."""
+    """A replace by this few rows is refused, and a dry run says the same."""
     told = f"shrink from {most:,} to {rows:,} vehicles"
     told += f" since load {since}, by more" if since else ", by more"
     for dry_run in (True, False):
@@ -40,13 +40,13 @@ def refused(replace, rows: int, most: int, since: int | None) -> None:
 
 class TestShrink:
     def test_small_steps_add_up(self, world, replace):
-        """Each is less than a tenth: all together they would take a third of the register."""
+        """Steps that are each below a tenth are refused once they add up to more."""
         replace(1_000)
         assert replace(910).held == 910
         refused(replace, 829, 1_000, 1)
         assert replace(900).held == 900
 
-    def test_what_the_operator_allowed_is_the_new_measure(self, replace):
+    def test_an_accepted_loss_is_the_new_reference(self, replace):
         """An accepted loss is not refused again the next night."""
         replace(100)
         replace(50, allow_shrink=True)
@@ -54,23 +54,23 @@ class TestShrink:
         refused(replace, 44, 50, 2)
 
     def test_seven_replaces_are_compared(self, replace):
-        """A register may shrink slowly."""
+        """Only the last seven replaces count, so that a register may shrink slowly."""
         for rows in (100, 99, 98, 97, 96, 95, 94):
             replace(rows)
         refused(replace, 89, 100, 1)
         replace(94)
         assert replace(90).held == 90
 
-    def test_refused_loads_are_no_measure(self, replace):
-        """Only what was loaded counts, not what was tried."""
+    def test_refused_loads_do_not_count(self, replace):
+        """A refused load does not count for later comparisons."""
         replace(100)
         for _ in range(8):
             refused(replace, 50, 100, None)
         replace(95)
         refused(replace, 86, 100, 1)
 
-    def test_a_load_that_was_rolled_back_is_no_measure(self, world, replace):
-        """Neither by its rows, nor by what the operator allowed then."""
+    def test_a_load_that_was_rolled_back_does_not_count(self, world, replace):
+        """Neither its rows count, nor what the operator allowed for it."""
         replace(100)
         replace(200)
         roll_back(world.engine, "native", None)
@@ -83,7 +83,7 @@ class TestShrink:
         assert taken_back == [5, 2]
 
     def test_other_kinds_and_registers_are_apart(self, world, replace):
-        """Fewer fines than vehicles are no loss."""
+        """Each kind and each register is compared with its own earlier loads."""
         replace(100)
         replace(10, register="other")
         path = world.directory / "fines.csv"
@@ -91,14 +91,14 @@ class TestShrink:
         world.load_files(path, mode="replace")
         assert replace(95).held == 95
 
-    def test_merges_are_no_measure_but_what_is_held_is(self, replace):
+    def test_merged_rows_count_while_they_are_held(self, replace):
         """Rows that merges added count as long as they are held."""
         replace(100)
         replace(120, mode="merge")
         refused(replace, 105, 120, None)
 
     def test_a_register_that_was_dropped_begins_again(self, world, replace):
-        """What a register of that name once held is not missed."""
+        """The rows of a dropped register do not count for a new one of its name."""
         replace(100)
         drop_register(world.engine, "native")
         assert replace(10, dry_run=True).held == 10
@@ -106,14 +106,14 @@ class TestShrink:
         replace(9)
 
     def test_a_register_that_was_brought_back_goes_on(self, world, replace):
-        """Once the drop is undone, what the register held counts again."""
+        """After an undrop the register's earlier loads count again."""
         replace(100)
         drop_register(world.engine, "native")
         undrop_register(world.engine, "native")
         refused(replace, 89, 100, None)
 
     def test_only_the_last_drop_is_taken_back(self, world, replace):
-        """What a register held before an older drop, which was never undone, stays forgotten."""
+        """Loads before an older drop that was never undone stay forgotten."""
         replace(1_000)
         drop_register(world.engine, "native")
         replace(100)
@@ -124,7 +124,7 @@ class TestShrink:
         assert reasons == ["taken back by load 5", None]
 
     def test_lines_of_an_older_program_do_not_matter(self, world, replace):
-        """They do not tell what was held."""
+        """Lines of older programs, which do not record held rows, are ignored."""
         replace(100)
         RegisterLoad.update(held=None, is_terminated=None, accepted=None).execute(world.engine)
         replace(91)
@@ -134,7 +134,7 @@ class TestShrink:
 class TestDeletions:
     @pytest.fixture
     def delete(self, world):
-        """`delete(ROWS)` merges deletions of so many vehicles into the register native."""
+        """`delete(ROWS)` merges deletions of this many vehicles into the register native."""
 
         def run(rows: int, **options: Any):
             path = world.directory / "delta.json"
@@ -146,7 +146,7 @@ class TestDeletions:
 
     @pytest.mark.parametrize(("held", "rows"), [(500, 500), (500, 51), (90, 10)])
     def test_a_merge_that_removes_much_is_refused(self, world, replace, delete, held, rows):
-        """More than a tenth of the rows, and at least ten; nothing of it is removed."""
+        """A merge that deletes more than a tenth, and at least ten rows, is refused as a whole."""
         replace(held)
         told = f"would remove {rows} of the {held} vehicles held, more than 10 %; .*--allow-shrink"
         for dry_run in (True, False):
@@ -157,12 +157,12 @@ class TestDeletions:
 
     @pytest.mark.parametrize(("held", "rows"), [(500, 50), (9, 9)])
     def test_a_merge_may_remove_some(self, replace, delete, held, rows):
-        """A tenth of the rows, or fewer than ten, which a person may have deleted."""
+        """A merge may delete a tenth, or fewer than ten rows, which a person may have done."""
         replace(held)
         assert delete(rows).held == held - rows
 
     def test_policies_are_counted_as_well(self, world):
-        """A change file that deletes all policies leaves every vehicle without insurance."""
+        """Without this limit a change file could leave every vehicle without insurance."""
         path = world.directory / "changes.txt"
         for update in "ND":
             records = (mid.record(update=update, plate=f"A{n}") for n in range(20))
@@ -172,8 +172,8 @@ class TestDeletions:
         with pytest.raises(OperatorError, match="would remove 20 of the 20 policies held"):
             world.load_files(path)
 
-    def test_what_the_operator_allowed_is_the_new_measure(self, replace, delete):
-        """A replace is not compared with what there was before an accepted merge."""
+    def test_an_accepted_loss_is_the_new_reference(self, replace, delete):
+        """A replace is not compared with what preceded an accepted merge."""
         replace(500)
         delete(250, allow_shrink=True)
         assert replace(250).held == 250
@@ -183,7 +183,7 @@ class TestDeletions:
 class TestPrune:
     @pytest.fixture
     def line(self, world):
-        """`line(DAYS, STATUS...)` adds a line of so many days ago, and returns its number."""
+        """`line(DAYS, STATUS...)` adds a line of this many days ago, and returns its number."""
 
         def add(days: int, status: str = "failed", **columns: Any) -> int:
             base = {"register": "", "kind": "", "mode": "merge", "format": "", "files": "a.csv"}
@@ -197,19 +197,19 @@ class TestPrune:
         monkeypatch.setattr(clock, "now", lambda: NOW)
 
     def left(self, world) -> list[int]:
-        """The numbers of the lines that are left."""
+        """Return the numbers of the remaining lines."""
         prune_history(world.engine)
         return sorted(each.id for each in list_loads(world.engine))
 
     def test_failures_go_after_400_days(self, world, line):
-        """And what runs stays: the next load of its register finds out what became of it."""
+        """Failures are removed after 400 days; a running load stays until it is settled."""
         line(401)
         assert self.left(world) == []
         kept = [line(399), line(401, "running")]
         assert self.left(world) == kept
 
-    def test_what_the_next_load_is_held_against_stays(self, world, line):
-        """The last seven that count, of each register, kind, mode and format."""
+    def test_lines_that_the_next_load_needs_stay(self, world, line):
+        """The last seven lines that count stay, for each register, kind, mode and format."""
         own = {"register": "rdw", "kind": "vehicles", "mode": "replace", "format": "rdw-csv"}
         line(900, "done", **own)
         line(850, "done", **own, reason="rolled back by load 9")
@@ -220,7 +220,7 @@ class TestPrune:
         assert self.left(world) == kept
 
     def test_the_next_load_does_it(self, world, line):
-        """Whether it succeeds, fails or is refused before its files are recognised."""
+        """Every load removes old lines, whether it succeeds, fails or is refused early."""
         path = world.directory / "a.csv"
         done, failed, refused = ("registration\nA1\n", 'registration\n"', "not a register")
         for content, status in ((done, "done"), (failed, "failed"), (refused, "failed")):

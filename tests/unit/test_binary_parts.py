@@ -1,4 +1,4 @@
-"""The SBOM and the licences of the binary, of a made-up list of files (D64)."""
+"""The SBOM and the licences of the binary, for a made-up list of files (D64)."""
 
 import importlib
 import json
@@ -28,7 +28,7 @@ def describe(monkeypatch) -> ModuleType:
 
 @pytest.fixture
 def tree(tmp_path) -> Path:
-    """A tree with a binary that was made of one file of each sort."""
+    """A tree with a binary that contains one file of each sort."""
     (tmp_path / "app" / "operations").mkdir(parents=True)
     (tmp_path / "app" / "version.py").write_text('VERSION = "1.2.3"\n')
     swagger_ui = Path("app", "operations", "swagger-ui")
@@ -41,24 +41,24 @@ def tree(tmp_path) -> Path:
 
 
 def wheel_libraries() -> list[str]:
-    """Libraries that the wheel of psycopg-binary brings."""
+    """Add the libraries of the psycopg-binary wheel."""
     folder = Path(psycopg_binary.__file__).parents[1] / "psycopg_binary.libs"
     return [str(path) for path in folder.iterdir()]
 
 
 def list_contents(tree: Path, *paths: str) -> None:
-    """Name the files in the binary, as PyInstaller leaves the list."""
+    """Write the list of the binary's files, as PyInstaller leaves it."""
     ours = str(tree / "app" / "version.py")
     (tree / "build" / "contents.json").write_text(json.dumps([ours, *paths]))
 
 
 def described(tree: Path) -> dict:
-    """The SBOM of a tree."""
+    """Return the SBOM of a tree."""
     return json.loads((tree / "dist" / "verifyd.cdx.json").read_text())
 
 
 def validator() -> Draft7Validator:
-    """CycloneDX 1.6, as its own project publishes it."""
+    """The schema of CycloneDX 1.6, as its project publishes it."""
     folder = files("cyclonedx") / "schema" / "_res"
     names = [f"{name}.SNAPSHOT.schema.json" for name in ("bom-1.6", "spdx", "jsf-0.82")]
     schemas = {name: json.loads((folder / name).read_text()) for name in names}
@@ -70,7 +70,7 @@ def validator() -> Draft7Validator:
 
 
 def test_the_sbom_is_valid(describe, tree):
-    """It conforms to the schema of CycloneDX 1.6, and a broken one does not."""
+    """The SBOM conforms to CycloneDX 1.6, and a broken one does not."""
     describe.main(tree)
     found = described(tree)
     validator().validate(found)
@@ -78,7 +78,7 @@ def test_the_sbom_is_valid(describe, tree):
 
 
 def test_it_names_what_is_in_the_binary_and_nothing_else(describe, tree):
-    """Packages, their libraries, Python, SQLite, Swagger UI; no package that is only installed."""
+    """It has packages, their libraries, Python, SQLite and Swagger UI, and nothing else."""
     describe.main(tree)
     found = {each["name"]: each for each in described(tree)["components"]}
     libraries = {Path(path).name for path in wheel_libraries()}
@@ -98,7 +98,7 @@ def test_it_names_what_is_in_the_binary_and_nothing_else(describe, tree):
 
 
 def test_a_scanner_can_match_what_is_compiled_in(describe, tree):
-    """The libraries whose faults matter most have the names of vulnerability databases."""
+    """Important libraries have the names that vulnerability databases use."""
     describe.main(tree)
     named = [each["cpe"] for each in described(tree)["components"] if "cpe" in each]
     found = {":".join(each.split(":")[3:5]) for each in named}
@@ -107,7 +107,7 @@ def test_a_scanner_can_match_what_is_compiled_in(describe, tree):
 
 
 def test_it_is_the_same_whenever_it_is_made(describe, tree):
-    """Serial number and time follow from binary and commit; another binary has another number."""
+    """Serial number and time depend on binary and commit only."""
     describe.main(tree)
     first = described(tree)
     describe.main(tree)
@@ -119,7 +119,7 @@ def test_it_is_the_same_whenever_it_is_made(describe, tree):
 
 
 def test_the_licences_are_there(describe, tree):
-    """The text of each package's licence stands below its name."""
+    """The text of each package's licence follows its name."""
     describe.main(tree)
     text = (tree / "dist" / "verifyd.licenses.txt").read_text()
     for name in ("falcon", "psycopg-binary", "python", "swagger-ui-dist"):
@@ -130,7 +130,7 @@ def test_the_licences_are_there(describe, tree):
 
 
 def test_an_unknown_file_ends_the_build(describe, tree, tmp_path_factory):
-    """A file that belongs to no known part cannot get into the binary unnoticed."""
+    """The build fails if a file belongs to no known part."""
     stray = tmp_path_factory.mktemp("elsewhere") / "stray"
     stray.touch()
     list_contents(tree, str(stray))

@@ -1,4 +1,4 @@
-"""Bodies are taken in whole and decoded strictly (D5, D6)."""
+"""Bodies are read in full and decoded strictly (D5, D6)."""
 
 import io
 import json
@@ -22,7 +22,7 @@ NO_OBJECTS = no_objects(KNOWN)
 
 
 class Shape(msgspec.Struct):
-    """What the bodies of these tests should be."""
+    """The expected shape of the bodies in these tests."""
 
     name: str
     names: list[str] = []
@@ -30,7 +30,7 @@ class Shape(msgspec.Struct):
 
 
 def taken_in(stream, **environ):
-    """Return what is kept of a body: its bytes, or the refusal."""
+    """Return the bytes that are kept of a body, or the refusal."""
     environ = {**falcon.testing.create_environ(method="POST"), **environ, "wsgi.input": stream}
     request = Request(environ)
     BodyIntake().process_request(request, falcon.Response())
@@ -38,7 +38,7 @@ def taken_in(stream, **environ):
 
 
 def read(body, content_type="application/json"):
-    """Read a body as the shape."""
+    """Decode a body into the shape."""
     headers = {"Content-Type": content_type}
     environ = falcon.testing.create_environ(method="POST", body=body, headers=headers)
     request = Request(environ)
@@ -54,14 +54,14 @@ def refusal(body):
 
 
 class GoneClient(io.BytesIO):
-    """A body whose sender hangs up."""
+    """A body whose sender disconnects."""
 
     def read(self, *_):
         raise ConnectionResetError
 
 
 class BadChunk(io.BytesIO):
-    """A body in which a server's parser finds a fault of its own kind after a while."""
+    """A body in which the server's parser raises its own error after a while."""
 
     def read(self, size=-1):
         part = super().read(size)
@@ -73,54 +73,54 @@ class BadChunk(io.BytesIO):
 class TestIntake:
     @pytest.mark.parametrize("length", [0, 1, BODY_BYTES_MAX])
     def test_a_body_is_read_as_long_as_it_says(self, length):
-        """What follows the body stays unread."""
+        """Bytes after the announced length stay unread."""
         stream = io.BytesIO(b"x" * length + b"next")
         assert taken_in(stream, CONTENT_LENGTH=str(length)) == b"x" * length
         assert stream.read() == b"next"
 
     @pytest.mark.parametrize("environ", [{}, {"CONTENT_LENGTH": ""}])
     def test_no_length_is_no_body(self, environ):
-        """Nothing is read that was not announced."""
+        """Without a Content-Length nothing is read."""
         assert taken_in(io.BytesIO(b"x"), **environ) == b""
 
     def test_a_large_body_is_thrown_away(self):
-        """A body over 1 MiB is refused, and read to its end so that the answer gets through."""
+        """A body over 1 MiB is refused, but read to its end so that the client gets the answer."""
         stream = io.BytesIO(b"x" * (BODY_BYTES_MAX + 1) + b"next")
         body = taken_in(stream, CONTENT_LENGTH=str(BODY_BYTES_MAX + 1))
         assert body.code == "body_too_large"
         assert stream.read() == b"next"
 
     def test_throwing_away_has_a_limit(self):
-        """Of a body over 4 MiB no more than that is read."""
+        """At most 4 MiB of a large body are read."""
         stream = io.BytesIO(b"x" * (DRAINED_BYTES_MAX + 10))
         taken_in(stream, CONTENT_LENGTH=str(DRAINED_BYTES_MAX + 10))
         assert stream.tell() == DRAINED_BYTES_MAX == 4 * 1024 * 1024
 
     @pytest.mark.parametrize("digits", ["9" * 18, "9" * 19, "9" * 10_000])
     def test_a_length_of_any_size_is_understood(self, digits):
-        """A number that no machine can count to is too large, not a failure."""
+        """A length beyond every machine's integers is too large, and no failure."""
         assert taken_in(io.BytesIO(), CONTENT_LENGTH=digits).code == "body_too_large"
 
     @pytest.mark.parametrize("length", ["-1", "+1", "1.0", "0x1", "1,1", "x", " ", "\u0661"])
     def test_a_length_must_be_a_number(self, length):
-        """Anything but digits is refused."""
+        """A length that is not all digits is refused."""
         assert taken_in(io.BytesIO(b"x"), CONTENT_LENGTH=length).code == "invalid_request"
 
     @pytest.mark.parametrize("stream", [io.BytesIO(b"abc"), GoneClient()])
     def test_a_body_cut_off_is_refused(self, stream):
-        """A body that ends early, or whose sender hangs up, was not sent whole."""
+        """A body that ends early, or whose sender disconnects, is refused."""
         assert taken_in(stream, CONTENT_LENGTH="4").code == "invalid_request"
 
     @pytest.mark.parametrize("kind", [io.BytesIO, GoneClient, BadChunk])
     def test_a_chunked_body_is_refused(self, kind):
-        """A body without a length is thrown away and refused, malformed chunks or not."""
+        """A body without a length is discarded and refused, even with malformed chunks."""
         stream = kind(b"x" * 100_000)
         body = taken_in(stream, HTTP_TRANSFER_ENCODING="chunked")
         assert body.code == "invalid_request"
         assert kind is GoneClient or stream.tell() == 100_000
 
     def test_an_endless_chunked_body_is_not_read_forever(self):
-        """No more than 4 MiB of a chunked body are thrown away."""
+        """At most 4 MiB of a chunked body are read."""
         stream = io.BytesIO(b"x" * (DRAINED_BYTES_MAX + 10))
         taken_in(stream, HTTP_TRANSFER_ENCODING="chunked")
         assert stream.tell() == DRAINED_BYTES_MAX
@@ -128,18 +128,18 @@ class TestIntake:
 
 class TestJson:
     def test_a_body_becomes_the_shape(self):
-        """Known members are read, unknown ones ignored."""
+        """Known members are decoded, and unknown ones are ignored."""
         shape = read('{"x": {"name": 1}, "name": "ä", "names": ["b"]}'.encode())
         assert (shape.name, shape.names) == ("ä", ["b"])
 
     @pytest.mark.parametrize("fault", NOT_JSON)
-    def test_what_is_not_json_is_refused(self, fault):
-        """Every kind of text that is not JSON, and what msgspec lets pass (DESIGN 5)."""
+    def test_a_body_that_is_not_json_is_refused(self, fault):
+        """Every text that is not JSON is refused, also what msgspec accepts (D6)."""
         assert refusal(NOT_JSON[fault]).code == "invalid_json"
 
     @pytest.mark.parametrize("kind", NO_OBJECTS)
-    def test_what_is_no_object_is_refused(self, kind):
-        """JSON of another kind is at fault at its root."""
+    def test_other_json_than_an_object_is_refused(self, kind):
+        """The error of a JSON value that is no object points at the root."""
         problem = refusal(NO_OBJECTS[kind])
         assert (problem.code, problem.errors[0]["pointer"]) == ("invalid_body", "")
 
@@ -147,26 +147,39 @@ class TestJson:
         ("body", "pointer", "detail"),
         [
             (b"{}", "/name", "The member name is missing."),
-            (b'{"name": 1}', "/name", "This must be a string."),
-            (b'{"name": "a", "names": "x"}', "/names", "This must be an array of strings."),
-            (b'{"name": "a", "names": ["x", null]}', "/names/1", "This must be a string."),
-            (b'{"name": "a", "day": []}', "/day", "This must be a string or null."),
+            (b'{"name": -1}', "/name", "This must be a string; got a number."),
+            (b'{"name": true}', "/name", "This must be a string; got true."),
+            (
+                b'{"name": "a", "names": "x"}',
+                "/names",
+                "This must be an array of strings; got a string.",
+            ),
+            (
+                b'{"name": "a", "names": ["x", null]}',
+                "/names/1",
+                "This must be a string; got null.",
+            ),
+            (b'{"name": "a", "day": []}', "/day", "This must be a string or null; got an array."),
             (b'{"names": 1}', "/name", "The member name is missing."),
-            (b"[1]", "", "The body must be a JSON object."),
-            (b'{"name": 1, "name": "a"}', "", "A member is given more than once."),
-            (b'{"name": 1e999}', "/name", "This must be a string."),
-            (b'{"x": {}, "names": [[1]], "name": "y"}', "/names/0", "This must be a string."),
-            (b' \r\n["name"]', "", "The body must be a JSON object."),
+            (b"[1]", "", "The body must be a JSON object; got an array."),
+            (b'{"name": 1, "name": "a"}', "/name", "The member name is given more than once."),
+            (b'{"name": 1e999}', "/name", "This must be a string; got a number."),
+            (
+                b'{"x": {}, "names": [[1]], "name": "y"}',
+                "/names/0",
+                "This must be a string; got an array.",
+            ),
+            (b' \r\n["name"]', "", "The body must be a JSON object; got an array."),
         ],
     )
     def test_the_member_at_fault_is_pointed_at(self, body, pointer, detail):
-        """A JSON pointer (RFC 6901) and a sentence tell what is wrong where."""
+        """A JSON pointer (RFC 6901) and a sentence say what is wrong where."""
         problem = refusal(body)
         assert problem.code == "invalid_body"
         assert problem.errors == ({"pointer": pointer, "detail": detail},)
 
-    def test_what_follows_a_wrong_member_is_json_too(self):
-        """A body that is cut off or nested too deeply is no JSON, whatever its members are."""
+    def test_the_rest_after_a_wrong_member_must_be_json(self):
+        """A truncated or too deeply nested body is no JSON, even after a wrong member."""
         assert refusal(b'{"name": 1').code == "invalid_json"
         assert refusal(b'{"name": ' + NESTED_TOO_DEEPLY + b"}").code == "invalid_json"
 
@@ -174,14 +187,14 @@ class TestJson:
         "text",
         ["\\\\u0000", "\\\\\\\\ud800", "\\ud83d\\ude00", "\\uD83D\\uDE00", "\\u0001", "\\\\"],
     )
-    def test_harmless_escapes_are_let_pass(self, text):
-        """An escaped backslash before `u0000` is no NUL; a pair of surrogates is a character."""
+    def test_harmless_escapes_are_accepted(self, text):
+        """An escaped backslash before `u0000` is no NUL; a surrogate pair is a character."""
         body = f'{{"name": "a{text}b", "x": "{text}"}}'.encode()
         assert read(body).name == json.loads(body)["name"]
 
     @pytest.mark.parametrize("part", ["\\\\", "\\\\u0000", "\\u00e4"])
     def test_escapes_cost_little_more_than_other_text(self, part):
-        """A body full of backslashes is read in at most 10 times the time of plain letters."""
+        """A body full of backslashes takes at most 10 times as long as plain letters."""
 
         def seconds(text: str, end: str = "\\\\u0000") -> float:
             body = f'{{"name": "a", "x": "{text * (1_000_000 // len(text))}{end}"}}'.encode()
@@ -208,7 +221,7 @@ class TestJson:
         ],
     )
     def test_the_content_type_is_json_in_utf_8(self, content_type, is_taken):
-        """Another type, charset or parameter is refused before the body is looked at."""
+        """Another type, charset or parameter is refused before the body is decoded."""
         if is_taken:
             assert read(b'{"name": "a"}', content_type).name == "a"
         else:
@@ -217,7 +230,7 @@ class TestJson:
             assert caught.value.code == "unsupported_media_type"
 
     def test_an_answer_is_compact_json(self):
-        """Answers are UTF-8 without blanks."""
+        """Answers are UTF-8 without white space."""
         response = falcon.Response()
         answer(response, {"name": "ä", "next": None})
         assert response.data == '{"name":"ä","next":null}'.encode()
@@ -237,14 +250,14 @@ pieces += [b"\0", b"{", b"}", b"[", b"]", b",", b"NaN", b"-", b"0", b"1e9", b"/*
 
 
 def strictly(body):
-    """Return what the standard library makes of a body; ValueError if it is no clean JSON."""
+    """Return what the standard library decodes; ValueError if it is no clean JSON."""
 
     def refuse(constant):
         raise ValueError(constant)
 
     document = json.loads(body.decode(), parse_constant=refuse)
     text = json.dumps(document, ensure_ascii=False)
-    text.encode()  # raises UnicodeEncodeError, a ValueError, for half a surrogate pair
+    text.encode()  # half a surrogate pair raises UnicodeEncodeError, a ValueError
     if "\\u0000" in text.replace("\\\\", ""):
         raise ValueError("NUL")
     return document
@@ -252,7 +265,7 @@ def strictly(body):
 
 @given(clean_texts, st.dictionaries(clean_texts, values, max_size=4), st.booleans())
 def test_all_clean_json_is_taken(name, others, is_ascii):
-    """Whatever else a JSON object holds, escaped or not, its known members are read."""
+    """Known members are read, whatever else the object holds, escaped or not."""
     others = {key: value for key, value in others.items() if key not in ("name", "names")}
     body = json.dumps({**others, "name": name}, ensure_ascii=is_ascii).encode()
     assert read(body).name == name
@@ -260,14 +273,14 @@ def test_all_clean_json_is_taken(name, others, is_ascii):
 
 @given(clean_texts, unclean, clean_texts, st.sampled_from(["name", "x"]))
 def test_no_unclean_text_is_taken(before, fault, after, member):
-    """A NUL or half a surrogate pair is refused wherever it stands."""
+    """A NUL or half a surrogate pair is refused wherever it occurs."""
     body = json.dumps({"name": "a", member: before + fault + after}).encode()
     assert refusal(body).code == "invalid_json"
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.sampled_from(pieces)), min_size=1, max_size=4))
 def test_a_damaged_body_is_refused_or_still_json(damages):
-    """Whatever is taken, the standard library takes as well and reads the same."""
+    """What we accept, the standard library decodes to the same value."""
     body = b'{"name": "a\\u00e4\\ud83d\\ude00", "x": {"y": ["\\\\u0000", 1.5e3, null]}}'
     for place, piece in damages:
         body = body[:place] + piece + body[place:]
@@ -278,5 +291,5 @@ def test_a_damaged_body_is_refused_or_still_json(damages):
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_answered(body):
-    """No body whatever fails in another way than by a refusal."""
+    """A body of any bytes is decoded or refused; no other error occurs."""
     assert refusal(body).kind.status == 400

@@ -1,4 +1,4 @@
-"""The token bucket's arithmetic, against rules and against other ways to reckon it (D8, D9)."""
+"""The token bucket's arithmetic, against rules and other ways to compute it (D8, D9)."""
 
 from fractions import Fraction
 from itertools import accumulate, pairwise
@@ -22,7 +22,7 @@ rates = st.one_of(small_rates, st.builds(rate, st.integers(1, LIMIT_MAX), window
 
 @st.composite
 def arrivals(draw, chosen=small_rates, size_max=60):
-    """A rate, and times at which requests arrive: at once, near whole intervals, or anywhere."""
+    """A rate, and request times: all at once, near whole intervals, or anywhere."""
     plan = draw(chosen)
     gap = st.one_of(
         st.just(0),
@@ -41,7 +41,7 @@ def arrivals(draw, chosen=small_rates, size_max=60):
 
 @st.composite
 def used(draw, chosen=rates):
-    """A rate, what is stored for it, and the time: any state that takes can lead to."""
+    """A rate, its stored value, and the time: any state that takes can lead to."""
     plan = draw(chosen)
     ahead = st.one_of(
         st.integers(-plan.capacity_ns, plan.capacity_ns),
@@ -52,7 +52,7 @@ def used(draw, chosen=rates):
 
 
 def run(plan, times, stored=0):
-    """Take at each of the times; return what came of it."""
+    """Take at each of the times; return the results."""
     outcomes = []
     for now in times:
         outcomes.append(take(plan, stored, now))
@@ -61,7 +61,7 @@ def run(plan, times, stored=0):
 
 
 class Reference:
-    """A bucket that is kept as a level of nanoseconds and the time at which it was so."""
+    """A bucket stored as a level in nanoseconds and the time of that level."""
 
     def __init__(self, plan, now):
         self.plan, self.level, self.now = plan, plan.capacity_ns, now
@@ -79,7 +79,7 @@ class Reference:
 
 
 class Exact:
-    """A bucket in fractions: no rounding anywhere."""
+    """A bucket in fractions, without rounding."""
 
     def __init__(self, limit, window_seconds, now):
         self.limit, self.refill = limit, Fraction(limit, window_seconds * SECOND_NS)
@@ -107,7 +107,7 @@ def test_over_any_interval_the_plan_is_kept(case):
 
 @given(used())
 def test_a_refusal_changes_nothing(case):
-    """What is stored after a refusal is what was stored before."""
+    """A refusal does not change the stored value."""
     plan, stored, now = case
     outcome = take(plan, stored, now)
     assert outcome.admitted or outcome.full_at_ns == stored
@@ -126,7 +126,7 @@ def test_an_admission_costs_one_interval(case):
 @example((rate(1, 1), START_NS + SECOND_NS, START_NS))
 @example((rate(3, 1), START_NS + 3 * rate(3, 1).interval_ns, START_NS))
 def test_retry_after_is_enough_and_a_second_less_is_not(case):
-    """A lone client that waits Retry-After is admitted; one that waits a second less is not."""
+    """A lone client is admitted after Retry-After seconds, and refused one second earlier."""
     plan, stored, now = case
     outcome = take(plan, stored, now)
     assume(not outcome.admitted)
@@ -145,7 +145,7 @@ def test_an_admission_needs_no_retry(case):
 
 @given(used(small_rates))
 def test_remaining_is_exact(case):
-    """Remaining = r means that exactly r more are admitted at that instant."""
+    """With remaining = r, exactly r more requests are admitted at that instant."""
     plan, stored, now = case
     for outcome in (take(plan, stored, now), peek(plan, stored, now)):
         following = run(plan, [now] * (outcome.remaining + 1), outcome.full_at_ns)
@@ -153,8 +153,8 @@ def test_remaining_is_exact(case):
 
 
 @given(used())
-def test_peek_tells_what_a_take_would_find(case):
-    """To look takes nothing, and sees one token more than a take leaves."""
+def test_peek_shows_the_state_before_a_take(case):
+    """A peek takes nothing, and sees one token more than a take leaves."""
     plan, stored, now = case
     seen, taken = peek(plan, stored, now), take(plan, stored, now)
     assert seen.full_at_ns == max(stored, now)
@@ -166,7 +166,7 @@ def test_peek_tells_what_a_take_would_find(case):
 
 @given(used())
 def test_it_is_full_when_it_says(case):
-    """After `full_in_ns` all tokens are there, and a nanosecond earlier one is not."""
+    """After `full_in_ns` all tokens are there; one nanosecond earlier one is missing."""
     plan, stored, now = case
     outcome = take(plan, stored, now)
     full_at = now + outcome.full_in_ns
@@ -176,7 +176,7 @@ def test_it_is_full_when_it_says(case):
 
 @given(arrivals())
 def test_it_equals_a_reference_bucket_step_by_step(case):
-    """Every step is that of a bucket kept as a level, with the same interval."""
+    """Every step equals that of a bucket kept as a level, with the same interval."""
     plan, times = case
     reference = Reference(plan, times[0])
     for now, outcome in zip(times, run(plan, times), strict=True):
@@ -189,7 +189,7 @@ def test_it_equals_a_reference_bucket_step_by_step(case):
 
 @given(arrivals(st.builds(rate, st.integers(1, 12), st.integers(1, 5))))
 def test_it_never_admits_more_than_the_exact_bucket(case):
-    """At no moment were more requests admitted than by the bucket in fractions."""
+    """At no moment has it admitted more requests than the bucket in fractions."""
     plan, times = case
     exact = Exact(plan.limit, plan.window_seconds, times[0])
     ahead = 0
@@ -207,7 +207,7 @@ def test_a_window_is_less_than_limit_nanoseconds_too_long(plan):
 
 @given(arrivals(st.builds(rate, st.integers(1, 12), st.integers(1, 5))))
 def test_it_is_the_exact_bucket_by_a_clock_that_much_slower(case):
-    """It lags the bucket in fractions by nothing but those at most L nanoseconds a window."""
+    """It lags the bucket in fractions by at most L nanoseconds per window."""
     plan, times = case
     slower = Fraction(plan.window_seconds * SECOND_NS, plan.capacity_ns)
     exact = Exact(plan.limit, plan.window_seconds, times[0] * slower)
@@ -217,7 +217,7 @@ def test_it_is_the_exact_bucket_by_a_clock_that_much_slower(case):
 
 @given(used(), st.integers(1, START_NS))
 def test_a_clock_that_steps_back_grants_nothing(case, step):
-    """After a step back there are no more tokens than before it."""
+    """A clock that steps back adds no tokens."""
     plan, stored, now = case
     before = peek(plan, stored, now)
     after = take(plan, stored, now - step)
@@ -226,7 +226,7 @@ def test_a_clock_that_steps_back_grants_nothing(case, step):
 
 @given(used(), st.integers(1, START_NS))
 def test_a_clock_that_steps_back_leaves_nobody_stuck(case, step):
-    """After a step back and a first request, a whole window fills the bucket again."""
+    """After a step back and one request, a whole window fills the bucket again."""
     plan, stored, now = case
     now -= step
     outcome = take(plan, stored, now)
@@ -236,7 +236,7 @@ def test_a_clock_that_steps_back_leaves_nobody_stuck(case, step):
 
 @given(used(), rates)
 def test_a_plan_change_leaves_nobody_stuck(case, changed):
-    """Under any new plan the bucket is full within the new window from the first request."""
+    """Under any new plan the bucket is full one new window after the first request."""
     _, stored, now = case
     outcome = take(changed, stored, now)
     assert outcome.full_in_ns <= changed.capacity_ns
@@ -246,15 +246,15 @@ def test_a_plan_change_leaves_nobody_stuck(case, changed):
 
 @given(used(small_rates), small_rates, st.integers(0, 30))
 def test_a_plan_change_serves_nobody_more_than_the_new_plan(case, changed, size):
-    """From the change on at most the new limit is admitted at once, no more than from full."""
+    """After a change, at most the new limit is admitted at once, as from a full bucket."""
     _, stored, now = case
     admitted = sum(outcome.admitted for outcome in run(changed, [now] * size, stored))
     assert admitted <= min(size, changed.limit)
 
 
 @given(rates, st.integers(1, WINDOW_SECONDS_MAX * SECOND_NS))
-def test_a_plan_change_grants_nothing_to_whom_it_clamps(changed, beyond):
-    """Who had used more time than the new window has is refused at that moment."""
+def test_a_plan_change_admits_no_clamped_client(changed, beyond):
+    """A client that had used more than the new window is refused at that moment."""
     outcome = take(changed, START_NS + changed.capacity_ns + beyond, START_NS)
     assert not outcome.admitted
     assert outcome.full_at_ns == START_NS + changed.capacity_ns
@@ -262,7 +262,7 @@ def test_a_plan_change_grants_nothing_to_whom_it_clamps(changed, beyond):
 
 @given(arrivals(rates, size_max=20))
 def test_full_again_never_moves_back(case):
-    """The time at which the bucket is full again only moves forward, and fits 64 bits."""
+    """The time at which the bucket is full only moves forward, and fits 64 bits."""
     outcomes = run(*case)
     for earlier, later in pairwise(outcomes):
         assert later.full_at_ns >= earlier.full_at_ns
@@ -271,7 +271,7 @@ def test_full_again_never_moves_back(case):
 
 @pytest.mark.parametrize("stored", [2**64 - 1, 2**63, START_NS + 10**17])
 def test_a_damaged_slot_is_an_empty_bucket(stored):
-    """A value that cannot be is clamped: refused now, served again within the window."""
+    """An impossible value is clamped: refused now, served again within the window."""
     plan = rate(600, 60)
     outcome = take(plan, stored, START_NS)
     assert not outcome.admitted
@@ -280,7 +280,7 @@ def test_a_damaged_slot_is_an_empty_bucket(stored):
 
 
 def test_a_burst_and_its_refill():
-    """A plan of 60 a minute admits 60 at once, then one each second."""
+    """A plan of 60 per minute admits 60 at once, then one each second."""
     plan = rate(60, 60)
     outcomes = run(plan, [START_NS] * 61 + [START_NS + SECOND_NS] * 2)
     assert [each.remaining for each in outcomes[:60]] == list(reversed(range(60)))

@@ -1,4 +1,4 @@
-"""`verifyd demo`: something to try, never among real data (D42)."""
+"""`verifyd demo`: demo data to try, never among real data (D42)."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from app.storage.engine import close_quietly, open_engine
 
 
 def works(cli, key: str) -> bool:
-    """Whether the service would take a key now."""
+    """Tell whether the service would accept a key now."""
     engine = open_engine(cli.database_url)
     try:
         return Authenticator(engine).find_caller(key) is not None
@@ -16,7 +16,7 @@ def works(cli, key: str) -> bool:
 
 
 def test_demo_makes_everything_from_nothing(bare_cli):
-    """A database, an account with a key, two domains, a register, and lines to try."""
+    """The demo makes a database, an account with a key, domains, a register, and prints lines."""
     made = bare_cli.json("demo")
     assert list(made) == ["account", "key", "rows", "curl"]
     assert works(bare_cli, made["key"])
@@ -29,14 +29,14 @@ def test_demo_makes_everything_from_nothing(bare_cli):
 
 
 def test_demo_prints_lines_for_people(bare_cli):
-    """Without `--json`: the key, and for each line what it shows."""
+    """Without `--json` it prints the key, and what each line shows."""
     text = bare_cli.run("demo").stdout
     assert "\nAPI key: vfd_" in text
     assert "# insured: a policy is in force\ncurl -s " in text
 
 
 def test_a_second_run_ends_the_first_ones_key(bare_cli):
-    """Nobody can read the key of a former run again, so it goes; nothing else doubles."""
+    """Keys are shown once, so a new run revokes the former key; it duplicates nothing."""
     first, second = (bare_cli.json("demo") for _ in range(2))
     assert (works(bare_cli, first["key"]), works(bare_cli, second["key"])) == (False, True)
     assert first["rows"] == second["rows"]
@@ -44,7 +44,7 @@ def test_a_second_run_ends_the_first_ones_key(bare_cli):
 
 
 def test_demo_is_refused_where_there_are_accounts(cli):
-    """Invented vehicles must never answer a real customer's question."""
+    """The demo is refused if accounts exist: invented vehicles must never answer real customers."""
     cli.run("accounts", "create", "acme")
     assert "set VERIFYD_DATABASE_URL to another file" in cli.refusal("demo")
     assert cli.json("imports", "list") == []
@@ -52,7 +52,7 @@ def test_demo_is_refused_where_there_are_accounts(cli):
 
 
 def test_demo_is_refused_where_a_register_was_loaded(cli):
-    """An installation may have its registers before its first account."""
+    """The demo is refused if a register was loaded: that can precede the first account."""
     cli.run("import", cli.file("vehicles.csv", "registration,make", "AB12CDE,FORD"))
     assert "set VERIFYD_DATABASE_URL to another file" in cli.refusal("demo")
     assert cli.json("accounts", "list") == []
@@ -68,6 +68,6 @@ def test_demo_is_refused_where_a_register_was_loaded(cli):
     ],
 )
 def test_the_lines_go_where_the_service_listens(bare_cli, monkeypatch, bind, address):
-    """The address is that of the settings, or loopback where it listens everywhere."""
+    """The lines use the bind address, or loopback if the service listens everywhere."""
     monkeypatch.setenv("VERIFYD_BIND", bind)
     assert any(address in line for line in bare_cli.json("demo")["curl"])

@@ -1,4 +1,4 @@
-"""`verifyd domains`: what the operator may do with accounts' domains (D16)."""
+"""`verifyd domains`: list, suspend and activate the domains of accounts (D16)."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from app.storage.engine import close_quietly, open_engine
 
 @pytest.fixture
 def acme(cli):
-    """The command line on a database with two accounts; one has a domain."""
+    """The command line on a database with two accounts; one of them has a domain."""
     for name in ("acme", "other"):
         cli.run("accounts", "create", name)
     engine = open_engine(cli.database_url)
@@ -20,7 +20,7 @@ def acme(cli):
 
 
 def test_an_accounts_domains_are_listed(acme):
-    """The array has the spec's four members for each domain of this account only."""
+    """The array has this account's domains only, with the spec's four members each."""
     (domain,) = acme.json("domains", "list", "acme")
     assert set(domain) == {"id", "name", "status", "created_at"}
     assert (domain["name"], domain["status"]) == ("example.com", "active")
@@ -28,7 +28,7 @@ def test_an_accounts_domains_are_listed(acme):
 
 
 def test_a_domain_is_suspended_and_set_back(acme):
-    """Both answer with the domain as it is now; doing it twice changes nothing."""
+    """Both commands print the domain; repeating them changes nothing."""
     for _ in range(2):
         assert acme.json("domains", "suspend", "acme", "example.com")["status"] == "suspended"
     assert acme.json("domains", "list", "acme")[0]["status"] == "suspended"
@@ -47,17 +47,17 @@ def test_the_name_is_taken_in_any_spelling(acme):
         (
             "other",
             "example.com",
-            "account other has no domain example.com; see `verifyd domains list other`",
+            'account other has no domain example.com; see "verifyd domains list other"',
         ),
         (
             "acme",
             "example.org",
-            "account acme has no domain example.org; see `verifyd domains list acme`",
+            'account acme has no domain example.org; see "verifyd domains list acme"',
         ),
         ("acme", "not a name", "not a name is not a domain name such as example.com"),
     ],
 )
-def test_what_is_not_there_is_refused(acme, account, name, told):
+def test_missing_names_are_refused(acme, account, name, told):
     """The refusal names what is missing, and no other account's domain changes."""
     assert acme.refusal("domains", "suspend", account, name) == f"{told}\n"
     assert acme.json("domains", "list", "acme")[0]["status"] == "active"

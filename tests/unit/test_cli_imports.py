@@ -1,4 +1,4 @@
-"""`verifyd imports list`: what was loaded."""
+"""`verifyd imports list`: the history of loads."""
 
 import getpass
 from hashlib import sha256
@@ -18,7 +18,7 @@ COUNTS = ("rows", "loaded", "changed", "rejected", "skipped")
 
 @pytest.fixture
 def engine(cli):
-    """What another process would have open."""
+    """The database, as another process would open it."""
     engine = open_engine(cli.database_url)
     yield engine
     close_quietly(engine)
@@ -31,7 +31,7 @@ def load(cli, *, register: str = "native", make: str = "FORD"):
 
 
 def test_a_load_is_remembered(cli):
-    """A line tells who loaded what when, and how it ended."""
+    """A line says who loaded what and when, and how it ended."""
     load(cli)
     (line,) = cli.json("imports", "list")
     checksum = sha256((cli.directory / "vehicles.csv").read_bytes()).hexdigest()
@@ -66,17 +66,18 @@ def test_a_load_is_remembered(cli):
 
 
 def test_people_see_the_beginning_of_the_checksum(cli):
-    """In a table; what was never read to its end has none."""
+    """The table has the first digits, or none for a file that was not read to its end."""
     load(cli)
     cli.refusal("import", cli.file("b.csv", HEADER, '"'))
     checksum = sha256((cli.directory / "vehicles.csv").read_bytes()).hexdigest()
-    heading, failed, done = cli.run("imports", "list").stdout.splitlines()
+    heading, failed, done, _, count = cli.run("imports", "list").stdout.splitlines()
     at = heading.index("checksum")
     assert (failed[at:].split()[0], done[at:].split()[0]) == ("-", checksum[:12])
+    assert count == "2 attempts"
 
 
 def test_loads_are_listed_the_latest_first(cli):
-    """The list is of all registers, or of the one that is named."""
+    """The list has all registers, or only the named one."""
     for register in ("native", "fleet"):
         load(cli, register=register)
     assert [line["register"] for line in cli.json("imports", "list")] == ["fleet", "native"]
@@ -85,13 +86,13 @@ def test_loads_are_listed_the_latest_first(cli):
 
 
 def test_the_list_is_empty_at_first(cli):
-    """No loads are an empty array and a table without rows."""
+    """Without loads the array is empty, and the table has no rows."""
     assert cli.json("imports", "list") == []
-    assert len(cli.run("imports", "list").stdout.splitlines()) == 1
+    assert cli.run("imports", "list").stdout.splitlines()[1:] == ["", "0 attempts"]
 
 
-def test_a_failed_load_tells_its_reason(cli):
-    """The line of a load that failed has the sentence that the operator was shown."""
+def test_a_failed_load_has_its_reason(cli):
+    """A failed load's line has the reason that the operator was shown."""
     good, bad = cli.file("a.csv", HEADER, "AB12CDE,X"), cli.file("b.csv", HEADER, 'AB13CDE,"X')
     refusal = cli.refusal("import", good, bad)
     (line,) = cli.json("imports", "list")
@@ -99,8 +100,8 @@ def test_a_failed_load_tells_its_reason(cli):
     assert line["finished_at"] is not None
 
 
-def test_a_failed_load_tells_how_far_it_came(cli):
-    """What was read until then is counted; nothing of it is loaded."""
+def test_a_failed_load_has_its_counts(cli):
+    """The line has the counts up to the failure; none of these rows are loaded."""
     good, bad = cli.file("a.csv", HEADER, "AB12CDE,X", ",X"), cli.file("b.csv", HEADER, '"')
     cli.refusal("import", good, bad)
     (line,) = cli.json("imports", "list")
@@ -108,7 +109,7 @@ def test_a_failed_load_tells_how_far_it_came(cli):
 
 
 def test_a_killed_load_is_interrupted(cli, engine):
-    """From then on, not only when the next load of its register settles it; JSON or not."""
+    """It is shown at once, before the next load settles it, with `--json` or without."""
     killed = begun(engine, "native")
     (line,) = cli.json("imports", "list")
     assert (line["id"], line["status"]) == (killed, "interrupted")
@@ -117,15 +118,15 @@ def test_a_killed_load_is_interrupted(cli, engine):
     assert [line["status"] for line in cli.json("imports", "list")] == ["done", "failed"]
 
 
-def test_a_load_that_runs_is_told_so(cli, engine):
-    """Whoever holds the lock of the register is at work."""
+def test_a_running_load_is_shown_as_running(cli, engine):
+    """A load whose process holds the register's lock is shown as running."""
     with locked(engine, "native"):
         begun(engine, "native")
         assert cli.json("imports", "list")[0]["status"] == "running"
 
 
 def test_a_load_by_a_user_without_a_name_is_remembered(cli, monkeypatch):
-    """In a container the user may be a number only."""
+    """In a container a user can be a number without a name."""
 
     def nameless() -> str:
         raise KeyError("getpwuid(): uid not found: 12345")

@@ -1,4 +1,4 @@
-"""`verifyd keys`: shown once, ended at will (D3, D41)."""
+"""`verifyd keys`: create, list, rotate and revoke keys (D3, D41)."""
 
 from datetime import UTC, datetime
 
@@ -20,7 +20,7 @@ def acme(cli):
 
 
 def works(cli, key: str) -> bool:
-    """Whether the service would take a key now."""
+    """Tell whether the service would accept a key now."""
     engine = open_engine(cli.database_url)
     try:
         return Authenticator(engine).find_caller(key) is not None
@@ -29,12 +29,12 @@ def works(cli, key: str) -> bool:
 
 
 def seconds(time: str) -> int:
-    """The Unix seconds of a printed time."""
+    """Return the Unix seconds of a printed time."""
     return int(datetime.strptime(time, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC).timestamp())
 
 
 def test_create_shows_the_key(acme):
-    """The document has id and key first, and the key works."""
+    """The document begins with id and key, and the key works."""
     made = acme.json("keys", "create", "acme", "--label", "production")
     assert list(made)[:2] == ["id", "key"]
     assert (made["account"], made["label"], made["status"]) == ("acme", "production", "active")
@@ -42,7 +42,7 @@ def test_create_shows_the_key(acme):
 
 
 def test_a_key_is_stored_nowhere(acme, store):
-    """Neither the key nor its secret is in any file of the installation, nor shown again."""
+    """No file of the installation holds the key or its secret, and no command shows it again."""
     made = acme.json("keys", "create", "acme")
     token = parse_token(made["key"])
     assert token
@@ -56,7 +56,7 @@ def test_a_key_is_stored_nowhere(acme, store):
 
 
 def test_a_key_needs_an_account(acme):
-    """The account's name is repeated, and no key is made."""
+    """The refusal repeats the account's name, and no key is created."""
     assert (
         acme.refusal("keys", "create", "nobody")
         == "there is no account named nobody; see `verifyd accounts list`\n"
@@ -65,7 +65,7 @@ def test_a_key_needs_an_account(acme):
 
 
 def test_expires_includes_the_day(acme):
-    """`--expires DATE` ends the key when that day is over in UTC (D41)."""
+    """`--expires DATE` ends the key at the end of that day in UTC (D41)."""
     made = acme.json("keys", "create", "acme", "--expires", "2999-12-31")
     assert made["expires_at"] == "3000-01-01T00:00:00Z"
 
@@ -74,20 +74,20 @@ def test_expires_includes_the_day(acme):
     "text", ["tomorrow", "20300131", "2030-W05-4", "2030-02-30", "2030-1-31", "9999-12-31"]
 )
 def test_expires_takes_one_form_of_date(acme, text):
-    """Anything but YYYY-MM-DD is a usage error that says so, and no key is made."""
+    """Anything but YYYY-MM-DD is a usage error that says so, and no key is created."""
     told = acme.misuse("keys", "create", "acme", "--expires", text)
     assert "argument --expires: must be a date, YYYY-MM-DD" in told
     assert acme.json("keys", "list") == []
 
 
 def test_an_expiry_in_the_past_is_refused(acme):
-    """A key that never worked is of no use."""
+    """A key that would never work is refused."""
     refusal = acme.refusal("keys", "create", "acme", "--expires", "2020-01-31")
     assert refusal == "a key must expire in the future\n"
 
 
 def test_a_key_ends_with_its_last_day(acme, monkeypatch):
-    """It works until the last second of that day, and not one longer."""
+    """A key works until the last second of its day, and not longer."""
     made = acme.json("keys", "create", "acme", "--expires", "2999-12-31")
     ends_at = seconds(made["expires_at"])
     monkeypatch.setattr(clock, "now", lambda: ends_at - 1)
@@ -104,7 +104,7 @@ def test_a_label_that_cannot_be_shown_is_refused(acme, label):
 
 
 def test_keys_are_listed_with_their_state(acme):
-    """The list names every key of an account, or of all, the oldest first."""
+    """`list` shows the keys of one account, or of all, the oldest first."""
     acme.run("accounts", "create", "other")
     first, other = (acme.json("keys", "create", name) for name in ("acme", "other"))
     acme.run("keys", "revoke", first["id"])
@@ -117,7 +117,7 @@ def test_keys_are_listed_with_their_state(acme):
 
 
 def test_a_revoked_key_ends_for_good(acme, monkeypatch):
-    """Revoking tells when; revoking again keeps that time."""
+    """Revoking prints the time; revoking again keeps it."""
     made = acme.json("keys", "create", "acme")
     revoked = acme.json("keys", "revoke", made["id"])
     assert revoked["status"] == "revoked"
@@ -128,7 +128,7 @@ def test_a_revoked_key_ends_for_good(acme, monkeypatch):
 
 @pytest.mark.parametrize("command", ["revoke", "rotate"])
 def test_an_unknown_key_is_refused(acme, command):
-    """A mistyped id must not look like success."""
+    """A mistyped key id must not look like success."""
     assert (
         acme.refusal("keys", command, "nosuchid")
         == "there is no key nosuchid; see `verifyd keys list`\n"
@@ -136,7 +136,7 @@ def test_an_unknown_key_is_refused(acme, command):
 
 
 def test_a_rotated_key_lives_on_for_a_day(acme, monkeypatch):
-    """Both keys work through the grace period; then only the new one (D3)."""
+    """Both keys work during the grace period; afterwards only the new one does (D3)."""
     old = acme.json("keys", "create", "acme", "--label", "production")
     new = acme.json("keys", "rotate", old["id"])
     assert (new["replaces"], new["label"]) == (old["id"], "production")
@@ -149,14 +149,14 @@ def test_a_rotated_key_lives_on_for_a_day(acme, monkeypatch):
 
 
 def test_a_rotation_without_grace_ends_the_old_key_at_once(acme):
-    """`--grace 0` is for a key that leaked."""
+    """`--grace 0`, for a leaked key, ends the old key at once."""
     old = acme.json("keys", "create", "acme")
     new = acme.json("keys", "rotate", old["id"], "--grace", 0)
     assert (works(acme, old["key"]), works(acme, new["key"])) == (False, True)
 
 
 def test_a_rotation_prolongs_nothing(acme):
-    """The successor has the old key's expiry, and grace does not reach beyond it (D41)."""
+    """The new key keeps the old expiry, and the grace period does not exceed it (D41)."""
     last_day = datetime.fromtimestamp(clock.now(), UTC).date().isoformat()
     old = acme.json("keys", "create", "acme", "--expires", last_day)
     new = acme.json("keys", "rotate", old["id"], "--grace", 30 * DAY_SECONDS)
@@ -165,7 +165,7 @@ def test_a_rotation_prolongs_nothing(acme):
 
 @pytest.mark.parametrize("grace", [-1, 366 * DAY_SECONDS + 1, 10**18])
 def test_grace_has_limits(acme, grace):
-    """From none to a year; otherwise nothing is rotated."""
+    """The grace period is 0 seconds to a year; otherwise nothing is rotated."""
     made = acme.json("keys", "create", "acme")
     assert "--grace must be from 0 to" in acme.refusal(
         "keys", "rotate", made["id"], f"--grace={grace}"
@@ -174,8 +174,42 @@ def test_grace_has_limits(acme, grace):
 
 
 def test_a_key_that_no_longer_works_is_not_rotated(acme):
-    """Rotating must not bring a revoked key's access back (D41)."""
+    """Rotating must not give a revoked key access again (D41)."""
     made = acme.json("keys", "create", "acme")
     acme.run("keys", "revoke", made["id"])
     assert "no longer works" in acme.refusal("keys", "rotate", made["id"])
     assert len(acme.json("keys", "list")) == 1
+
+
+def test_a_whole_key_is_revoked(acme):
+    """Its id is contained in it; no output repeats the secret."""
+    made = acme.json("keys", "create", "acme")
+    token = parse_token(made["key"])
+    assert token
+    ended = acme.run("keys", "revoke", made["key"])
+    assert ended.status == 0
+    assert ended.stdout.splitlines()[-1].startswith(f"key {made['id']} is revoked since ")
+    assert not works(acme, made["key"])
+    assert token.secret not in ended.stdout + ended.stderr
+    again = acme.run("keys", "rotate", made["key"], "--json")
+    assert (again.status, made["id"] in again.stderr) == (1, True)
+    assert token.secret not in again.stdout + again.stderr
+
+
+def test_a_whole_key_is_rotated(acme):
+    """As by its id."""
+    old = acme.json("keys", "create", "acme")
+    new = acme.json("keys", "rotate", old["key"], "--grace", 0)
+    assert (new["replaces"], works(acme, new["key"])) == (old["id"], True)
+
+
+@pytest.mark.parametrize(
+    "words", [("accounts", "show"), ("keys", "list"), ("keys", "create"), ("plans", "delete")]
+)
+def test_no_error_repeats_a_key(acme, words):
+    """Also where a key is given in place of a name, and in the document of `--json`."""
+    made = acme.json("keys", "create", "acme")
+    ended = acme.run(*words, made["key"], "--json")
+    assert ended.status == 1
+    assert "vfd_..." in ended.stderr
+    assert made["key"][4:] not in ended.stdout + ended.stderr

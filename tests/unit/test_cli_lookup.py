@@ -1,4 +1,4 @@
-"""`verifyd lookup PLATE...`: the API's answers, and where they come from (D83)."""
+"""`verifyd lookup PLATE...`: the API's answers, and which rows decided them (D83)."""
 
 import re
 from datetime import date
@@ -40,7 +40,7 @@ def loaded(world):
 
 
 def failing(cli, *words):
-    """Run a look-up of which a plate has no answer; return what it prints, and the reason."""
+    """Run a look-up in which a plate has no answer; return its output, and the reason."""
     ended = cli.run("lookup", *words)
     assert ended.status == 1
     return ended.stdout, ended.stderr
@@ -48,26 +48,26 @@ def failing(cli, *words):
 
 class TestAnswers:
     def test_they_are_those_of_the_api(self, cli, alice, loaded):
-        """Word for word, whatever the spelling; but for the time of the request."""
+        """The answers equal the API's, except for the time of the request."""
         (plate,) = cli.json("lookup", "ab12 cde", "--as-of", DAY)["plates"]
         assert plate["insurance"] == alice.get(f"/v1/vehicle/AB12CDE/insurance?asOf={DAY}").json
         answer = alice.get(f"/v1/compliance/AB12CDE?asOf={DAY}&explain=true").json
         assert plate["compliance"] | {"lastChecked": ""} == answer | {"lastChecked": ""}
 
-    def test_the_day_is_today_unless_told(self, cli, loaded, monkeypatch):
-        """Of the time zone that the settings name (D20)."""
+    def test_the_day_is_today_by_default(self, cli, loaded, monkeypatch):
+        """The default day is today in the time zone of the settings (D20)."""
         monkeypatch.setattr("app.clock.today", lambda zone: date.fromisoformat(DAY))
         assert cli.json("lookup", "AB12CDE")["asOf"] == DAY
 
     def test_each_spelling_is_answered(self, cli, loaded):
-        """One answer for each plate that was given, in their order (D23)."""
+        """Each given plate has one answer, in the same order (D23)."""
         plates = cli.json("lookup", "AB12CDE", "ab-12-cde", "AB12CDE")["plates"]
         assert [each["asked"] for each in plates] == ["AB12CDE", "ab-12-cde", "AB12CDE"]
         assert {each["registration"] for each in plates} == {"AB12CDE"}
 
     @pytest.mark.parametrize("row", [POLICY, FINE], ids=["policy", "fine"])
     def test_a_plate_that_no_vehicle_row_has_is_known(self, cli, world, row):
-        """A policy or a fine makes it known (D24); the document tells whose it is."""
+        """A policy or a fine makes a plate known (D24); the document names its register."""
         world.load([{"registration": "AB12CDE", **row}])
         (plate,) = cli.json("lookup", "AB12CDE")["plates"]
         assert plate["insurance"]["vehicle"]["make"] is None
@@ -76,7 +76,7 @@ class TestAnswers:
         assert len(holding["policies"]) + len(holding["fines"]) == 1
 
     def test_the_order_of_registers_is_the_settings(self, cli, loaded, monkeypatch):
-        """VERIFYD_REGISTER_ORDER decides here as it does in the service (D26)."""
+        """VERIFYD_REGISTER_ORDER has the same effect as in the service (D26)."""
         monkeypatch.setenv("VERIFYD_REGISTER_ORDER", "rdw,native")
         document = cli.json("lookup", "AB12CDE", "--as-of", DAY)
         assert document["registers"] == ["rdw", "native"]
@@ -85,7 +85,7 @@ class TestAnswers:
 
 class TestWithoutAnswer:
     def test_the_others_are_answered(self, cli, loaded):
-        """Unknown and invalid plates are told as by the API; the exit status is 1."""
+        """Unknown and invalid plates are reported as in the API; the exit status is 1."""
         stdout, stderr = failing(cli, "ZZ99ZZZ", "!!", "AB12CDE")
         assert "ZZ99ZZZ: Vehicle not found" in stdout
         assert "!!: Invalid registration number" in stdout
@@ -93,7 +93,7 @@ class TestWithoutAnswer:
         assert stderr.startswith("2 of 3 without an answer: ZZ99ZZZ: Vehicle not found; !!: ")
 
     def test_json_has_their_codes(self, cli, loaded):
-        """The document is whole, on stdout."""
+        """The whole document is on stdout, with the API's codes."""
         ended = cli.run("lookup", "zz 99", "!!", "--json")
         assert ended.status == 1
         assert '"code": "vehicle_not_found"' in ended.stdout
@@ -101,21 +101,21 @@ class TestWithoutAnswer:
         assert '"code": "invalid_registration"' in ended.stdout
 
     def test_without_registers_no_plate_is_known(self, cli):
-        """Before the first load that is what is told."""
+        """Before the first load the reason is that no register was loaded."""
         stdout, _ = failing(cli, "AB12CDE")
         assert stdout == "AB12CDE: Vehicle not found\n  No register is loaded\n"
 
     @ON_SQLITE
     def test_a_register_that_cannot_be_read_is_named(self, cli, world, loaded):
-        """Nothing is answered from the others: a plate could be insured by the missing one."""
+        """Other registers are not used alone: the missing one could insure the plate."""
         next(world.directory.glob("*register_rdw*.db")).unlink()
         assert "the register rdw cannot be read: restore it, or drop it" in cli.refusal(
             "lookup", "AB12CDE"
         )
 
     @pytest.mark.parametrize("day", ["2025-02-29", "20250701", "tomorrow", ""])
-    def test_a_day_that_is_none_is_refused(self, cli, day):
-        """As the API's asOf."""
+    def test_an_invalid_day_is_refused(self, cli, day):
+        """An invalid day is refused, as the API's asOf is."""
         assert "must be a date, YYYY-MM-DD" in cli.misuse("lookup", "AB12CDE", "--as-of", day)
 
     @pytest.mark.parametrize(
@@ -128,14 +128,14 @@ class TestWithoutAnswer:
             ["--csv", "a.csv", "--json"],
         ],
     )
-    def test_what_makes_no_sense_is_refused(self, cli, words):
-        """Plates or a file, and each with its own options."""
+    def test_contradictory_arguments_are_refused(self, cli, words):
+        """A look-up takes plates or a file, and each has its own options."""
         assert "error: " in cli.misuse("lookup", *words)
 
 
 class TestText:
-    def test_it_tells_what_decided_and_why(self, cli, loaded):
-        """Answer, register and reason stand on one line where there is room."""
+    def test_it_prints_what_decided_and_why(self, cli, loaded):
+        """If the line is wide enough, it has answer, register and reason."""
         text = cli.run("lookup", "ab12 cde", "--as-of", DAY).stdout
         assert 'AB12CDE (asked for as "ab12 cde") on 2025-07-01' in text
         assert re.search(r"insured +yes +rdw +policy P-2 of rdw is in force on 2025-07-01", text)
@@ -149,7 +149,7 @@ class TestText:
 
     @pytest.mark.parametrize("columns", [30, 40, 80, 120, 200])
     def test_no_line_is_wider_than_the_terminal(self, cli, loaded, monkeypatch, columns):
-        """Narrow or wide, and every word is there."""
+        """At any width no line is wider than the terminal, and no word is lost."""
         monkeypatch.setenv("COLUMNS", str(columns))
         lines = cli.run("lookup", "AB12CDE", "--as-of", DAY).stdout.splitlines()
         assert max(map(len, lines)) <= columns
@@ -159,7 +159,7 @@ class TestText:
         }
 
     def test_nothing_moves_the_cursor(self, cli, loaded):
-        """Control characters of a plate, or of a register, are shown and not sent."""
+        """Control characters of a plate or a register are escaped."""
         stdout, stderr = failing(cli, "A\x1b[2JB")
         assert "\x1b" not in stdout + stderr
         assert "A\\u001b[2JB" in stdout
@@ -167,7 +167,7 @@ class TestText:
 
 @ON_SQLITE
 def test_every_look_up_passes_one_function(cli, alice, loaded, monkeypatch):
-    """Operations and commands alike: what is to be noted of look-ups has one place."""
+    """Operations and commands use the same function, so that every look-up can be recorded."""
     seen = []
     look_up = VehicleReader.look_up
 
@@ -188,7 +188,7 @@ def test_every_look_up_passes_one_function(cli, alice, loaded, monkeypatch):
 
 @ON_SQLITE
 def test_the_page_shows_what_is_printed(cli, world, monkeypatch):
-    """The example of the page is the real output."""
+    """The example in the documentation is the real output."""
     plate = {"registration": "AB12CDE"}
     vehicle = {
         "make": "FORD",
@@ -215,6 +215,6 @@ def test_the_page_shows_what_is_printed(cli, world, monkeypatch):
 
 
 def test_the_page_names_every_column():
-    """In the order in which they are appended."""
+    """The documentation lists all columns, in the order in which they are appended."""
     text = section("deploy/LOADING.md", "Look up a file of plates")
     assert re.findall(r"`verifyd_(\w+)`", text) == list(COLUMNS)

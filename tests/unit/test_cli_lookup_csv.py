@@ -1,4 +1,4 @@
-"""`verifyd lookup --csv`: the file again, each line with its answer (D84)."""
+"""`verifyd lookup --csv`: copies the file and adds the answer to each line (D84)."""
 
 import csv
 import errno
@@ -44,7 +44,7 @@ def cli(cli, store):
 
 @pytest.fixture
 def answered(cli):
-    """Answer a file of these bytes; return what is written."""
+    """Answer a file of these bytes; return the output."""
 
     def answer(data: bytes, *words: str) -> bytes:
         given, written = cli.directory / "given.csv", cli.directory / "written.csv"
@@ -58,7 +58,7 @@ def answered(cli):
 
 @pytest.fixture
 def refused(cli):
-    """Answer a file that must be refused; return the reason."""
+    """Look up a file that must be refused; return the reason."""
 
     def refuse(data: bytes, *words: str) -> str:
         given, written = cli.directory / "given.csv", cli.directory / "written.csv"
@@ -72,7 +72,7 @@ def refused(cli):
 
 
 def rows_of(data: bytes, delimiter=",", encoding="utf-8"):
-    """The lines as dictionaries of our columns."""
+    """Return the lines as dictionaries of the added columns."""
     text = io.StringIO(data.decode(encoding), newline="")
     header, *lines = csv.reader(text, delimiter=delimiter, strict=True)
     place = header.index(OURS[0])
@@ -81,7 +81,7 @@ def rows_of(data: bytes, delimiter=",", encoding="utf-8"):
 
 class TestAnswers:
     def test_a_line_has_what_the_api_answers(self, answered):
-        """Insurance, compliance with reasons, the vehicle; nothing for what nobody knows."""
+        """A line has insurance, compliance, reasons and vehicle; unknown cells are empty."""
         (row,) = rows_of(answered(b"registration\nab12 cde\n"))
         assert row == dict.fromkeys(COLUMNS, "") | {
             "result": "found",
@@ -105,7 +105,7 @@ class TestAnswers:
         }
 
     def test_lines_without_an_answer_say_why(self, answered):
-        """Unknown and invalid plates, and lines that cannot be read; all of them stay."""
+        """Lines with unknown or invalid plates, or that cannot be read, stay with a reason."""
         data = b'id,plate\n1,ZZ9\n2,!!\n3,\n\n4\n5,AB12CDE,x\n6,"AB12CDE"x\n7,AB12CDE'
         written = answered(data)
         results = [line.split(b"verifyd_")[0] for line in written.splitlines()]
@@ -127,7 +127,7 @@ class TestAnswers:
         ]
 
     def test_many_batches_are_one_file(self, answered, monkeypatch):
-        """Where a batch ends cannot be seen."""
+        """The output does not show where a batch ends."""
         lines = b"".join(b"%d,AB12CDE\n" % n for n in range(25))
         whole = answered(b"id,plate\n" + lines)
         monkeypatch.setattr(lookup_csv, "BATCH_LINES", 10)
@@ -136,7 +136,7 @@ class TestAnswers:
         assert answered(b"id,plate\n" + lines) == whole
 
     def test_the_summary_counts_them(self, cli):
-        """On stdout, or as JSON, when the lines go to a file."""
+        """If the lines go to a file, the summary goes to stdout, also as JSON."""
         file = cli.file("a.csv", "plate", "AB12CDE", "ZZ9", "!!", "", "a,b")
         summary = cli.json("lookup", "--csv", file, "--output", cli.directory / "b.csv")
         assert summary | {"asOf": ""} == {
@@ -150,22 +150,22 @@ class TestAnswers:
         }
 
     @pytest.mark.parametrize("words", [(), ("--output", "-")])
-    def test_lines_go_to_stdout_unless_told(self, cli, words):
-        """And the summary to stderr."""
+    def test_lines_go_to_stdout_by_default(self, cli, words):
+        """By default the lines go to stdout and the summary to stderr."""
         ended = cli.run("lookup", "--csv", cli.file("a.csv", "plate", "AB12CDE"), *words)
         assert ended.status == 0
         assert ended.stdout.splitlines()[1].startswith("AB12CDE,found,AB12CDE,")
-        assert "lines 1, found 1, notFound 0" in ended.stderr
+        assert "1 line answered for 2026-11-22: 1 found, 0 not found" in ended.stderr
 
-    def test_standard_input_is_a_file_as_any_other(self, cli, monkeypatch):
-        """Its name is a hyphen."""
+    def test_standard_input_is_read_like_a_file(self, cli, monkeypatch):
+        """`-` reads standard input like any other file."""
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"plate\nAB12CDE\n")))
         ended = cli.run("lookup", "--csv", "-")
         assert ended.stdout.splitlines()[1].startswith("AB12CDE,found,")
 
 
 def ends(line: bytes) -> bytes:
-    """What ends a line."""
+    """The end of a line."""
     return line[len(line.rstrip(b"\r\n")) :]
 
 
@@ -175,7 +175,7 @@ class TestBytes:
     @pytest.mark.parametrize("last", [True, False])
     @ON_SQLITE
     def test_the_file_stays_as_it_is(self, answered, end, delimiter, last):
-        """Each line begins with its own bytes and ends with its own line end, or without one."""
+        """Each output line begins with the original bytes, and keeps its line end or has none."""
         lines = [
             b"plate%sx" % delimiter,
             b'"AB12CDE"%s"a ""b"""' % delimiter,
@@ -190,7 +190,7 @@ class TestBytes:
 
     @ON_SQLITE
     def test_a_quoted_line_break_stays(self, answered):
-        """The cells come after the last of its lines, in front of that line's end."""
+        """The cells follow the last line of a quoted record, before its line end."""
         written = answered(b'note,plate\r\n"two\nlines;",AB12CDE\r\n"a\r\n\r\nb",ZZ9\n')
         assert b'\r\n"two\nlines;",AB12CDE,found,' in written
         assert b'\r\n"a\r\n\r\nb",ZZ9,vehicle_not_found,' in written
@@ -198,7 +198,7 @@ class TestBytes:
 
     @ON_SQLITE
     def test_a_byte_order_mark_and_blank_lines_stay_in_front(self, answered):
-        """What comes before the header is not ours."""
+        """What precedes the header is copied unchanged."""
         assert answered(b"\xef\xbb\xbf\n\nplate\nAB12CDE\n").startswith(
             b"\xef\xbb\xbf\n\nplate,verifyd_result,"
         )
@@ -207,7 +207,7 @@ class TestBytes:
     @pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "utf-8"])
     @ON_SQLITE
     def test_cells_are_encoded_as_the_file_is(self, answered, encoding, name):
-        """A letter that the encoding does not have becomes a question mark."""
+        """A letter that the encoding lacks becomes a question mark."""
         data = f"plate,note\nCI1,x\nCI1,{name}\n".encode(encoding)
         rows = rows_of(answered(data), encoding=encoding)
         model = "Łódź" if encoding == "utf-8" else "?ód?"
@@ -231,7 +231,7 @@ class TestBytes:
         st.sampled_from(["utf-8", "cp1252"]),
     )
     def test_no_byte_is_lost(self, cli, lines, encoding):
-        """Whatever a file holds: without our cells it is the file that was given."""
+        """For any file, the output without the added cells equals the input."""
         text = "plate,x\n" + "".join(",".join(fields) + end for fields, end in lines)
         given, written = cli.directory / "given.csv", cli.directory / "written.csv"
         given.write_bytes(text.encode(encoding))
@@ -257,7 +257,7 @@ class TestBytes:
 
 @ON_SQLITE
 def test_a_file_that_only_its_owner_can_read_is_sent_through_stdin(cli, monkeypatch):
-    """As below /root, where the service's user cannot look: the message has the way round."""
+    """The service's user cannot read below /root: the message suggests standard input."""
     given = cli.directory / "given.csv"
     given.write_bytes(b"plate\nAB12CDE\n")
 
@@ -274,7 +274,7 @@ def test_a_file_that_only_its_owner_can_read_is_sent_through_stdin(cli, monkeypa
 class TestFormulas:
     @pytest.mark.parametrize("text", ["=1", "+1", "-1", "@a", "\t=1", " =1", "\r=1", "\uff1d1"])
     def test_a_text_that_would_run_is_made_a_text(self, text):
-        """An apostrophe comes first; quoted where the file needs it."""
+        """A cell that a spreadsheet would run gets an apostrophe, and quotes if needed."""
         assert text_cell(",")(text).strip('"').startswith("'")
 
     @pytest.mark.parametrize(
@@ -282,13 +282,13 @@ class TestFormulas:
         [("A,B", '"A,B"'), ('5" tyre', '"5"" tyre"'), ('="x,y"', '"\'=""x,y"""'), ("A-1", "A-1")],
     )
     def test_cells_are_quoted_where_needed(self, text, cell):
-        """And only there."""
+        """Cells are quoted only where needed."""
         assert text_cell(",")(text) == cell
 
     @pytest.mark.parametrize("file_delimiter", [",", ";", "\t", "|"])
     @pytest.mark.parametrize("reader_delimiter", [",", ";", "\t", "|"])
     def test_another_separator_starts_no_formula(self, file_delimiter, reader_delimiter):
-        """A spreadsheet whose list separator is not the file's splits a cell in its midst."""
+        """A spreadsheet with another list separator splits cells, and must find no formula."""
         inner = ("=1", " =1", '"=1', '"" @a', "+1", "-1", "\uff1d1", ";=1", ",=1", "\t=1", "|=1")
         for start in (f"x{reader_delimiter}", "x\r", "x\n", f'"{reader_delimiter}'):
             for text in (start + each for each in inner):
@@ -298,13 +298,13 @@ class TestFormulas:
                 assert not {"=", "+", "-", "@", "\uff1d"} & set(first)
 
     def test_a_separator_alone_changes_nothing(self):
-        """Only what would run gets an apostrophe."""
+        """An apostrophe is added only to what a spreadsheet would run."""
         for text in ("A;B", "A; B-C", "x|y=1", "a;'=1"):
             assert text_cell(",")(text) == text
 
     @ON_SQLITE
     def test_the_files_own_cells_stay(self, answered):
-        """What the file brings is not ours to change; what the registers bring is harmless."""
+        """The file's own cells stay unchanged; values from the registers are made harmless."""
         written = answered(b"plate,note\nEV1L,=1+1\n")
         assert b"\nEV1L,=1+1,found," in written
         (row,) = rows_of(written)
@@ -327,22 +327,22 @@ class TestColumn:
         ],
     )
     def test_it_is_found_by_its_name(self, answered, name):
-        """In any case and with any signs between the words."""
+        """Case, and other characters between the words, do not matter."""
         (row,) = rows_of(answered(f"id,{name},plates\n1,AB12CDE,2\n".encode()))
         assert row["result"] == "found"
 
     def test_it_can_be_named(self, answered):
-        """In any case, quoted or not."""
+        """`--column` takes the name in any case, quoted or not."""
         (row,) = rows_of(answered(b'id,"My Car",plate\n1,AB12CDE,\n', "--column", "my car"))
         assert row["result"] == "found"
 
     def test_the_header_may_begin_as_it_likes(self, answered):
-        """PK, the beginning of a zip, is a name of a column as well."""
+        """A column's name may begin with PK, like a zip."""
         (row,) = rows_of(answered(b"PK;plate\n1;AB12CDE\n"), ";")
         assert row["result"] == "found"
 
     def test_two_candidates_are_named(self, refused):
-        """Who answers the wrong column is worse than who answers none."""
+        """Several possible columns are refused: answers for the wrong column would mislead."""
         reason = refused(b"Plate,vrm,x\n1,2,3\n")
         assert "more than one column that is named like a registration: Plate, vrm" in reason
         assert "--column" in reason
@@ -360,8 +360,8 @@ class TestColumn:
             ),
         ],
     )
-    def test_what_is_not_there_is_told(self, refused, data, words, reason):
-        """With the columns that are."""
+    def test_a_missing_column_is_reported(self, refused, data, words, reason):
+        """The refusal lists the columns of the file."""
         assert reason in refused(data, *words)
 
 
@@ -374,23 +374,23 @@ class TestRefused:
             (b"\n\r\n", "the file has no header"),
             (b"PK\x03\x04x", "is an Excel workbook or a zip: save it as CSV"),
             ("plate\n".encode("utf-16"), "is UTF-16: save it as CSV"),
-            (b"plate\n\0\n", "holds NUL bytes"),
+            (b"plate\n\0\n", "has NUL bytes"),
             (b"\x1f\x8b\x08", "is compressed with gzip"),
             (b'plate\nAB12CDE\n"AB\n', "a quote in line 3 is never closed"),
             (b"plate\n" + b"x" * (1 << 20) + b"x\n", "a line is longer than 1048576 bytes"),
         ],
     )
-    def test_what_is_no_list_of_plates(self, refused, data, reason):
-        """Nothing is left behind."""
+    def test_an_unreadable_list_of_plates(self, refused, data, reason):
+        """A refused file leaves no output."""
         assert reason in refused(data)
 
     def test_a_file_that_is_not_there(self, cli):
-        """Named, with the reason."""
+        """The error has the file and the reason."""
         assert "x.csv cannot be read: No such file" in cli.refusal("lookup", "--csv", "x.csv")
 
     @pytest.mark.parametrize("output", [".", "/dev/null", "missing/b.csv"])
     def test_an_output_that_cannot_be(self, cli, output, monkeypatch):
-        """A directory and a device are not replaced; a directory is not made."""
+        """A directory or a device is not replaced; a missing directory is not made."""
         monkeypatch.chdir(cli.directory)
         file = cli.file("a.csv", "plate", "AB12CDE")
         reason = cli.refusal("lookup", "--csv", file, "--output", output)
@@ -398,7 +398,7 @@ class TestRefused:
         assert Path("/dev/null").is_char_device()
 
     def test_a_file_that_changes_meanwhile(self, cli, monkeypatch):
-        """Half an old and half a new file is none; the output stays as it was."""
+        """If the input changes during the run, the output stays as it was."""
         file, output = cli.file("a.csv", "plate", "AB12CDE"), cli.file("b.csv", "old")
 
         def changing(*args):
@@ -417,7 +417,7 @@ class TestRefused:
 @ON_SQLITE
 class TestOutput:
     def test_an_existing_file_keeps_its_mode(self, cli):
-        """A new one is readable by the group, as all our files are."""
+        """A new output file is readable by the group, as all our files are."""
         file = cli.file("a.csv", "plate", "AB12CDE")
         private = cli.file("private.csv", "")
         private.chmod(0o600)
@@ -426,13 +426,13 @@ class TestOutput:
             assert (cli.directory / name).stat().st_mode & 0o777 == mode
 
     def test_the_file_itself_can_be_written_again(self, cli):
-        """It is read to its end before it is replaced."""
+        """The output can replace the input, which is read to its end first."""
         file = cli.file("a.csv", "plate", "AB12CDE")
         cli.json("lookup", "--csv", file, "--output", file)
         assert file.read_text().splitlines()[1].startswith("AB12CDE,found,")
 
     def test_a_link_leads_to_the_file_that_is_replaced(self, cli):
-        """The link stays a link."""
+        """If the output is a link, its target is replaced and the link stays."""
         link = cli.directory / "link.csv"
         os.symlink(cli.file("b.csv", ""), link)
         cli.json("lookup", "--csv", cli.file("a.csv", "plate"), "--output", link)

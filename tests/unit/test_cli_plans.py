@@ -1,4 +1,4 @@
-"""`verifyd plans`: what accounts may do (D12)."""
+"""`verifyd plans`: set and delete the limits of accounts (D12)."""
 
 import pytest
 
@@ -8,13 +8,13 @@ LIMITS = {"--requests": 5, "--window": 60, "--bulk-max": 10, "--domains-max": 3}
 
 
 def options(**changed: object) -> list[object]:
-    """The four limits as options, some of them different."""
+    """Return the four limits as options, some of them changed."""
     limits = LIMITS | {f"--{name.replace('_', '-')}": value for name, value in changed.items()}
     return [word for option in limits.items() for word in option]
 
 
 def test_three_plans_are_there_from_the_start(cli):
-    """`free`, `standard` and `enterprise`, the smallest first."""
+    """`free`, `standard` and `enterprise` exist, listed with the smallest first."""
     plans = cli.json("plans", "list")
     assert [tuple(plan.values()) for plan in plans] == [
         ("free", 60, 60, 100, 100),
@@ -36,7 +36,7 @@ def test_a_plan_is_added(cli):
 
 
 def test_a_plan_is_changed(cli):
-    """A plan of that name gets the new limits; the others stay."""
+    """The existing plan gets the new limits; other plans stay."""
     assert cli.json("plans", "set", "free", *options(requests=7))["requests"] == 7
     assert len(cli.json("plans", "list")) == 3
 
@@ -56,7 +56,7 @@ def test_a_plan_is_changed(cli):
     ],
 )
 def test_a_limit_out_of_range_is_refused(cli, limit, value):
-    """The refusal names the option and its range, and the plan stays as it was."""
+    """The refusal names the option and its range, and the plan stays unchanged."""
     refusal = cli.refusal("plans", "set", "free", *options(**{limit: value}))
     assert f"--{limit.replace('_', '-')} must be from" in refusal
     assert cli.json("plans", "list")[0]["requests"] == 60
@@ -64,25 +64,25 @@ def test_a_limit_out_of_range_is_refused(cli, limit, value):
 
 @pytest.mark.parametrize("limit", LIMITS)
 def test_every_limit_is_needed(cli, limit):
-    """A plan is set as a whole: a forgotten option is a usage error."""
+    """All limits must be given: a forgotten option is a usage error."""
     words = options()
     at = words.index(limit)
     assert f"required: {limit}" in cli.misuse("plans", "set", "x", *words[:at], *words[at + 2 :])
 
 
 def test_a_limit_is_a_whole_number(cli):
-    """Anything else is a usage error."""
+    """Anything but a whole number is a usage error."""
     assert "invalid int value: 'many'" in cli.misuse("plans", "set", "x", *options(requests="many"))
 
 
 def test_an_unused_plan_is_deleted(cli):
-    """It is shown once more, and gone."""
+    """The command prints the plan and deletes it."""
     assert cli.json("plans", "delete", "enterprise")["requests"] == 6_000
     assert [plan["name"] for plan in cli.json("plans", "list")] == ["free", "standard"]
 
 
 def test_a_plan_in_use_is_kept(cli):
-    """The refusal names the accounts, and how to move them."""
+    """The refusal names the plan's accounts, and how to move them."""
     cli.run("accounts", "create", "acme", "--plan", "free")
     refusal = cli.refusal("plans", "delete", "free")
     assert refusal == (
@@ -93,6 +93,6 @@ def test_a_plan_in_use_is_kept(cli):
 
 @pytest.mark.parametrize(("name", "reason"), [("standard", "by default"), ("gold", "no plan")])
 def test_other_plans_cannot_be_deleted(cli, name, reason):
-    """Neither the default of new accounts, nor one that is not there."""
+    """The default plan and unknown plans cannot be deleted."""
     assert reason in cli.refusal("plans", "delete", name)
     assert len(cli.json("plans", "list")) == 3

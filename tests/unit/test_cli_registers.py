@@ -1,4 +1,4 @@
-"""`verifyd imports rollback`, `drop` and `undrop`: what they ask, print and refuse (D71, D72)."""
+"""`verifyd imports rollback`, `drop` and `undrop`: questions, output, refusals (D71, D72)."""
 
 import io
 import sys
@@ -16,7 +16,7 @@ def load(cli, *, register: str = "native", make: str = "FORD", mode: str = "merg
 
 @pytest.fixture
 def answering(monkeypatch):
-    """`answering(TEXT)` lets a person at a terminal type a line."""
+    """`answering(TEXT)` types a line at a terminal."""
 
     def answer(text: str) -> None:
         terminal = io.StringIO(f"{text}\n")
@@ -28,7 +28,7 @@ def answering(monkeypatch):
 
 class TestDrop:
     def test_a_register_is_dropped_and_brought_back(self, cli):
-        """Its history stays, and the output says how to undo it and how to free the space."""
+        """The history stays, and the output says how to undo the drop or free the space."""
         load(cli, register="fleet")
         assert cli.json("imports", "drop", "fleet", "--yes") == {
             "dropped": "fleet",
@@ -45,15 +45,20 @@ class TestDrop:
         modes = [line["mode"] for line in cli.json("imports", "list")]
         assert modes == ["merge", "undrop", "drop", "merge"]
 
-    def test_it_is_logged(self, cli):
-        """As other changes of registers are."""
+    def test_it_ends_with_a_sentence(self, cli):
+        """Which names the register, and how to undo a drop; nothing is logged beside it (D88)."""
         load(cli)
-        for words in (("drop", "native", "--yes"), ("undrop", "native")):
-            (line,) = cli.run("imports", *words).log
-            assert line["message"].endswith(f", {words[0]} of native: done")
+        for words, sentence in (
+            (("drop", "native", "--yes"), "register native dropped; bring it back with "),
+            (("undrop", "native"), "register native (1 vehicles, 0 policies, 0 fines) is back"),
+            (("drop", "native", "--yes", "--purge"), "register native removed for good"),
+        ):
+            ended = cli.run("imports", *words)
+            assert (ended.status, ended.stderr, ended.log) == (0, "", [])
+            assert ended.stdout.splitlines()[-1].startswith(sentence)
 
     def test_its_space_can_be_freed_later(self, cli):
-        """Nothing is left, and nothing can be undone."""
+        """A purge removes everything that was kept, and the drop can no longer be undone."""
         load(cli, register="fleet")
         cli.json("imports", "drop", "fleet", "--yes")
         purged = {"dropped": "fleet", "disk_space": "freed", "undo": None}
@@ -63,7 +68,7 @@ class TestDrop:
         assert load(cli, register="fleet")["changed"] == 1
 
     def test_its_space_can_be_freed_at_once(self, cli):
-        """The history tells both."""
+        """`drop --purge` adds both steps to the history."""
         load(cli)
         cli.json("imports", "drop", "native", "--yes", "--purge")
         assert list(cli.directory.glob("*register_native*.db*")) == []
@@ -72,7 +77,7 @@ class TestDrop:
 
     @pytest.mark.parametrize("more", [(), ("--purge",)])
     def test_without_a_terminal_it_must_be_confirmed(self, cli, monkeypatch, more):
-        """Nobody could answer; the message says what to add."""
+        """Without a terminal nobody can answer; the message names the option to add."""
         load(cli)
         monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
         refusal = cli.refusal("imports", "drop", "native", *more)
@@ -81,7 +86,7 @@ class TestDrop:
 
     @pytest.mark.parametrize("answer", ["", "n", "no", "yess"])
     def test_only_a_yes_drops_it(self, cli, answering, answer):
-        """The question names the register and what it holds, beside what is printed."""
+        """Any other answer changes nothing; the question says what the register holds."""
         load(cli)
         answering(answer)
         asked = "Drop the register native (1 vehicles, 0 policies, 0 fines)? [y/N] "
@@ -90,7 +95,7 @@ class TestDrop:
 
     @pytest.mark.parametrize("answer", ["y", "YES"])
     def test_a_yes_does(self, cli, answering, answer):
-        """In any case; before a purge the question says that it is for good."""
+        """The answer's case does not matter; before a purge the question says that it is final."""
         load(cli)
         answering(answer)
         assert cli.run("imports", "drop", "native").status == 0
@@ -99,7 +104,7 @@ class TestDrop:
         assert (purged.status, "for good? [y/N]" in purged.stderr) == (0, True)
 
     def test_a_purge_ends_the_warning_about_a_mistyped_register(self, cli, answering):
-        """No load of that name will ever succeed; what was never tried is refused as before."""
+        """It clears the warning of loads that never succeed; an unknown register stays refused."""
         bad = cli.directory / "bad.csv"
         bad.write_text("registration,make\n!!!,FORD\n")
         assert cli.run("import", bad, "--register", "nativ").status == 1
@@ -116,7 +121,7 @@ class TestDrop:
 
     @pytest.mark.parametrize("register", ["fleet", "nativ"])
     def test_an_unknown_register_is_not_dropped(self, cli, register):
-        """The refusal names it before anything is asked, and the others stay."""
+        """The refusal precedes any question, and other registers stay."""
         load(cli)
         before = sorted(cli.directory.iterdir())
         for words in (
@@ -133,24 +138,24 @@ class TestDrop:
 class TestRollback:
     @pytest.fixture
     def three(self, cli, monkeypatch):
-        """Three makes that replaced each other, with two earlier states kept."""
+        """Load three makes in turn, with two earlier states kept."""
         monkeypatch.setenv("VERIFYD_KEEP_SNAPSHOTS", "2")
         for make in ("FORD", "SEAT", "KIA"):
             load(cli, make=make, mode="replace")
         return cli
 
     def test_it_goes_back_as_far_as_the_setting_says(self, three):
-        """One state with each command; the result names the load that left it."""
+        """Each rollback goes back one state; the result names the load that made it."""
         for back_to in (2, 1):
             assert three.json("imports", "rollback")["load"] == back_to
         assert "no register can be rolled back" in three.refusal("imports", "rollback")
 
     def test_it_goes_back_to_a_load(self, three):
-        """Several states at once."""
+        """`--to` goes back several states at once."""
         assert three.json("imports", "rollback", "--to", "1")["load"] == 1
 
-    def test_what_is_impossible_tells_what_is_not(self, three):
-        """The loads that can be gone back to are listed."""
+    def test_a_refusal_lists_the_possible_loads(self, three):
+        """The refusal lists the loads that the register can go back to."""
         told = three.refusal("imports", "rollback", "--to", "7")
         assert "load 2 of" in told
         assert "load 1 of" in told

@@ -1,4 +1,4 @@
-"""`verifyd check` and `migrate`, and what all commands have in common."""
+"""`verifyd check` and `migrate`, and rules that hold for all commands."""
 
 import argparse
 import json
@@ -19,12 +19,12 @@ NEED_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a f
 
 @pytest.fixture
 def database_kind() -> str:
-    """SQLite: these are about its file."""
+    """SQLite: these tests concern its file."""
     return "sqlite"
 
 
 def commands(parser: argparse.ArgumentParser, *words: str) -> Iterator[tuple[str, ...]]:
-    """Every command of a parser, as the words that call it."""
+    """Return every command of a parser, as the words that call it."""
     groups = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
     if not groups:
         yield words
@@ -34,12 +34,12 @@ def commands(parser: argparse.ArgumentParser, *words: str) -> Iterator[tuple[str
 
 
 COMMANDS = list(commands(build_parser()))
-NO_OWNER = ("version", "copy")
+NO_OWNER = ("version", "copy", "completion")
 """Commands that open no database of the settings."""
 
 
 def set_versions(cli, *, schema: int, oldest: int) -> None:
-    """Write into the database what a program of another schema would."""
+    """Set the schema versions that another program would have written."""
     engine = open_engine(f"sqlite:///{cli.database}")
     Installation.update(schema_version=schema, oldest_program=oldest).execute(engine)
     close_quietly(engine)
@@ -47,7 +47,7 @@ def set_versions(cli, *, schema: int, oldest: int) -> None:
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_every_command_explains_itself(bare_cli, words):
-    """`--help` of every command ends with 0 and touches nothing."""
+    """`--help` of every command exits with 0 and changes nothing."""
     ended = bare_cli.run(*words, "--help")
     assert (ended.status, ended.stderr) == (0, "")
     assert f"usage: verifyd {' '.join(words)} " in ended.stdout
@@ -57,8 +57,8 @@ def test_every_command_explains_itself(bare_cli, words):
 @pytest.mark.parametrize(
     "words", [(), ("nonsense",), ("keys",), ("keys", "create"), ("serve", "x")]
 )
-def test_what_is_no_command_is_a_usage_error(cli, words):
-    """What is not understood ends with 2 and tells how it is used."""
+def test_an_unknown_command_is_a_usage_error(cli, words):
+    """An unknown command exits with 2 and prints the usage."""
     assert "usage: verifyd" in cli.misuse(*words)
 
 
@@ -72,8 +72,8 @@ def test_what_is_no_command_is_a_usage_error(cli, words):
         "keys list",
         "accounts create acme",
         "keys create acme",
-        "keys revoke x",
-        "keys rotate x",
+        "keys revoke 3NnTYh3d",
+        "keys rotate 3NnTYh3d",
         "import x.csv",
         "domains list acme",
         "domains suspend acme example.com",
@@ -86,21 +86,21 @@ def test_what_is_no_command_is_a_usage_error(cli, words):
 )
 def test_no_command_but_migrate_and_demo_creates_a_database(bare_cli, words):
     """A mistyped URL must not become an empty service (D27)."""
-    assert "there is no database" in bare_cli.refusal(*words.split())
+    assert "does not exist; run " in bare_cli.refusal(*words.split())
     assert list(bare_cli.directory.iterdir()) == []
 
 
-def test_a_missing_database_is_told_with_its_whole_path(bare_cli, monkeypatch):
-    """A URL with a slash too few names a file below wherever the command is run."""
+def test_a_missing_database_is_reported_with_its_whole_path(bare_cli, monkeypatch):
+    """A URL with a slash too few means a relative path, so the message has the whole path."""
     monkeypatch.chdir(bare_cli.directory)
     monkeypatch.setenv("VERIFYD_DATABASE_URL", "sqlite:///var/verifyd.db")
     told = bare_cli.refusal("check")
-    assert f"there is no database {bare_cli.directory}/var/verifyd.db: run" in told
+    assert f"database file {bare_cli.directory}/var/verifyd.db does not exist; run" in told
 
 
-def test_check_tells_what_it_cannot_look_at(bare_cli, monkeypatch):
-    """As below a closed directory: a fault among the others, by the setting's name."""
-    closed = bare_cli.directory / ("x" * 300)  # Root would enter a closed one.
+def test_check_reports_an_unreadable_directory(bare_cli, monkeypatch):
+    """If a directory cannot be read, `check` reports the setting's name among its faults."""
+    closed = bare_cli.directory / ("x" * 300)  # Root can read every directory.
     monkeypatch.setenv("VERIFYD_DATABASE_URL", f"sqlite:///{closed}/verifyd.db")
     monkeypatch.setenv("VERIFYD_STATE_DIR", f"{closed}/state")
     monkeypatch.setenv("VERIFYD_COLOUR", "blue")
@@ -109,8 +109,8 @@ def test_check_tells_what_it_cannot_look_at(bare_cli, monkeypatch):
 
 
 @pytest.mark.parametrize("words", [("check",), ("accounts", "list"), ("migrate",)])
-def test_all_wrong_settings_are_told_at_once(cli, monkeypatch, words):
-    """Every wrong value and every unknown variable is named, a line each, in one run."""
+def test_all_wrong_settings_are_reported_at_once(cli, monkeypatch, words):
+    """One run names every wrong value and every unknown variable, one per line."""
     monkeypatch.setenv("VERIFYD_WORKERS", "many")
     monkeypatch.setenv("VERIFYD_BIND", "nowhere")
     monkeypatch.setenv("VERIFYD_COLOUR", "blue")
@@ -123,22 +123,22 @@ def test_all_wrong_settings_are_told_at_once(cli, monkeypatch, words):
 
 
 def test_a_wrong_url_is_not_repeated(cli, monkeypatch):
-    """A database URL may hold a password: what is wrong with it is told without it."""
+    """A database URL can hold a password, so the message leaves it out."""
     monkeypatch.setenv("VERIFYD_DATABASE_URL", "postgres:/verifyd:hunter2@db/verifyd")
     ended = cli.run("check")
     assert "VERIFYD_DATABASE_URL: must be" in ended.stderr
     assert "hunter2" not in ended.stderr
 
 
-def test_check_tells_that_all_is_well(cli):
-    """`check` ends with 0 and one sentence."""
+def test_check_succeeds(cli):
+    """`check` exits with 0 and prints one sentence."""
     ended = cli.run("check")
     assert (ended.status, ended.stderr) == (0, "")
     assert "all settings are right" in ended.stdout
 
 
 def test_check_prints_one_document(cli, monkeypatch):
-    """With `--json` the faults are members of a document, and the exit status still tells."""
+    """With `--json` the faults are in the document, and the exit status is unchanged."""
     assert cli.json("check") == {"ok": True, "faults": [], "warnings": []}
     monkeypatch.setenv("VERIFYD_COLOUR", "blue")
     ended = cli.run("check", "--json")
@@ -148,7 +148,7 @@ def test_check_prints_one_document(cli, monkeypatch):
 
 
 def test_check_warns_of_accounts_for_the_metrics_that_do_not_exist(cli, monkeypatch):
-    """A mistyped name would be 403 to Prometheus, and could later be somebody else's."""
+    """A mistyped account would get 403 from the metrics, and could exist later."""
     monkeypatch.setenv("VERIFYD_METRICS_ACCOUNTS", "prometheus, graphana")
     cli.json("accounts", "create", "prometheus")
     assert cli.json("check")["warnings"] == [
@@ -157,7 +157,7 @@ def test_check_warns_of_accounts_for_the_metrics_that_do_not_exist(cli, monkeypa
 
 
 def test_check_shows_warnings(cli):
-    """What look-ups do without is printed, and the exit status stays 0 (D76)."""
+    """Warnings are printed, and the exit status stays 0 (D76)."""
     assert cli.run("import", cli.file("a.csv", "registration,make", "!,FORD")).status == 1
     ended = cli.run("check")
     assert (ended.status, ended.stderr) == (0, "")
@@ -168,7 +168,7 @@ def test_check_shows_warnings(cli):
 
 
 def test_check_looks_at_the_registers(cli):
-    """One whose file is gone would make every look-up 503."""
+    """A register whose file is missing would make every look-up fail with 503."""
     cli.json("import", cli.file("a.csv", "registration,make", "AB12CDE,FORD"))
     (file,) = cli.directory.glob("*.register_native.*.db")
     file.unlink()
@@ -179,7 +179,7 @@ def test_check_looks_at_the_registers(cli):
 
 
 def test_check_looks_at_more_than_texts(bare_cli, monkeypatch):
-    """A missing database, state and socket directories of no use: all three are told at once."""
+    """A missing database and unusable state and socket directories are reported together."""
     (bare_cli.directory / "file").write_text("")
     monkeypatch.setenv("VERIFYD_STATE_DIR", str(bare_cli.directory / "file"))
     monkeypatch.setenv("VERIFYD_BIND", f"unix:{bare_cli.directory}/none/socket")
@@ -193,7 +193,7 @@ def test_check_looks_at_more_than_texts(bare_cli, monkeypatch):
 
 @pytest.mark.parametrize("in_the_way", ["file", "file/x", "data/notices", "data/rejects"])
 def test_check_looks_at_the_data_directory(cli, monkeypatch, in_the_way):
-    """Where no alert could be queued, or no reject be written, it warns: look-ups still work."""
+    """It warns if alerts and rejects cannot be written: look-ups still work."""
     data_dir = cli.directory / ("data" if "data" in in_the_way else in_the_way)
     file = cli.directory / in_the_way.removesuffix("/x")
     file.parent.mkdir(exist_ok=True)
@@ -204,7 +204,7 @@ def test_check_looks_at_the_data_directory(cli, monkeypatch, in_the_way):
 
 
 def test_check_warns_of_destinations_that_cannot_work(cli, monkeypatch):
-    """A command that is none, https without a secret, mail without a sendmail."""
+    """It warns of a missing command, https without a secret, and mail without sendmail."""
     monkeypatch.setattr(senders, "_SENDMAIL_PATH", str(cli.directory))
     command = cli.file("alert", "#!/bin/sh")
     notify = f"exec:{command},exec:{cli.directory},exec:/none,https://h/token,mailto:ops"
@@ -222,7 +222,7 @@ def test_check_warns_of_destinations_that_cannot_work(cli, monkeypatch):
 
 
 def test_a_test_message_tries_the_queue_out(cli, monkeypatch):
-    """What is sent without the queue must not look well where no alert can be queued."""
+    """A test message fails if alerts could not be queued, although it is sent without the queue."""
     command = cli.file("alert", "#!/bin/sh", "cat >/dev/null")
     command.chmod(0o755)
     monkeypatch.setenv("VERIFYD_NOTIFY", f"exec:{command}")
@@ -237,8 +237,8 @@ def test_a_test_message_tries_the_queue_out(cli, monkeypatch):
 
 
 @pytest.mark.parametrize("words", ["notify --deliver", "watch"])
-def test_what_timers_run_logs_why_it_fails(cli, monkeypatch, caplog, words):
-    """Nobody watches it: as with the other jobs, the reason is a line of the log (D75)."""
+def test_jobs_of_timers_log_why_they_fail(cli, monkeypatch, caplog, words):
+    """Nobody watches timers, so the reason of a failure is a line of the log (D75)."""
     monkeypatch.setenv("VERIFYD_NOTIFY", "nonsense")
     assert cli.run(*words.split()).status == 1
     assert "VERIFYD_NOTIFY: must be exec:/PATH" in caplog.text
@@ -248,7 +248,7 @@ def test_what_timers_run_logs_why_it_fails(cli, monkeypatch, caplog, words):
 
 
 def test_a_wrong_setting_hides_no_other_fault(bare_cli, monkeypatch):
-    """The database is looked at although a setting's text is wrong."""
+    """The database is checked even if another setting is wrong."""
     monkeypatch.setenv("VERIFYD_WORKERS", "many")
     faults = bare_cli.refusal("check").splitlines()
     assert [fault.partition(":")[0] for fault in faults] == [
@@ -257,8 +257,8 @@ def test_a_wrong_setting_hides_no_other_fault(bare_cli, monkeypatch):
     ]
 
 
-def test_somebody_elses_database_is_left_alone(bare_cli):
-    """A mistyped URL adds no tables of ours to a database of another program (D27)."""
+def test_another_programs_database_is_left_alone(bare_cli):
+    """A mistyped URL adds no tables to another program's database (D27)."""
     with closing(sqlite3.connect(bare_cli.database)) as other:
         other.execute("CREATE TABLE theirs (a)")
     before = bare_cli.database.read_bytes()
@@ -268,7 +268,7 @@ def test_somebody_elses_database_is_left_alone(bare_cli):
 
 @pytest.mark.parametrize("content", [b"", b"this is no database\n" * 100])
 def test_a_file_that_is_no_database_is_refused(bare_cli, content):
-    """An empty file and another program's file stay as they are."""
+    """An empty file and another program's file stay unchanged."""
     bare_cli.database.write_bytes(content)
     for words in (("check",), ("accounts", "list")):
         assert "database" in bare_cli.refusal(*words)
@@ -276,7 +276,7 @@ def test_a_file_that_is_no_database_is_refused(bare_cli, content):
 
 
 def test_migrate_creates_a_database_once(bare_cli):
-    """The first run applies all scripts, the second none."""
+    """The first run applies all scripts, and the second none."""
     first, second = bare_cli.json("migrate"), bare_cli.json("migrate")
     applied = ["0001_tables", "0002_generations", "0003_attempts", "0004_snapshots"]
     applied += ["0005_jobs", "0006_account_status"]
@@ -285,7 +285,7 @@ def test_migrate_creates_a_database_once(bare_cli):
 
 
 def test_migrate_makes_the_folder_too(bare_cli, monkeypatch):
-    """The database's folder is made, for nobody but the owner and the group."""
+    """The database's directory is made for the owner and the group only."""
     path = bare_cli.directory / "new" / "verifyd.db"
     monkeypatch.setenv("VERIFYD_DATABASE_URL", f"sqlite:///{path}")
     assert bare_cli.run("migrate").status == 0
@@ -294,7 +294,7 @@ def test_migrate_makes_the_folder_too(bare_cli, monkeypatch):
 
 
 def test_migrate_leaves_data_alone(cli):
-    """Running it again loses nothing."""
+    """A second run changes no data."""
     cli.run("accounts", "create", "acme")
     assert cli.run("migrate").status == 0
     assert [account["name"] for account in cli.json("accounts", "list")] == ["acme"]
@@ -302,7 +302,7 @@ def test_migrate_leaves_data_alone(cli):
 
 @pytest.mark.parametrize("words", [("migrate",), ("check",), ("accounts", "list")])
 def test_a_newer_database_is_refused(cli, words):
-    """A database that needs a newer program is left alone, and which one it needs is told (D29)."""
+    """A database that needs a newer program is refused; the message has its version (D29)."""
     set_versions(cli, schema=9, oldest=8)
     refusal = cli.refusal(*words)
     assert "schema 9 and needs a program of schema 8" in refusal
@@ -310,7 +310,7 @@ def test_a_newer_database_is_refused(cli, words):
 
 
 def test_a_newer_database_that_allows_this_program_is_used(cli):
-    """After an upgrade that only expanded, the old program may come back (D29)."""
+    """After an upgrade that only added things, the older program still works (D29)."""
     set_versions(cli, schema=9, oldest=program_schema())
     assert cli.run("check").status == 0
     assert cli.json("migrate") == {"applied": [], "schema": 9}
@@ -321,7 +321,7 @@ def test_a_newer_database_that_allows_this_program_is_used(cli):
     "words", [w for w in COMMANDS if (len(w) == 1 or w[-1] == "list") and w[0] not in NO_OWNER]
 )
 def test_another_user_than_the_owner_is_refused(cli, words):
-    """Files made by another user beside the database would lock the service out (D27)."""
+    """Files that another user makes next to the database would lock the service out (D27)."""
     os.chown(cli.database, 12_345, -1)
     before = cli.database.read_bytes()
     arguments = ["x"] if words[0] in ("import", "lookup", "domains", "backup", "restore") else []
@@ -332,8 +332,8 @@ def test_another_user_than_the_owner_is_refused(cli, words):
     assert [path.name for path in cli.directory.iterdir()] == [cli.database.name]
 
 
-def test_a_reader_that_has_seen_enough_is_no_error_message(cli, monkeypatch):
-    """Output into a closed pipe ends quietly, with 1."""
+def test_a_closed_pipe_is_no_error_message(cli, monkeypatch):
+    """Output into a closed pipe ends quietly with 1."""
     read_end, write_end = os.pipe()
     with open(write_end, "w") as pipe:
         os.close(read_end)
@@ -344,13 +344,13 @@ def test_a_reader_that_has_seen_enough_is_no_error_message(cli, monkeypatch):
 
 
 def test_an_older_schema_is_no_fault(cli, monkeypatch):
-    """`serve` migrates it by itself (D39)."""
+    """`check` accepts an older schema, because `serve` migrates it (D39)."""
     monkeypatch.setattr("app.storage.versions.program_schema", lambda: 9)
     assert cli.run("check").status == 0
 
 
 def test_check_waits_for_a_service_in_vain(cli, monkeypatch):
-    """Where nobody answers, the address is named when the time is over."""
+    """After the timeout the message names the address that does not answer."""
     monkeypatch.setattr("app.cli.readiness.DEADLINE_SECONDS", 0)
     refusal = cli.refusal("check", "--ready", f"unix:{cli.directory}/socket")
     assert refusal.startswith(f"the service at unix:{cli.directory}/socket is not ready")

@@ -1,4 +1,4 @@
-"""Is the vehicle road-legal on a day: four checks, and a reason for each (D22)."""
+"""Whether a vehicle is road-legal on a day: four checks, with a reason for each (D22)."""
 
 import pytest
 
@@ -28,12 +28,12 @@ LEGAL = Record(
 
 
 def reason(check, day=DAY, first_years=0, **different):
-    """The reason of one check, of a legal vehicle that differs in a few facts."""
+    """Return the reason of one check, for a legal vehicle with a few facts changed."""
     return getattr(judge(LEGAL._replace(**different), day, first_years), check).reason
 
 
 def members(explain=False, **different):
-    """The compliance record of a legal vehicle that differs in a few facts."""
+    """Return the compliance record of a legal vehicle with a few facts changed."""
     judgement = judge(LEGAL._replace(**different), DAY, 0)
     return compliance_answer("AB12CDE", judgement, explain=explain, checked_at=1_700_000_000)
 
@@ -73,7 +73,7 @@ class TestMot:
         ],
     )
     def test_every_reason_but_not_due(self, expected, facts):
-        """A test certificate holds on its last day; an exemption holds whatever the date."""
+        """A certificate holds on its last day; an exemption holds whatever the date."""
         answer = members(explain=True, **facts)
         assert answer["reasons"]["motValid"] == expected
         assert answer["checks"]["motValid"] == (expected in ("valid", "exempt"))
@@ -91,7 +91,7 @@ class TestMot:
         ],
     )
     def test_it_is_not_due_in_the_first_years(self, first_registered, day, expected):
-        """A car is free of the test until the third anniversary, the day itself excluded."""
+        """A car needs no test until its third anniversary; on that day it does."""
         facts = {"mot_expiry": None, "first_registered": first_registered}
         assert reason("mot", day, 3, **facts) == expected
 
@@ -103,19 +103,19 @@ class TestMot:
         facts = {"mot_expiry": None, "first_registered": "2024-02-29"}
         assert reason("mot", day, 4, **facts) == expected
 
-    def test_first_years_are_off_unless_asked_for(self):
-        """With 0 years a new vehicle without a test is unknown, never legal by guess."""
+    def test_first_years_are_off_by_default(self):
+        """With 0 years a new vehicle without a test is unknown, and never legal by guess."""
         facts = {"mot_expiry": None, "first_registered": "2025-06-30"}
         assert reason("mot", DAY, 0, **facts) == "unknown"
 
     def test_a_lapsed_certificate_does_not_end_the_first_years(self):
-        """A car tested early, whose certificate lapsed, is still within its free years."""
+        """A car that was tested early, and whose certificate lapsed, is still in its free years."""
         facts = {"mot_expiry": "2025-06-30", "first_registered": "2024-06-01"}
         assert reason("mot", DAY, 3, **facts) == "not_due"
         assert reason("mot", "2027-06-01", 3, **facts) == "expired"
 
     def test_a_certificate_comes_before_the_first_years(self):
-        """Valid is told rather than not due."""
+        """A valid certificate is reported instead of not due."""
         facts = {"mot_expiry": DAY, "first_registered": "2025-06-01"}
         assert reason("mot", DAY, 3, **facts) == "valid"
 
@@ -129,7 +129,7 @@ class TestMot:
 
     @pytest.mark.parametrize("day", ["0001-01-01", "9997-12-31", "9998-06-01"])
     def test_first_years_may_lie_beyond_the_calendar(self, day):
-        """Neither the first nor the last years of the calendar are miscounted."""
+        """The first and the last years of the calendar count correctly."""
         facts = {"mot_expiry": None, "first_registered": "9998-01-01"}
         assert reason("mot", day, 3, **facts) == "not_due"
 
@@ -156,7 +156,7 @@ class TestTax:
         ],
     )
     def test_every_reason(self, expected, status, due):
-        """Taxed or exempt holds until the due date, that day included; other words do not."""
+        """Taxed or exempt holds up to and including the due date; other words do not."""
         answer = members(explain=True, tax_status=status, tax_due=due)
         assert answer["reasons"]["roadTaxPaid"] == expected
         assert answer["checks"]["roadTaxPaid"] == (expected in ("valid", "exempt"))
@@ -165,20 +165,20 @@ class TestTax:
 class TestFines:
     @pytest.mark.parametrize(("owed", "expected"), [(False, "none"), (True, "outstanding")])
     def test_every_reason(self, owed, expected):
-        """No fine that is owed, no objection; no fine on record is none owed."""
+        """The check passes if no fine is owed, also if no fine is on record."""
         answer = members(explain=True, has_outstanding_fines=owed)
         assert answer["reasons"]["noOutstandingFines"] == expected
         assert answer["checks"]["noOutstandingFines"] is not owed
 
     @pytest.mark.parametrize("day", ["2020-01-01", "2030-01-01"])
     def test_the_day_makes_no_difference(self, day):
-        """Fines are always those of now, whatever day is asked about."""
+        """Fines are always the current ones, whatever day is asked about."""
         assert reason("fines", day, has_outstanding_fines=True) == "outstanding"
 
 
 class TestRecord:
     def test_compliant_is_all_four(self):
-        """A vehicle with nothing against it is compliant."""
+        """A vehicle that passes all four checks is compliant."""
         assert members()["compliant"] is True
         assert set(members()["checks"].values()) == {True}
 
@@ -192,13 +192,13 @@ class TestRecord:
         ],
     )
     def test_one_failed_check_is_enough(self, check, facts):
-        """Compliant is all four: any one of them alone makes it false."""
+        """A single failed check makes compliant false."""
         answer = members(**facts)
         assert answer["compliant"] is False
         assert [name for name, holds in answer["checks"].items() if not holds] == [check]
 
-    def test_reasons_are_told_only_if_asked_for(self):
-        """Without explain the record has the four members of the spec, no more."""
+    def test_reasons_are_optional(self):
+        """Without explain the record has only the four members of the spec."""
         assert set(members()) == {"registration", "compliant", "checks", "lastChecked"}
         assert set(members(explain=True)) - set(members()) == {"reasons"}
 
@@ -208,12 +208,12 @@ class TestRecord:
 
 
 def test_tax_statuses_are_those_a_register_may_hold():
-    """What the checks know is what the native format writes."""
+    """The checks know exactly the tax statuses that the native format stores."""
     assert set(TAX_STATUSES) == {"taxed", "exempt", "sorn", "untaxed"}
 
 
 def test_every_reason_that_is_documented_was_seen_here():
-    """A reason word that nobody tests would be a reason word that nobody decided on."""
+    """Each documented reason occurs in these tests."""
     documented = document()["components"]["schemas"]["ComplianceReasons"]["properties"]
     assert {check: set(node["enum"]) for check, node in documented.items()} == {
         "insuranceValid": {"valid", "expired", "future", "cancelled", "flag", "none", "unknown"},

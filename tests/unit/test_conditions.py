@@ -1,4 +1,4 @@
-"""What an operator has to look at although look-ups work: found once, for all who show it (D76)."""
+"""Conditions that an operator must look at, found once for all who show them (D76)."""
 
 import errno
 import os
@@ -34,19 +34,19 @@ NOW = 1_900_000_000
 
 @pytest.fixture(autouse=True)
 def stopped_clock(monkeypatch):
-    """A clock that stands still, on a host that has been up for a year."""
+    """A clock that stands still, on a host that started a year ago."""
     monkeypatch.setattr(clock, "now", lambda: NOW)
     monkeypatch.setattr(clock, "monotonic_ns", lambda: 365 * DAY * 10**9)
 
 
 def found(world, **settings):
-    """What is wrong, by key."""
+    """Return what is wrong, by key."""
     gathered = look(world.engine, world.configured(**settings))
     return {each.key: each for each in gathered.conditions}
 
 
 def failed_load(world, register="native"):
-    """Load a file of which every row is rejected; its name and content could be secret."""
+    """Load a file whose rows are all rejected; its name and content could be secret."""
     file = world.directory / "bad.csv"
     file.write_text("registration,make\nSECRET??,FORD\n")
     with pytest.raises(OperatorError):
@@ -54,7 +54,7 @@ def failed_load(world, register="native"):
 
 
 def refused(world, file, register=""):
-    """Leave a line of an attempt that failed before anything was known of its file."""
+    """Add an attempt that failed before its file was recognised."""
     line = {"register": register, "mode": "" if register else MERGE, "files": file}
     note_refused(world.engine, "The file fits no format.", **line)
 
@@ -67,7 +67,7 @@ def loaded(world, file):
 
 
 def _seen_by_another(world):
-    """What another process finds wrong: on Postgres a lock is no hindrance to who holds it."""
+    """Return what another process finds: on Postgres a lock does not block its holder."""
     engine = open_engine(world.config.database_url)
     try:
         return look(engine, world.config).conditions
@@ -77,13 +77,13 @@ def _seen_by_another(world):
 
 class TestLoads:
     def test_nothing_is_wrong_with_a_new_installation(self, world):
-        """Nor after a load that succeeded."""
+        """A load that succeeds causes no condition either."""
         assert found(world) == {}
         world.load([CAR])
         assert found(world) == {}
 
     def test_a_failed_load_is_wrong_until_one_succeeds(self, world):
-        """Of each register by itself."""
+        """A failed load is reported until a load of the same register succeeds."""
         world.load([CAR], register="rdw")
         failed_load(world, "rdw")
         failed_load(world, "mid")
@@ -92,7 +92,7 @@ class TestLoads:
         assert sorted(found(world)) == ["load:mid"]
 
     def test_all_failures_since_a_success_are_listed(self, world):
-        """With number and files, the latest first; the event is the last of them."""
+        """The condition has number and files, the latest first; its event is the last failure."""
         failed_load(world)
         failed_load(world)
         condition = found(world)["load:native"]
@@ -117,27 +117,27 @@ class TestLoads:
         assert f"and 2 more, the first of them at {clock.iso_utc(NOW)}" in condition.details
 
     def test_no_record_is_in_it(self, world):
-        """Reasons of failed loads can quote a record, so they stay in the history."""
+        """The reason of a failed load can quote a record, so it is only in the history."""
         failed_load(world)
         RegisterLoad.update(reason="line 2: SECRET").execute(world.engine)
         assert "SECRET" not in repr(found(world))
 
     def test_a_load_of_an_unknown_register_is_wrong_until_its_files_are_loaded(self, world):
-        """A file that was not recognised is of no register: its name must do."""
+        """A file that was not recognised has no register, so its name identifies it."""
         refused(world, "a.csv")
         refused(world, "b.csv")
         assert found(world)["load:?"].remedy == "sudo verifyd imports show 2"
         loaded(world, "b.csv")
         condition = found(world)["load:?"]
         assert condition.remedy == "sudo verifyd imports show 1"
-        assert condition.occurrence == "2"  # Nothing new has happened.
+        assert condition.occurrence == "2"  # The event is still the same.
         loaded(world, "other.csv")
         assert sorted(found(world)) == ["load:?"]
         loaded(world, "a.csv")
         assert found(world) == {}
 
     def test_a_load_of_an_unknown_register_is_over_after_a_week(self, world, monkeypatch):
-        """Nobody may ever load a file of that name."""
+        """The condition ends after a week: perhaps nobody loads a file of that name."""
         refused(world, "a.csv")
         monkeypatch.setattr(clock, "now", lambda: NOW + 7 * DAY - 1)
         assert sorted(found(world)) == ["load:?"]
@@ -145,7 +145,7 @@ class TestLoads:
         assert found(world) == {}
 
     def test_a_mistake_in_the_options_is_a_failure_of_the_register(self, world):
-        """Though nobody knows what was to be done; a load that succeeds ends it."""
+        """A mistake in an option file is a failure until a load of the register succeeds."""
         refused(world, "a.csv", register="native")
         condition = found(world)["load:native"]
         assert condition.details[0] == "Load 1: a.csv; no rows read"
@@ -153,7 +153,7 @@ class TestLoads:
         assert found(world) == {}
 
     def test_a_register_that_was_never_loaded_can_be_a_mistake(self, world):
-        """So the remedy ends the warning; not for one that holds something."""
+        """The remedy for a mistyped register, but not for one with rows, ends the warning."""
         failed_load(world, "rwd")
         world.load([CAR], register="rdw")
         failed_load(world, "rdw")
@@ -162,14 +162,14 @@ class TestLoads:
         assert "purge" not in conditions["load:rdw"].remedy
 
     def test_a_killed_load_is_a_failed_one(self, world):
-        """It has no end, and nobody holds its lock."""
+        """A load without an end whose lock is free was killed, and counts as failed."""
         with locked(world.engine, "rdw"):
             begun(world.engine, "rdw")
             assert _seen_by_another(world) == []
         assert sorted(found(world)) == ["load:rdw"]
 
-    def test_a_stale_register_is_told_with_its_limit(self, world):
-        """8 days, unless the setting says otherwise (D51)."""
+    def test_a_stale_register_is_reported_with_its_limit(self, world):
+        """A register is stale after 8 days, or what the setting says (D51)."""
         world.load([CAR])
         Register.update(loaded_at=NOW - 8 * DAY - 1).execute(world.engine)
         assert sorted(found(world)) == ["stale:native"]
@@ -180,14 +180,14 @@ class TestLoads:
 
 class TestJobs:
     def test_a_failed_run_is_wrong_until_one_succeeds(self, world):
-        """On this host."""
+        """A failed run is reported until a later run on the same host succeeds."""
         record(world.engine, Run("backup", True, NOW - 9, ("It failed: No space left on device.",)))
         assert found(world)["job:backup"].details == ("It failed: No space left on device.",)
         record(world.engine, Run("backup", True, NOW - 5))
         assert found(world) == {}
 
     def test_a_run_by_hand_says_nothing_of_the_nightly_one(self, world):
-        """A backup can go elsewhere: neither hides the other."""
+        """Runs by hand and nightly runs, such as two backups, do not hide each other."""
         by_hand = Run("backup", False, NOW - 7, ("It failed.",))
         record(world.engine, by_hand)
         assert found(world)["job:backup"].title == "the backup failed"
@@ -203,7 +203,7 @@ class TestJobs:
         assert look(world.engine, world.config).ran_until == {"backup": NOW}
 
     def test_a_scheduled_run_that_does_not_come_is_missed(self, world):
-        """After 26 hours; with `VERIFYD_MISSED_AFTER` later, or never."""
+        """A run is missed after 26 hours, or what `VERIFYD_MISSED_AFTER` says."""
         record(world.engine, Run("import", True, NOW - 26 * 3600))
         assert found(world) == {}
         JobRun.update(started_at=NOW - 26 * 3600 - 1).execute(world.engine)
@@ -215,19 +215,19 @@ class TestJobs:
         assert found(world, missed_after={"import": 30 * 3600}) == {}
         assert found(world, missed_after={"backup": 1}) == {}
 
-    def test_what_was_never_scheduled_is_not_missed(self, world):
-        """A machine without the timers has nothing to warn of."""
+    def test_a_job_that_was_never_scheduled_is_not_missed(self, world):
+        """A machine without timers misses no run."""
         record(world.engine, Run("backup", False, NOW - 30 * DAY))
         assert found(world) == {}
 
     def test_a_run_of_another_host_is_not_ours(self, world):
-        """Several hosts can share a database, each with timers of its own."""
+        """Hosts that share a database have their own timers."""
         record(world.engine, Run("import", True, NOW - 30 * DAY, ("It failed.",)))
         JobRun.update(host="another").execute(world.engine)
         assert found(world) == {}
 
     def test_a_host_that_was_off_catches_up_first(self, world, monkeypatch):
-        """Its timers run what they missed within the first hour."""
+        """After a boot, timers have an hour to catch up before a run counts as missed."""
         record(world.engine, Run("import", True, NOW - 3 * DAY))
         assert look(world.engine, world.config).unknown == frozenset()
         monkeypatch.setattr(clock, "monotonic_ns", lambda: 3500 * 10**9)
@@ -235,7 +235,7 @@ class TestJobs:
         assert look(world.engine, world.config).unknown == {"missed"}
 
     def test_a_run_under_way_is_not_missed_unless_it_does_not_end(self, world, monkeypatch):
-        """The lock of a run ends with its process."""
+        """A run in progress, whose lock is held, is reported only after a day or more."""
         record(world.engine, Run("import", True, NOW - 3 * DAY))
         with running(world.config.state_dir, "import"):
             assert found(world) == {}
@@ -244,14 +244,14 @@ class TestJobs:
         assert "did not run" in found(world)["missed:import"].warning
 
     def test_old_runs_are_forgotten(self, world, monkeypatch):
-        """After 400 days."""
+        """Runs are forgotten after 400 days."""
         record(world.engine, Run("import", True, NOW))
         monkeypatch.setattr(clock, "now", lambda: NOW + 401 * DAY)
         record(world.engine, Run("backup", True, NOW + 401 * DAY))
         assert [row.job for row in JobRun.select().execute(world.engine)] == ["backup"]
 
     def test_the_last_backup_counts_for_all_hosts(self, world):
-        """It is one of the same database."""
+        """Hosts that share a database share its last backup."""
         record(world.engine, Run("backup", False, NOW - 9, (), 1234))
         JobRun.update(host="another").execute(world.engine)
         assert (last_runs(world.engine).backup_at, last_runs(world.engine).backup_bytes) == (
@@ -261,8 +261,8 @@ class TestJobs:
 
 
 class TestDisk:
-    def test_too_little_space_for_the_next_load_is_told(self, world, monkeypatch):
-        """With what it needs and what is free; with enough space nothing is said."""
+    def test_too_little_space_for_the_next_load_is_reported(self, world, monkeypatch):
+        """The warning has the space that the load needs and the free space."""
         world.load([CAR])
         free = os.statvfs_result((4096, 4096, 1000, 1, 1, 9, 9, 9, 0, 255))
         monkeypatch.setattr(os, "statvfs", lambda _: free)
@@ -271,8 +271,8 @@ class TestDisk:
         assert "and 4 kB are free" in condition.warning
 
     @ON_SQLITE
-    def test_what_was_taken_back_or_dropped_is_no_load(self, world, monkeypatch):
-        """A replace still needs its space after a rollback or a drop that was undone."""
+    def test_a_rollback_or_undrop_is_no_load(self, world, monkeypatch):
+        """A replace still needs its space after a rollback, or after an undrop."""
         rows = world.directory / "rows.csv"
         rows.write_text("registration\n" + "".join(f"AB{n}\n" for n in range(5_000)))
         for mode in (MERGE, REPLACE):
@@ -288,8 +288,8 @@ class TestDisk:
         assert "disk:load" in found(world)
 
     @ON_SQLITE
-    def test_what_gives_way_to_a_load_is_free(self, world, monkeypatch):
-        """The files in `loaded/` of the directory that the nightly job loads from (D74)."""
+    def test_loaded_files_count_as_free_space(self, world, monkeypatch):
+        """Files in `loaded/` of the nightly job's drop directory count as free space (D74)."""
         world.load([CAR])
         drop = world.directory / "drop"
         (drop / "rdw" / "loaded").mkdir(parents=True)
@@ -306,7 +306,7 @@ class TestDisk:
 
     @ON_SQLITE
     def test_a_shortage_is_over_when_a_tenth_more_is_free(self, world, monkeypatch):
-        """The space comes and goes: until then nobody can tell."""
+        """A shortage ends only when a tenth more is free, because free space varies."""
         world.load([CAR])
         (file,) = world.directory.glob("*.register_native*.db")
         needed = int(2.5 * file.stat().st_size)
@@ -324,7 +324,7 @@ class TestDisk:
 
     @ON_POSTGRES
     def test_without_a_directory_for_temporary_files_nothing_breaks(self, world, monkeypatch):
-        """All of them can be full: neither a start nor an answer may fail for it."""
+        """If no temporary directory is usable, a start and an answer still succeed."""
 
         def full():
             raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']")
@@ -332,7 +332,7 @@ class TestDisk:
         world.load([CAR])
         monkeypatch.setattr(tempfile, "gettempdir", full)
         warning = found(world)["disk:temporary"].warning
-        assert warning == "No load can be done: No usable temporary directory found in ['/tmp']."
+        assert warning == "No load is possible: No usable temporary directory found in ['/tmp']."
         assert look(world.engine, world.config).unknown == {"disk"}
         client = world.client(world.alice_key)
         assert client.get("/readyz").json["warnings"] == [warning]
@@ -341,7 +341,7 @@ class TestDisk:
 
     @ON_SQLITE
     def test_a_small_delta_needs_little(self, world, monkeypatch):
-        """A merge needs room for the share of the rows that the last one had."""
+        """A merge needs space for the same share of rows as the last merge."""
         world.load([CAR | {"registration": f"AB{n}"} for n in range(5_000)])
         world.load([CAR])
         free = os.statvfs_result((4096, 4096, 1000, 20, 20, 9, 9, 9, 0, 255))
@@ -353,15 +353,15 @@ class TestDisk:
 
 class TestSettings:
     def test_wrong_settings_are_wrong(self, world):
-        """By their names: a value can be a secret."""
+        """Wrong settings are reported by name, because a value can be a secret."""
         faults = ["VERIFYD_WORKERS: must be a number, not SECRET", "VERIFYD_X: no such setting"]
         (condition,) = gathered(world.engine, world.config, faults=faults).conditions
         assert condition.key == "settings:wrong"
         assert condition.occurrence == "VERIFYD_WORKERS VERIFYD_X"
         assert "SECRET" not in repr(condition)
 
-    def test_what_depends_on_a_wrong_setting_is_not_known(self, world):
-        """Its default must neither raise an alarm nor end one."""
+    def test_a_condition_of_a_wrong_setting_is_unknown(self, world):
+        """A default in place of a wrong setting neither raises nor ends an alarm."""
         world.load([CAR])
         Register.update(loaded_at=NOW - 9 * DAY).execute(world.engine)
         assert sorted(found(world)) == ["stale:native"]
@@ -369,8 +369,8 @@ class TestSettings:
         assert [each.key for each in seen.conditions] == ["settings:wrong"]
         assert "stale" in seen.unknown
 
-    def test_the_run_that_they_failed_is_still_told(self, world):
-        """Whichever setting it is."""
+    def test_a_run_that_failed_because_of_them_is_still_reported(self, world):
+        """A run that failed because of a wrong setting is still reported."""
         run = Run("import", True, NOW, ("Its log has the reason.",))
         seen = gathered(None, world.config, run, ["VERIFYD_DATABASE_URL: must be a URL"])
         assert [each.key for each in seen.conditions] == ["job:import", "settings:wrong"]
@@ -406,7 +406,7 @@ class TestCertificate:
         ],
     )
     def test_its_end_is_what_openssl_says(self, tmp_path, words):
-        """Also after 2049, where the form of times is another (RFC 5280)."""
+        """The end date equals openssl's, also after 2049, where its encoding changes (RFC 5280)."""
         path = certificate(tmp_path, *words)
         shown = subprocess.run(
             ["openssl", "x509", "-in", path, "-noout", "-enddate", "-dateopt", "iso_8601"],
@@ -420,15 +420,15 @@ class TestCertificate:
         assert clock.iso_utc(expiry) == told
 
     def test_the_first_of_a_chain_counts(self, tmp_path):
-        """Those after it belong to the authority; text between them is passed over."""
+        """The first certificate of a chain counts; text between certificates is ignored."""
         chain = certificate(tmp_path, "-newkey", "rsa:2048").read_text()
         expected = expires_at(tmp_path / "fullchain.pem")
         other = certificate(tmp_path, "-newkey", "rsa:2048", days=5).read_text()
         (tmp_path / "fullchain.pem").write_text(f"subject=CN\n{chain}\n{other}")
         assert expires_at(tmp_path / "fullchain.pem") == expected
 
-    def test_it_is_told_within_14_days(self, tmp_path, monkeypatch):
-        """Once more when it has expired; one that is renewed is read again."""
+    def test_it_is_reported_within_14_days(self, tmp_path, monkeypatch):
+        """It is reported for 14 days, and again after it expired; a renewed one is read again."""
         path = certificate(tmp_path, "-newkey", "rsa:2048")
         expiry = expires_at(path)
         assert expiry is not None
@@ -446,19 +446,19 @@ class TestCertificate:
         assert list(certificate_conditions(path)) == []
 
     def test_the_shipped_one_may_be_missing(self, tmp_path, monkeypatch):
-        """TLS may end elsewhere; nginx reports a file that it misses by itself."""
+        """The shipped path may be missing: TLS can end elsewhere."""
         monkeypatch.setattr(certificates, "SHIPPED", tmp_path / "fullchain.pem")
         assert list(certificate_conditions(tmp_path / "fullchain.pem")) == []
         assert list(certificate_conditions(None)) == []
 
-    def test_another_one_that_is_missing_is_told(self, tmp_path):
-        """Its path was mistyped, and nobody would notice the end of the real one."""
+    def test_another_one_that_is_missing_is_reported(self, tmp_path):
+        """A mistyped path is reported, because the real certificate would expire unnoticed."""
         (condition,) = certificate_conditions(tmp_path / "none.pem")
         assert f"VERIFYD_CERTIFICATE: {tmp_path}/none.pem does not exist" in condition.warning
         assert condition.remedy.startswith("set VERIFYD_CERTIFICATE to a certificate in PEM")
 
-    def test_who_renews_it_is_told_how_nginx_gets_it(self, tmp_path, monkeypatch):
-        """By the script where it is installed: certbot runs its hook once for each certificate."""
+    def test_the_remedy_says_how_nginx_gets_the_renewed_one(self, tmp_path, monkeypatch):
+        """The remedy names the installed script: certbot runs its hook once per certificate."""
         path = certificate(tmp_path, "-newkey", "rsa:2048", days=5)
         (condition,) = certificate_conditions(path)
         assert condition.remedy.endswith("sudo nginx -t && sudo systemctl reload nginx")
@@ -478,8 +478,8 @@ class TestCertificate:
             b"-----BEGIN CERTIFICATE-----\nMAMwAQA=\n-----END CERTIFICATE-----\n",
         ],
     )
-    def test_what_is_no_certificate_is_told(self, tmp_path, content):
-        """Otherwise nobody would notice its end."""
+    def test_a_file_without_a_certificate_is_reported(self, tmp_path, content):
+        """A file without a certificate is reported, because its end would go unnoticed."""
         path = tmp_path / "fullchain.pem"
         path.write_bytes(content)
         (condition,) = certificate_conditions(path)
@@ -487,14 +487,14 @@ class TestCertificate:
         assert "openssl" in condition.remedy
         assert not re.search("chmod|chgrp|setfacl", condition.remedy)
 
-    def test_what_is_no_file_is_told(self, tmp_path):
-        """Rights would not help."""
+    def test_a_path_that_is_no_file_is_reported(self, tmp_path):
+        """For a path that is no file, the remedy does not suggest permissions."""
         (condition,) = certificate_conditions(tmp_path)
         assert "cannot be read" in condition.warning
         assert not re.search("chmod|chgrp|setfacl", condition.remedy)
 
-    def test_one_that_cannot_be_read_is_told(self, tmp_path, monkeypatch):
-        """With the command that lets the service read it, and takes it from nobody else."""
+    def test_one_that_cannot_be_read_is_reported(self, tmp_path, monkeypatch):
+        """The remedy lets the service read the file, and takes access from nobody else."""
         path = certificate(tmp_path, "-newkey", "rsa:2048")
 
         def closed(*_args, **_kwargs):

@@ -1,4 +1,4 @@
-"""The settings: typed, limited, and refused by name (DESIGN 4)."""
+"""Settings have types and limits, and a refusal names the setting."""
 
 import base64
 import grp
@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from app.config import PREFIX, SETTINGS, Config, ConfigError, is_register_name, sqlite_path
+from app.config import PREFIX, SETTINGS, Config, ConfigError
 from app.destinations import Destination
+from app.setting_values import is_register_name, sqlite_path
 
 SECRET = "whsec_" + base64.b64encode(b"x" * 24).decode()
 
@@ -23,14 +24,14 @@ def read(**environ):
 
 
 def faults(**environ):
-    """Return what is wrong with settings."""
+    """Return the faults of settings."""
     with pytest.raises(ConfigError) as caught:
         read(**environ)
     return caught.value.faults
 
 
 def test_every_setting_has_a_default():
-    """An empty environment is enough to start with."""
+    """An empty environment is enough to start."""
     config = read()
     assert config.database_url == "sqlite:///verifyd.db"
     assert config.bind == "127.0.0.1:8000"
@@ -54,20 +55,20 @@ def test_settings_and_fields_are_the_same():
 
 
 def test_there_is_one_default():
-    """A Config that is made directly has the defaults of an empty environment."""
+    """A Config made directly has the same defaults as an empty environment."""
     assert Config() == read()
     assert Config(database_url="sqlite:////a/b.db") == read(database_url="sqlite:////a/b.db")
 
 
 def test_the_current_directory_is_a_directory():
-    """A directory that is set to `.` is not moved beside the database."""
+    """A directory set to `.` stays the current directory."""
     config = read(database_url="sqlite:////a/b.db", state_dir=".", data_dir=".")
     assert (config.state_dir, config.data_dir) == (Path("."), Path("."))
 
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_setting_is_named_like_its_field(name):
-    """A variable is its field in upper case behind the prefix, and says what it is."""
+    """A variable is its field's name in upper case after the prefix, and has a description."""
     setting = SETTINGS[name]
     assert setting.variable == f"{PREFIX}{name.upper()}"
     assert setting.meaning
@@ -126,7 +127,7 @@ def test_a_setting_is_named_like_its_field(name):
     ],
 )
 def test_a_value_is_read(name, text, value):
-    """Values have types; space around them does not matter."""
+    """Values have types; surrounding space does not matter."""
     assert getattr(read(**{name: text}), name) == value
 
 
@@ -161,14 +162,14 @@ def test_a_value_is_read(name, text, value):
     ],
 )
 def test_a_bad_value_is_refused_by_name(name, text):
-    """What cannot be meant stops the start, with the variable's name and what it should be."""
+    """A wrong value stops the start, with the variable's name and the expected form."""
     (fault,) = faults(**{name: text})
     assert fault.startswith(f"{SETTINGS[name].variable}: ")
     assert re.search(r"must be|is written", fault)
 
 
-def test_all_faults_are_told_at_once():
-    """Who mends one setting does not find the next fault only afterwards."""
+def test_all_faults_are_reported_at_once():
+    """All faults are listed at once."""
     told = faults(workers="0", bind="x", no_such="1")
     assert [fault.split(":")[0] for fault in told] == [
         "VERIFYD_BIND",
@@ -179,13 +180,13 @@ def test_all_faults_are_told_at_once():
 
 @pytest.mark.parametrize("name", ["VERIFYD_", "VERIFYD_WORKER", "VERIFYD_workers"])
 def test_an_unknown_variable_is_refused(name):
-    """A mistyped setting does not silently stay at its default."""
+    """A mistyped setting is refused instead of staying at its default."""
     with pytest.raises(ConfigError, match=f"{name}: no such setting"):
         Config.from_env({name: "1"})
 
 
-def test_other_variables_are_nobodys_business():
-    """Only names with the prefix are looked at."""
+def test_other_variables_are_not_read():
+    """Only variables with the prefix are read."""
     assert Config.from_env({"PATH": "x", "verifyd_workers": "x"}) == Config.from_env({})
 
 
@@ -200,12 +201,12 @@ def test_other_variables_are_nobodys_business():
     ],
 )
 def test_a_password_is_never_repeated(url):
-    """What is wrong with a database's URL is told without the URL."""
+    """The fault of a database URL is described without the URL."""
     assert "secret" not in "".join(faults(database_url=url))
 
 
-def test_what_notifies_is_never_repeated():
-    """A URL can hold a token; settings that are shown do not hold it either."""
+def test_destinations_are_never_repeated():
+    """A destination can hold a token, so neither errors nor printed settings show it."""
     text = "https://h/token,ftp://h/token"
     assert "token" not in "".join(faults(notify=text, notify_secret="whsec_token"))
     config = read(notify="https://h/token", notify_secret=SECRET)
@@ -215,21 +216,21 @@ def test_what_notifies_is_never_repeated():
 
 
 def test_a_destination_is_named_once():
-    """Twice would be two messages each."""
+    """A destination given twice is refused: it would get each message twice."""
     assert faults(notify="mailto:a,mailto:a") == [
         "VERIFYD_NOTIFY: must not name a destination twice"
     ]
 
 
 def test_the_secret_can_be_a_credential(tmp_path):
-    """As the database's URL can (D49)."""
+    """The secret can be a credential, like the database's URL (D49)."""
     (tmp_path / "notify_secret").write_text(f"{SECRET}\n")
     credentials = {"CREDENTIALS_DIRECTORY": str(tmp_path)}
     assert Config.from_env(credentials).notify_secret == b"x" * 24
 
 
-def test_a_secret_that_cannot_be_read_is_none(tmp_path):
-    """A condition of a unit sees where credentials are, and may not read them."""
+def test_an_unreadable_secret_counts_as_unset(tmp_path):
+    """A unit's condition sees where credentials are, but cannot read them."""
     (tmp_path / "notify_secret").mkdir()
     credentials = {"CREDENTIALS_DIRECTORY": str(tmp_path)}
     assert Config.from_env(credentials).notify_secret is None
@@ -239,7 +240,7 @@ def test_a_secret_that_cannot_be_read_is_none(tmp_path):
 
 
 def test_any_password_is_let_through():
-    """Whether the driver can use a URL is for the driver to say."""
+    """The driver decides whether it can use a URL."""
     url = "postgresql://u:p\u2100[ss@h/d"
     assert read(database_url=url).database_url == url
 
@@ -254,18 +255,18 @@ def test_any_password_is_let_through():
     ],
 )
 def test_the_state_directory_is_beside_the_database(url, state_dir):
-    """Without a setting of its own it lies where the SQLite file does."""
+    """By default the state directory is next to the SQLite file."""
     assert read(database_url=url).state_dir == Path(state_dir)
 
 
 def test_the_accounts_of_the_metrics():
-    """Names by commas, with any other character, in any case."""
+    """Account names are separated by commas, and can hold any other character."""
     assert read().metrics_accounts == set()
     assert read(metrics_accounts=" Acme Ltd, ops ,").metrics_accounts == {"Acme Ltd", "ops"}
 
 
 def test_the_path_of_a_sqlite_url():
-    """Three slashes and a path; another engine has none."""
+    """A SQLite URL is three slashes and a path; other engines have no path."""
     assert sqlite_path("sqlite:///a.db") == Path("a.db")
     assert sqlite_path("sqlite:////a.db") == Path("/a.db")
     assert sqlite_path("postgresql://h/d") is None
@@ -273,7 +274,7 @@ def test_the_path_of_a_sqlite_url():
 
 @pytest.mark.parametrize("name", ["a", "native", "a1_b", "x" * 30])
 def test_register_names(name):
-    """1 to 30 of a-z, 0-9 and _, a letter first, for it becomes a schema's name."""
+    """A name becomes a schema's name: 1 to 30 of a-z, 0-9 and _, first a letter."""
     assert is_register_name(name)
     assert not is_register_name(name.upper())
     assert not is_register_name(f"{name}\n")
@@ -281,7 +282,7 @@ def test_register_names(name):
 
 
 def test_the_database_url_can_be_a_credential(tmp_path):
-    """Systemd's credential stands in for the variable, which goes before it (D49)."""
+    """A variable overrides systemd's credential of the same setting (D49)."""
     credentials = {"CREDENTIALS_DIRECTORY": str(tmp_path)}
     assert Config.from_env(credentials).database_url == "sqlite:///verifyd.db"
     (tmp_path / "database_url").write_text("sqlite:////data/a.db\n")
@@ -291,7 +292,7 @@ def test_the_database_url_can_be_a_credential(tmp_path):
 
 
 def test_a_wrong_credential_is_not_repeated(tmp_path):
-    """It may hold a password."""
+    """A credential can hold a password, so errors do not repeat it."""
     (tmp_path / "database_url").write_bytes(b"\xffhunter2")
     with pytest.raises(ConfigError) as error:
         Config.from_env({"CREDENTIALS_DIRECTORY": str(tmp_path)})

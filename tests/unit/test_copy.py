@@ -1,4 +1,4 @@
-"""`verifyd copy`: everything arrives in Postgres as it was, or nothing does (D46)."""
+"""`verifyd copy`: copies everything to Postgres unchanged, or nothing (D46)."""
 
 import json
 import re
@@ -31,7 +31,7 @@ HOSTILE = ("\\N", "\\", "a\\nb", "a\tb", "a\nb\r\n", "Škoda 🚗", '"', "'; --"
 
 @pytest.fixture
 def database_kind() -> str:
-    """SQLite: that is where it is copied from."""
+    """SQLite: the copy is always from it."""
     return "sqlite"
 
 
@@ -47,40 +47,40 @@ def copy(world, bare_cli, empty_postgres):
 
 @pytest.fixture
 def target(empty_postgres):
-    """The Postgres."""
+    """The Postgres database."""
     engine = open_engine(empty_postgres)
     yield engine
     close_quietly(engine)
 
 
 def client_of(world: World, engine: Engine, url: str) -> Client:
-    """A client of the service on the copy, with alice's key."""
+    """Return a client of the service on the copy, with alice's key."""
     config = Config(database_url=url, state_dir=world.config.state_dir, access_log=False)
     return Client(create_app(config, engine), world.alice_key)
 
 
 def require_alike(answers: list[TestResponse]) -> None:
-    """Fail unless both answers are the same to the byte."""
+    """Fail if two answers differ in any byte."""
     now = rb'"lastChecked":"[^"]+"'  # The time of the request (D21).
     first, second = ((each.status, re.sub(now, b"", each.body)) for each in answers)
     assert first == second
 
 
 def require_empty(target: Engine) -> None:
-    """Fail unless the target holds nothing but the plans that every database begins with."""
+    """Fail if the target holds more than the plans of a new database."""
     counts = {table: len(held(target, table)) for table in MAIN_TABLES}
     assert counts == dict.fromkeys(MAIN_TABLES, 0) | {"plan": 3}
 
 
 def held(engine: Engine, table: str) -> list[tuple[object, ...]]:
-    """All rows of a table of the main database."""
+    """Return all rows of a table of the main database."""
     rows: list[tuple[object, ...]] = engine.execute_sql(f'SELECT * FROM "{table}"').fetchall()
     return sorted(rows, key=str)
 
 
 class TestContent:
     def test_the_demo_answers_alike(self, world, copy, target, empty_postgres, tmp_path):
-        """Every demo vehicle and every domain: the same bytes from both (D46)."""
+        """Both databases answer every demo vehicle and domain with the same bytes (D46)."""
         for path in write_files(tmp_path, DAY):
             world.load_files(path, register="demo")
         for number in range(3):
@@ -101,14 +101,14 @@ class TestContent:
         for name in ("", "/d0.example.com", "/d1.example.com", "/d2.example.com"):
             require_alike([client.get(f"/api/domains{name}") for client in clients])
 
-    def test_the_target_is_the_settings_unless_told(self, world, bare_cli, target, monkeypatch):
-        """A password in a command's words could be read by everybody on the machine."""
+    def test_the_target_is_the_setting_by_default(self, world, bare_cli, target, monkeypatch):
+        """By default the target is the setting: users of the machine can read a command's words."""
         monkeypatch.setenv("VERIFYD_DATABASE_URL", target.database)
         assert bare_cli.run("copy", "--from", world.store.url).status == 0
         assert held(target, "account") == held(world.engine, "account")
 
     def test_every_row_of_the_main_database_arrives(self, world, copy, target):
-        """Plans, accounts, keys as hashes, domains, registers and history; numbers are kept."""
+        """Plans, accounts, key hashes, domains, registers and history keep their numbers."""
         world.load([CAR])
         set_plan(world.engine, "own", requests=7, window_seconds=9, bulk_max=5, domains_max=1)
         world.key_of("carol", "own", label="\u00fc")
@@ -118,7 +118,7 @@ class TestContent:
 
     @pytest.mark.parametrize("text", HOSTILE)
     def test_texts_arrive_as_they_are(self, world, copy, target, text):
-        """Backslashes, line ends and what looks like a null are nothing special."""
+        """Backslashes, line ends and texts that look like a null arrive unchanged."""
         RegisterLoad.insert(
             register="native",
             kind="vehicles",
@@ -135,7 +135,7 @@ class TestContent:
         assert (load.files, load.reason) == (text, text)
 
     def test_new_accounts_and_loads_get_the_next_numbers(self, world, copy, target):
-        """The copy counts on where the source was: a number is an account's bucket (D11)."""
+        """New numbers continue after the source's: a number is an account's bucket (D11)."""
         world.load([CAR])
         assert copy().status == 0
         assert create_account(target, "carol").id == 3
@@ -153,8 +153,8 @@ class TestContent:
             == 2
         )
 
-    def test_it_tells_what_was_copied(self, world, copy):
-        """A line for each table: how many rows, and their checksum."""
+    def test_it_prints_what_was_copied(self, world, copy):
+        """The output has a line per table, with its number of rows and their checksum."""
         world.load([CAR])
         told = {each["table"]: each for each in json.loads(copy("--json").stdout)}
         assert told["account"]["rows"] == 2
@@ -165,13 +165,13 @@ class TestContent:
 
 class TestAgain:
     def test_a_second_run_compares_and_changes_nothing(self, world, copy, target):
-        """Whoever runs it twice is told the same twice."""
+        """The second run prints the same as the first."""
         world.load([CAR])
         assert copy("--json") == copy("--json")
 
     @pytest.mark.parametrize("change", ["domain", "plan", "account"])
     def test_other_data_is_left_alone(self, world, copy, target, change):
-        """A target that goes another way than the source is refused, and keeps what it holds."""
+        """A target with other data is refused and stays unchanged."""
         assert copy().status == 0
         if change == "domain":
             Domains(target).create_domain(1, "a.example.com", 10)
@@ -186,7 +186,7 @@ class TestAgain:
         assert [held(target, table) for table in MAIN_TABLES] == before
 
     def test_rows_of_a_register_are_compared_too(self, world, copy, target):
-        """A vehicle that differs is found."""
+        """The comparison finds a changed vehicle."""
         world.load([CAR])
         assert copy().status == 0
         target.execute_sql("UPDATE register_native.vehicle SET make = 'OPEL'")
@@ -194,8 +194,8 @@ class TestAgain:
 
 
 class TestRefused:
-    def test_what_is_read_back_must_be_what_was_written(self, world, copy, target):
-        """A target that stores something else is found out, and holds nothing afterwards."""
+    def test_a_target_that_stores_something_else_is_refused(self, world, copy, target):
+        """A target that stores something else is detected, and emptied."""
         migrate(target)
         target.execute_sql(
             "CREATE FUNCTION shout() RETURNS trigger LANGUAGE plpgsql AS "
@@ -206,50 +206,50 @@ class TestRefused:
         )
         ended = copy()
         assert ended.status == 1
-        assert "account: what was read back is not what was written" in ended.stderr
+        assert "account: the rows that were read back differ from those written" in ended.stderr
         require_empty(target)
 
     def test_a_newer_target_is_left_alone(self, world, copy, target):
-        """It belongs to a newer program (D29)."""
+        """A target of a newer program is refused and stays unchanged (D29)."""
         migrate(target)
         Installation.update(schema_version=9, oldest_program=8).execute(target)
         assert "upgrade verifyd" in copy().stderr
         require_empty(target)
 
     def test_another_programs_database_is_left_alone(self, copy, target):
-        """Tables that are not ours stay alone (D27)."""
+        """Another program's tables stay unchanged (D27)."""
         target.execute_sql("CREATE TABLE theirs (a integer)")
         assert "another program" in copy().stderr
         assert target.get_tables() == ["theirs"]
 
     def test_a_load_in_the_source_is_not_cut_in_two(self, world, copy, target):
-        """While a register is being loaded nothing is copied."""
+        """While a register is being loaded, the copy is refused."""
         world.load([CAR])
         with locked(world.engine, "native"):
             assert "another load of the register native is running" in copy().stderr
         require_empty(target)
 
     def test_only_from_sqlite_to_postgres(self, world, bare_cli, empty_postgres):
-        """Other directions have tools of their own; a mistaken one changes nothing."""
+        """Other directions are refused and change nothing: they have tools of their own."""
         for source, target in (
             (world.store.url, world.store.url),
             (empty_postgres, world.store.url),
         ):
             ended = bare_cli.run("copy", "--from", source, "--to", target)
             assert ended.status == 1
-        assert "there is no database" in bare_cli.refusal(
+        assert "does not exist; run " in bare_cli.refusal(
             "copy", "--from", f"sqlite:///{world.directory}/none.db", "--to", empty_postgres
         )
 
     def test_a_wrong_url_is_a_usage_error_and_not_repeated(self, bare_cli):
-        """It may hold a password."""
+        """The URL can hold a password, so the message leaves it out."""
         told = bare_cli.misuse("copy", "--from", "sqlite:///x", "--to", "mysql://u:hunter2@db/x")
         assert "must be sqlite:///PATH or postgresql://" in told
         assert "hunter2" not in told
 
 
 def test_domains_are_created_while_it_runs(world, target, empty_postgres):
-    """The source serves on; what comes after the beginning of the copy is not in it."""
+    """The source keeps serving; domains created while the copy runs are not included."""
 
     def meanwhile(table: str, rows: int) -> None:
         if table == "plan":
@@ -267,7 +267,7 @@ def test_domains_are_created_while_it_runs(world, target, empty_postgres):
 
 
 def test_the_numbers_of_deleted_accounts_are_not_given_again(world, copy, target):
-    """The copy goes on counting where the source stopped (D81)."""
+    """The copy continues the source's account numbers (D81)."""
     number = create_account(world.engine, "carol").id
     delete_account(world.engine, "carol", lambda _: 0)
     assert copy().status == 0

@@ -1,4 +1,4 @@
-"""Rows in the text format of Postgres' COPY: as Postgres itself writes them out (D46)."""
+"""Rows in the text format of Postgres' COPY, as Postgres itself writes them (D46)."""
 
 import pytest
 
@@ -10,7 +10,7 @@ HOSTILE = ("None", "\\N", "\\", "a\\nb", "a\tb", "a\nb\r\n", "\b\f\v", "\x7f", "
 
 
 def test_nulls_are_not_texts():
-    """A null has a mark of its own, and the text None is written as it is."""
+    """A null has its own mark, and the text None is written as it is."""
     assert copy_text(PLAIN) == "AB12CDE\t7\t\\N\nAB12CDF\t0\t\\N\n"
     assert copy_text([("None", 7, None)]) == "None\t7\t\\N\n"
 
@@ -23,7 +23,7 @@ def test_no_rows_are_no_text():
 @ON_POSTGRES
 @pytest.mark.parametrize("text", HOSTILE)
 def test_postgres_reads_and_writes_the_same(world, text):
-    """Whatever the texts hold, beside plain rows and alone."""
+    """Postgres reads and writes back any texts, next to plain rows and alone."""
     connection = world.engine.connection()
     for rows in ([(text, 1, None)], [*PLAIN, (text, 1, None)]):
         with world.engine.atomic():

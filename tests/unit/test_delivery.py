@@ -1,4 +1,4 @@
-"""What one destination, one setting or one disk must not do to the others' alerts (D78)."""
+"""No destination, setting or disk hinders the delivery of alerts to others (D78)."""
 
 import errno
 import os
@@ -26,7 +26,7 @@ TRIAL = composed("msg_1", [PROBLEM], [])
 
 
 class Queue:
-    """An installation with two commands as destinations, whose clock is moved by hand."""
+    """An installation with two commands as destinations, and a clock that tests set."""
 
     def __init__(self, directory):
         self.directory = directory
@@ -35,14 +35,14 @@ class Queue:
         self.config = self.configured(*self.commands)
 
     def command(self, name, text="exit 0"):
-        """Make a command that notes that it ran."""
+        """Make a command that records its runs."""
         path = self.directory / name
         path.write_text(f'#!/bin/sh\necho >>"{path}.got"\n{text}\n')
         path.chmod(0o755)
         return path
 
     def configured(self, *commands):
-        """The settings with these commands."""
+        """Return the settings with these commands."""
         return Config(
             database_url=f"sqlite:///{self.directory}/verifyd.db",
             data_dir=self.directory,
@@ -56,25 +56,25 @@ class Queue:
             spool.put(msgspec.structs.replace(TRIAL, created_at=self.now), {})
 
     def queued(self):
-        """The messages that wait."""
+        """Return the waiting messages."""
         return list(Spool(self.directory).entries())
 
     def got(self, command):
-        """How often a command ran."""
+        """Return how often a command ran."""
         path = command.with_name(f"{command.name}.got")
         return path.read_text().count("\n") if path.exists() else 0
 
 
 @pytest.fixture
 def queue(tmp_path, monkeypatch):
-    """One where nothing is queued yet."""
+    """An installation with an empty queue."""
     queue = Queue(tmp_path)
     monkeypatch.setattr(clock, "now", lambda: queue.now)
     return queue
 
 
 def test_it_has_failed_as_long_as_an_alert_waits(queue):
-    """Also while none is due: the unit is green only when everything is delivered."""
+    """The unit has failed until everything is delivered, also between attempts."""
     queue.put()
     queue.command("second", "exit 1")
     assert not deliver(queue.config)
@@ -87,20 +87,20 @@ def test_it_has_failed_as_long_as_an_alert_waits(queue):
 
 
 def test_without_a_destination_alerts_wait(queue, caplog):
-    """They are neither lost nor silent: a setting may be emptied by mistake."""
+    """Alerts without a destination are kept and reported: the setting may be empty by mistake."""
     queue.put()
     nowhere = queue.configured()
     assert not deliver(nowhere)
     assert "not delivered: VERIFYD_NOTIFY names no destination" in caplog.text
     queue.now += 3601
     (condition,) = queue_conditions(nowhere)
-    assert "1 alerts are not delivered" in condition.warning
+    assert "Alerts are not delivered: 1;" in condition.warning
     assert deliver(queue.config)
     assert list(map(queue.got, queue.commands)) == [1, 1]
 
 
 def test_without_a_destination_they_do_not_wait_forever(queue, caplog):
-    """After four days they are given up like any other."""
+    """Alerts without a destination are given up after four days, like any other."""
     queue.put()
     queue.now += 4 * DAY + 1
     assert not deliver(queue.configured())
@@ -110,7 +110,7 @@ def test_without_a_destination_they_do_not_wait_forever(queue, caplog):
 
 @pytest.mark.parametrize("error", [UnicodeError("x"), ValueError("x"), OSError(5, "x")])
 def test_one_destination_never_hinders_another(queue, monkeypatch, error):
-    """Whatever the sending of one raises."""
+    """Any error of one destination leaves the others unaffected."""
 
     def fail(*_):
         raise error
@@ -122,7 +122,7 @@ def test_one_destination_never_hinders_another(queue, monkeypatch, error):
 
 
 def test_a_note_that_cannot_be_written_hinders_no_destination(queue, monkeypatch, caplog):
-    """On a disk that fails, who has the message may get it again; the others get it, too."""
+    """A delivery that cannot be recorded may be repeated; other destinations get theirs."""
     queue.put()
 
     def full(*_):
@@ -132,12 +132,12 @@ def test_a_note_that_cannot_be_written_hinders_no_destination(queue, monkeypatch
         patched.setattr(Spool, "write", full)
         assert deliver(queue.config)
     assert list(map(queue.got, queue.commands)) == [1, 1]
-    assert "cannot be noted as delivered: Input/output error" in caplog.text
+    assert "its delivery cannot be recorded: Input/output error" in caplog.text
 
 
 @pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
 def test_one_that_cannot_be_killed_is_left_to_itself(queue, monkeypatch):
-    """As a setuid sendmail that is another user's by now: waiting for it would have no limit."""
+    """A command that another user's process replaced cannot be killed, so nothing waits for it."""
     pid = queue.directory / "pid"
     command = queue.command("third", f'echo $$ >"{pid}"; exec sleep 600')
     killpg = os.killpg

@@ -1,4 +1,4 @@
-"""The demo register: always the same, always true to life, each cast member in its part (D22)."""
+"""The demo register: reproducible, realistic, and with a plate for each case (D22)."""
 
 import csv
 import re
@@ -35,7 +35,7 @@ class Book:
         self.fines = by_registration(self.register.fines)
 
     def insurance(self, plate):
-        """The reason that D22 gives for `insuranceValid`; `overlapping` if several are in force."""
+        """Return the reason of D22 for `insuranceValid`; `overlapping` if several are in force."""
         rows, today = self.policies.get(plate), self.today.isoformat()
         if not rows:
             return {True: "flag", False: "none", None: "unknown"}[self.vehicles[plate]["insured"]]
@@ -49,7 +49,7 @@ class Book:
         return "future" if last["validFrom"] > today else "expired"
 
     def mot(self, plate):
-        """The reason for `motValid`, with three free years."""
+        """Return the reason for `motValid`, with three free years."""
         row = self.vehicles[plate]
         if row["motExempt"]:
             return "exempt"
@@ -59,25 +59,25 @@ class Book:
         return "not_due" if third_birthday > self.today else "unknown"
 
     def tax(self, plate):
-        """The reason for `roadTaxPaid`."""
+        """Return the reason for `roadTaxPaid`."""
         row = self.vehicles[plate]
         if row["taxStatus"] == "taxed" and row["taxDue"] < self.today.isoformat():
             return "expired"
         return {"taxed": "valid", None: "unknown"}.get(row["taxStatus"], row["taxStatus"])
 
     def fined(self, plate):
-        """The reason for `noOutstandingFines`."""
+        """Return the reason for `noOutstandingFines`."""
         return (
             "outstanding" if any(not r["settledOn"] for r in self.fines.get(plate, [])) else "none"
         )
 
     def reasons(self, plate):
-        """All four reasons."""
+        """Return all four reasons."""
         return self.insurance(plate), self.mot(plate), self.tax(plate), self.fined(plate)
 
 
 def by_registration(rows) -> dict[Any, list[dict[str, Any]]]:
-    """Rows by their plate."""
+    """Return the rows by plate."""
     grouped = defaultdict(list)
     for row in rows:
         grouped[row["registration"]].append(row)
@@ -85,7 +85,7 @@ def by_registration(rows) -> dict[Any, list[dict[str, Any]]]:
 
 
 def years_after(day, years):
-    """The same day in another year; 1 March for 29 February."""
+    """Return the same day in another year; 1 March for 29 February."""
     if (day.month, day.day) == (2, 29):
         return date(day.year + years, 3, 1)
     return day.replace(year=day.year + years)
@@ -98,24 +98,24 @@ def book(request):
 
 
 def all_rows(register: DemoRegister) -> list[Any]:
-    """Every row of the register, whatever its kind."""
+    """Return every row of the register, of all kinds."""
     return [*register.vehicles, *register.policies, *register.fines]
 
 
 class TestSameness:
     def test_the_same_seed_and_day_give_the_same_register(self):
-        """A seed and a day decide everything."""
+        """Seed and day determine the whole register."""
         day = date(2026, 11, 21)
         assert demo_register(day, seed=7) == demo_register(day, seed=7)
 
     def test_another_seed_gives_other_vehicles(self):
-        """The seed matters for all but the cast."""
+        """Another seed changes everything but the cast."""
         day = date(2026, 11, 21)
         plates = [{r["registration"] for r in demo_register(day, seed).vehicles} for seed in (1, 2)]
         assert len(plates[0] & plates[1]) < 50
 
     def test_plates_stay_for_the_year(self):
-        """Who noted a plate on one day finds the same vehicle on another day of that year."""
+        """A plate is the same vehicle on every day of a year."""
         first, last = (
             demo_register(day).vehicles for day in (date(2027, 1, 1), date(2027, 12, 31))
         )
@@ -123,7 +123,7 @@ class TestSameness:
         assert [[r[m] for m in identity] for r in first] == [[r[m] for m in identity] for r in last]
 
     def test_papers_stay_while_nothing_runs_out(self):
-        """From one day to the next only a few vehicles change insurer or policy number."""
+        """From one day to the next, few vehicles change insurer or policy number."""
         day = date(2027, 5, 10)
         numbers = [
             {(row["registration"], row["number"]) for row in demo_register(today).policies}
@@ -133,7 +133,7 @@ class TestSameness:
 
     @pytest.mark.parametrize("day", [date(2020, 12, 31), date(2051, 1, 1)])
     def test_days_it_was_not_made_for_are_refused(self, day):
-        """Before 2021 and after 2050 plates and cast could not be true to life."""
+        """Days before 2021 and after 2050 are refused: plates and cast would not be realistic."""
         with pytest.raises(ValueError, match="2021-01-01 to 2050-12-31"):
             demo_register(day)
 
@@ -165,11 +165,11 @@ class TestCast:
         ],
     )
     def test_each_member_plays_its_part_and_no_other(self, book, part, reasons):
-        """All is in order but what the name says, on every day."""
+        """On every day, each member fails only the check that it is named after."""
         assert book.reasons(CAST[part]) == reasons
 
     def test_a_settled_fine_is_on_record(self, book):
-        """The settled fine is there, not merely absent."""
+        """The settled fine exists in the register."""
         assert book.fines[CAST["fine_settled"]]
 
     def test_one_plate_is_known_through_its_policy_alone(self, book):
@@ -178,14 +178,14 @@ class TestCast:
         assert book.insurance(CAST["policy_only"]) == "valid"
 
     def test_the_unknown_plate_is_in_no_file(self, book):
-        """`unknown` answers 404, whatever the day."""
+        """The plate `unknown` answers 404 on every day."""
         assert canonical_registration(CAST["unknown"]) == CAST["unknown"]
         assert CAST["unknown"] not in {row["registration"] for row in all_rows(book.register)}
 
 
 class TestShares:
     def test_there_are_300_plates(self, book):
-        """All but the one known through its policy have a vehicle row."""
+        """All plates but the one with only a policy have a vehicle row."""
         assert len(book.vehicles) == 299
         assert len(book.vehicles.keys() | book.policies.keys() | book.fines.keys()) == 300
 
@@ -203,7 +203,7 @@ class TestShares:
         ],
     )
     def test_insurance(self, book, reason, least, most):
-        """Most are insured once; every other case has some."""
+        """Most vehicles are insured once, and every other case occurs."""
         count = Counter(map(book.insurance, book.vehicles))[reason]
         assert least <= count <= most
 
@@ -212,7 +212,7 @@ class TestShares:
         [("valid", 200, 270), ("expired", 5, 40), ("not_due", 20, 90), ("unknown", 1, 10)],
     )
     def test_mot(self, book, reason, least, most):
-        """Most have a certificate; the young need none yet."""
+        """Most vehicles have a certificate; young ones need none yet."""
         assert least <= Counter(map(book.mot, book.vehicles))[reason] <= most
 
     @pytest.mark.parametrize(
@@ -226,18 +226,18 @@ class TestShares:
         ],
     )
     def test_tax(self, book, reason, least, most):
-        """Most are taxed."""
+        """Most vehicles are taxed."""
         assert least <= Counter(map(book.tax, book.vehicles))[reason] <= most
 
     def test_fines(self, book):
-        """One vehicle in ten has a fine on record, fewer still owe one."""
+        """One vehicle in ten has a fine on record, and fewer still owe one."""
         assert 20 <= len(book.fines) <= 60
         assert 5 <= Counter(map(book.fined, book.vehicles))["outstanding"] <= 30
 
 
 class TestRows:
     def test_registrations_are_canonical_and_unique(self, book):
-        """Every plate is stored as it is written (D19), and every vehicle has one row."""
+        """Every plate is in canonical form (D19), and each vehicle has one row."""
         plates = [row["registration"] for row in all_rows(book.register)]
         assert [canonical_registration(plate) for plate in plates] == plates
         assert len(book.vehicles) == len(book.register.vehicles)
@@ -254,7 +254,7 @@ class TestRows:
         assert checked > 280
 
     def test_keys_are_unique(self, book):
-        """No row would overwrite another when it is loaded (D25)."""
+        """No row overwrites another when it is loaded (D25)."""
         policy_key = ("registration", "insurer", "number", "validFrom")
         policies = [tuple(row[m] for m in policy_key) for row in book.register.policies]
         fines = [row["reference"] for row in book.register.fines]
@@ -276,14 +276,14 @@ class TestRows:
             assert row["year"] == int(row["firstRegistered"][:4])
 
     def test_nothing_was_updated_today_or_later(self, book):
-        """`lastUpdated` has passed in every time zone."""
+        """`lastUpdated` is in the past in every time zone."""
         for row in [*book.register.vehicles, *book.register.policies]:
             updated = datetime.strptime(row["lastUpdated"], "%Y-%m-%dT%H:%M:%S%z")
             assert updated.date() < book.today
 
 
 def test_files_hold_the_register(tmp_path):
-    """The three files say what the rows say, in the native CSV layout (DESIGN 4)."""
+    """The three files hold the same rows in the native CSV layout."""
     day = date(2026, 11, 21)
     register = demo_register(day)
     paths = write_files(tmp_path, day)

@@ -1,4 +1,4 @@
-"""Which texts are domain names, and their one canonical form (D14)."""
+"""Which texts are domain names, and their canonical form (D14)."""
 
 import json
 import re
@@ -52,7 +52,7 @@ texts = st.lists(labels, max_size=4).map(".".join)
     ],
 )
 def test_a_name_has_one_canonical_form(text, canonical):
-    """Lower case, no final dot, international labels as A-labels by UTS 46."""
+    """The form is lower case, without a final dot, with A-labels by UTS 46."""
     assert canonical_domain_name(text) == canonical
 
 
@@ -100,12 +100,12 @@ def test_a_name_has_one_canonical_form(text, canonical):
     ],
 )
 def test_everything_else_is_no_name(text):
-    """No wildcard, address, scheme, port or blank; labels of 1 to 63, the last not numeric."""
+    """Wildcards, addresses, schemes, ports, blanks, and labels that are too long are refused."""
     assert canonical_domain_name(text) is None
 
 
 def test_long_texts_are_refused_unread():
-    """IDNA costs more than linear time, so a text of megabytes does not reach it."""
+    """IDNA takes more than linear time, so a text of megabytes is refused before it."""
     ignored = "\u00ad"  # a soft hyphen, which UTS 46 leaves out
     assert canonical_domain_name("a.example".ljust(1_000, ignored)) == "a.example"
     assert canonical_domain_name("a.example".ljust(1_001, ignored)) is None
@@ -114,7 +114,7 @@ def test_long_texts_are_refused_unread():
 
 @given(texts)
 def test_any_text_is_a_name_or_none(text):
-    """No text fails, and what is a name is one as the interface documents it."""
+    """Every text is refused, or becomes a name that fits the documented pattern."""
     name = canonical_domain_name(text)
     if name is not None:
         assert DOCUMENTED["minLength"] <= len(name) <= DOCUMENTED["maxLength"]
@@ -123,7 +123,7 @@ def test_any_text_is_a_name_or_none(text):
 
 @given(texts)
 def test_a_canonical_form_is_its_own(text):
-    """What was answered once is accepted and answered again, in upper case and with a dot too."""
+    """A canonical name is accepted unchanged, also in upper case and with a final dot."""
     name = canonical_domain_name(text)
     if name is not None:
         assert canonical_domain_name(name) == name
@@ -132,6 +132,6 @@ def test_a_canonical_form_is_its_own(text):
 
 @given(st.lists(st.from_regex(r"[a-z]([a-z0-9]{0,20}[a-z0-9])?", fullmatch=True), min_size=2))
 def test_plain_names_are_names(parts):
-    """Two or more labels of letters and digits are a name as long as they fit."""
+    """Two or more labels of letters and digits are a name if they fit."""
     text = ".".join(parts)
     assert canonical_domain_name(text) == (text if len(text) <= 253 else None)

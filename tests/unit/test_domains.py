@@ -13,7 +13,7 @@ def account_id(world):
 
 
 def test_a_created_domain_is_the_one_that_is_found(world, account_id):
-    """It is active, and its time is in Unix seconds."""
+    """A created domain is active, and its time is in Unix seconds."""
     domains = Domains(world.engine)
     created = domains.create_domain(account_id, "a.example", 2)
     assert created == HeldDomain(created.id, "a.example", "active", created.created_at)
@@ -23,7 +23,7 @@ def test_a_created_domain_is_the_one_that_is_found(world, account_id):
 
 
 def test_a_name_is_held_once(world, account_id):
-    """The same name again is an error of its own, even when the quota is reached (D32)."""
+    """A name that exists is its own error, even when the quota is reached (D32)."""
     domains = Domains(world.engine)
     domains.create_domain(account_id, "a.example", 1)
     with pytest.raises(DomainExists):
@@ -34,7 +34,7 @@ def test_a_name_is_held_once(world, account_id):
 
 
 def test_the_status_of_no_domain_is_nothing(world, account_id):
-    """Setting it says that there is none, and makes none."""
+    """Setting the status of an unknown domain finds nothing, and creates nothing."""
     domains = Domains(world.engine)
     assert domains.set_status(account_id, "a.example", "suspended") is None
     created = domains.create_domain(account_id, "a.example", 1)

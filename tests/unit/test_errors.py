@@ -8,7 +8,8 @@ import falcon.testing
 import peewee
 import pytest
 
-from app.errors import CATALOGUE, RETRY_AFTER_SECONDS, Problem
+from app.error_codes import CATALOGUE
+from app.errors import RETRY_AFTER_SECONDS, Problem
 from app.http import problems
 from app.http.context import Request
 from app.logs import JsonFormatter
@@ -25,7 +26,7 @@ SECRET = "the-secret-that-was-sent"
 
 
 class Failing:
-    """A resource that fails as it is told."""
+    """A resource that fails as requested."""
 
     def __init__(self, failure):
         self._failure = failure
@@ -39,11 +40,11 @@ class Failing:
 
 @pytest.fixture
 def answer_to(world):
-    """Returns what a client gets when a responder raises something."""
+    """Return what a client gets when a responder raises something."""
 
     def ask(failure, **headers):
         app = falcon.App(request_type=Request)
-        problems.install(app, world.engine)
+        problems.install(app, world.engine, ["/"])
         app.add_route("/", Failing(failure))
         return falcon.testing.TestClient(app).simulate_get("/", headers=headers)
 
@@ -52,22 +53,22 @@ def answer_to(world):
 
 @pytest.mark.parametrize("code", CATALOGUE)
 def test_every_code_has_a_status_and_its_title(code):
-    """One status has one title, and those of the spec are the spec's."""
-    status, title = CATALOGUE[code]
+    """One status has one title; the spec's titles are kept."""
+    status, title = CATALOGUE[code][:2]
     assert 400 <= status < 600
     assert title == SPEC_7.get(status, title)
     assert {kind.title for kind in CATALOGUE.values() if kind.status == status} == {title}
 
 
 def test_spec_7_all_statuses_of_the_spec_are_there():
-    """Each status of spec 7 can be answered."""
+    """The catalogue has every status of spec 7."""
     assert SPEC_7.items() <= {kind.status: kind.title for kind in CATALOGUE.values()}.items()
 
 
 def test_a_problem_has_the_members_of_d5():
-    """`errors` is there only if a member is at fault."""
+    """A problem has `errors` only if a member is wrong."""
     assert Problem("not_found", "Nothing.").body("id") == {
-        "type": "about:blank",
+        "type": "/docs/errors#not_found",
         "title": "Not Found",
         "status": 404,
         "detail": "Nothing.",
@@ -77,13 +78,13 @@ def test_a_problem_has_the_members_of_d5():
 
 
 def test_a_member_at_fault_is_named_by_its_pointer():
-    """A refusal of one member repeats its sentence beside the pointer."""
+    """A refusal of one member repeats its sentence next to the pointer."""
     body = Problem.at("/name", "invalid_body", "Wrong.").body("id")
     assert body["errors"] == [{"pointer": "/name", "detail": "Wrong."}]
 
 
 def test_problems_share_nothing():
-    """What one refusal is given does not show up in the next."""
+    """What is added to one refusal does not appear in the next."""
     headers = {"Allow": "GET"}
     first = Problem("database_unavailable", "Gone.", headers=headers)
     first.headers["X"] = "1"
@@ -93,14 +94,14 @@ def test_problems_share_nothing():
 
 @pytest.mark.parametrize("code", CATALOGUE)
 def test_a_503_says_when_to_come_back(code):
-    """Every 503, and nothing else by itself, carries Retry-After."""
+    """Every 503 has Retry-After, and by default no other status has."""
     headers = Problem(code, "x").headers
     expected = {"Retry-After": str(RETRY_AFTER_SECONDS)} if CATALOGUE[code].status == 503 else {}
     assert headers == expected
 
 
 def test_an_unknown_code_cannot_be_raised():
-    """What is not in the catalogue is a mistake in the program."""
+    """A code that is not in the catalogue is a program error."""
     with pytest.raises(KeyError):
         Problem("no_such_code", "x")
 
@@ -134,7 +135,7 @@ class TestFailures:
         ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
     )
     def test_every_failure_leaves_as_one_body(self, answer_to, caplog, failure, status, code):
-        """Whatever is raised, the answer is a problem body that quotes nothing."""
+        """Every exception becomes a problem body that quotes nothing."""
         answer = answer_to(failure)
         assert (answer.status_code, answer.json["status"]) == (status, status)
         assert answer.json["code"] == code
@@ -149,20 +150,20 @@ class TestFailures:
         "accept", ["text/html", "application/xml", "multipart/form-data", "x", "", "image/*;q=0"]
     )
     def test_the_body_is_json_whatever_is_accepted(self, answer_to, caplog, failure, accept):
-        """`Accept` has no say in how an error looks."""
+        """The body is JSON, whatever `Accept` says."""
         answer = answer_to(failure, Accept=accept)
         assert answer.headers["content-type"] == "application/problem+json"
         assert json.loads(answer.text)["status"] == answer.status_code
 
     def test_headers_of_a_refusal_are_sent(self, answer_to):
-        """What a refusal brings along reaches the client."""
+        """The client gets the headers of a refusal."""
         problem = Problem("unauthorized", "x", headers={"WWW-Authenticate": "Bearer"})
         assert answer_to(problem).headers["www-authenticate"] == "Bearer"
         allow = answer_to(falcon.HTTPMethodNotAllowed(["GET", "HEAD"])).headers["allow"]
         assert allow == "GET, HEAD"
 
     def test_an_unexpected_failure_is_logged_with_its_place(self, answer_to, caplog):
-        """The log has the stack and the request's id, so that the report can be found."""
+        """The log has the stack and the request id, so that a report can be found."""
         answer = answer_to(KeyError(SECRET))
         (record,) = [r for r in caplog.records if r.name == "verifyd.http"]
         assert record.levelno == logging.ERROR
@@ -170,13 +171,13 @@ class TestFailures:
         assert record.request_id == answer.json["request_id"]
 
     def test_a_refusal_is_not_logged_as_an_error(self, answer_to, caplog):
-        """What a client does wrong is no fault of the service."""
+        """A client's mistake is no error of the service."""
         answer_to(Problem("not_found", "x"))
         assert caplog.records == []
 
     @pytest.mark.parametrize("failure", [peewee.OperationalError(), peewee.DataError()])
     def test_a_failed_connection_is_replaced(self, answer_to, world, caplog, failure):
-        """The next request has another connection instead of finding a broken transaction."""
+        """After a failure the next request gets another connection, not a broken transaction."""
         former = world.engine.connection()
         answer_to(failure)
         assert world.engine.connection() is not former

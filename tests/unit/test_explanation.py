@@ -1,4 +1,4 @@
-"""Why a plate is answered as it is (D83): the explanation against a model of its own."""
+"""The explanation of an answer (D83), compared with an independent model."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -51,14 +51,14 @@ def few(shelf: Shelf) -> Shelf:
 
 
 def document(shelf: Shelf, day: str, plates: list[str]) -> Any:
-    """What `verifyd lookup --json` prints."""
+    """Return what `verifyd lookup --json` prints."""
     config = Config(database_url="", mot_first_years=FIRST_YEARS)
     reader = VehicleReader(shelf.records(ORDER), config)
     return document_of(explain(shelf.engine, reader, ORDER, plates, day), day, FIRST_YEARS)
 
 
 def in_form_of_the_model(plate: Any) -> Any:
-    """A plate of the document, as the model tells it."""
+    """Return a plate of the document in the form of the model."""
     del plate["compliance"]["lastChecked"]
     chosen = plate["chosenPolicy"]
     members = ("register", "insurer", "number", "validFrom", "rule")
@@ -72,7 +72,7 @@ def in_form_of_the_model(plate: Any) -> Any:
 
 @pytest.mark.parametrize("vehicles", [500, pytest.param(5_000, marks=pytest.mark.system_long)])
 def test_it_agrees_with_an_independent_model(shelf, vehicles):
-    """Answers, deciding registers and chosen policies of many vehicles are the model's."""
+    """Answers, deciding registers and chosen policies of many vehicles equal the model's."""
     plates = PLATES[:vehicles]
     registers = random_registers(NAMES, plates, seed=13)
     shelf.fill(registers)
@@ -90,7 +90,7 @@ def test_it_agrees_with_an_independent_model(shelf, vehicles):
 
 
 def test_the_values_of_decisions_are_those_of_the_answers(few):
-    """What a column is said to be is what the API answers."""
+    """The value that explains a column is the value that the API answers."""
     for plate in document(few, DAYS[0], FEW)["plates"]:
         if "error" in plate:
             continue
@@ -106,7 +106,7 @@ def test_the_values_of_decisions_are_those_of_the_answers(few):
 
 
 def test_each_register_is_quoted_as_it_is(few):
-    """Every row of a plate stands in the document, under the register that holds it."""
+    """The document has every row of a plate, under the register that holds it."""
     for plate in document(few, DAYS[0], FEW)["plates"]:
         for holding in plate.get("registers", []):
             rows = REGISTERS[holding["register"]]
@@ -124,7 +124,7 @@ def test_each_register_is_quoted_as_it_is(few):
 
 
 def test_many_plates_cost_as_many_statements_as_one(few, statements):
-    """One for each table of each register, and what the service asks."""
+    """The number of statements does not grow with the number of plates."""
     document(few, DAYS[0], FEW[:2])
     counts = []
     for plates in (FEW[:2], FEW):

@@ -1,4 +1,4 @@
-"""Locks on files: shared or exclusive, and safe when the file is removed meanwhile."""
+"""Locks on files: shared or exclusive, and safe if the file is removed meanwhile."""
 
 import os
 import threading
@@ -10,7 +10,7 @@ from app.file_lock import hold_until_exit, locked, tried
 
 @pytest.fixture
 def path(tmp_path):
-    """Where the lock is; there is no file yet."""
+    """The path of the lock, without a file."""
     return tmp_path / "lock"
 
 
@@ -26,13 +26,13 @@ def in_child(do):
 
 
 def is_free(path, **how):
-    """Tell whether the lock could be taken now, and let go of it."""
+    """Tell whether the lock is free, and release it at once."""
     with tried(path, **how) as is_held:
         return is_held
 
 
 def test_one_at_a_time(path):
-    """An exclusive lock keeps out every other one, until it ends."""
+    """An exclusive lock keeps out every other lock until it ends."""
     with locked(path):
         assert not is_free(path)
         assert not is_free(path, shared=True)
@@ -40,7 +40,7 @@ def test_one_at_a_time(path):
 
 
 def test_many_share(path):
-    """Shared locks let each other in, and no exclusive one."""
+    """Shared locks admit each other, and no exclusive lock."""
     with locked(path, shared=True), tried(path, shared=True) as is_held:
         assert is_held
         assert not is_free(path)
@@ -48,14 +48,14 @@ def test_many_share(path):
 
 
 def test_the_file_is_for_its_owner(path):
-    """It is created with mode 0600, and stays."""
+    """The file is created with mode 0600, and stays."""
     with locked(path):
         pass
     assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_a_missing_file_need_not_be_created(path):
-    """Then it is an error that there is none."""
+    """A missing file is an error if it may not be created."""
     with pytest.raises(FileNotFoundError), locked(path, create=False):
         pass
     assert not path.exists()
@@ -64,7 +64,7 @@ def test_a_missing_file_need_not_be_created(path):
 
 
 def test_a_symbolic_link_is_not_followed(path, tmp_path):
-    """SEC: whoever can write to the directory must not choose which file is created."""
+    """SEC: a user with access to the directory must not choose which file is created."""
     path.symlink_to(tmp_path / "other")
     with pytest.raises(OSError, match="symbolic"), locked(path):
         pass
@@ -73,7 +73,7 @@ def test_a_symbolic_link_is_not_followed(path, tmp_path):
 
 @pytest.mark.parametrize("create", [True, False])
 def test_a_file_that_was_removed_is_not_enough(path, create):
-    """Whoever waited for a lock whose file is removed takes that of the file in its place."""
+    """If the file is replaced during the wait, the lock is taken on the new file."""
     path.touch()
     entered, opened = threading.Event(), threading.Event()
 
@@ -96,7 +96,7 @@ def test_a_file_that_was_removed_is_not_enough(path, create):
 
 
 def waits_for_lock(thread):
-    """Tell whether a thread of this process is stopped in flock."""
+    """Tell whether a thread of this process waits in flock."""
     with open(f"/proc/self/task/{thread.native_id}/syscall", encoding="ascii") as file:
         return file.read().split()[0] == FLOCK
 
@@ -105,13 +105,13 @@ FLOCK = {"x86_64": "73", "aarch64": "32"}[os.uname().machine]
 
 
 def test_an_error_inside_is_not_taken_for_a_held_lock(path):
-    """What the caller raises leaves as it is, BlockingIOError too."""
+    """An error of the caller is passed on, BlockingIOError too."""
     with pytest.raises(BlockingIOError, match="mine"), tried(path):
         raise BlockingIOError("mine")
     assert is_free(path)
 
 
 def test_a_lock_lives_as_long_as_the_process(path):
-    """Another process gets it when the one that held it has ended."""
+    """A lock ends with its process, and another process gets it."""
     assert in_child(lambda: hold_until_exit(path) and not is_free(path))
     assert is_free(path)

@@ -1,4 +1,4 @@
-"""Delimited text, whatever its columns: records, line ends, quotes, encodings, limits."""
+"""Delimited text with any columns: records, line ends, quotes, encodings, limits."""
 
 import contextlib
 import csv
@@ -27,7 +27,7 @@ Outcomes = tuple[list[Change], list[tuple[int, str, str]]]
 
 
 class Heard:
-    """A report that keeps what it is told."""
+    """A report that keeps everything it receives."""
 
     def __init__(self) -> None:
         self.rejects: list[tuple[int, str, str]] = []
@@ -45,7 +45,7 @@ class Heard:
         """Unreadable values are counted by the load."""
 
     def columns(self, names: Iterable[str]) -> None:
-        """Names are judged by the load, not by the format."""
+        """The load judges column names, not the format."""
 
 
 def read(data: bytes, kind: Kind = Kind.VEHICLES) -> Outcomes:
@@ -67,7 +67,7 @@ def fault(data: bytes) -> str:
 
 
 class Endless(io.BytesIO):
-    """A stream whose bytes are made as they are read."""
+    """A stream whose bytes are generated as they are read."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class Endless(io.BytesIO):
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
 def test_line_ends(end: bytes) -> None:
-    """LF, CRLF and a lone CR end a record, and the last record needs none."""
+    """LF, CRLF and a lone CR end a record; the last record needs no line end."""
     data = end.join([b"registration,make", b"AB1,FORD", b"AB2,OPEL"])
     assert plates(data) == ["AB1", "AB2"]
     assert plates(data + end) == ["AB1", "AB2"]
@@ -87,7 +87,7 @@ def test_line_ends(end: bytes) -> None:
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
 def test_line_ends_across_blocks(end: bytes) -> None:
-    """Wherever the stream is cut into blocks, no record is lost, doubled or misnumbered."""
+    """Block boundaries never lose, double or misnumber a record."""
     count = 60_000
     lines = [b"registration,make", *(b"P%06d,FORD" % n for n in range(count)), b"??,x"]
     rows, rejects = read(end.join(lines))
@@ -97,7 +97,7 @@ def test_line_ends_across_blocks(end: bytes) -> None:
 
 @pytest.mark.parametrize("separator", [b",", b";", b"\t"])
 def test_separators(separator: bytes) -> None:
-    """The header tells which of comma, semicolon and tab parts the fields."""
+    """The header decides whether comma, semicolon or tab separates the fields."""
     data = separator.join([b"registration", b'"ma,ke;x;y"', b"color"]) + b"\n"
     data += separator.join([b"AB1", b'"a,b;c"', b"RED"]) + b"\n"
     rows, rejects = read(data)
@@ -106,26 +106,26 @@ def test_separators(separator: bytes) -> None:
 
 
 def test_order_and_unknown_columns() -> None:
-    """The order of columns is free, unknown ones are ignored."""
+    """Columns can have any order, and unknown ones are ignored."""
     rows, _ = read(b"x,Color,REGISTRATION,y\n1,RED,AB1,2\n")
     assert rows == [VehicleRow("AB1", color="RED")]
 
 
 def test_blank_lines() -> None:
-    """Blank lines are no records, before the header too, but count as lines."""
+    """Blank lines, also before the header, are no records but count as lines."""
     rows, rejects = read(b"\n  \nregistration,make\n\nAB1,FORD\n   \n?,FORD\n\n")
     assert rows == [VehicleRow("AB1", "FORD")]
     assert [line for line, _, _ in rejects] == [7]
 
 
 def test_blank_lines_in_one_column() -> None:
-    """Where there is one column only, a blank line is still no record."""
+    """A blank line is no record, even in a file with one column."""
     assert plates(b"registration\nAB1\n\n  \nAB2\n") == ["AB1", "AB2"]
 
 
 @pytest.mark.parametrize("quote", [b"", b'"'])
 def test_a_header_that_comes_again(quote: bytes) -> None:
-    """Files joined end to end hold it twice: it is no vehicle, though its names could be values."""
+    """A repeated header, as in joined files, is rejected, although its names could be values."""
     header = quote + b"registration" + quote + b",make\n"
     rows, rejects = read(header + b"AB1,FORD\n" + header + b"AB2,FORD\n")
     assert [row[0] for row in rows] == ["AB1", "AB2"]
@@ -145,13 +145,13 @@ def test_ragged_rows() -> None:
 
 
 def test_quotes() -> None:
-    """Quoted fields hold separators and doubled quotes; a quote inside a field is a character."""
+    """Quoted fields can hold separators and doubled quotes; a quote inside a field is literal."""
     rows, _ = read(b'registration,make,model\nAB1,"a, b","""E"""\nAB2,5",x\n')
     assert rows == [VehicleRow("AB1", "a, b", '"E"'), VehicleRow("AB2", '5"', "x")]
 
 
 def test_quoted_line_breaks() -> None:
-    """A record may go on over lines; it is reported by the first, with its whole text."""
+    """A record over several lines is reported by its first line, with its whole text."""
     data = b'registration,note,make\nAB1,"a\r\n\r\nb",FORD\n??,"c\nd",FORD\nAB2,,"x\ny"\n'
     rows, rejects = read(data)
     assert rows == [VehicleRow("AB1", "FORD")]
@@ -162,20 +162,20 @@ def test_quoted_line_breaks() -> None:
 
 
 def test_malformed_quotes() -> None:
-    """Text after a closing quote is one reject, and reading goes on with the next line."""
+    """Text after a closing quote is one reject; reading continues with the next line."""
     rows, rejects = read(b'registration,make\nAB1,"F"ORD\nAB2,OPEL\n')
     assert rows == [VehicleRow("AB2", "OPEL")]
     assert [(line, record) for line, _, record in rejects] == [(2, 'AB1,"F"ORD')]
 
 
 def test_quote_never_closed() -> None:
-    """A quote that is still open at the end of the file fails the load, with its line."""
+    """A quote that is open at the end of the file fails the load; the error has its line."""
     assert "line 3" in fault(b'registration,make\nAB1,FORD\nAB2,"OPEL\nAB3,BMW\n')
     assert "line 1" in fault(b'registration,"make\nAB1,FORD\n')
 
 
 def test_quote_open_over_the_limit() -> None:
-    """A quote that is open for more than 1 MiB fails the load before it eats the memory."""
+    """A quote open for more than 1 MiB fails the load before memory fills up."""
     long_line = b'registration,make\nAB1,"' + b"x" * (2 * MIB)
     assert "line 2" in fault(long_line)
     assert "line 2" in fault(long_line + b"\nAB2,OPEL\n")
@@ -184,7 +184,7 @@ def test_quote_open_over_the_limit() -> None:
 
 
 def test_quoted_line_over_the_limit() -> None:
-    """A line over 1 MiB whose quotes are closed is one reject, as any other."""
+    """A line over 1 MiB with closed quotes is one reject."""
     rows, rejects = read(b'registration,x\nAB1,"' + b"x" * (2 * MIB) + b'"\nAB2,"x"\n')
     assert rows == [VehicleRow("AB2")]
     assert [line for line, _, _ in rejects] == [2]
@@ -192,7 +192,7 @@ def test_quoted_line_over_the_limit() -> None:
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
 def test_line_over_the_limit(end: bytes) -> None:
-    """A line over 1 MiB is one reject, one of exactly 1 MiB in a column not stored loads."""
+    """A line over 1 MiB is one reject; a line of exactly 1 MiB loads."""
     fits = b"AB1," + b"x" * (MIB - 4)
     lines = [b"registration,x", fits, fits + b"x", b"AB3,x", b"AB4," + b"y" * 5 * MIB, b"?,x"]
     rows, rejects = read(end.join(lines))
@@ -206,7 +206,7 @@ def test_line_over_the_limit(end: bytes) -> None:
 
 
 def test_header_over_the_limit() -> None:
-    """A header over the limit fails the load: the next line is not taken for it."""
+    """A header over the limit fails the load; the next line is not used as the header."""
     assert "header" in fault(b"x" * (2 * MIB) + b"\nregistration,make\nAB1,FORD\n")
 
 
@@ -220,7 +220,7 @@ def test_header_over_the_limit() -> None:
     ],
 )
 def test_memory_stays_flat(start: bytes, piece: bytes) -> None:
-    """Neither many rows, nor a line or a quote without end fill the memory."""
+    """Many rows, or an endless line or quote, use constant memory."""
     stream = Endless(iter([b"registration,x\n" + start, *([piece * 64] * 500)]))
     tracemalloc.start()
     try:
@@ -241,13 +241,13 @@ def test_many_lines_in_one_quote_are_not_read_over_and_over() -> None:
 
 
 def test_byte_order_mark() -> None:
-    """A byte order mark before the header is no part of it, before a quoted name neither."""
+    """A byte order mark is not part of the header, also before a quoted name."""
     assert plates(b"\xef\xbb\xbfregistration,make\nAB1,F\n") == ["AB1"]
     assert plates(b'\xef\xbb\xbf"registration","make"\nAB1,F\n') == ["AB1"]
 
 
 def test_windows_1252() -> None:
-    """A record that is not UTF-8 is read as Windows-1252 as a whole; the others stay UTF-8."""
+    """A record that is not UTF-8 is read as Windows-1252 as a whole; others stay UTF-8."""
     data = "registration,make,model\nAB1,CITROËN,x\n".encode()
     data += "AB2,CITROËN,€\n".encode("cp1252")
     data += "AB3,CITROËN,y\n".encode()
@@ -264,7 +264,7 @@ def test_windows_1252() -> None:
 
 
 def test_undefined_windows_1252() -> None:
-    """A byte that Windows-1252 leaves undefined rejects the row only where it is stored."""
+    """A byte undefined in Windows-1252 rejects the row only in a stored column."""
     rows, rejects = read(b"registration,make,x\nAB1,F\x81,\nAB2,F,\x81\n")
     assert rows == [VehicleRow("AB2", "F")]
     assert [(line, reason) for line, reason, _ in rejects] == [
@@ -273,12 +273,12 @@ def test_undefined_windows_1252() -> None:
 
 
 def test_header_that_is_not_utf_8() -> None:
-    """Names of columns we do not use may be in any encoding."""
+    """Names of unused columns can have any encoding."""
     assert plates(b"registration,caf\xe9\nAB1,\xe9\n") == ["AB1"]
 
 
 def test_control_characters() -> None:
-    """NUL rejects a row where it is stored and does no harm where it is not."""
+    """NUL rejects a row in a stored column, and does no harm elsewhere."""
     rows, rejects = read(b"registration,make,x\nAB1,F\0,\nAB2,F,\0\nA\0B,F,\n")
     assert rows == [VehicleRow("AB2", "F")]
     assert [line for line, _, _ in rejects] == [2, 4]
@@ -286,23 +286,23 @@ def test_control_characters() -> None:
 
 @pytest.mark.parametrize("data", [b" ", b"\n\n  \n", b"\xef\xbb\xbf\n", b" , , \nAB1,x,y\n"])
 def test_no_header(data: bytes) -> None:
-    """A header of white space only fails the load."""
+    """A header of white space fails the load."""
     assert "header" in fault(data)
 
 
 def test_no_key_column() -> None:
-    """A file without its key column fails the load, and the column is named."""
+    """A file without its key column fails the load; the error names the column."""
     assert fault(b"make,model\nFORD,KA\n") == "The header has no column registration."
 
 
 @pytest.mark.parametrize("names", [b"make,Make", b"mot_expiry,motExpiry", b"Mot Expiry,mot-expiry"])
 def test_column_named_twice(names: bytes) -> None:
-    """A column that we use and that is named twice fails the load."""
+    """A stored column that is named twice fails the load."""
     assert "more than once" in fault(b"registration," + names + b"\nAB1,x,y\n")
 
 
 def test_unused_column_named_twice() -> None:
-    """A column that we do not use may be named twice."""
+    """An unused column can be named twice."""
     assert plates(b"registration,x,x\nAB1,y,y\n") == ["AB1"]
 
 
@@ -310,7 +310,7 @@ def test_unused_column_named_twice() -> None:
 @example(b"\xff\xfer\0e\0g\0")
 @given(st.binary(max_size=300))
 def test_any_bytes(data: bytes) -> None:
-    """No bytes at all raise anything but FileFault."""
+    """Any bytes are read, or raise FileFault."""
     for start in (b"", b"registration,make,x\n", b"registration;make\r"):
         with contextlib.suppress(FileFault):
             read(start + data)
@@ -318,7 +318,7 @@ def test_any_bytes(data: bytes) -> None:
 
 @given(st.text(alphabet='ab",;\t\r\n\x00 é', max_size=80))
 def test_any_delimited_text(text: str) -> None:
-    """No mixture of quotes, separators and line ends raises anything but FileFault."""
+    """Any mixture of quotes, separators and line ends is read, or raises FileFault."""
     for encoding in ("utf-8", "cp1252"):
         with contextlib.suppress(FileFault):
             read(b"registration,make\n" + text.encode(encoding))
@@ -331,7 +331,7 @@ def test_any_delimited_text(text: str) -> None:
     )
 )
 def test_every_record_has_one_outcome(records: list[tuple[str, str]]) -> None:
-    """What a CSV writer writes is read back, as many rows and rejects as there were records."""
+    """A file from a CSV writer gives as many rows and rejects as it has records."""
     written = io.StringIO(newline="")
     writer = csv.writer(written, quoting=csv.QUOTE_ALL)
     writer.writerow(["registration", "make"])
@@ -356,7 +356,7 @@ CLEAN = st.lists(st.sampled_from(["AB1,FORD,2012,,", "AB2,,,,2026-01-31"]), max_
 
 
 class Trickle(io.BytesIO):
-    """A stream that gives few bytes at a time, so that blocks are small."""
+    """A stream that returns few bytes at a time, so that blocks are small."""
 
     def read(self, size: int | None = -1) -> bytes:
         return super().read(min(size or 0, 48))
@@ -366,7 +366,7 @@ class Trickle(io.BytesIO):
 def test_blocks_read_at_once_are_what_their_lines_are(
     clean: list[str], records: list[str], end: str
 ) -> None:
-    """Rows and rejects are the same, whatever is in a block and wherever blocks end."""
+    """Rows and rejects are the same for any content and any block boundaries."""
     header = "registration,make,year,insured,motExpiry"
     data = end.join([header, *clean, *records, *clean, ""]).encode()
     layout = vehicle_layout()
@@ -376,7 +376,7 @@ def test_blocks_read_at_once_are_what_their_lines_are(
 
 
 def outcome(stream: io.BytesIO, layout: Layout) -> tuple[Any, list[Any]]:
-    """Everything that comes of a file."""
+    """Return everything that is read from a file."""
     heard = Heard()
     try:
         rows = [tuple(row) for row in csv_rows(stream, layout, heard)]
@@ -386,7 +386,7 @@ def outcome(stream: io.BytesIO, layout: Layout) -> tuple[Any, list[Any]]:
 
 
 def test_clean_blocks_are_read_at_once() -> None:
-    """Lines without quotes or faults are not looked at one by one."""
+    """Lines without quotes or faults are read in blocks, not one by one."""
 
     def unwanted(_: object) -> NoReturn:
         raise AssertionError("a line was read by itself")

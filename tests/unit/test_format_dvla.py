@@ -9,12 +9,12 @@ from tests.unit.register_files import outcome, read
 
 
 def answer(**members: object) -> Change | str:
-    """Read one answer, of plate AB1 unless it has another."""
+    """Read one answer; its plate is AB1 by default."""
     return outcome(json.dumps({"registrationNumber": "AB1", **members}), "dvla")
 
 
 def test_answer() -> None:
-    """Each of our members has its place; there is no model."""
+    """Each stored member has its place; there is no model."""
     row = answer(
         registrationNumber="ab 1",
         make="FORD",
@@ -42,7 +42,7 @@ def test_answer() -> None:
 
 
 def test_nothing_but_the_key_is_required() -> None:
-    """All other members may be missing, and are unknown."""
+    """All members but the key may be missing, and are then unknown."""
     assert answer() == VehicleRow("AB1")
 
 
@@ -61,28 +61,28 @@ def test_nothing_but_the_key_is_required() -> None:
     ],
 )
 def test_tax_status(word: object, status: str | None) -> None:
-    """Four words are known; any other is unknown."""
+    """Four words are known; any other word is unknown."""
     assert answer(taxStatus=word) == VehicleRow("AB1", tax_status=status)
 
 
 @pytest.mark.parametrize(
     "text", ["<1 YEAR FROM NOW>", "14-02-2026", "2026-02-30", "20260214", "2026-02", 20260214, None]
 )
-def test_dates_that_are_none(text: object) -> None:
-    """Only YYYY-MM-DD is a date; without a readable one the vehicle is taxed all the same."""
+def test_invalid_dates(text: object) -> None:
+    """Only YYYY-MM-DD is a date; a vehicle without a readable date is still taxed."""
     row = answer(taxStatus="Taxed", taxDueDate=text, motStatus="Valid", motExpiryDate=text)
     assert row == VehicleRow("AB1", tax_status="taxed")
 
 
 @pytest.mark.parametrize("status", ["No details held by DVLA", "No results returned", "Not valid"])
 def test_mot_status(status: str) -> None:
-    """The MOT status is no date: it says nothing that is stored."""
+    """The MOT status has no date, so nothing of it is stored."""
     assert answer(motStatus=status) == VehicleRow("AB1")
 
 
 @pytest.mark.parametrize("year", [0, 1884, "unknown", 2019.5, -1])
 def test_years(year: object) -> None:
-    """A year that cannot be one is unknown (formats 0.9)."""
+    """An impossible year is unknown (formats 0.9)."""
     assert answer(yearOfManufacture=year) == VehicleRow("AB1")
 
 
@@ -95,7 +95,7 @@ def test_years(year: object) -> None:
     ],
 )
 def test_error_bodies(body: str) -> None:
-    """What is no answer, between answers, is rejected."""
+    """Error bodies between answers are rejected."""
     good = '{"registrationNumber": "AB1"}'
     for text in (f"{body}\n{good}\n", f"[{body},\n{good}]"):
         changes, heard = read(text, "dvla")
@@ -103,19 +103,19 @@ def test_error_bodies(body: str) -> None:
 
 
 def test_registration_that_is_a_number() -> None:
-    """Leading zeros may be lost (formats 0.2)."""
+    """A number is rejected, because it may have lost leading zeros (formats 0.2)."""
     assert answer(registrationNumber=12) == "registrationNumber: not a JSON string"
 
 
 def test_stored_values() -> None:
-    """What cannot be stored rejects the answer, elsewhere it does no harm (formats 0.6)."""
+    """A value that cannot be stored rejects the answer only in a stored member (formats 0.6)."""
     assert answer(make=["FORD"]) == "make: a JSON object or array"
     assert answer(colour="RED\0") == "colour: contains a control character"
     assert answer(fuelType=["x\0"], wheelplan="x" * 200) == VehicleRow("AB1")
 
 
 def test_each_answer_a_file_of_its_own(world) -> None:
-    """A file that is an error body is one reject among the answers, be it the first."""
+    """A file that is an error body is one reject among the answers, even if it is the first."""
     paths = [world.directory / f"{name}.json" for name in "abcd"]
     paths[0].write_text('{"errors": [{"status": "404", "title": "Vehicle Not Found"}]}')
     paths[1].write_text('{"registrationNumber": "AA1", "taxStatus": "SORN"}')

@@ -21,7 +21,7 @@ PASSED = {"testResult": "PASSED", "expiryDate": "2026-05-19"}
 
 
 def change(**record: object) -> Change | str:
-    """Read one record, of plate AB1 unless it has another."""
+    """Read one record; its plate is AB1 by default."""
     return outcome(json.dumps({"registration": "AB1", "motTests": [], **record}), "dvsa")
 
 
@@ -32,7 +32,7 @@ def expiry(*tests: object) -> str | None:
 
 
 def test_record() -> None:
-    """Each of our members has its place; tax, insurance and exemption are others'."""
+    """Each stored member has its place; tax, insurance and exemption stay empty."""
     row = change(
         registration="ab 12 cde",
         make="FORD",
@@ -51,7 +51,7 @@ def test_record() -> None:
 
 @pytest.mark.parametrize("missing", ["Not Stated", "NOT STATED", "", " ", None, "null"])
 def test_placeholders(missing: str | None) -> None:
-    """Not Stated, in any case, is missing."""
+    """Not Stated, in any case, counts as missing."""
     assert change(make=missing, model=missing, primaryColour=missing) == VehicleRow("AB1")
 
 
@@ -67,7 +67,7 @@ def test_placeholders(missing: str | None) -> None:
     ],
 )
 def test_year(dates: tuple[str | None, ...], year: int | None) -> None:
-    """The first of manufacture, first use and registration that has a year gives it."""
+    """The year is that of manufacture, else of first use, else of registration."""
     names = ("manufactureDate", "firstUsedDate", "registrationDate")
     assert change(**dict(zip(names, dates, strict=True))) == VehicleRow("AB1", year=year)
 
@@ -94,12 +94,12 @@ def test_year(dates: tuple[str | None, ...], year: int | None) -> None:
     ],
 )
 def test_expiry(tests: list[object], day: str | None) -> None:
-    """The latest expiry among the passed tests counts, in whatever order; others do not."""
+    """The latest expiry among the passed tests counts, in any order."""
     assert expiry(*tests) == day
 
 
-def test_tests_that_are_none() -> None:
-    """Tests may be null or absent, and then nothing is known of the MOT; no other form is read."""
+def test_invalid_tests() -> None:
+    """The MOT is unknown if tests are null or absent; any other form is ignored."""
     assert change(motTests=None) == VehicleRow("AB1")
     assert outcome('{"registration": "AB1", "modification": null}') == VehicleRow("AB1")
     for odd in ({}, "none", 0, PASSED):
@@ -109,13 +109,13 @@ def test_tests_that_are_none() -> None:
 @pytest.mark.parametrize("member", ["last_update_date", "lastUpdateDate", "lastUpdateTimestamp"])
 @pytest.mark.parametrize("time", ["2023-12-04", "2023-12-04 10:00:00", "2023-12-04T10:00:00.1Z"])
 def test_last_update(member: str, time: str) -> None:
-    """The spelling is not settled, and times have no zone: the day counts (formats 2)."""
+    """The spelling varies, and times have no zone: only the day counts (formats 2)."""
     assert change(**{member: time}) == VehicleRow("AB1", updated=1_701_648_000)
 
 
 @pytest.mark.parametrize("member", ["modification", "last_modification", "lastModification"])
 def test_modification(member: str) -> None:
-    """CREATED and UPDATED are upserts, DELETED takes back, in any case; no word is UPDATED."""
+    """CREATED and UPDATED are upserts, DELETED removes, in any case; the default is UPDATED."""
     for word in ("CREATED", "UPDATED", "updated", " Created ", "", None):
         assert change(**{member: word}) == VehicleRow("AB1")
     for word in ("DELETED", "deleted"):
@@ -126,7 +126,7 @@ def test_modification(member: str) -> None:
 
 
 def test_deletion_of_no_plate() -> None:
-    """A deletion needs its plate as any record does."""
+    """A deletion needs its plate like any other record."""
     assert change(registration=None, modification="DELETED") == "no registration"
 
 
@@ -144,18 +144,18 @@ def test_deletion_of_no_plate() -> None:
     ],
 )
 def test_rejects(record: dict[str, object], reason: str) -> None:
-    """What cannot be stored rejects the record."""
+    """A value that cannot be stored rejects the record."""
     assert change(**record) == reason
 
 
-def test_what_is_not_stored_does_no_harm() -> None:
-    """Members we do not use may hold anything."""
+def test_unused_members_can_hold_anything() -> None:
+    """Unused members can hold anything."""
     odd = {"fuelType": {"a": [1]}, "engineSize": "x" * 999, "secondaryColour": "\0", "new": 1e300}
     assert change(**odd, model=208) == VehicleRow("AB1", model="208")
 
 
 def test_order_is_kept() -> None:
-    """Changes come in the order of the file: created, deleted, created again."""
+    """Changes keep the order of the file: created, deleted, created again."""
     words = ("CREATED", "DELETED", "UPDATED")
     lines = [f'{{"registration": "AB1", "modification": "{word}"}}' for word in words]
     assert read("\n".join(lines), "dvsa").changes == [
@@ -167,7 +167,7 @@ def test_order_is_kept() -> None:
 
 @pytest.mark.parametrize("kind", [Kind.POLICIES, Kind.FINES])
 def test_other_kinds(kind: Kind) -> None:
-    """There are no policies and no fines in it."""
+    """The format holds no policies and no fines."""
     with pytest.raises(FileFault, match="files contain vehicles"):
         FORMATS["dvsa"].require_kind(kind)
 
@@ -176,7 +176,7 @@ RECORD = {"make": "FORD", "motTests": [PASSED, {"testResult": "FAILED"}]}
 
 
 def bulk(tmp_path: Path, *names: str) -> Path:
-    """A zip of gz members, each of two gzip streams with a plate of its own, among other files."""
+    """A zip of gz members, each with two gzip streams and its own plate, among other files."""
     path = tmp_path / "bulk-light-vehicle_29-06-2025.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("__MACOSX/._x.json.gz", b"\0")
@@ -190,7 +190,7 @@ def bulk(tmp_path: Path, *names: str) -> Path:
 
 
 def test_zip(tmp_path: Path) -> None:
-    """Members are taken by the end of their names, in the order of their dates, whole."""
+    """Members are chosen by the end of their names, and read whole in the order of their dates."""
     path = bulk(
         tmp_path,
         "delta-light-vehicle_01-07-2025_0.json.gz",

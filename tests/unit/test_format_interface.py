@@ -1,4 +1,4 @@
-"""What a register file format must provide, shown by one that takes a dozen lines."""
+"""What a register file format must provide, shown by a format of a dozen lines."""
 
 import pytest
 
@@ -57,7 +57,7 @@ JSON = b'[{"plaque": "AB12CDE", "marque": "RENAULT"}]'
 
 @pytest.mark.parametrize(("format_", "data"), [(FrenchCsv(), CSV), (FrenchJson(), JSON)])
 def test_a_format_with_named_columns_is_little_more_than_its_columns(format_, data):
-    """Recognition, rows, rejects and the known columns come with the base class."""
+    """The base class provides recognition, rows, rejects and the known columns."""
     assert recognise(data, {**FORMATS, format_.name: format_}) == (format_, Kind.VEHICLES)
     changes, heard = read(data, format_)
     assert changes == [VehicleRow("AB12CDE", "RENAULT")]
@@ -66,15 +66,15 @@ def test_a_format_with_named_columns_is_little_more_than_its_columns(format_, da
     assert [column.label for column in missing] == ["Marque"]
 
 
-def test_what_must_be_provided_cannot_be_forgotten():
-    """A format that lacks a method cannot be made."""
+def test_a_format_that_lacks_a_method_is_refused():
+    """A format that lacks a method cannot be instantiated."""
     with pytest.raises(TypeError, match="kind_of"):
         type("Half", (CsvFormat,), {"layout": FrenchCsv.layout})()
 
 
 @pytest.mark.parametrize("format_", FORMATS.values(), ids=FORMATS)
 def test_a_format_refuses_kinds_that_it_cannot_hold(format_: Format):
-    """`--kind` cannot make fines of vehicles; every kind that a format holds has its columns."""
+    """`--kind` accepts only the kinds of a format, and every kind has its columns."""
     assert format_.kinds
     for kind in Kind:
         if kind in format_.kinds:
@@ -86,7 +86,7 @@ def test_a_format_refuses_kinds_that_it_cannot_hold(format_: Format):
 
 
 def test_the_kind_of_a_load_is_checked_before_it_is_read(world):
-    """The file is named, and nothing is loaded."""
+    """The error names the file, and nothing is loaded."""
     path = world.directory / "a.csv"
     path.write_text("Plate;x\n")
     with pytest.raises(FileFault, match=r"a\.csv: rdw-csv files contain vehicles, not fines"):

@@ -13,7 +13,7 @@ from tests.unit.register_files import Heard, Read, read
 
 HEADER = "H0001I123001L000123202506300615#"
 MARKER = "ZZPRIVATE"
-# Where a field begins, from 1, and how many characters it has.
+# The first position of a field, from 1, and its length.
 FIELDS = {
     "update": (2, 1),
     "insurer": (3, 3),
@@ -32,7 +32,7 @@ POLICY = PolicyRow("QQ21AAA", "123", "POL-1", "2025-01-01", "2025-12-31", "01")
 
 
 def record(**fields: str) -> str:
-    """A private policy of 1,196 characters; fields differ from those of POLICY as told."""
+    """Return a private policy of 1,196 characters: POLICY with these fields changed."""
     values = {
         "update": "N",
         "insurer": "123",
@@ -55,7 +55,7 @@ def record(**fields: str) -> str:
 
 
 def file(*records: str, count: int | None = None, end: str = "\r\n") -> str:
-    """A file with header, trailer and what is between them."""
+    """Return a file of header, these records, and trailer."""
     trailer = f"T000123{len(records) + 2 if count is None else count:09}#"
     return end.join([HEADER, *records, trailer])
 
@@ -68,13 +68,13 @@ def read_file(*records: str) -> Read:
 
 
 def change(**fields: str) -> Change | str:
-    """Read one policy: a change, or why there is none."""
+    """Read one policy: return its change, or why there is none."""
     changes, heard = read_file(record(**fields))
     return changes[0] if changes else heard.rejects[0][1]
 
 
 def test_policy() -> None:
-    """Insurer, number, plate, dates and cover type have their places, texts are trimmed."""
+    """Insurer, number, plate, dates and cover type have fixed positions; texts are trimmed."""
     assert change() == POLICY
     assert change(plate=" b-xy 12 ", foreign="F") == POLICY._replace(registration="BXY12")
     assert change(number="2025/POLICY/00000008") == POLICY._replace(number="2025/POLICY/00000008")
@@ -83,14 +83,14 @@ def test_policy() -> None:
 
 
 def test_updates() -> None:
-    """N and A both upsert; D takes the policy back, all of it, whatever the dates."""
+    """N and A are upserts; D deletes the whole policy, whatever its dates."""
     assert change(update="A") == POLICY
     for dates in ({}, {"start": "", "expiry": ""}, {"start": "20250230", "ended": "X"}):
         assert change(update="D", **dates) == PolicyDeletion("QQ21AAA", "123", "POL-1")
 
 
 def test_cancellation() -> None:
-    """Both dates are the day of cancelling, not the policy's: it is matched without them."""
+    """Both dates are the day of cancelling, so the policy is matched without dates."""
     cancelled = PolicyCancellation("QQ21AAA", "123", "POL-1", "2025-03-15")
     day = {"start": "20250315", "expiry": "20250315", "ended": "C"}
     assert change(update="A", **day) == cancelled
@@ -99,7 +99,7 @@ def test_cancellation() -> None:
 
 
 def test_lapse() -> None:
-    """A lapse keeps the policy's own start, and is cancelled on the expiry date."""
+    """A lapse has the policy's own start, and cancels it on the expiry date."""
     assert change(update="A", ended="L") == POLICY._replace(cancelled_on="2025-12-31")
 
 
@@ -122,12 +122,12 @@ def test_lapse() -> None:
     ],
 )
 def test_rejects(fields: dict[str, str], reason: str) -> None:
-    """A policy without sure dates insures nobody; a record that is not understood neither."""
+    """A policy without readable dates, or a record that is not understood, is rejected."""
     assert change(**fields) == reason
 
 
 def test_malformed_records() -> None:
-    """Short ones, those without # at the end, and other types are one reject each."""
+    """Short records, records without a final #, and other types are one reject each."""
     good = record()
     broken = [good[:-1], good[:218] + "#", "V" + good[1:], "X#", "PN#", good[:100], "#"]
     changes, heard = read_file(good, *broken, good)
@@ -144,12 +144,12 @@ def test_malformed_records() -> None:
 
 
 def test_short_records_that_load() -> None:
-    """From 220 characters on a record has all that is read."""
+    """A record of at least 220 characters has all fields that are read."""
     assert read_file(record()[:220] + "#").changes == [POLICY]
 
 
 def test_rejects_hold_no_personal_data() -> None:
-    """Policy number and plate of a whole record, and nothing of one that is shifted (0.13)."""
+    """A reject has policy number and plate of a whole record, nothing of a shifted one (0.13)."""
     assert read_file(record(update="X")).heard.records == [
         "policy number POL-1, registration QQ21AAA"
     ]
@@ -160,7 +160,7 @@ def test_rejects_hold_no_personal_data() -> None:
 
 
 def test_longer_than_any_record() -> None:
-    """A missing line end does not eat memory."""
+    """A missing line end does not fill the memory."""
     changes, heard = read_file(record(), MARKER * 200_000, record())
     assert changes == [POLICY, POLICY]
     assert heard.rejects == [(3, "longer than 1048576 bytes")]
@@ -168,7 +168,7 @@ def test_longer_than_any_record() -> None:
 
 @pytest.mark.parametrize("end", ["\r\n", "\n", "\r"])
 def test_line_ends(end: str) -> None:
-    """Blank lines and a final byte 1A are tolerated, and are no records."""
+    """Blank lines and a final byte 1A are ignored."""
     text = file(record(), count=3, end=end).replace(end, end * 2) + f"\x1a{end}\x1a"
     changes, heard = read(f"{end} {end}{text}", "mid")
     assert (changes, heard.rejects) == ([POLICY], [])
@@ -183,7 +183,7 @@ def test_windows_1252() -> None:
 
 
 def test_windows_1252_that_looks_like_utf_8() -> None:
-    """The length tells which of two encodings it is."""
+    """The length decides which of two encodings a record has."""
     changes, _ = read(file(record(number="Ã©")).encode("cp1252"), "mid")
     assert changes == [POLICY._replace(number="Ã©")]
 
@@ -204,13 +204,13 @@ def test_windows_1252_that_looks_like_utf_8() -> None:
     ],
 )
 def test_file_faults(text: str, fault: str) -> None:
-    """A file is a transaction: without header or trailer, or with another count, it fails whole."""
+    """A file is a transaction: it fails whole without header or trailer, or with a wrong count."""
     with pytest.raises(FileFault, match=fault):
         read(text, "mid")
 
 
 def test_notes() -> None:
-    """The load says that the format is experimental, and which file of the supplier's it is."""
+    """The load notes that the format is experimental, and the supplier's file number."""
     (note,) = read_file(record()).heard.notes
     assert note.startswith("mid is experimental")
     assert note.endswith("Supplier I123, sequence 000123, date 20250630")
@@ -220,14 +220,14 @@ def test_notes() -> None:
 
 @pytest.mark.parametrize("kind", [Kind.VEHICLES, Kind.FINES])
 def test_other_kinds(kind: Kind) -> None:
-    """It fills policies only, though makes and models are glued into it."""
+    """The format holds policies only, although makes and models are in the records."""
     with pytest.raises(FileFault, match="files contain policies"):
         FORMATS["mid"].require_kind(kind)
 
 
 @given(st.binary(max_size=300), st.binary(max_size=1300))
 def test_any_bytes(start: bytes, rest: bytes) -> None:
-    """No bytes at all raise anything but FileFault, and rejects quote none of them."""
+    """Any bytes are read, or raise FileFault, and rejects quote none of them."""
     for data in (start + rest, f"{HEADER}\n".encode() + start + b"\nPN123" + rest + b"#\nT"):
         heard = Heard()
         with pytest.raises(FileFault):

@@ -1,4 +1,4 @@
-"""Our own register files: what each column means, in CSV and NDJSON alike."""
+"""The native register files: the meaning of each column, in CSV and NDJSON."""
 
 import contextlib
 import io
@@ -22,7 +22,7 @@ FINE = {"reference": "R1", "registration": "AB1", "amount": "12.50", "currency":
 
 
 class Heard:
-    """A report that keeps what it is told."""
+    """A report that keeps everything it receives."""
 
     def __init__(self) -> None:
         self.rejects: list[tuple[int, str, str]] = []
@@ -40,7 +40,7 @@ class Heard:
         """Unreadable values are counted by the load."""
 
     def columns(self, names: Iterable[str]) -> None:
-        """Names are judged by the load, not by the format."""
+        """The load judges column names, not the format."""
 
 
 def read(name: str, kind: Kind, data: bytes) -> tuple[list[Change], list[tuple[int, str, str]]]:
@@ -54,7 +54,7 @@ def as_csv(record: dict[str, Any]) -> bytes:
 
 
 def read_both(kind: Kind, record: dict[str, Any]) -> Change | str:
-    """Read a record of texts from both formats, which must agree; return a row or the reason."""
+    """Read a record of texts in both formats, which must agree; return a row or the reason."""
     as_json = json.dumps(record).encode()
     outcomes = []
     for name, data in (("native-csv", as_csv(record)), ("native-ndjson", as_json)):
@@ -99,7 +99,7 @@ def test_vehicle() -> None:
 
 
 def test_only_the_key_is_needed() -> None:
-    """A vehicle of which nothing but the registration is known is a vehicle."""
+    """A vehicle needs only its registration."""
     assert vehicle() == VehicleRow("AB1")
     assert vehicle(make="", year=" ", insured="", motExpiry="", lastUpdated="") == VehicleRow("AB1")
 
@@ -118,7 +118,7 @@ def test_only_the_key_is_needed() -> None:
     ],
 )
 def test_registrations_are_texts(written: str, plate: str) -> None:
-    """A registration is text from end to end; NULL is a plate."""
+    """Every registration is a text, even NULL."""
     assert vehicle(registration=written) == VehicleRow(plate)
 
 
@@ -134,13 +134,13 @@ def test_registrations_are_texts(written: str, plate: str) -> None:
     ],
 )
 def test_no_registrations(written: str, reason: str) -> None:
-    """A missing and a malformed registration are told apart, and quoted safely."""
+    """A missing and a malformed registration have different reasons, and are quoted safely."""
     assert vehicle(registration=written) == reason
 
 
 @pytest.mark.parametrize("missing", ["", "  ", "null", "NULL", "Null"])
 def test_missing(missing: str) -> None:
-    """Empty and null, in any case, are unknown in every column but the registration."""
+    """Empty and null, in any case, are unknown in every column except the registration."""
     columns = ("make", "year", "insured", "motExpiry", "motExempt", "taxStatus", "lastUpdated")
     assert vehicle(**dict.fromkeys(columns, missing)) == VehicleRow("AB1")
     assert policy(number=missing) == "no number"
@@ -161,7 +161,7 @@ def test_missing(missing: str) -> None:
     ],
 )
 def test_years(year: str, known: int | None) -> None:
-    """Years are whole numbers from 1885; everything else is unknown."""
+    """Years are whole numbers from 1885; every other value is unknown."""
     assert vehicle(year=year) == VehicleRow("AB1", year=known)
 
 
@@ -170,7 +170,7 @@ def test_years(year: str, known: int | None) -> None:
     [("TRUE", True), ("yes", True), ("1", True), ("False", False), ("No", False), ("0", False)],
 )
 def test_booleans(word: str, value: bool) -> None:
-    """Yes and no are true, yes, 1, false, no and 0 in any case."""
+    """true, yes, 1, false, no and 0 are read in any case."""
     assert vehicle(insured=word, motExempt=word) == VehicleRow(
         "AB1", insured=value, mot_exempt=value
     )
@@ -178,7 +178,7 @@ def test_booleans(word: str, value: bool) -> None:
 
 @pytest.mark.parametrize("word", ["Ja", "2", "1.0", "maybe"])
 def test_no_booleans(word: str) -> None:
-    """Another word rejects the row, and the column is named: nobody guesses whether insured."""
+    """Any other word rejects the row, and the reason names the column."""
     assert vehicle(insured=word) == f"insured: neither true nor false: '{word}'"
     assert vehicle(motExempt=word) == f"motExempt: neither true nor false: '{word}'"
 
@@ -188,7 +188,7 @@ NO_DAYS = ["2025-02-29", "2025-13-01", "20250101", "2025-W01-1", "2025-1-1", "01
 
 @pytest.mark.parametrize("date", NO_DAYS)
 def test_unreadable_dates(date: str) -> None:
-    """A date not of the calendar or another form: unknown in vehicle and fine, no policy."""
+    """An unreadable date is unknown in a vehicle or fine, and rejects a policy."""
     assert vehicle(motExpiry=date, taxDue=date, firstRegistered=date) == VehicleRow("AB1")
     assert fine(issuedOn=date).issued_on is None
     for column in ("validFrom", "validTo", "cancelledOn"):
@@ -197,7 +197,7 @@ def test_unreadable_dates(date: str) -> None:
 
 @pytest.mark.parametrize("date", ["2024-02-29", "0001-01-01", "9999-12-31", " 2025-01-02 "])
 def test_dates(date: str) -> None:
-    """A day of the calendar is kept, however far away it is."""
+    """Any date of the calendar is kept, however far away."""
     assert vehicle(motExpiry=date) == VehicleRow("AB1", mot_expiry=date.strip())
 
 
@@ -222,7 +222,7 @@ def test_dates(date: str) -> None:
     ],
 )
 def test_times(written: str, seconds: int | None) -> None:
-    """A time has a zone, or is a date alone; the future is kept, the unreadable is unknown."""
+    """A time has a zone or is a date; a future time is kept, an unreadable one is unknown."""
     assert vehicle(lastUpdated=written) == VehicleRow("AB1", updated=seconds)
     assert policy(lastUpdated=written).updated == seconds
 
@@ -239,7 +239,7 @@ def test_times(written: str, seconds: int | None) -> None:
     ],
 )
 def test_tax_status(word: str, status: str | None) -> None:
-    """Four words are known in any case, others are unknown."""
+    """Four words are known in any case; others are unknown."""
     assert vehicle(taxStatus=word) == VehicleRow("AB1", tax_status=status)
 
 
@@ -257,8 +257,8 @@ def test_tax_status(word: str, status: str | None) -> None:
         "lastUpdated",
     ],
 )
-def test_what_cannot_be_stored(column: str) -> None:
-    """A control character or more than 100 characters in a stored column reject the row."""
+def test_unstorable_values(column: str) -> None:
+    """A control character, or more than 100 characters, in a stored column rejects the row."""
     for character in "\0", "\x1b", "\x85", "\x9d":
         assert vehicle(**{column: f"a{character}b"}) == f"{column}: contains a control character"
     assert vehicle(**{column: "x" * 101}) == f"{column}: longer than 100 characters"
@@ -266,7 +266,7 @@ def test_what_cannot_be_stored(column: str) -> None:
 
 
 def test_texts_of_100_characters() -> None:
-    """A text is measured after it is trimmed, and need not be printable ASCII."""
+    """A text is measured after trimming, and can hold any script."""
     text = "é\u00a0" * 49 + "\u200bx"
     assert vehicle(make=" " * 50 + text + " " * 50) == VehicleRow("AB1", text)
 
@@ -275,7 +275,7 @@ def test_texts_of_100_characters() -> None:
     "name", ["motExpiry", "mot_expiry", "MOT Expiry", "motexpiry", " Mot-Expiry "]
 )
 def test_names_of_columns(name: str) -> None:
-    """Names are matched as on the wire and in snake_case, whatever case and punctuation."""
+    """Names match in camelCase and snake_case, whatever their case and punctuation."""
     assert vehicle(**{name: "2026-01-01"}) == VehicleRow("AB1", mot_expiry="2026-01-01")
 
 
@@ -289,14 +289,14 @@ def test_policy() -> None:
 
 
 def test_policy_of_a_day() -> None:
-    """A policy may begin and end on one day, but not end before it begins."""
+    """A policy can begin and end on the same day, but not end before it begins."""
     assert policy(validTo="2025-01-01").valid_to == "2025-01-01"
     assert policy(validTo="2024-12-31") == "validTo is before validFrom"
 
 
 @pytest.mark.parametrize("column", ["registration", "number", "validFrom", "validTo"])
 def test_policy_without(column: str) -> None:
-    """A policy without registration, number or dates insures nobody."""
+    """A policy needs a registration, a number and dates."""
     assert policy(**{column: ""}) == f"no {column}"
     without = {name: value for name, value in POLICY.items() if name != column}
     with pytest.raises(FileFault, match=f"no column {column}"):
@@ -327,7 +327,7 @@ def test_fine() -> None:
     ],
 )
 def test_amounts(written: str, cents: int) -> None:
-    """Amounts are exact; what is zero or less is settled."""
+    """Amounts are exact; an amount of zero or less is settled."""
     row = fine(amount=written)
     assert (row.amount_cents, row.settled) == (cents, cents <= 0)
 
@@ -341,12 +341,12 @@ def test_amounts(written: str, cents: int) -> None:
     ],
 )
 def test_no_amounts(written: str) -> None:
-    """What is not a decimal with at most two places, or too great for 64 bits, rejects the row."""
+    """An amount with more than two places, or beyond 64 bits, rejects the row."""
     assert fine(amount=written).startswith("amount: ")
 
 
 def test_settled() -> None:
-    """A fine with a date of settling is settled; with an unreadable one it is not."""
+    """A readable date of settling settles a fine; an unreadable one does not."""
     assert fine(settledOn="2025-02-01").settled
     assert fine(settledOn="2025-02-01").amount_cents == 1250
     assert not fine(settledOn="2025-02-30").settled
@@ -357,7 +357,7 @@ def test_settled() -> None:
 
 @pytest.mark.parametrize("name", ["native-csv", "native-ndjson"])
 def test_memory_of_readers_is_bounded(name: str) -> None:
-    """More different texts than are remembered are read like the first ones."""
+    """Texts beyond the cache's size are read like the first ones."""
     count = 70_000
     header = b"registration,make\n" if name == "native-csv" else b""
     form = b"AB1,M%d\n" if header else b'{"registration": "AB1", "make": "M%d"}\n'
@@ -376,7 +376,7 @@ def test_memory_of_readers_is_bounded(name: str) -> None:
     ],
 )
 def test_kind_of_csv(header: str, kind: Kind) -> None:
-    """What a CSV file holds is seen from its header."""
+    """The header of a CSV file decides its kind."""
     format_, found = recognise(header.encode() + b"\n")
     assert (format_.name, found) == ("native-csv", kind)
 
@@ -392,13 +392,13 @@ def test_kind_of_csv(header: str, kind: Kind) -> None:
     ],
 )
 def test_kind_of_ndjson(lines: str, kind: Kind) -> None:
-    """What an NDJSON file holds is seen from the members of its first records."""
+    """The members of an NDJSON file's first records decide its kind."""
     format_, found = recognise(lines.encode())
     assert (format_.name, found) == ("native-ndjson", kind)
 
 
 def test_sample() -> None:
-    """The sample of New York's vehicles loads as a whole."""
+    """The sample of New York's vehicles loads completely."""
     if not SAMPLES.is_dir():
         pytest.skip("the sample files are not beside this repository")
     expected = json.loads((SAMPLES / "expected.json").read_text())
@@ -429,7 +429,7 @@ def test_sample() -> None:
     ),
 )
 def test_any_texts(name: str, kind: Kind, record: dict[str, str]) -> None:
-    """No texts at all raise anything but FileFault, nor make a row that cannot be stored."""
+    """Any texts give a row that can be stored, or raise FileFault."""
     if name == "native-csv":
         data = as_csv({k: v.encode(errors="replace").decode() for k, v in record.items()})
     else:
@@ -451,7 +451,7 @@ def test_any_texts(name: str, kind: Kind, record: dict[str, str]) -> None:
 @pytest.mark.parametrize("indent", [None, 2])
 @pytest.mark.parametrize("shape", ["array", "lines of an array", "one after the other"])
 def test_other_shapes_of_json(members: dict[str, Any], kind: Kind, indent: int, shape: str) -> None:
-    """An array, or indented objects one after the other, hold what the same lines would."""
+    """An array, or indented objects in sequence, give the same rows as lines."""
     records = [{"registration": plate, **members} for plate in ("AB1", "AB2", "AB3")]
     texts = [json.dumps(record, indent=indent) for record in records]
     data = {
@@ -469,7 +469,7 @@ def test_other_shapes_of_json(members: dict[str, Any], kind: Kind, indent: int, 
 
 
 def test_an_array_that_is_cut_off_fails() -> None:
-    """As of any other format: nothing of it is loaded (formats 0.1)."""
+    """A truncated array fails, and nothing of it is loaded (formats 0.1)."""
     data = b'[{"registration": "AB1"}, {"registration": "AB2"}'
     format_, kind = recognise(data)
     with pytest.raises(FileFault, match="cut off"):

@@ -1,4 +1,4 @@
-"""NDJSON: lines, numbers and values that are no texts, limits."""
+"""NDJSON: lines, numbers, values that are no texts, limits."""
 
 import contextlib
 import io
@@ -21,7 +21,7 @@ Outcomes = tuple[list[Change], list[tuple[int, str, str]]]
 
 
 class Heard:
-    """A report that keeps what it is told."""
+    """A report that keeps everything it receives."""
 
     def __init__(self) -> None:
         self.rejects: list[tuple[int, str, str]] = []
@@ -39,7 +39,7 @@ class Heard:
         """Unreadable values are counted by the load."""
 
     def columns(self, names: Iterable[str]) -> None:
-        """Names are judged by the load, not by the format."""
+        """The load judges column names, not the format."""
 
 
 def read(data: bytes, kind: Kind = Kind.VEHICLES) -> Outcomes:
@@ -49,7 +49,7 @@ def read(data: bytes, kind: Kind = Kind.VEHICLES) -> Outcomes:
 
 
 def outcome(data: bytes, kind: Kind = Kind.VEHICLES) -> Change | str:
-    """Return what became of one line: a row, or why not."""
+    """Return the row of one line, or why there is none."""
     rows, rejects = read(data, kind)
     assert len(rows) + len(rejects) == 1
     return rows[0] if rows else rejects[0][1]
@@ -57,7 +57,7 @@ def outcome(data: bytes, kind: Kind = Kind.VEHICLES) -> Change | str:
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
 def test_lines(end: bytes) -> None:
-    """One object a line; blank lines are none, broken ones are one reject each."""
+    """Each line is one object; blank lines are ignored, broken ones are one reject each."""
     good = b'{"registration": "AB1"}'
     lines = [b"\xef\xbb\xbf" + good, b"", b"  ", b'{"registration": "A', good, b"[1]", b"1", b"{}"]
     rows, rejects = read(end.join(lines))
@@ -71,8 +71,8 @@ def test_lines(end: bytes) -> None:
     assert rejects[0][2] == '{"registration": "A'
 
 
-def test_values_that_are_no_texts() -> None:
-    """JSON's own numbers, booleans and null are read like their texts."""
+def test_values_of_other_types() -> None:
+    """JSON's numbers, booleans and null are read like the same texts."""
     line = b'{"registration":"AB1","year":2012,"insured":true,"motExempt":0,"make":3,"model":null}'
     assert outcome(line) == VehicleRow("AB1", "3", None, 2012, None, True, None, False)
     assert outcome(b'{"registration":"AB1","year":2012.0}') == VehicleRow("AB1")
@@ -80,19 +80,19 @@ def test_values_that_are_no_texts() -> None:
 
 
 @pytest.mark.parametrize("value", ["123", "1.5", "1e5", "true", "[]", "{}"])
-def test_registration_that_is_no_text(value: str) -> None:
-    """A registration must be a JSON string: a number may have lost its leading zeros."""
+def test_registration_of_another_type(value: str) -> None:
+    """A registration must be a JSON string: a number may have lost leading zeros."""
     assert outcome(b'{"registration": %s}' % value.encode()) == "registration: not a JSON string"
 
 
 def test_registration_that_is_null() -> None:
-    """A registration that is null is missing."""
+    """A null registration is missing."""
     assert outcome(b'{"registration": null}') == "no registration"
 
 
 @pytest.mark.parametrize("value", ["[]", "{}", '["x"]', '{"a": 1}'])
 def test_objects_and_arrays(value: str) -> None:
-    """An object or array rejects the row where it is stored, and does no harm elsewhere."""
+    """An object or array rejects the row in a stored member, and does no harm elsewhere."""
     line = '{"registration": "AB1", "%s": %s}'
     assert outcome((line % ("make", value)).encode()) == "make: a JSON object or array"
     assert outcome((line % ("motExpiry", value)).encode()) == "motExpiry: a JSON object or array"
@@ -120,7 +120,7 @@ def test_amounts_that_are_numbers(number: str, cents: int) -> None:
 
 @pytest.mark.parametrize("number", ["1.234", "1e-3", "1e400", "1e99999999999999999999", "9" * 50])
 def test_numbers_that_are_no_amounts(number: str) -> None:
-    """A number with more than two places, or out of all bounds, is one reject."""
+    """A number with more than two places, or out of range, is one reject."""
     line = b'{"reference": "R", "registration": "AB1", "amount": %s}' % number.encode()
     reason = outcome(line, Kind.FINES)
     assert isinstance(reason, str)
@@ -128,7 +128,7 @@ def test_numbers_that_are_no_amounts(number: str) -> None:
 
 
 def test_member_there_twice() -> None:
-    """Two spellings of one member reject the row: nothing says which is meant."""
+    """Two spellings of one member reject the row, because the meaning is unclear."""
     line = b'{"registration": "AB1", "motExpiry": "2026-01-01", "mot_expiry": "2025-01-01"}'
     assert outcome(line) == "motExpiry: given twice"
 
@@ -147,14 +147,14 @@ def test_member_there_twice() -> None:
     ],
 )
 def test_hostile_lines(line: bytes) -> None:
-    """Whatever a line holds, it is one reject, and the next line is read."""
+    """A hostile line is one reject, and the next line is read."""
     rows, rejects = read(line + b'\n{"registration":"AB2"}\n')
     assert rows == [VehicleRow("AB2")]
     assert [number for number, _, _ in rejects] == [1]
 
 
 def test_escaped_nul() -> None:
-    r"""A \u0000 rejects the row only where it is stored."""
+    r"""A \u0000 rejects the row only in a stored member."""
     line = b'{"registration": "AB1", "%s": "a\\u0000"}'
     assert outcome(line % b"make") == "make: contains a control character"
     assert outcome(line % b"note") == VehicleRow("AB1")
@@ -199,7 +199,7 @@ def test_line_over_the_limit() -> None:
     | st.text(alphabet='{}[]",:\\ud8e09.-+ntrf \r\n\x00', max_size=80).map(str.encode)
 )
 def test_any_bytes(data: bytes) -> None:
-    """No bytes at all raise anything but FileFault."""
+    """Any bytes are read, or raise FileFault."""
     for kind in Kind:
         with contextlib.suppress(FileFault):
             read(b'{"registration": "AB1", "x": "' + data, kind)

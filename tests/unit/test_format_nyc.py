@@ -24,14 +24,14 @@ FINE = FineRow("QQ1", "1400000001", "2017-01-19", 13_097, "USD", settled=False)
 
 
 def fine(state: str = "NY", **fields: str) -> Change | str:
-    """Read one fine, by its columns with `_` for blanks, from the CSV and from the JSON alike."""
+    """Read one fine from CSV and JSON alike, by its columns with `_` for blanks."""
     record = GOOD | {name.replace("_", " "): value for name, value in fields.items()}
     values = [f'"{record.get(name, "")}"' for name in COLUMNS]
     from_csv = outcome(f"{','.join(COLUMNS)}\n{','.join(values)}\n", NycCsv(state))
     names = {name: name.lower().replace(" ", "_") for name in record}
     members = {names[name]: value for name, value in record.items() if value}
     members |= {"summons_image": {"url": "x"}}  # type: ignore[dict-item]
-    # A member without a value is left out; another fine has all of them.
+    # A member without a value is left out; another fine has all members.
     whole = {"plate": "X", "state": "none", "summons_number": "1"}
     changes, heard = read(json.dumps([whole, members]), NycJson(state))
     told = [reason for line, reason in [*heard.rejects, *heard.skips[1:]]]
@@ -41,20 +41,20 @@ def fine(state: str = "NY", **fields: str) -> Change | str:
 
 
 def test_fine() -> None:
-    """Plate, summons, day and what is owed, in US dollars."""
+    """A fine has plate, summons, day and the amount owed, in US dollars."""
     assert fine() == FINE
     assert fine(License_Type="PAS", Violation="A, B", Violation_Status="HEARING PENDING") == FINE
 
 
 @pytest.mark.parametrize("state", ["NJ", "99", "88", "", "N", "NYC"])
 def test_other_states(state: str) -> None:
-    """A plate is unique only within its state: rows of others are skipped, whatever is wrong."""
+    """A plate is unique only within its state, so rows of other states are skipped."""
     assert fine(State=state) == f"state {state!r}"
     assert fine(State=state, Plate="A/B", Amount_Due="x") == f"state {state!r}"
 
 
 def test_chosen_state() -> None:
-    """An installation loads the state it names; case and blanks do not count."""
+    """Only the chosen state is loaded; case and blanks of its name do not count."""
     assert fine("NJ", State="NJ") == FINE
     assert fine("NJ", State="NY") == "state 'NY'"
     assert fine(State=" ny ") == FINE
@@ -77,12 +77,12 @@ def test_chosen_state() -> None:
     ],
 )
 def test_amounts(amount: str, cents: int) -> None:
-    """Money is decimal with two places at most; settled is 0 or less."""
+    """An amount is a decimal with at most two places; 0 or less is settled."""
     assert fine(Amount_Due=amount) == FINE._replace(amount_cents=cents, settled=cents <= 0)
 
 
 @pytest.mark.parametrize("amount", ["65,00", "2,11.50", "N/A", "6.555", "1e2", "EUR 5", "5 5", "$"])
-def test_amounts_that_are_none(amount: str) -> None:
+def test_invalid_amounts(amount: str) -> None:
     """A decimal comma or a text is rejected."""
     reason = fine(Amount_Due=amount)
     assert isinstance(reason, str)
@@ -90,7 +90,7 @@ def test_amounts_that_are_none(amount: str) -> None:
 
 
 def test_json_numbers() -> None:
-    """Amounts and summons may be JSON numbers, a plate may not."""
+    """Amounts and summons can be JSON numbers, a plate cannot."""
     record = '[{"plate": %s, "state": "NY", "summons_number": 7, "amount_due": 75.5}]'
     assert outcome(record % '"1"') == FineRow("1", "7", None, 7_550, "USD", settled=False)
     assert outcome(record % "1") == "Plate: not a JSON string"
@@ -104,7 +104,7 @@ def test_json_numbers_that_may_have_lost_digits(number: str) -> None:
 
 
 def test_written_off() -> None:
-    """All six amounts blank: written off, nothing is owed; the due alone is no reason."""
+    """A fine with all six amounts blank is written off; a blank due amount alone is not enough."""
     assert fine(Amount_Due="") == FINE._replace(amount_cents=0, settled=True)
     assert fine(Amount_Due="null") == FINE._replace(amount_cents=0, settled=True)
     for name in ("Fine", "Penalty", "Interest", "Reduction", "Payment"):
@@ -125,7 +125,7 @@ def test_written_off() -> None:
     ],
 )
 def test_issue_date(date: str, day: str | None) -> None:
-    """MM/DD/YYYY or ISO; impossible is unknown, the future is kept."""
+    """MM/DD/YYYY or ISO dates are read; an impossible date is unknown, a future one is kept."""
     assert fine(Issue_Date=date) == FINE._replace(issued_on=day)
 
 
@@ -138,7 +138,7 @@ def test_issue_date(date: str, day: str | None) -> None:
     ],
 )
 def test_summons_numbers(number: str, reason: str) -> None:
-    """The key is digits only: scientific notation has lost some."""
+    """The key is digits only, because scientific notation has lost some."""
     if number:
         assert fine(Summons_Number=number) == reason
     row = f"Plate,State,Summons Number,Amount Due\nQQ1,NY,{number},5\n"
@@ -147,7 +147,7 @@ def test_summons_numbers(number: str, reason: str) -> None:
 
 @pytest.mark.parametrize("plate", ["NULL", "0012345", "12E345", "FALSE"])
 def test_plates_that_look_like_something_else(plate: str) -> None:
-    """Registrations are text from end to end (formats 0.2)."""
+    """Registrations stay texts (formats 0.2)."""
     assert fine(Plate=plate) == FINE._replace(registration=plate)
 
 
@@ -158,13 +158,13 @@ def test_cars_without_plates(plate: str) -> None:
 
 
 def test_no_plate() -> None:
-    """A row without plate is rejected."""
+    """A row without a plate is rejected."""
     assert fine(Plate="") == "no registration"
 
 
 @pytest.mark.parametrize("missing", ["Amount Due", "State", "Plate", "Summons Number"])
 def test_columns_that_must_be_there(missing: str) -> None:
-    """Without one of these columns all rows would be written off, or of no state."""
+    """Without one of these columns, all rows would be written off or have no state."""
     header = ",".join(name for name in COLUMNS if name != missing)
     if missing == "Amount Due":
         with pytest.raises(FileFault, match="no column Amount Due"):

@@ -25,7 +25,7 @@ RDW = FORMATS["rdw-csv"]
 
 
 class Heard:
-    """A report that keeps what it is told."""
+    """A report that keeps everything it receives."""
 
     def __init__(self) -> None:
         self.rejects: list[tuple[int, str]] = []
@@ -44,7 +44,7 @@ class Heard:
         """Unreadable values are counted by the load."""
 
     def columns(self, names: Iterable[str]) -> None:
-        """Names are judged by the load, not by the format."""
+        """The load judges column names, not the format."""
 
 
 def outcome(*fields: str, header: str = COLUMNS) -> VehicleRow | str:
@@ -66,20 +66,20 @@ def expiry(main: str, by_time: str = "") -> str | None:
 
 
 def test_record() -> None:
-    """Each of our columns has its place; the first admission gives the year alone."""
+    """Each stored column has its place; the first admission gives only the year."""
     row = outcome("12-abc-3", "SEAT", "IBIZA", "20160115", "ROOD", "Ja", "20260115")
     assert row == VehicleRow("12ABC3", "SEAT", "IBIZA", 2016, "ROOD", True, "2026-01-15")
 
 
 def test_api_names() -> None:
-    """The API's names are the display names, and order and other columns are free."""
+    """The API's names match like the display names, in any order and among other columns."""
     header = "x,vervaldatum_apk_dt,wam_verzekerd,kenteken,datum_eerste_toelating,handelsbenaming"
     row = outcome("y", "2026-03-06T00:00:00.000", "Nee", "AB1", "20140306", "NOTE", header=header)
     assert row == VehicleRow("AB1", None, "NOTE", 2014, None, False, "2026-03-06")
 
 
 def test_nothing_but_the_key_is_required() -> None:
-    """Columns get renamed overnight: only Kenteken must be there."""
+    """Only Kenteken is required: other columns can be renamed overnight."""
     assert outcome("AB1", header="Kenteken,x") == VehicleRow("AB1")
     with pytest.raises(FileFault, match="no column Kenteken"):
         outcome("FORD", header="Merk,x")
@@ -90,7 +90,7 @@ def test_nothing_but_the_key_is_required() -> None:
     ["", " ", "Niet geregistreerd", "N.v.t.", "n.V.T.", "GEEN VERSTREKKING IN OPEN DATA", "null"],
 )
 def test_placeholders(missing: str) -> None:
-    """A placeholder in any case is missing, in every column, and missing is unknown."""
+    """A placeholder in any case, in any column, counts as missing and is unknown."""
     assert outcome("AB1", *[missing] * 7) == VehicleRow("AB1")
     assert expiry(missing, "07/02/2023 12:00:00 AM") == "2023-07-02"
 
@@ -99,7 +99,7 @@ def test_placeholders(missing: str) -> None:
     ("word", "insured"), [("Ja", True), ("JA", True), ("nee", False), ("yes", None), ("J", None)]
 )
 def test_insured(word: str, insured: bool | None) -> None:
-    """Ja and Nee, anything else is unknown."""
+    """Ja and Nee are read, anything else is unknown."""
     assert outcome("AB1", "", "", "", "", word) == VehicleRow("AB1", insured=insured)
 
 
@@ -117,7 +117,7 @@ def test_insured(word: str, insured: bool | None) -> None:
     ],
 )
 def test_years(admitted: str, year: int | None) -> None:
-    """The year is the first four digits of the first admission, if it can be one."""
+    """The year is the first four digits of the first admission, if it is possible."""
     assert outcome("AB1", "", "", admitted) == VehicleRow("AB1", year=year)
 
 
@@ -140,12 +140,12 @@ def test_years(admitted: str, year: int | None) -> None:
     ],
 )
 def test_expiry(main: str, by_time: str, day: str | None) -> None:
-    """The DT column counts only where the other is missing; an impossible day is unknown."""
+    """The DT column counts only if the other is missing; an impossible day is unknown."""
     assert expiry(main, by_time) == day
 
 
 def test_rejects() -> None:
-    """What cannot be stored rejects the row, in a column we use only."""
+    """A value that cannot be stored rejects the row, but only in a stored column."""
     assert outcome("", "FORD") == "no registration"
     assert outcome("A/B") == "not a registration number: 'A/B'"
     assert outcome("AB1", "F\0") == "Merk: contains a control character"
@@ -155,7 +155,7 @@ def test_rejects() -> None:
 
 @pytest.mark.parametrize("kind", [Kind.POLICIES, Kind.FINES])
 def test_other_kinds(kind: Kind) -> None:
-    """There are no policies and no fines in it."""
+    """The format holds no policies and no fines."""
     with pytest.raises(FileFault, match="files contain vehicles"):
         RDW.require_kind(kind)
 
@@ -169,7 +169,7 @@ def test_other_kinds(kind: Kind) -> None:
     ],
 )
 def test_samples(name: str, rejects: list[tuple[int, str]]) -> None:
-    """The samples give as many rows, rejects and plates as they should."""
+    """The samples give the expected number of rows, rejects and plates."""
     if not SAMPLES.is_dir():
         pytest.skip("the sample files are not beside this repository")
     expected = json.loads((SAMPLES / "expected.json").read_text())
@@ -189,7 +189,7 @@ def test_samples(name: str, rejects: list[tuple[int, str]]) -> None:
 
 @given(st.binary(max_size=200), st.lists(st.text(max_size=30), max_size=8))
 def test_any_bytes(data: bytes, texts: list[str]) -> None:
-    """No bytes at all raise anything but FileFault."""
+    """Any bytes are read, or raise FileFault."""
     record = ",".join(texts).encode(errors="replace")
     with contextlib.suppress(FileFault):
         stream = io.BytesIO(f"{COLUMNS}\n".encode() + record + b"\n" + data)
@@ -198,7 +198,7 @@ def test_any_bytes(data: bytes, texts: list[str]) -> None:
 
 
 def from_json(**members: object) -> Change | str:
-    """Read one object of the API's JSON, among others of an array."""
+    """Read one object of the API's JSON, among others in an array."""
     record = json.dumps({"kenteken": "12ABC3", **members})
     changes, heard = read_file(f'[{{"voertuigsoort": "x"}},\n{record}]', "rdw-json")
     assert heard.rejects[0] == (1, "no registration")
@@ -206,7 +206,7 @@ def from_json(**members: object) -> Change | str:
 
 
 def test_json() -> None:
-    """The API's JSON has the columns as members, all texts; those without a value are left out."""
+    """The API's JSON has the columns as text members; members without a value are left out."""
     row = from_json(
         merk="SEAT",
         handelsbenaming="IBIZA",
@@ -225,7 +225,7 @@ def test_json() -> None:
 
 
 def test_json_names_and_numbers() -> None:
-    """Display names do as well, and numbers where texts were; a plate must be a text."""
+    """Display names and numbers are accepted, too; a plate must be a text."""
     row = from_json(**{"Datum eerste toelating": 20160115, "Vervaldatum APK": 20260115, "merk": 3})
     assert row == VehicleRow("12ABC3", "3", None, 2016, mot_expiry="2026-01-15")
     assert from_json(kenteken=123456) == "Kenteken: not a JSON string"
@@ -234,7 +234,7 @@ def test_json_names_and_numbers() -> None:
 
 
 def test_json_elements_that_are_no_objects() -> None:
-    """Each is one reject, on the line where it begins."""
+    """Each element that is no object is one reject, on the line where it begins."""
     changes, heard = read_file(
         '[{"kenteken": "A1"},\nnull,\n"x", [{"kenteken": "A2"}]]', "rdw-json"
     )
@@ -243,6 +243,6 @@ def test_json_elements_that_are_no_objects() -> None:
 
 
 def test_json_cut_off() -> None:
-    """An array that is cut off fails the load."""
+    """A truncated array fails the load."""
     with pytest.raises(FileFault, match="cut off"):
         read_file('[{"kenteken": "A1"},\n{"kenteken": "A2"}', "rdw-json")

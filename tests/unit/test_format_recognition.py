@@ -1,4 +1,4 @@
-"""Which format a file has, judged by its head."""
+"""How the head of a file decides its format."""
 
 import contextlib
 
@@ -44,12 +44,12 @@ from app.storage.tables import Kind
     ],
 )
 def test_formats(head: bytes, name: str) -> None:
-    """A format is found by its key column, whatever the name of the file."""
+    """The key column decides the format, whatever the file's name."""
     assert recognise(head)[0].name == name
 
 
 def test_header_as_long_as_the_head() -> None:
-    """A header that is cut off by the end of the head is still a header."""
+    """A header that is cut off at the end of the head is still a header."""
     head = b"registration," + b"x,y\xc3\xa9z" * HEAD_BYTES
     assert recognise(head[:HEAD_BYTES])[1] is Kind.VEHICLES
 
@@ -72,7 +72,7 @@ def test_header_as_long_as_the_head() -> None:
     ],
 )
 def test_no_format(head: bytes) -> None:
-    """A file that fits none is refused, and every format and its key are named."""
+    """An unknown file is refused, and the message names every format and its key."""
     with pytest.raises(FileFault) as caught:
         recognise(head)
     for format_ in FORMATS.values():
@@ -102,7 +102,7 @@ def test_native_files_without_a_key(header: str, kind: Kind) -> None:
 
 
 def test_table_of_formats() -> None:
-    """The table's names are the formats' own, and each has the register of its agency (D25)."""
+    """The table has the formats' own names, and each has the register of its agency (D25)."""
     assert {name: each.name for name, each in FORMATS.items()} == {name: name for name in FORMATS}
     assert {name: each.register for name, each in FORMATS.items()} == {
         "native-csv": "native",
@@ -119,7 +119,7 @@ def test_table_of_formats() -> None:
 
 
 def test_snapshots() -> None:
-    """All files are the whole truth but those of the MID, and a delta of the DVSA (D28)."""
+    """All files are complete except those of the MID and a DVSA delta (D28)."""
     bulk = b'{"registration": "AB1", "motTests": []}'
     delta = b'{"registration": "AB1", "%s": "UPDATED", "motTests": []}'
     assert {name for name, each in FORMATS.items() if not each.is_snapshot(bulk)} == {"mid"}
@@ -130,7 +130,7 @@ def test_snapshots() -> None:
 
 
 def test_a_first_record_longer_than_the_head() -> None:
-    """One record can be hundreds of kilobytes: its first members tell."""
+    """One record can have hundreds of kilobytes: its first members decide."""
     head = b'{"registration": "AB1", "motTests": [{"defects": [' + b'{"text": "x"}, ' * HEAD_BYTES
     assert recognise(head[:HEAD_BYTES])[0].name == "dvsa"
 
@@ -139,7 +139,7 @@ def test_a_first_record_longer_than_the_head() -> None:
 @example(b'"')
 @given(st.binary(max_size=200))
 def test_any_bytes(head: bytes) -> None:
-    """No bytes at all raise anything but FileFault."""
+    """Any bytes are recognised or refused with FileFault."""
     with contextlib.suppress(FileFault):
         recognise(head)
     with contextlib.suppress(FileFault):

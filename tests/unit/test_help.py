@@ -1,7 +1,8 @@
-"""The help of commands: which module has which command, examples, and how help is written."""
+"""The help of commands: modules, examples, and style."""
 
 import argparse
 import re
+import shlex
 import subprocess
 import sys
 from itertools import chain
@@ -10,12 +11,9 @@ import pytest
 
 from app.cli import COMMANDS, build_parser
 
-# Commands without examples and help of every argument so far.
-PENDING = {"demo", "lookup", "notify", "watch", "copy"}
-
 
 def commands(parser, *words):
-    """Every command of a parser: the words that call it, its own parser, its summary."""
+    """Return every command of a parser: its words, its own parser, its summary."""
     for group in parser._actions:
         if isinstance(group, argparse._SubParsersAction):
             summaries = {action.dest: action.help for action in group._choices_actions}
@@ -25,15 +23,11 @@ def commands(parser, *words):
 
 
 EVERY = list(commands(build_parser()))
-LEAVES = {
-    words: command
-    for words, command, _ in EVERY
-    if command.get_default("run") and words[0] not in PENDING
-}
+LEAVES = {words: command for words, command, _ in EVERY if command.get_default("run")}
 
 
 def arguments(command: argparse.ArgumentParser) -> list[argparse.Action]:
-    """The arguments and options of a command, but for `--help`."""
+    """Return the arguments and options of a command, except `--help`."""
     return [a for a in command._actions if not isinstance(a, argparse._HelpAction)]
 
 
@@ -47,13 +41,13 @@ def test_a_module_adds_the_commands_that_it_is_imported_for(module):
 
 @pytest.mark.parametrize("argv", [(), ("--help",), ("nonsense",)])
 def test_other_words_need_every_command(argv):
-    """So that help and errors name all of them, in one order."""
+    """For any other word all commands are imported, so that help and errors list them in order."""
     found = [words[0] for words, _, _ in commands(build_parser(argv)) if len(words) == 1]
     assert found == list(chain.from_iterable(COMMANDS.values()))
 
 
 def test_a_small_command_imports_little():
-    """It starts without the framework of the service and without what reads register files."""
+    """A small command imports neither the service's framework nor the register formats."""
     program = (
         "import sys, app.cli; app.cli.build_parser(['limits', 'show']); "
         "print(*sorted({'falcon', 'gunicorn', 'app.registers.load', 'tqdm'} & set(sys.modules)))"
@@ -66,23 +60,22 @@ def test_a_small_command_imports_little():
 
 @pytest.mark.parametrize("words", LEAVES, ids=" ".join)
 def test_examples_are_understood(words):
-    """Every command has examples of itself, which can be typed as they stand."""
+    """Every command has examples that can be typed as they are."""
     title, *examples = LEAVES[words].epilog.splitlines()
     assert title == "examples:"
     assert examples
     for example in examples:
         assert example.startswith("  verifyd ")
-        argv = example.split()[1:]
+        # Without redirections, which belong to the shell.
+        argv = shlex.split(re.split(" [<>] ", example)[0])[1:]
         assert tuple(argv[: len(words)]) == words
         assert build_parser(argv).parse_args(argv).run
 
 
 @pytest.mark.parametrize("words", LEAVES, ids=" ".join)
 def test_every_argument_has_help(words):
-    """In lower case and without a full stop; an option with a default says it in brackets."""
+    """Help is lower case without a full stop, and an option's default is in brackets."""
     for action in arguments(LEAVES[words]):
-        if words[0] == "import" and action.dest not in OWN_OF_IMPORT:
-            continue
         assert action.help, action.dest
         assert re.match(r"[a-z0-9]", action.help), action.help
         assert not action.help.endswith("."), action.help
@@ -90,12 +83,9 @@ def test_every_argument_has_help(words):
             assert re.search(r"\[.+\]", action.help), action.help
 
 
-OWN_OF_IMPORT = {"files", "register", "dry_run", "drop", "options", "scheduled"}
-
-
 @pytest.mark.parametrize("summary", [summary for _, _, summary in EVERY])
 def test_summaries_are_short_imperatives(summary):
-    """One line in lower case, without a full stop."""
+    """A summary is one line in lower case, without a full stop."""
     assert re.match(r"[a-z]", summary)
     assert not summary.endswith(".")
     assert len(summary) <= 90

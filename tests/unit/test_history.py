@@ -1,4 +1,4 @@
-"""The history of loads, and what it makes of loads that were killed (D25, D28)."""
+"""The history of loads, and how killed loads are settled (D25, D28)."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ COUNTS = {"rows": 3, "loaded": 2, "changed": 1, "rejected": 1, "skipped": 0}
 
 @pytest.fixture
 def history(world):
-    """The history of a register that nothing was loaded into yet."""
+    """The history of a register without loads."""
     return History(world.engine, "native")
 
 
@@ -31,31 +31,31 @@ def generations(world):
 
 
 def statuses(world) -> list[tuple[str, str | None]]:
-    """How the loads ended, the first one first."""
+    """Return how the loads ended, the first one first."""
     return [(each.status, each.reason) for each in reversed(list_loads(world.engine))]
 
 
 def register(world) -> Any:
-    """The entry of the register, None if there is none."""
+    """Return the register's entry; None if there is none."""
     return Register.select().first(world.engine)
 
 
-def test_a_load_runs_until_it_is_told_otherwise(world, history):
-    """A line is there from the beginning, so that a killed load leaves a trace."""
+def test_a_load_is_running_until_it_is_finished(world, history):
+    """The line exists from the beginning, so that a killed load leaves a trace."""
     begun(world.engine, "native")
     (line,) = list_loads(world.engine)
     assert (line.status, line.files, line.finished_at) == ("running", "a.csv", None)
 
 
 def test_a_register_is_named_after_the_load_that_made_it(world, history, generations):
-    """Its generation is that load's number."""
+    """A register's generation is the number of the load that made it."""
     load_id = begun(world.engine, "native")
     entry = generations.add(load_id)
     assert (entry, entry.generation) == (generations.find_current(), load_id)
 
 
 def test_no_generation_comes_twice(world):
-    """A reader must never take a new register for one that was dropped."""
+    """Generations are never reused: a reader must not confuse a new register with a dropped one."""
     generations = []
     for _ in range(3):
         world.load([ROW])
@@ -64,8 +64,8 @@ def test_no_generation_comes_twice(world):
     assert len(set(generations)) == 3
 
 
-def test_finish_tells_all_counts(world, history, generations, monkeypatch):
-    """The line gets what was read and changed, the register what it holds and since when."""
+def test_finish_records_all_counts(world, history, generations, monkeypatch):
+    """The line gets the load's counts, the register its rows and their time."""
     monkeypatch.setattr(clock, "now", lambda: 1_900_000_000)
     load_id = begun(world.engine, "native")
     generations.add(load_id)
@@ -77,7 +77,7 @@ def test_finish_tells_all_counts(world, history, generations, monkeypatch):
 
 
 def test_a_kind_is_announced_once(world, generations):
-    """The letters of the kinds come in their order, each once, and none goes."""
+    """The letters of the kinds are in order, each occurs once, and none is removed."""
     entry = generations.add(1)
     for kind in (Kind.VEHICLES, Kind.FINES, Kind.VEHICLES):
         entry = generations.announce(entry, kind)
@@ -85,7 +85,7 @@ def test_a_kind_is_announced_once(world, generations):
 
 
 def test_a_failed_load_leaves_a_register_that_has_rows(world, history, generations):
-    """Only a register that was made for the load itself goes."""
+    """A failed load removes a register only if it was made for that load."""
     world.load([ROW])
     load_id = begun(world.engine, "native")
     history.fail(load_id, {"reason": "the disk is full"})
@@ -95,7 +95,7 @@ def test_a_failed_load_leaves_a_register_that_has_rows(world, history, generatio
 
 
 def test_a_load_that_never_committed_was_interrupted(world, history, generations):
-    """The register knows nothing of it: it changed nothing."""
+    """If the register does not know of the load, nothing was changed."""
     world.load([ROW])
     begun(world.engine, "native")
     end_killed_loads(world.engine, generations, begun(world.engine, "native"), lambda _: None)
@@ -104,7 +104,7 @@ def test_a_load_that_never_committed_was_interrupted(world, history, generations
 
 
 def test_a_load_that_committed_was_done(world, history, generations):
-    """Its counts are those that the register kept; the register's own are brought up to date."""
+    """The line and the register get the counts that the load committed."""
     world.load([ROW])
     begun(world.engine, "native")
     applied = Applied(loaded=5, changed=4, held=9)
@@ -115,7 +115,7 @@ def test_a_load_that_committed_was_done(world, history, generations):
 
 
 def test_loads_of_other_registers_are_left_alone(world, history):
-    """One of theirs may be running this very moment."""
+    """A load of another register may still be running."""
     begun(world.engine, "native")
     other = begun(world.engine, "other")
     end_killed_loads(world.engine, Generations(world.engine, "other"), other, lambda _: None)
@@ -123,7 +123,7 @@ def test_loads_of_other_registers_are_left_alone(world, history):
 
 
 def test_loads_are_listed_by_register(world, history):
-    """The latest first, of one register or of all."""
+    """The list has one register or all, the latest load first."""
     first, second = begun(world.engine, "native"), begun(world.engine, "other")
     assert [line.id for line in list_loads(world.engine)] == [second, first]
     assert [line.id for line in list_loads(world.engine, "other")] == [second]

@@ -1,4 +1,4 @@
-"""Whether a vehicle is insured on a day, and why (D20, D22)."""
+"""Whether a vehicle is insured on a day, and the reason (D20, D22)."""
 
 from typing import Any
 
@@ -12,14 +12,14 @@ POLICY = PolicyFacts("Northgate", "P-1", "2025-03-01", "2026-02-28", "comprehens
 
 
 def record(policy=None, flag=None):
-    """A plate of which nothing but the insurance is known."""
+    """Return a plate of which only the insurance is known."""
     unknown: dict[str, Any] = dict.fromkeys(Record._fields)
     known = {"registration": "AB12CDE", "updated": 0, "has_outstanding_fines": False}
     return Record(**unknown | known | {"insured": flag, "policy": policy})
 
 
 def judged(policy, day, flag=None):
-    """The reason, and whether it is insured."""
+    """Return the reason, and whether it is insured."""
     verdict = judge_insurance(record(policy, flag), day)
     return verdict.reason, verdict.is_good
 
@@ -36,11 +36,11 @@ class TestInForce:
         ],
     )
     def test_both_ends_are_included(self, day, reason):
-        """A policy is in force on its first day and on its last, not a day outside."""
+        """A policy is in force from its first to its last day, both included."""
         assert judged(POLICY, day) == (reason, reason == "valid")
 
     def test_a_policy_of_one_day_is_in_force_on_that_day(self):
-        """Both dates may be the same day."""
+        """The first and the last day can be the same."""
         policy = POLICY._replace(valid_to="2025-03-01")
         days = ("2025-02-28", "2025-03-01", "2025-03-02")
         assert [judged(policy, day)[1] for day in days] == [False, True, False]
@@ -56,17 +56,17 @@ class TestInForce:
         ],
     )
     def test_a_cancelled_policy_ends_before_the_day_of_cancelling(self, day, reason):
-        """The day before it was cancelled it was in force, on the day itself no more."""
+        """A policy is in force until the day before its cancellation."""
         policy = POLICY._replace(cancelled_on="2025-06-01")
         assert judged(policy, day) == (reason, reason == "valid")
 
     def test_cancelled_on_its_first_day_it_was_never_in_force(self):
-        """A cancellation on the first day takes all of it away."""
+        """A policy that is cancelled on its first day is never in force."""
         policy = POLICY._replace(cancelled_on=POLICY.valid_from)
         assert judged(policy, "2025-03-01") == ("cancelled", False)
 
     def test_cancelled_after_its_last_day_it_ran_to_the_end(self):
-        """A cancellation later than the end changes nothing."""
+        """A cancellation after the last day changes nothing."""
         policy = POLICY._replace(cancelled_on="2026-03-01")
         assert judged(policy, "2026-02-28") == ("valid", True)
         assert judged(policy, "2026-03-01") == ("expired", False)
@@ -75,12 +75,12 @@ class TestInForce:
 class TestBeforeItBegins:
     @pytest.mark.parametrize("cancelled_on", ["2024-12-01", "2025-02-01", "2025-03-01"])
     def test_a_future_policy_that_will_not_begin_is_cancelled(self, cancelled_on):
-        """Who asks before the first day is told of a cancellation that leaves nothing."""
+        """Before its first day, a policy that is cancelled by then counts as cancelled."""
         policy = POLICY._replace(cancelled_on=cancelled_on)
         assert judged(policy, "2025-02-01") == ("cancelled", False)
 
     def test_a_future_policy_that_is_cancelled_later_will_begin(self):
-        """A cancellation after the first day leaves the policy a future one."""
+        """A policy that is cancelled after its first day still counts as future before it."""
         policy = POLICY._replace(cancelled_on="2025-03-02")
         assert judged(policy, "2025-02-28") == ("future", False)
         assert judged(policy, "2025-03-01") == ("valid", True)
@@ -92,25 +92,25 @@ class TestFlag:
     )
     @pytest.mark.parametrize("day", ["0001-01-01", "2025-06-01", "9999-12-31"])
     def test_it_counts_whatever_the_day_if_no_policy_is_known(self, flag, reason, day):
-        """A register that knows only yes or no decides; unknown insurance is no insurance."""
+        """Without a policy the flag decides; an unknown flag means not insured."""
         assert judged(None, day, flag) == (reason, flag is True)
 
     @pytest.mark.parametrize(("stored", "reason"), [(1, "flag"), (0, "none")])
     def test_a_database_without_booleans_says_the_same(self, stored, reason):
-        """SQLite gives 1 and 0, which are answered as true and false."""
+        """SQLite's 1 and 0 are answered as true and false."""
         assert judged(None, "2025-06-01", stored) == (reason, bool(stored))
         assert type(judged(None, "2025-06-01", stored)[1]) is bool
 
     @pytest.mark.parametrize("flag", [True, False, None])
     def test_it_does_not_count_against_a_policy(self, flag):
-        """A policy is known, so the flag says nothing, neither way."""
+        """If a policy is known, the flag has no effect."""
         assert judged(POLICY, "2025-06-01", flag) == ("valid", True)
         assert judged(POLICY, "2026-03-01", flag) == ("expired", False)
 
 
 class TestMembers:
     def test_policy_has_the_five_members_of_the_spec(self):
-        """When it was cancelled is not told, the spec has no such member."""
+        """The policy has no date of cancellation, because the spec has no such member."""
         assert policy_answer(POLICY._replace(cancelled_on="2025-06-01")) == {
             "number": "P-1",
             "insurer": "Northgate",
@@ -120,13 +120,13 @@ class TestMembers:
         }
 
     def test_an_unknown_insurer_is_null(self):
-        """Stored as the empty text, answered as null."""
+        """An unknown insurer is stored as the empty text and answered as null."""
         members = policy_answer(POLICY._replace(insurer="", type=None))
         assert members is not None
         assert (members["insurer"], members["type"]) == (None, None)
 
     def test_no_policy_is_null(self):
-        """Nothing is made up for a plate without a policy."""
+        """A plate without a policy has the policy null."""
         assert policy_answer(None) is None
         assert insurance_answer(record(), "2025-06-01")["policy"] is None
 

@@ -1,4 +1,4 @@
-"""JSON objects in a stream: three shapes, where records begin, breaks, limits."""
+"""JSON objects in a stream: three shapes, line numbers, truncation, limits."""
 
 import contextlib
 import io
@@ -27,7 +27,7 @@ def read(text: str | bytes) -> tuple[list[dict], list[tuple[int, str]]]:
 
 @pytest.fixture(params=[1, 7, 64, 262_144])
 def block_bytes(request, monkeypatch) -> int:
-    """How much is read at once; what a block cuts apart must not matter."""
+    """The size of a block, which must not affect the result."""
     for module in (json_stream, json_splitter):
         monkeypatch.setattr(module, "BLOCK_BYTES", request.param)
     return request.param
@@ -66,13 +66,13 @@ OBJECTS = [
     ids="lines crlf joined indented unindented array tabs compact socrata pages".split(),
 )
 def test_shapes(text: str, block_bytes: int) -> None:
-    """One object a line, one after the other, indented or not, or arrays: the same objects."""
+    """Objects on lines, indented, in sequence, and in arrays are read as the same objects."""
     assert read(text) == (OBJECTS, [])
 
 
 @pytest.mark.parametrize("text", ['{"id": 1}', '[{"id": 1}]', '{\n"id": 1}'])
 def test_byte_order_mark(text: str) -> None:
-    """A byte order mark, and blanks before the first value, are no part of it."""
+    """A byte order mark, and white space before the first value, are ignored."""
     assert read(f"\ufeff{text}") == read(f"\n \n{text}") == ([{"id": 1}], [])
 
 
@@ -86,21 +86,21 @@ records = st.lists(st.dictionaries(st.sampled_from(["id", "x", 'q"', "{"]), valu
 
 @given(records, st.sampled_from([None, 0, 1]), st.booleans(), st.integers(1, 40))
 def test_any_objects(objects: list[dict], indent: int | None, ascii_: bool, size: int) -> None:
-    """What is written as an array, or one after the other, is read as it was, in any blocks."""
+    """Objects are read unchanged from an array or a sequence, in blocks of any size."""
     array = json.dumps(objects, indent=indent, ensure_ascii=ascii_)
     texts = [json.dumps(each, indent=indent, ensure_ascii=ascii_) for each in objects]
     with read_in_blocks(size):
         assert read(array) == (objects, [])
         if indent is None:
             assert read("\n".join(texts)) == (objects, [])
-        # The first one tells the shape: one alone on its line would be NDJSON.
+        # The first object decides the shape: alone on its line it would be NDJSON.
         first = '{"id": [\n{"id": 5}\n]}'
         with read_in_blocks(max(size, len(first))):
             assert read("\n".join([first, *texts])) == ([{"id": [{"id": 5}]}, *objects], [])
 
 
 def test_lines_of_rejects(block_bytes: int) -> None:
-    """A reject names the line on which its record begins, in every shape."""
+    """A reject has the line on which its record begins, in every shape."""
     array = '[\n {"id":1},\r\n 5,\r\n {\n"id": 2},\r\r null, "a\\n",\n\n[1],\n-1e9, true]'
     found, rejects = read(array)
     assert found == [{"id": 1}, {"id": 2}]
@@ -108,7 +108,7 @@ def test_lines_of_rejects(block_bytes: int) -> None:
 
 
 def test_broken_lines() -> None:
-    """A broken line of NDJSON is one reject, be it the first; blank lines are none."""
+    """A broken line of NDJSON is one reject, also the first; blank lines are ignored."""
     assert read(BROKEN_LINE) == ([{"id": 2}], [(1, "not a JSON object")])
     for line in ('{"id": 1} {', '{"id": tru}', "nonsense", '{"id"', '{"a": 1}}', "{"):
         text = f'{line}\n\n{{"id": 2}}\n'
@@ -118,7 +118,7 @@ def test_broken_lines() -> None:
 
 
 def test_broken_line_after_one_longer_than_a_block() -> None:
-    """Lines are lines, though the first is hundreds of kilobytes; an object over lines is none."""
+    """An object on a line of hundreds of kilobytes is NDJSON; one over several lines is not."""
     long = {"id": 0, "tests": ["x" * 1000] * 600}
     text = f'{json.dumps(long)}\n{{"id"\n{{"id": 2}}\n'
     assert read(text) == ([long, {"id": 2}], [(2, "not a JSON object")])
@@ -150,7 +150,7 @@ def test_broken_line_after_one_longer_than_a_block() -> None:
     ],
 )
 def test_breaks(text: str, fault: str, block_bytes: int) -> None:
-    """Where an array or a stream of indented objects breaks or ends early, the file fails."""
+    """A truncated or broken array, or stream of indented objects, fails the file."""
     with pytest.raises(FileFault, match=fault):
         read(text)
 
@@ -167,18 +167,18 @@ def test_breaks(text: str, fault: str, block_bytes: int) -> None:
     ],
 )
 def test_hostile_values(value: str) -> None:
-    """What is well formed but cannot be taken is one reject, and the next one is read."""
+    """A well-formed value that cannot be used is one reject, and the next one is read."""
     for text in (f'[{{"id": 1}},\n{value},\n{{"id": 2}}]', f'{{"id": 1}}\n{value}\n{{"id": 2}}'):
         assert read(text) == ([{"id": 1}, {"id": 2}], [(2, "not a JSON object")])
 
 
 def test_great_numbers() -> None:
-    """A number out of all bounds is kept as it stands."""
+    """A number out of range is kept as text."""
     assert read('[{"id": 1e999}]')[0] == [{"id": "1e999"}]
 
 
 def test_members_there_twice() -> None:
-    """Of two members of one name the latter counts."""
+    """If a member occurs twice, the latter counts."""
     assert read('[{"id": 1, "id": 2}]')[0] == [{"id": 2}]
 
 
@@ -195,7 +195,7 @@ def test_values_over_the_limit(open_: str, close: str) -> None:
 
 
 def test_value_of_the_limit() -> None:
-    """A value of exactly 1 MiB is read, one more byte is too many."""
+    """A value of exactly 1 MiB is read; one more byte is too many."""
     fits = '{"id": "' + "x" * (MIB - 10) + '"}'
     more = fits.replace("xx", "xxx", 1)
     found, rejects = read(f"[{fits}, {more}, {fits}]")
@@ -203,19 +203,19 @@ def test_value_of_the_limit() -> None:
 
 
 def test_quote_never_closed() -> None:
-    """A missing quote does not eat memory: the file ends within a text, and fails."""
+    """A missing quote fails the file at its end, without filling the memory."""
     with pytest.raises(FileFault, match="cut off"):
         read('[{"id": "' + 'x", "y": "' * MIB)
 
 
 def test_windows_1252() -> None:
-    """An object that is not UTF-8 is read as Windows-1252, the others are not."""
+    """An object that is not UTF-8 is read as Windows-1252; others are not."""
     text = b'[{"id": "\xc3\x8b"}, {"id": "\xcb", "x": "\xc3\x8b"}, {"id": "\xc3\x8b"}]'
     assert [each["id"] for each in read(text)[0]] == ["Ë", "Ë", "Ë"]
 
 
 def test_member_names() -> None:
-    """Names are found in every shape, of the objects alone, though the head be cut off."""
+    """Member names of the objects are found in every shape, even if the head is cut off."""
     record = '{"Id": 1, "a b": {"in": [{"in": 2}]}, "c": "x\\": 1"}'
     for text in (record, f"[{record}", f"[\n{record},{record}", f'\ufeff{record}{{"id": "'):
         assert member_names(text.encode()) == {"id", "a_b", "c"}
@@ -229,7 +229,7 @@ def test_member_names() -> None:
     st.integers(1, 40),
 )
 def test_any_bytes(data: bytes, size: int) -> None:
-    """No bytes at all raise anything but FileFault."""
+    """Any bytes are read, or raise FileFault."""
     with read_in_blocks(size):
         for start in (b"", b"[", b'[{"id": 1},', b'{\n"id":', b'{"id": 1}\n'):
             member_names(start + data)

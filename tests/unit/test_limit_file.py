@@ -1,4 +1,4 @@
-"""The file of the buckets: made once, refused if it is not ours, and honest if it fails (D11)."""
+"""The state file of the buckets: created once, checked, and reported if it fails (D11)."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ LAST_SLOT = ACCOUNT_SLOTS + ADDRESS_SLOTS - 1
 
 @pytest.fixture
 def path(tmp_path):
-    """Where the file is; it is removed afterwards, for it is large."""
+    """The path of the file; it is removed afterwards because it is large."""
     path = tmp_path / "state" / "limits"
     yield path
     shutil.rmtree(path.parent, ignore_errors=True)
@@ -32,14 +32,14 @@ def path(tmp_path):
 
 @pytest.fixture
 def store(path):
-    """A store whose file was made."""
+    """A store with its file."""
     start(path, DATABASE)
     return opened(path)
 
 
 class TestStart:
-    def test_the_file_is_whole_and_nobody_elses(self, path):
-        """It has its full size at once, and only its owner may read or write it."""
+    def test_the_file_is_whole_and_private(self, path):
+        """The file has its full size at once, and only its owner can read or write it."""
         old = os.umask(0)
         try:
             start(path, DATABASE)
@@ -51,14 +51,14 @@ class TestStart:
         assert path.parent.stat().st_mode & 0o027 == 0
 
     def test_a_restart_keeps_the_count(self, store, path):
-        """A service that is stopped and started again finds the buckets as they were."""
+        """A restarted service finds the buckets unchanged."""
         spend(store, 3)
         store.close()
         start(path, DATABASE)
         assert left(opened(path)) == 2
 
     def test_a_reboot_starts_afresh(self, store, path, tmp_path, monkeypatch):
-        """The clock begins anew with the host, so the buckets do."""
+        """The clock starts again with the host, so the buckets do, too."""
         spend(store, 3)
         boot_id = tmp_path / "boot_id"
         boot_id.write_text("9f3a1c52-0000-4000-8000-000000000000\n")
@@ -73,7 +73,7 @@ class TestStart:
         assert left(opened(path)) == 5
 
     def test_another_layout_starts_afresh(self, store, path):
-        """A file of another version of the program is replaced at the start."""
+        """A start replaces the file of another version of the program."""
         spend(store, 3)
         with path.open("r+b") as file:
             file.seek(16)
@@ -83,25 +83,25 @@ class TestStart:
 
     @pytest.mark.parametrize("size", [0, 16, 4096, FILE_BYTES - 1])
     def test_a_truncated_file_starts_afresh(self, store, path, size):
-        """What is left of a truncated file is replaced at the start."""
+        """A start replaces a truncated file."""
         os.truncate(path, size)
         start(path, DATABASE)
         assert left(opened(path)) == 5
 
-    def test_the_first_use_starts_where_nobody_did(self, path):
-        """Under a server that knows nothing of it, the first use makes the file."""
+    def test_the_first_use_makes_the_file(self, path):
+        """If no start made the file, as under another server, the first use does."""
         assert left(opened(path)) == 5
         assert path.stat().st_size == FILE_BYTES
 
     def test_a_full_disk_stops_the_start_only_as_long_as_it_is_full(self, path):
-        """Without room there is no file, not a part of one either; with room there is."""
+        """Without disk space there is no file, not even a part of one; with space there is."""
         with file_size_limit(FILE_BYTES - 1), pytest.raises(StoreError, match="cannot be created"):
             start(path, DATABASE)
         assert os.listdir(path.parent) == []
         start(path, DATABASE)
 
     def test_creators_at_once_agree(self, path):
-        """Of services started at once one makes the file, and none loses another's count."""
+        """Only one of several services that start at once makes the file."""
         plan = rate(8, 60)
 
         def work():
@@ -114,7 +114,7 @@ class TestStart:
         assert os.listdir(path.parent) == ["limits"]
 
     def test_replacers_at_once_agree(self, path):
-        """An older database's file is replaced once by services started at once."""
+        """Services that start at once replace an older database's file once."""
         start(path, DATABASE[::-1])
         plan = rate(8, 60)
 
@@ -125,8 +125,8 @@ class TestStart:
         assert sorted(in_processes(8, work)) == list(range(8))
         assert os.listdir(path.parent) == ["limits"]
 
-    def test_a_state_directory_that_cannot_be_is_told(self, tmp_path):
-        """A state directory that is a file is named in the reason."""
+    def test_an_impossible_state_directory_is_reported(self, tmp_path):
+        """A state directory that is a file is named in the error."""
         (tmp_path / "state").write_text("")
         with pytest.raises(StoreError, match=r"state/limits cannot be created"):
             start(tmp_path / "state" / "limits", DATABASE)
@@ -157,8 +157,8 @@ def writable(path):
 FOREIGN = {
     "other file": (other_file, "is not a file of this program"),
     "symbolic link": (symlink, "is a symbolic link"),
-    "directory": (directory, "cannot be|no regular file"),
-    "fifo": (fifo, "no regular file"),
+    "directory": (directory, "cannot be|not a regular file"),
+    "fifo": (fifo, "not a regular file"),
     "writable by others": (writable, "written to by other users"),
 }
 
@@ -166,7 +166,7 @@ FOREIGN = {
 @pytest.mark.parametrize(("make", "reason"), FOREIGN.values(), ids=FOREIGN)
 class TestForeign:
     def test_it_is_not_taken_at_the_start(self, path, make, reason):
-        """What is not ours alone is refused, and left as it is."""
+        """Another file, link, directory or FIFO in its place is refused and left as it is."""
         path.parent.mkdir()
         make(path)
         before = path.lstat()
@@ -176,7 +176,7 @@ class TestForeign:
         assert path.lstat().st_ino == before.st_ino
 
     def test_it_is_not_taken_up_later(self, store, path, make, reason):
-        """What is put in the file's place while it is in use is refused, until it is gone."""
+        """A foreign file that replaces the file in use is refused until it is removed."""
         spend(store, 2)
         path.rename(path.with_name("away"))
         make(path)
@@ -189,13 +189,13 @@ class TestForeign:
 
 class TestFailure:
     def test_another_owners_file_is_refused(self, store, path, monkeypatch):
-        """A file that another user owns is not used."""
+        """A file of another user is refused."""
         monkeypatch.setattr(os, "geteuid", lambda: path.stat().st_uid + 1)
         with pytest.raises(StoreError, match="belongs to user"):
             store.take(0, PLAN)
 
     def test_a_file_that_is_gone_stays_gone(self, store, path):
-        """Without its file nothing is admitted, and no use makes a new one (D11)."""
+        """Without its file the limiter admits nothing, and no use makes a new one (D11)."""
         spend(store, 2)
         path.unlink()
         for _ in range(2):
@@ -204,7 +204,7 @@ class TestFailure:
         assert os.listdir(path.parent) == []
 
     def test_a_file_that_comes_back_is_used(self, store, path):
-        """When the file is back, so is the count, without a restart."""
+        """If the file returns, its counts apply again without a restart."""
         spend(store, 2)
         away = path.rename(path.with_name("away"))
         with pytest.raises(StoreError):
@@ -212,15 +212,15 @@ class TestFailure:
         away.rename(path)
         assert left(store) == 3
 
-    def test_a_service_started_anew_brings_the_file_back(self, store, path):
-        """A start makes the missing file; who still runs takes it up."""
+    def test_a_service_that_starts_makes_the_file(self, store, path):
+        """A start makes the missing file, and running services use it."""
         spend(store, 2)
         path.unlink()
         start(path, DATABASE)
         assert left(store) == 5
 
     def test_a_replaced_file_is_taken_up(self, store, path):
-        """A whole file of the same identity, put in place of the one in use, is used."""
+        """A whole file with the same identity, put in place of the one in use, is used."""
         copy = path.with_name("copy")
         shutil.copy(path, copy)
         spend(store, 4)
@@ -230,7 +230,7 @@ class TestFailure:
 
     @pytest.mark.parametrize("size", [0, 4096, FILE_BYTES - 8, FILE_BYTES + 8])
     def test_a_file_of_another_size_is_refused(self, store, path, size):
-        """A truncated file admits nobody; restored, it works again."""
+        """A truncated file admits no request; once restored, it works again."""
         spend(store, 2)
         whole = path.read_bytes()
         os.truncate(path, size)
@@ -241,22 +241,22 @@ class TestFailure:
         assert left(store) == 3
 
     def test_another_databases_file_is_refused(self, store, path):
-        """Two services with one state directory: who is displaced says so, and counts nothing."""
+        """If services share a state directory, the replaced one reports it and counts nothing."""
         start(path, DATABASE[::-1])
         displaced = path.read_bytes()
         with pytest.raises(StoreError, match="belongs to another database"):
             limit_file.open_checked(path, limit_file.Identity.now(DATABASE))
         assert path.read_bytes() == displaced
 
-    def test_a_disk_that_takes_nothing_is_told(self, store):
-        """A write that fails is a store error, and the next one that works counts."""
+    def test_a_failed_write_is_reported(self, store):
+        """A failed write is a store error, and the next write that works counts."""
         spend(store, 1)
         with file_size_limit(4096), pytest.raises(StoreError, match="cannot be used"):
             store.take(0, PLAN)
         assert store.take(0, PLAN).remaining == 3
 
     def test_a_database_that_cannot_tell_its_id_fails_as_itself(self, path):
-        """What the database raises when asked for its id reaches the caller."""
+        """If the database cannot return its id, its own error reaches the caller."""
 
         def database_id():
             raise LookupError("no database")

@@ -1,4 +1,4 @@
-"""The buckets in their store: independent, shared exactly by all who use it, of constant size."""
+"""The store of the buckets: independent, shared exactly by all processes, of constant size."""
 
 import fcntl
 import ipaddress
@@ -24,7 +24,7 @@ LAST_SLOT = ACCOUNT_SLOTS + ADDRESS_SLOTS - 1
 
 
 class Clock:
-    """A clock that stands still until it is moved."""
+    """A clock that tests set."""
 
     def __init__(self):
         self.now_ns = NOW_NS
@@ -35,7 +35,7 @@ class Clock:
 
 @pytest.fixture
 def path(tmp_path):
-    """Where the file is; it is removed afterwards, for it is large."""
+    """The path of the file; it is removed afterwards because it is large."""
     path = tmp_path / "state" / "limits"
     yield path
     shutil.rmtree(path.parent, ignore_errors=True)
@@ -48,14 +48,14 @@ def clock():
 
 @pytest.fixture
 def store(path, clock):
-    """A store whose file was made."""
+    """A store with its file."""
     start(path, DATABASE)
     return opened(path, clock)
 
 
 class TestBuckets:
     def test_it_admits_what_the_plan_allows(self, store, clock):
-        """A bucket admits its limit at once, then one request each interval."""
+        """A bucket admits its limit at once, then one request per interval."""
         outcomes = [store.take(7, PLAN) for _ in range(6)]
         assert [each.remaining for each in outcomes] == [4, 3, 2, 1, 0, 0]
         assert [each.admitted for each in outcomes] == [True] * 5 + [False]
@@ -76,7 +76,7 @@ class TestBuckets:
         )
     )
     def test_buckets_are_independent(self, store, clock, steps):
-        """Each bucket behaves as if it were the only one, whatever is done to others."""
+        """A bucket is not affected by requests to other buckets."""
         expected = {}
         for slot in {slot for slot, *_ in steps}:
             store.fill(slot, PLAN)
@@ -91,14 +91,14 @@ class TestBuckets:
                 expected[slot] = outcome.full_at_ns
 
     def test_peek_takes_nothing(self, store, path):
-        """To look, however often, changes no byte of the file."""
+        """Any number of peeks changes no byte of the file."""
         spend(store, 2)
         before = path.read_bytes()
         assert [left(store) for _ in range(10)] == [3] * 10
         assert path.read_bytes() == before
 
     def test_fill_fills(self, store):
-        """A filled bucket has all its tokens, and no other bucket changes."""
+        """A filled bucket has all its tokens, and other buckets do not change."""
         spend(store, 5)
         spend(store, 2, slot=1)
         assert store.fill(0, PLAN).remaining == 5
@@ -106,12 +106,12 @@ class TestBuckets:
 
     @pytest.mark.parametrize("slot", [-1, LAST_SLOT + 1])
     def test_there_is_no_bucket_beyond_the_last(self, store, slot):
-        """A number without a slot is refused; nothing is read or written elsewhere."""
+        """A number without a slot is refused, and nothing else is read or written."""
         with pytest.raises(StoreError, match="has no bucket"):
             store.take(slot, PLAN)
 
     def test_every_possible_account_has_a_bucket(self):
-        """Accounts are numbered from 1, as many as there may be have a slot of their own."""
+        """Every possible account number, from 1, has its own slot."""
         assert ACCOUNT_SLOTS == ACCOUNTS_MAX
         assert account_slot(1) == 0
         assert account_slot(ACCOUNTS_MAX) == ACCOUNT_SLOTS - 1
@@ -125,25 +125,25 @@ class TestAddresses:
         return store.address_slot(ipaddress.ip_address(text) if text else None)
 
     def test_an_ipv4_address_has_a_bucket_alone(self, store):
-        """Neighbours in IPv4 have different buckets (D10)."""
+        """Neighbouring IPv4 addresses have different buckets (D10)."""
         assert self.slot(store, "192.0.2.1") == self.slot(store, "192.0.2.1")
         assert self.slot(store, "192.0.2.1") != self.slot(store, "192.0.2.2")
 
     def test_an_ipv6_network_shares_a_bucket(self, store):
-        """All addresses of one /64 share a bucket; the next /64 has another (D10)."""
+        """Addresses of one IPv6 /64 share a bucket; the next /64 has another (D10)."""
         first = self.slot(store, "2001:db8::1")
         assert self.slot(store, "2001:db8::ffff:ffff:ffff:ffff") == first
         assert self.slot(store, "2001:db8:0:1::1") != first
 
     def test_local_clients_have_a_bucket(self, store):
-        """Clients on a Unix socket share a bucket that is no address's."""
+        """Clients on a Unix socket share a bucket that no address has."""
         assert self.slot(store, None) not in (
             self.slot(store, "0.0.0.0"),
             self.slot(store, "::"),
         )
 
     def test_which_addresses_share_a_bucket_cannot_be_known(self, path):
-        """Another installation spreads the same addresses differently."""
+        """Each installation spreads addresses differently."""
         slots = []
         for database in (DATABASE, DATABASE[::-1]):
             start(path, database)
@@ -151,7 +151,7 @@ class TestAddresses:
         assert slots[0] != slots[1]
 
     def test_no_address_has_an_accounts_bucket(self, store):
-        """Addresses are spread evenly over the slots behind the accounts'."""
+        """Addresses are spread evenly over the slots after those of the accounts."""
         chance = random.Random(0)
         addresses = (ipaddress.IPv4Address(chance.getrandbits(32)) for _ in range(20_000))
         slots = [store.address_slot(address) for address in addresses]
@@ -160,7 +160,7 @@ class TestAddresses:
         assert max(Counter(slots).values()) < 10
 
     def test_100_000_addresses_cost_constant_memory(self, store, path):
-        """However many addresses come without a key, neither memory nor the file grows."""
+        """Any number of addresses without a key grows neither memory nor the file."""
         chance = random.Random(0)
 
         def come(count):
@@ -177,10 +177,10 @@ class TestAddresses:
 
 class TestSharing:
     def test_processes_and_threads_share_a_bucket_exactly(self, path, clock):
-        """Forked processes of several threads get the limit together, each token once."""
+        """Threads of forked processes share the limit exactly, and each token is used once."""
         plan = rate(400, 60)
         store = opened(path, clock)
-        # Opened before the fork, the descriptor of the parent would exclude nobody.
+        # After a fork, a descriptor of the parent would not exclude the child.
         before = store.take(0, plan)
 
         def work():
@@ -200,7 +200,7 @@ class TestSharing:
         assert sorted(remaining) == list(range(400))
 
     def test_stores_in_one_process_share_a_bucket_exactly(self, path, store, clock):
-        """Two applications in one process count as two processes do."""
+        """Two applications in one process count like two processes."""
         plan = rate(200, 60)
         stores, remaining = [store, opened(path, clock)], list[int]()
 
@@ -215,10 +215,10 @@ class TestSharing:
             thread.join()
         assert sorted(remaining) == list(range(200))
 
-    def test_a_fork_amid_a_take_leaves_the_child_able(self, store):
-        """A child forked while a thread held the locks has locks of its own."""
+    def test_a_fork_during_a_take_leaves_the_child_working(self, store):
+        """A child that is forked while a thread holds the locks has its own locks."""
         spend(store, 1)
-        # As another thread of the parent does at the moment of the fork.
+        # Hold the locks at the moment of the fork, as another thread could.
         store._threads.acquire()
         fcntl.flock(store._descriptor, fcntl.LOCK_EX)
 
@@ -238,7 +238,7 @@ class TestSharing:
         assert left(store) == 3
 
     def test_a_stopped_process_holds_nobody_for_long(self, store, path):
-        """A lock that is not given back makes a store error, and is no harm afterwards."""
+        """A lock that is not released causes a store error, and no harm afterwards."""
         spend(store, 1)
         with open(path, "rb") as stopped:
             fcntl.flock(stopped, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""`verifyd limits`: operators see and reset a bucket, and disturb nothing else."""
+"""`verifyd limits`: shows and resets one bucket, and changes nothing else."""
 
 import json
 import os
@@ -16,7 +16,7 @@ PLAN = rate(600, 60)
 
 @pytest.fixture
 def bucket(world):
-    """The store of the installation, as the service has it."""
+    """The store of the installation, as the service opens it."""
     return LimitStore(
         world.limits, lambda: started(world.limits, lambda: database_id(world.engine))
     )
@@ -24,7 +24,7 @@ def bucket(world):
 
 @pytest.fixture
 def run(world, monkeypatch, capsys):
-    """Runs a command on the installation; returns its status, and what it wrote."""
+    """Run a command on the installation; return its status and its output."""
     monkeypatch.setenv("VERIFYD_DATABASE_URL", world.config.database_url)
     monkeypatch.setenv("VERIFYD_STATE_DIR", str(world.config.state_dir))
 
@@ -44,8 +44,8 @@ def shown(run, *words):
     return json.loads(out)
 
 
-def test_show_tells_what_is_left(run, world):
-    """Plan, limit, what remains, and when all is back."""
+def test_show_prints_what_is_left(run, world):
+    """The output has the plan, its limit, what remains, and when the bucket is full."""
     members = shown(run, "show", "alice")
     assert members.pop("reset").endswith("Z")
     assert members == {
@@ -58,7 +58,7 @@ def test_show_tells_what_is_left(run, world):
 
 
 def test_show_sees_what_the_service_has_counted(run, world):
-    """What was taken through HTTP is missing here; to look takes nothing."""
+    """Requests over HTTP are counted, and `show` itself takes nothing."""
     limits = {"requests": 600, "window_seconds": 10**7, "bulk_max": 1, "domains_max": 1}
     set_plan(world.engine, "standard", **limits)
     client = world.client(world.alice_key)
@@ -70,7 +70,7 @@ def test_show_sees_what_the_service_has_counted(run, world):
 
 
 def test_reset_gives_all_requests_back(run, world, bucket):
-    """After a reset the account is served from the next request, and nobody else changes."""
+    """After a reset the account's next request is admitted, and other accounts do not change."""
     for slot in (account_slot(1), account_slot(2)):
         while bucket.take(slot, rate(5, 10**6)).admitted:
             pass
@@ -80,13 +80,13 @@ def test_reset_gives_all_requests_back(run, world, bucket):
 
 
 def test_it_is_written_for_people_too(run):
-    """Without --json there is a line for each member."""
+    """Without --json the output has a line per member."""
     status, out, _ = run("show", "alice")
     assert (status, out.splitlines()[0].split()) == (0, ["account", "alice"])
 
 
 def test_an_unknown_account_is_named(run):
-    """A name that nobody has fails with exit status 1."""
+    """An unknown name fails with exit status 1."""
     status, out, err = run("show", "nobody")
     assert (status, out) == (1, "")
     assert "no account named nobody" in err
@@ -94,7 +94,7 @@ def test_an_unknown_account_is_named(run):
 
 @pytest.mark.parametrize("what", ["show", "reset"])
 def test_a_command_does_not_make_the_file(run, world, what):
-    """Only the start of the service makes the file; a command says that there is none."""
+    """Only the start of the service makes the file; a command reports that it is missing."""
     world.limits.unlink()
     status, _, err = run(what, "alice")
     assert status == 1
@@ -104,7 +104,7 @@ def test_a_command_does_not_make_the_file(run, world, what):
 
 @pytest.mark.parametrize("what", ["show", "reset"])
 def test_a_command_does_not_take_another_databases_file(run, world, what):
-    """With the wrong database a command changes nothing of a running service's buckets."""
+    """With the wrong database a command leaves a running service's buckets unchanged."""
     Installation.update(database_id="f" * 32).execute(world.engine)
     before = world.limits.read_bytes()
     status, _, err = run(what, "alice")

@@ -1,4 +1,4 @@
-"""Files that were cut off: their last records and line ends (D68)."""
+"""Truncated files, their last records and line ends (D68)."""
 
 import gzip
 import io
@@ -20,14 +20,14 @@ ROWS = "AB12CDE,FORD,FOCUS\nAB13CDE,SEAT,IBIZA\n"
 WHOLE = HEADER + ROWS
 DVSA = '{"registration": "AB12CDE", "motTests": []}\n'
 RDW = '{"kenteken": "AB12CD", "merk": "FORD", "wam_verzekerd": "Ja"}\n'
-# What is read does not depend on where it is stored.
+# Where a register is stored does not affect how files are read.
 pytestmark = ON_SQLITE
 INCOMPLETE = "is incomplete and has no line end, so the file is cut off"
 
 
 @pytest.fixture
 def load(world):
-    """`load(CONTENT...)` loads files of these contents as one load, each named after its place."""
+    """`load(CONTENT...)` loads files with these contents at once, named by position."""
 
     def run(*contents: str | bytes, **options: Any):
         paths = []
@@ -41,7 +41,7 @@ def load(world):
 
 
 def zipped(*contents: str) -> bytes:
-    """A zip of CSV files of these contents."""
+    """Return a zip of CSV files with these contents."""
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w") as archive:
         for number, content in enumerate(contents):
@@ -71,7 +71,7 @@ INCOMPLETE_ENDS = {
 @pytest.mark.parametrize("content", INCOMPLETE_ENDS.values(), ids=INCOMPLETE_ENDS)
 @pytest.mark.parametrize("dry_run", [False, True])
 def test_an_incomplete_last_record_refuses_the_load(world, load, content, dry_run):
-    """Whatever the layout, and whatever part of the rows may be rejected; no option lets it in."""
+    """An incomplete last record refuses the load in any layout, whatever rejects are allowed."""
     with pytest.raises(OperatorError, match=r"cut off|never closed"):
         load(content, dry_run=dry_run, allow_unterminated=True)
     assert Register.select().count(world.engine) == 0
@@ -90,27 +90,27 @@ def test_an_incomplete_last_record_refuses_the_load(world, load, content, dry_ru
     ids=["short", "long", "quoted", "json", "number", "long line"],
 )
 def test_another_broken_record_is_a_reject(load, content):
-    """One that has its line end, or more fields than the header, was not cut off."""
+    """A broken record that has a line end or too many fields was not truncated."""
     assert load(content).rejected == 1
 
 
 @pytest.mark.parametrize(
     "pack", [gzip.compress, lambda text: zipped(WHOLE, text.decode())], ids=["gzip", "zip"]
 )
-def test_compressed_files_are_looked_at_likewise(load, pack):
-    """Whoever compresses a file that is cut off makes a whole container of it."""
+def test_compressed_files_are_checked_too(load, pack):
+    """A truncated file can be compressed into a complete container, so its content is checked."""
     with pytest.raises(OperatorError, match=INCOMPLETE):
         load(pack((WHOLE + "AB14").encode()))
 
 
 def test_every_file_of_a_load_is_looked_at(load):
-    """Also one that others follow."""
+    """A file that others follow is checked, too."""
     with pytest.raises(OperatorError, match=r"0\.csv: The last record, in line 4, " + INCOMPLETE):
         load(WHOLE + "AB14", WHOLE)
 
 
 def test_the_last_piece_of_a_large_file_counts(load, monkeypatch):
-    """Pieces that child processes read end with a line; what is left is the end of the file."""
+    """Child processes read whole lines; the rest of the file is checked as its end."""
     monkeypatch.setattr(pieces, "PIECE_BYTES", 64)
     rows = "".join(f"AB{n}CDE,FORD,FOCUS\n" for n in range(10, 60))
     assert load(HEADER + rows).loaded == 50
@@ -121,10 +121,10 @@ def test_the_last_piece_of_a_large_file_counts(load, monkeypatch):
 
 
 class TestNoLineEnd:
-    """A last record that looks complete but has no line end."""
+    """A complete last record without a line end."""
 
     def test_it_is_noted_at_first(self, world, load):
-        """Nothing says yet that this source ends its files otherwise."""
+        """It is a note at first: perhaps this source always ends its files like that."""
         assert load(WHOLE[:-1]).notes == [
             f"{world.directory}/0.csv: the last line has no line end: it may be cut off"
         ]
@@ -134,14 +134,14 @@ class TestNoLineEnd:
     @pytest.mark.parametrize("dry_run", [False, True])
     @pytest.mark.parametrize("mode", ["merge", "replace"])
     def test_it_is_refused_if_the_previous_file_had_one(self, load, mode, dry_run):
-        """Then the file was cut off, perhaps within its last field."""
+        """If the previous file had one, this file was truncated, perhaps in its last field."""
         assert load(WHOLE, mode=mode).notes == []
-        for _ in range(2):  # A refused load is not the previous one.
+        for _ in range(2):  # A refused load does not count as the previous one.
             with pytest.raises(OperatorError, match=r"0\.csv: The last .* --allow-unterminated"):
                 load(WHOLE[:-1], mode=mode, dry_run=dry_run)
 
     def test_the_operator_can_allow_it(self, world, load):
-        """From then on it is noted only, until a file has a line end again."""
+        """If the operator allows it, it is a note until a file has a line end again."""
         load(WHOLE)
         assert load(WHOLE[:-1], allow_unterminated=True).held == 2
         assert list_loads(world.engine)[0].accepted == '["unterminated"]'
@@ -154,7 +154,7 @@ class TestNoLineEnd:
         "content", [WHOLE[:-1], gzip.compress(WHOLE[:-1].encode())], ids=["plain", "gzip"]
     )
     def test_every_file_counts(self, world, load, content):
-        """The load has line ends if each of its files has."""
+        """A load has line ends only if each of its files has."""
         load(WHOLE, content)
         assert list_loads(world.engine)[0].is_terminated is False
         load(zipped(WHOLE, WHOLE))
@@ -165,19 +165,19 @@ class TestNoLineEnd:
 
     @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"], ids=["LF", "CRLF", "CR"])
     def test_any_line_end_is_one(self, load, end):
-        """LF, CRLF and CR."""
+        """LF, CRLF and CR all count as line ends."""
         load(WHOLE.replace("\n", end))
         assert load(WHOLE).notes == []
 
     def test_other_registers_kinds_and_formats_are_apart(self, load):
-        """Each source has habits of its own."""
+        """Each register, kind and format is compared with its own previous file."""
         load(WHOLE)
         load(WHOLE[:-1], register="other")
         load("registration,reference,amount\nAB12CDE,F-1,5")
         load('{"registration": "AB12CDE"}')
 
-    def test_what_says_where_it_ends_needs_none(self, world, load):
-        """An array ends with its bracket."""
+    def test_an_array_needs_no_line_end(self, world, load):
+        """An array needs no line end, because it ends with its bracket."""
         load(RDW)
         assert load(f"[{RDW.strip()}]").notes == []
         assert list_loads(world.engine)[0].is_terminated is None
@@ -185,7 +185,7 @@ class TestNoLineEnd:
             load(RDW.strip())
 
     def test_a_load_that_was_rolled_back_does_not_count(self, world, load):
-        """The previous file is that of what the register holds."""
+        """The previous file is the one that the register's rows come from."""
         load(WHOLE, mode="replace")
         load(WHOLE[:-1], mode="replace", allow_unterminated=True)
         roll_back(world.engine, "native", None)
@@ -194,7 +194,7 @@ class TestNoLineEnd:
 
 
 def test_the_mid_has_a_trailer(world, load):
-    """It counts the records: a file that ends behind it is whole, with a line end or without."""
+    """The MID's trailer counts the records, so the file needs no line end after it."""
     header = "H0001SUPPXXX 00000120260101XXXX#"
     trailer = "T000001000000002#"
     assert load(f"{header}\n{trailer}\n", empty_ok=True).format == "mid"

@@ -1,4 +1,4 @@
-"""Where the service listens, and who may be let in there."""
+"""Where the service listens, and which group can connect."""
 
 import os
 import socket
@@ -11,7 +11,7 @@ from app.operations.listening import group_fault, path_fault
 
 
 def config(bind: str, group: int | None) -> Config:
-    """Settings of a socket and its group."""
+    """Return settings with a socket and its group."""
     return Config(database_url="sqlite:///x.db", bind=bind, socket_group=group)
 
 
@@ -25,27 +25,26 @@ def user(monkeypatch):
 
 @pytest.mark.parametrize("group", [None, 10, 20])
 def test_a_user_may_give_the_socket_to_its_groups(group):
-    """Its own and its supplementary ones."""
+    """A user can give the socket to its main and supplementary groups."""
     assert group_fault(config("unix:/run/x", group)) is None
 
 
-def test_another_group_is_told():
-    """By the setting's name, with who would give it and to whom."""
+def test_another_group_is_refused():
+    """The refusal has the setting's name, the user and the group."""
     told = group_fault(config("unix:/run/x", 30))
     assert told == (
-        "VERIFYD_SOCKET_GROUP: user 10 is no member of group 30: "
-        "add the user to it, or set another group"
+        "VERIFYD_SOCKET_GROUP: user 10 is not in group 30: add the user to it, or set another group"
     )
 
 
 def test_root_may_give_it_to_any(monkeypatch):
-    """It is no member of most groups."""
+    """Root can give the socket to any group."""
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert group_fault(config("unix:/run/x", 30)) is None
 
 
-def test_what_is_no_socket_is_told(tmp_path):
-    """Otherwise gunicorn ends with a stack, or tries for five seconds to make it."""
+def test_another_file_than_a_socket_is_refused(tmp_path):
+    """Without this check gunicorn fails with a stack, or retries for five seconds."""
     file = tmp_path / "verifyd.db"
     file.touch()
     for path in (file, tmp_path):
@@ -53,13 +52,13 @@ def test_what_is_no_socket_is_told(tmp_path):
             f"VERIFYD_BIND: {path} exists and is not a socket: remove it, or set another path"
         )
     assert path_fault(f"unix:{tmp_path}/run/socket") == (
-        f"VERIFYD_BIND: the directory {tmp_path}/run does not exist: make it first"
+        f"VERIFYD_BIND: the directory {tmp_path}/run does not exist: create it first"
     )
 
 
 def test_a_socket_may_be_left_or_missing(tmp_path):
-    """A former server's, which nobody answers at, is replaced."""
-    # NOTE: the path of a socket must be short, and pytest's can be long.
+    """A socket file of a former server, on which nobody listens, is replaced."""
+    # NOTE: a socket's path must be short, and pytest's can be long.
     with tempfile.TemporaryDirectory() as short, socket.socket(socket.AF_UNIX) as left:
         left.bind(f"{short}/socket")
         assert path_fault(f"unix:{short}/socket") is None
@@ -68,5 +67,5 @@ def test_a_socket_may_be_left_or_missing(tmp_path):
 
 
 def test_an_address_has_no_group():
-    """Without a Unix socket the setting has no effect."""
+    """Without a Unix socket the group has no effect."""
     assert group_fault(config("127.0.0.1:8000", 30)) is None

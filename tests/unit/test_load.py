@@ -1,4 +1,4 @@
-"""A load: all files of one command, all or nothing, whatever happens in between (D28)."""
+"""A load takes all files of a command or nothing, whatever happens (D28)."""
 
 import gzip
 import io
@@ -50,7 +50,7 @@ FINE = {"registration": "AB12CDE", "reference": "F-1", "amount": "65.00"}
 
 
 def held(world, model: Any = Vehicle, register: str = "native") -> list[tuple[Any, ...]]:
-    """All rows of a register, in the order of their keys."""
+    """Return all rows of a register, sorted by key."""
     found = Register.select().where(Register.name == register).get(world.engine)
     with store_of(world.engine, register).opened(found.generation) as (engine, schema):
         model = in_schema(model, schema) if schema else model
@@ -59,12 +59,12 @@ def held(world, model: Any = Vehicle, register: str = "native") -> list[tuple[An
 
 
 def times(world, register: str = "native") -> dict[str, int]:
-    """When each vehicle of a register last changed."""
+    """Return when each vehicle of a register last changed."""
     return {row[0]: row[-1] for row in held(world, register=register)}
 
 
 def files(world, **contents: str | bytes):
-    """Files of these contents, named as the arguments."""
+    """Write files with these contents, named like the arguments."""
     paths = []
     for name, content in contents.items():
         path = world.directory / f"{name}.csv"
@@ -81,7 +81,7 @@ def at(monkeypatch):
 
 class TestMerge:
     def test_the_same_file_twice_changes_nothing(self, world, at):
-        """Rows that come again unchanged are no change and keep their time (D21)."""
+        """Unchanged rows do not count as changes, and keep their time (D21)."""
         for time, changed in ((FIRST, 2), (SECOND, 0)):
             at(time)
             result = world.load([CAR, OTHER])
@@ -89,7 +89,7 @@ class TestMerge:
         assert times(world) == {"AB12CDE": FIRST, "AB13CDE": FIRST}
 
     def test_a_changed_row_gets_the_time_of_its_load(self, world, at):
-        """Its neighbours keep theirs."""
+        """Only the changed row gets the time of the load."""
         at(FIRST)
         world.load([CAR, OTHER])
         at(SECOND)
@@ -98,7 +98,7 @@ class TestMerge:
 
     @pytest.mark.parametrize("member", ["make", "model", "color", "insured", "motExpiry", "year"])
     def test_a_value_that_is_gone_is_a_change(self, world, at, member):
-        """A row says all its source knows: what is blank now is unknown (formats 0.11)."""
+        """A row has all that its source knows, so a blank value becomes unknown (formats 0.11)."""
         values = {"insured": True, "motExpiry": "2027-01-31", "year": 2012}
         at(FIRST)
         world.load([CAR | {member: values.get(member, "X")}])
@@ -107,7 +107,7 @@ class TestMerge:
         assert times(world) == {"AB12CDE": SECOND}
 
     def test_a_sources_own_time_counts(self, world, at):
-        """Where the register gives a time, that is the row's, and a newer one is a change."""
+        """A row has the time that its source gives, and a newer time is a change."""
         at(SECOND)
         for day, changed in ((1, 1), (1, 0), (2, 1)):
             row = CAR | {"lastUpdated": f"2026-02-0{day}T00:00:00Z"}
@@ -115,7 +115,7 @@ class TestMerge:
         assert times(world) == {"AB12CDE": 1_769_990_400}
 
     def test_a_row_keeps_its_sources_time_when_it_comes_without(self, world, at):
-        """An unchanged row without a time does not look newer than it is."""
+        """An unchanged row without a time keeps the one it had."""
         at(FIRST)
         world.load([CAR | {"lastUpdated": "2026-02-02T00:00:00Z"}])
         at(SECOND)
@@ -123,14 +123,14 @@ class TestMerge:
         assert times(world) == {"AB12CDE": 1_769_990_400}
 
     def test_rows_that_are_not_in_the_file_stay(self, world):
-        """To merge is to add and to replace, never to remove."""
+        """A merge adds and replaces rows, and never removes any."""
         world.load([CAR])
         world.load([OTHER])
         assert [row[0] for row in held(world)] == ["AB12CDE", "AB13CDE"]
 
     @pytest.mark.parametrize("run_rows", [1, 2, 100])
     def test_the_later_row_of_a_plate_counts(self, world, monkeypatch, run_rows):
-        """Also where the earlier one waits on disk; the plate is one row and one change."""
+        """The later row of a plate counts, as one change, even if the earlier one is on disk."""
         monkeypatch.setattr(reading_module, "RUN_ROWS", run_rows)
         monkeypatch.setattr(reading_module, "_ROWS_BETWEEN_PROGRESS", 1)
         result = world.load([CAR | {"make": "SEAT"}, OTHER, CAR])
@@ -138,7 +138,7 @@ class TestMerge:
         assert [row[:2] for row in held(world)] == [("AB12CDE", "FORD"), ("AB13CDE", "SEAT")]
 
     def test_a_key_that_goes_back_and_forth_within_a_file_is_no_change(self, world, at):
-        """Only the last row of a plate is held against what the register has."""
+        """Only the last row of a key is compared with the register."""
         at(FIRST)
         world.load([CAR])
         at(SECOND)
@@ -148,7 +148,7 @@ class TestMerge:
 
 class TestKinds:
     def test_one_register_holds_three_kinds(self, world):
-        """Vehicles, policies and fines are loaded one after the other, and counted each."""
+        """Vehicles, policies and fines are loaded one after the other, and counted separately."""
         for row in (CAR, POLICY, FINE):
             world.load([row])
         assert [len(held(world, model)) for model in (Vehicle, Policy, Fine)] == [1, 1, 1]
@@ -157,7 +157,7 @@ class TestKinds:
         assert register.kinds == "fpv"
 
     def test_a_kind_is_announced_before_its_rows_are_there(self, world, monkeypatch):
-        """Readers look for rows of a kind from before they are committed, never after (D28)."""
+        """Readers look for a kind before its first rows are committed (D28)."""
         world.load([CAR])
         seen = []
         fill = Table.fill
@@ -170,13 +170,13 @@ class TestKinds:
         world.load([FINE])
         assert seen == ["fv"]
 
-    def test_policies_of_one_plate_are_told_apart(self, world):
-        """Insurer, number and first day make the key; an unknown insurer is one, too."""
+    def test_policies_of_one_plate_are_separate(self, world):
+        """Insurer, number and first day are a policy's key; an unknown insurer is a value, too."""
         rows = [POLICY, POLICY | {"insurer": "A"}, POLICY | {"validFrom": "2026-02-01"}, POLICY]
         assert world.load(rows).changed == 3
 
     def test_one_command_loads_one_kind(self, world):
-        """Vehicles and fines in one command are refused by the file's name; nothing changes."""
+        """Vehicles and fines in one command are refused; the error names the file."""
         paths = files(
             world, a="registration,make\nA1,X\n", b="registration,reference,amount\nA1,F,1\n"
         )
@@ -187,7 +187,7 @@ class TestKinds:
         assert Register.select().count(world.engine) == 0
 
     def test_one_command_loads_one_layout(self, world):
-        """Files of two agencies in one command are refused likewise."""
+        """Files of two agencies in one command are refused."""
         paths = files(world, a="registration,make\nA1,X\n", b="Kenteken,Merk\n11ZKZ3,SKODA\n")
         with pytest.raises(
             OperatorError, match=r"b\.csv: The first file is native-csv with vehicles"
@@ -195,7 +195,7 @@ class TestKinds:
             world.load_files(*paths)
 
     def test_a_file_of_another_kind_is_refused(self, world):
-        """With `--kind` the file must be what the operator says: else it would blank vehicles."""
+        """With `--kind`, a file of another kind is refused; it would blank vehicles."""
         world.load([{"registration": "A1", "make": "FORD"}])
         paths = files(
             world, a="registration,number,validFrom,validTo\nA1,P,2026-01-01,2026-12-31\n"
@@ -214,7 +214,7 @@ class TestKinds:
 
     @pytest.mark.parametrize("nothing", ["[]", " [\r\n]\n", "\ufeff[ ]"])
     def test_the_page_after_the_last_is_empty(self, world, nothing):
-        """Pages are asked for until one holds nothing; that one is no fault among the others."""
+        """Pages are fetched until one is empty, so an empty page among others is no fault."""
         for options in ({}, {"format": "rdw-json"}):
             first, last = (
                 f'[{{"kenteken": "{plate}", "merk": "FORD", "wam_verzekerd": "Ja"}}]'
@@ -228,7 +228,7 @@ class TestKinds:
 
 class TestAllOrNothing:
     def test_one_bad_file_among_several_changes_nothing(self, world):
-        """Rows of the files before it and after it are not loaded either."""
+        """If one file fails, no rows of the files before or after it are loaded."""
         world.load([CAR])
         good = "registration,make\nAB13CDE,SEAT\n"
         bad = 'registration,make\nAB14CDE,"SEAT\n'
@@ -237,7 +237,7 @@ class TestAllOrNothing:
         assert [row[0] for row in held(world)] == ["AB12CDE"]
 
     def test_a_failed_load_leaves_a_line_with_its_reason(self, world):
-        """The history tells what was tried and why it failed."""
+        """The history has the failed load and its reason."""
         paths = files(world, a='registration,make\nAB14CDE,"SEAT\n')
         with pytest.raises(OperatorError) as refusal:
             world.load_files(*paths)
@@ -245,14 +245,14 @@ class TestAllOrNothing:
         assert (line.status, line.reason) == ("failed", str(refusal.value))
 
     def test_a_register_made_for_a_failed_load_goes_again(self, world):
-        """A first load that fails leaves no register and no file of one."""
+        """A first load that fails leaves neither a register nor its file."""
         with pytest.raises(OperatorError):
             world.load_files(*files(world, a='registration,make\nAB14CDE,"SEAT\n'))
         assert Register.select().count(world.engine) == 0
         assert list(world.directory.glob("*.register_native.*.db*")) == []
 
     def test_a_ninth_register_is_refused(self, world):
-        """SQLite attaches so many files only; what to do is told, and the eight stay (D25)."""
+        """SQLite attaches eight registers only; the refusal says what to do (D25)."""
         for number in range(REGISTERS_MAX):
             world.load([CAR], register=f"r{number}")
         with pytest.raises(OperatorError, match="there are 8 registers; drop one first"):
@@ -261,13 +261,13 @@ class TestAllOrNothing:
         assert world.load([OTHER], register="r0").changed == 1
 
     @pytest.mark.parametrize("mode", ["merge", "replace"])
-    def test_what_a_register_held_must_be_there(self, world, mode):
-        """A load onto half of a register would make its loss look like data (D28)."""
+    def test_a_load_into_an_incomplete_register_is_refused(self, world, mode):
+        """A load into a register with missing data would make the loss look like data (D28)."""
         world.load([CAR])
         entry: Any = Register.select().dicts().get(world.engine)
         purge_register(world.engine, "native")
         Register.insert(**entry).execute(world.engine)
-        migrate(world.engine)  # Nor does that put an empty one in its place.
+        migrate(world.engine)  # Migrating does not create an empty register either.
         for dry_run in (True, False):
             with pytest.raises(OperatorError, match="of the register native is missing; restore"):
                 world.load_files(
@@ -279,7 +279,7 @@ class TestAllOrNothing:
     @ON_POSTGRES
     @pytest.mark.parametrize("mode", ["merge", "replace"])
     def test_a_load_that_lost_its_database_changes_nothing(self, world, monkeypatch, mode):
-        """All connections are ended in the midst of the rows, as when the server restarts."""
+        """A load whose connections end, as when the server restarts, changes nothing."""
         world.load([CAR])
         written = Table.upsert if mode == "merge" else Table.fill
 
@@ -301,7 +301,7 @@ class TestAllOrNothing:
     @ON_SQLITE
     @pytest.mark.parametrize("mode", ["merge", "replace"])
     def test_a_backup_during_a_load_is_of_the_old(self, world, monkeypatch, mode):
-        """It is whole, and no load waits for it."""
+        """A backup during a load has the former rows, and neither waits for the other."""
         world.load([CAR, OTHER])
         written = Table.upsert if mode == "merge" else Table.fill
         rows: list[int | None] = []
@@ -323,7 +323,7 @@ class TestAllOrNothing:
     @ON_POSTGRES
     @pytest.mark.parametrize("mode", ["merge", "replace"])
     def test_a_load_that_lost_its_lock_is_abandoned(self, world, monkeypatch, mode):
-        """The lock ends with its connection; by then another load may have begun."""
+        """The lock ends with its connection, and then another load may have begun."""
         world.load([CAR])
         lost = Table.upsert if mode == "merge" else Table.fill
 
@@ -345,13 +345,13 @@ class TestAllOrNothing:
 
     @ON_POSTGRES
     def test_a_load_that_lost_its_lock_leaves_the_next_one_alone(self, world, monkeypatch):
-        """What is being written by then is the other load's."""
+        """After losing its lock, a load leaves the rows of the next load alone."""
         world.load([CAR])
         other = open_engine(world.config.database_url)
         next_schema = 'CREATE SCHEMA "next_register_native"'
 
         def losing(*_args: object) -> None:
-            """Lose the lock; another load gets it, and begins."""
+            """End the connection with the lock, and begin another load."""
             pid = world.engine.connection().info.backend_pid
             other.execute_sql("SELECT pg_terminate_backend(%s, 10000)", (pid,))
             another.enter_context(locked(other, "native"))
@@ -369,7 +369,7 @@ class TestAllOrNothing:
         close_quietly(other)
 
     def test_a_merge_of_nothing_makes_no_register(self, world):
-        """A header alone takes none of the eight places, and is no fault."""
+        """A merge without rows takes none of the eight places, and is no fault."""
         result = world.load_files(*files(world, a="registration,make\n"))
         assert (result.rows, result.held) == (0, 0)
         assert [line.status for line in list_loads(world.engine)] == ["done"]
@@ -377,13 +377,13 @@ class TestAllOrNothing:
         assert list(world.directory.glob("*.register_native.*.db*")) == []
 
     def test_a_merge_of_nothing_changes_nothing(self, world):
-        """Into a register that is there."""
+        """A merge without rows leaves an existing register unchanged."""
         world.load([CAR])
         result = world.load_files(*files(world, a="registration,make\n"))
         assert (result.changed, result.held_before, result.held) == (0, 1, 1)
 
     def test_a_reader_sees_the_old_until_the_commit(self, world, alice, monkeypatch):
-        """While rows are being written, answers, domains and other registers go on as before."""
+        """While rows are written, answers, domains and other registers are unaffected."""
         path, seen = "/v1/vehicle/AB12CDE/insurance", []
         world.load([CAR, OTHER])
 
@@ -407,7 +407,7 @@ class TestAllOrNothing:
         assert alice.get(path).json["vehicle"]["make"] == "SKODA"
 
     def test_a_second_load_of_a_register_is_refused_at_once(self, world):
-        """It is noted, and the first goes on; another register can be loaded meanwhile."""
+        """The refusal is in the history; the first load and those of other registers continue."""
         request = LoadRequest(files=[str(*files(world, a="registration,make\nA1,X\n"))])
         told: list[object] = []
 
@@ -423,15 +423,14 @@ class TestAllOrNothing:
             close_quietly(engine)
 
         result = load_module.load(world.engine, world.config.state_dir, request, meanwhile)
-        assert told == [
-            "another load of the register native is running; try again when it has ended",
-            1,
-        ]
+        refusal, changed = told
+        assert "native is running (load 1, since " in str(refusal)
+        assert changed == 1
         assert result.changed == 1
         assert [line.status for line in list_loads(world.engine)] == ["done", "failed", "done"]
 
     def test_a_load_killed_between_its_commits_is_settled_by_the_next(self, world, monkeypatch):
-        """The register has the rows; the next load updates the main database."""
+        """If the rows are committed, the next load updates the main database."""
         with monkeypatch.context() as until_then:
             until_then.setattr(merge, "finish_merge", _interrupted)
             with pytest.raises(KeyboardInterrupt):
@@ -443,8 +442,8 @@ class TestAllOrNothing:
         assert (second.status, second.loaded, second.changed) == ("done", 1, 1)
         assert Register.select(Register.vehicles).scalar(world.engine) == 2
 
-    def test_an_interruption_behind_the_commit_is_settled_by_the_next(self, world, monkeypatch):
-        """Ctrl-C then is as a kill: the rows are in, and the line must not say otherwise."""
+    def test_an_interruption_after_the_commit_is_settled_by_the_next(self, world, monkeypatch):
+        """After the commit, Ctrl-C must not make the history say that nothing was loaded."""
         with monkeypatch.context() as until_then:
             until_then.setattr(register_store, "close_quietly", _interrupted)
             with pytest.raises(KeyboardInterrupt):
@@ -453,8 +452,8 @@ class TestAllOrNothing:
         assert [line.status for line in list_loads(world.engine)] == ["done", "done"]
         assert Register.select(Register.vehicles).scalar(world.engine) == 2
 
-    def test_what_a_killed_load_committed_outlives_a_failing_one(self, world, monkeypatch):
-        """A load that fails early removes no register but one that it made itself."""
+    def test_a_failing_load_keeps_the_rows_of_a_killed_one(self, world, monkeypatch):
+        """A load that fails early removes a register only if it made it."""
         with monkeypatch.context() as until_then:
             until_then.setattr(merge, "finish_merge", _interrupted)
             with pytest.raises(KeyboardInterrupt):
@@ -468,7 +467,7 @@ class TestAllOrNothing:
 
     @pytest.mark.parametrize("mode", ["merge", "replace"])
     def test_a_dry_run_after_a_killed_first_load_writes_nothing(self, world, mode):
-        """Neither what that load did not come to make, nor what would clean up behind it."""
+        """A dry run neither completes nor cleans up a killed load."""
         Generations(world.engine, "native").add(begun(world.engine, "native"))
         paths = files(world, a="registration,make\nAB12CDE,SEAT\n")
         before = stored(world)
@@ -477,7 +476,7 @@ class TestAllOrNothing:
         assert stored(world) == before
 
     def test_a_dry_run_fails_where_rejects_cannot_be_written(self, world):
-        """The load fails as well: the operator named the file."""
+        """A dry run fails like the load: the operator named the rejects file."""
         (world.directory / "file").write_text("")
         options = {"rejects": world.directory / "file" / "rejects.csv"}
         paths = files(world, a="registration,make\nAB12CDE,SEAT\n,KIA\n")
@@ -487,7 +486,7 @@ class TestAllOrNothing:
 
     @pytest.mark.parametrize("kind", ["vehicles", "fines"])
     def test_a_dry_run_counts_what_a_killed_merge_left(self, world, monkeypatch, kind):
-        """Rows that were committed, but not noted, are held; the load finds that out first."""
+        """Rows that were committed but not recorded count, as they do for the load."""
         header = "registration,make" if kind == "vehicles" else "registration,reference,amount"
 
         def rows(start, count):
@@ -505,7 +504,7 @@ class TestAllOrNothing:
 
     @pytest.mark.parametrize("mode", ["merge", "replace"])
     def test_a_dry_run_writes_nothing(self, world, mode):
-        """Into a register that is there."""
+        """A dry run leaves an existing register unchanged."""
         world.load([CAR])
         paths = files(world, a="registration,make\nAB12CDE,SEAT\n")
         before = stored(world)
@@ -514,7 +513,7 @@ class TestAllOrNothing:
 
 
 def stored(world):
-    """All that is stored: what the store holds, its schemas, and the names of all files."""
+    """Return everything stored: what the store holds, its schemas, and all file names."""
     close_quietly(world.engine)
     names = sorted(path.name for path in world.directory.rglob("*"))
     schemas = []
@@ -535,12 +534,12 @@ class TestContainers:
     )
 
     def test_gzip_is_read_as_it_is(self, world):
-        """A compressed file needs no other name and no unpacking."""
+        """A compressed file needs neither a special name nor unpacking."""
         assert world.load_files(*files(world, a=gzip.compress(self.CSV))).loaded == 501
 
     @pytest.mark.parametrize("missing_bytes", [1, 8, 500])
     def test_a_gzip_that_is_cut_off_changes_nothing(self, world, missing_bytes):
-        """However many good rows came before its end."""
+        """A truncated gzip file changes nothing, even after many good rows."""
         world.load([CAR])
         cut = gzip.compress(self.CSV)[:-missing_bytes]
         with pytest.raises(OperatorError, match="cut off"):
@@ -549,7 +548,7 @@ class TestContainers:
 
     @pytest.mark.parametrize("content", [CSV, gzip.compress(CSV)], ids=["plain", "gzip"])
     def test_standard_input_is_read(self, world, monkeypatch, content):
-        """`-` is what is piped in, compressed or not."""
+        """`-` reads standard input, compressed or not."""
         monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(content)))
         request = LoadRequest(files=["-"])
         result = load_module.load(world.engine, world.config.state_dir, request, lambda _: None)
@@ -559,8 +558,8 @@ class TestContainers:
 
 @ON_POSTGRES
 @pytest.mark.parametrize("mode", ["merge", "replace"])
-def test_what_was_loaded_is_analysed(world, mode):
-    """Postgres' planner knows how many rows there are, whichever way they came."""
+def test_loaded_tables_are_analysed(world, mode):
+    """Postgres' planner knows the number of rows after any kind of load."""
     world.load_files(*files(world, cars="registration,make\nAB12CDE,FORD\n"), mode=mode)
     query = "SELECT reltuples FROM pg_class WHERE oid = 'register_native.vehicle'::regclass"
     assert world.engine.execute_sql(query).fetchone() == (1,)
@@ -569,7 +568,7 @@ def test_what_was_loaded_is_analysed(world, mode):
 @ON_POSTGRES
 @pytest.mark.parametrize("kind", ["vehicle", "policy"])
 def test_a_register_that_grows_is_not_read_over_and_over(world, monkeypatch, kind):
-    """Its planner does not know what a merge has written so far; rows are found by their key."""
+    """Rows are found by key, although the planner has no statistics of rows just written."""
     monkeypatch.setattr(sorting, "_BATCH_ROWS", 200)
     world.load([CAR, POLICY] if kind == "policy" else [CAR])
     before = rows_read(world, kind)
@@ -580,7 +579,7 @@ def test_a_register_that_grows_is_not_read_over_and_over(world, monkeypatch, kin
 
 
 def rows_read(world, kind: str) -> Any:
-    """How many rows were written to a table and read from it, as Postgres counts them."""
+    """Return how many rows were written to a table and read from it, as Postgres counts."""
     query = (
         "SELECT n_tup_ins, seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables "
         "WHERE schemaname = 'register_native' AND relname = %s"

@@ -1,4 +1,4 @@
-"""Log lines are written whole, and never make a client wait (D58)."""
+"""Log lines are written whole, and never block a request (D58)."""
 
 import fcntl
 import json
@@ -16,13 +16,13 @@ LINE = b'{"event":"request"}' + b" " * 80 + b"\n"
 
 @pytest.fixture(autouse=True)
 def nothing_dropped():
-    """What other tests dropped is not counted here."""
+    """Ignore the lines that other tests dropped."""
     take_dropped()
 
 
 @pytest.fixture
 def pipe():
-    """The two ends of a pipe that holds one page."""
+    """The two ends of a pipe with room for one page."""
     reader, writer = os.pipe()
     fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
     yield reader, writer
@@ -32,7 +32,7 @@ def pipe():
 
 @pytest.fixture
 def sockets():
-    """Two connected sockets, as systemd's journal and a service have."""
+    """Two connected sockets, like those of systemd's journal and a service."""
     reader, writer = socket.socketpair()
     writer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
     with reader, writer:
@@ -40,7 +40,7 @@ def sockets():
 
 
 def fill(writer, line=LINE):
-    """Write lines until one is dropped; return how many were taken."""
+    """Write lines until one is dropped; return how many were written."""
     taken = 0
     while not take_dropped():
         writer.write(line)
@@ -50,7 +50,7 @@ def fill(writer, line=LINE):
 
 @pytest.mark.parametrize("ends", ["pipe", "sockets"])
 def test_a_stalled_reader_is_not_waited_for(request, ends):
-    """Lines that it does not take are dropped and counted, and those before them stay whole."""
+    """Lines are dropped and counted while the reader stalls; earlier lines stay whole."""
     reader, descriptor = request.getfixturevalue(ends)
     writer = LineWriter(descriptor)
     taken = fill(writer)
@@ -63,7 +63,7 @@ def test_a_stalled_reader_is_not_waited_for(request, ends):
 
 
 def test_a_line_that_was_begun_is_finished(pipe):
-    """A line longer than the pipe goes on where it stopped, before any other."""
+    """A line longer than the pipe continues where it stopped, before any other line."""
     reader, descriptor = pipe
     writer, long = LineWriter(descriptor), b"x" * 6_000 + b"\n"
     writer.write(long)
@@ -74,15 +74,15 @@ def test_a_line_that_was_begun_is_finished(pipe):
     assert first + os.read(reader, 1 << 20) == long + LINE
 
 
-def test_others_who_hold_the_pipe_still_wait(pipe):
-    """The descriptor that was handed over stays as it was."""
+def test_the_original_descriptor_stays_blocking(pipe):
+    """The original descriptor stays blocking for other processes."""
     writer = LineWriter(pipe[1])
     fill(writer)
     assert os.get_blocking(pipe[1])
 
 
-def test_one_warning_tells_of_dropped_lines(pipe, caplog):
-    """However many lines are dropped in a minute, the operator is told once."""
+def test_one_warning_reports_dropped_lines(pipe, caplog):
+    """The operator gets one warning per minute, however many lines are dropped."""
     writer = LineWriter(pipe[1])
     with caplog.at_level(logging.WARNING, "verifyd.logs"):
         fill(writer)
@@ -93,8 +93,8 @@ def test_one_warning_tells_of_dropped_lines(pipe, caplog):
     ]
 
 
-def test_how_many_were_dropped_is_told_afterwards(pipe, caplog, monkeypatch):
-    """When lines can be written again, and the last warning is a minute ago."""
+def test_the_number_of_dropped_lines_is_logged(pipe, caplog, monkeypatch):
+    """The count is logged when lines can be written and the last warning is a minute old."""
     reader, descriptor = pipe
     writer = LineWriter(descriptor)
     fill(writer)
@@ -109,7 +109,7 @@ def test_how_many_were_dropped_is_told_afterwards(pipe, caplog, monkeypatch):
 
 
 def test_a_closed_descriptor_drops_every_line():
-    """What is opened in its place later is not written to."""
+    """A file that later gets the same descriptor number is not written to."""
     reader, descriptor = os.pipe()
     os.close(descriptor)
     writer = LineWriter(descriptor)
@@ -119,7 +119,7 @@ def test_a_closed_descriptor_drops_every_line():
 
 
 def test_a_reader_that_is_gone_drops_every_line(pipe):
-    """As one that stalls; the service goes on."""
+    """If the reader is gone, lines are dropped and the service continues."""
     writer = LineWriter(pipe[1])
     gone, other = os.pipe()
     os.close(gone)
@@ -131,7 +131,7 @@ def test_a_reader_that_is_gone_drops_every_line(pipe):
 
 
 def test_stderr_is_written_the_same_way(capfd):
-    """A record is one JSON line on stderr, whatever its text is."""
+    """Any log record is one JSON line on stderr."""
     handler = logs.StderrHandler()
     handler.setFormatter(logs.JsonFormatter())
     handler.emit(logging.LogRecord("x", logging.INFO, "", 0, "caf\u00e9 \udc80", (), None))
@@ -139,7 +139,7 @@ def test_stderr_is_written_the_same_way(capfd):
 
 
 def test_a_terminal_gets_text_that_cannot_steer_it():
-    """Time, level, message and stack; no control character of a file's name."""
+    """A terminal gets time, level, message and stack, with control characters escaped."""
     record = logging.LogRecord("x", logging.WARNING, "", 0, "bad \x1b[2J\n caf\u00e9", (), None)
     record.created = 0.0
     record.request_id = "4dfa"
@@ -154,8 +154,8 @@ def test_a_terminal_gets_text_that_cannot_steer_it():
     assert "AB12CDE" not in told
 
 
-def test_what_a_library_writes_to_stderr_is_logged(caplog):
-    """Line by line, however it is cut into writes; blank lines are left out."""
+def test_text_of_libraries_on_stderr_is_logged(caplog):
+    """Text from libraries is logged by line, however it is written; blank lines are left out."""
     stream = logs.StderrLines()
     with caplog.at_level(logging.WARNING, "verifyd.logs"):
         print("one\n\ntwo", file=stream)

@@ -1,4 +1,4 @@
-"""A load that makes unknown what was known is refused, and uniform values are noted (D67)."""
+"""A load that loses known values is refused; values that become uniform are noted (D67)."""
 
 import json
 from typing import Any
@@ -16,7 +16,7 @@ INSURED = 5
 
 
 def cars(known: int, rows: int = 100, *, make: str = "FORD", flag: str = "", due: str = "") -> str:
-    """A file of vehicles of which some have an insurance flag: `flag`, or true and false."""
+    """Return a file of vehicles, some of which have an insurance flag: `flag`, or both values."""
     return "registration,make,insured,taxDue\n" + "".join(
         f"AB{n:04},{make},{(flag or str(n % 2 == 0).lower()) if n < known else ''},"
         f"{due or f'2027-{n % 12 + 1:02}-01'}\n"
@@ -26,7 +26,7 @@ def cars(known: int, rows: int = 100, *, make: str = "FORD", flag: str = "", due
 
 @pytest.fixture
 def load(world):
-    """`load(CONTENT)` replaces the vehicles of the register native, or what it is told."""
+    """`load(CONTENT)` replaces the vehicles of the register native by default."""
 
     def run(content: str, **options: Any):
         options.setdefault("mode", "replace")
@@ -42,7 +42,7 @@ def latest(world) -> Any:
 class TestReplace:
     @pytest.mark.parametrize(("known", "is_refused"), [(90, False), (89, True)])
     def test_a_member_may_fall_by_ten_points(self, world, load, known, is_refused):
-        """By more it is lost; the refusal names the member and both shares."""
+        """A larger fall is a loss; the refusal names the member and both shares."""
         load(cars(100))
         if not is_refused:
             assert load(cars(known)).held == 100
@@ -58,7 +58,7 @@ class TestReplace:
         assert all(row[INSURED] is not None for row in held(world))
 
     def test_all_members_that_fall_are_named(self, load):
-        """The operator needs to try only once more."""
+        """The refusal lists all members, so that the operator allows them in one go."""
         load(cars(100))
         text = "registration,make\n" + "".join(f"AB{n:04},FORD\n" for n in range(100))
         with pytest.raises(
@@ -68,8 +68,8 @@ class TestReplace:
         assert load(text, allow_loss=["insured", "taxDue"]).held == 100
 
     @pytest.mark.parametrize(("before", "is_refused"), [(49, False), (50, True)])
-    def test_what_few_rows_knew_is_not_watched(self, load, before, is_refused):
-        """Below a twentieth of the rows."""
+    def test_a_member_that_few_rows_know_is_not_checked(self, load, before, is_refused):
+        """A member that less than a twentieth of the rows know is not checked."""
         load(cars(before, 1_000))
         if is_refused:
             with pytest.raises(OperatorError, match=r"insured .*before in 5\.0 %"):
@@ -79,7 +79,7 @@ class TestReplace:
 
     @pytest.mark.parametrize(("rows", "is_refused"), [(9, False), (10, True)])
     def test_a_few_rows_may_be_corrected(self, load, rows, is_refused):
-        """Whoever mends nine rows by hand means it."""
+        """Fewer than ten rows may be corrected by hand."""
         load(cars(rows, rows))
         if is_refused:
             with pytest.raises(OperatorError, match="--allow-loss insured"):
@@ -88,29 +88,29 @@ class TestReplace:
             assert load(cars(0, rows)).held == rows
 
     def test_the_limit_is_a_setting(self, load):
-        """In percentage points."""
+        """The limit is set in percentage points."""
         load(cars(100))
         assert load(cars(60), loss_max=40).held == 100
         with pytest.raises(OperatorError, match="has a value in 58"):
             load(cars(58), loss_max=1)
 
     def test_a_slow_decline_adds_up(self, load):
-        """The best of the last replaces counts, not only what is held."""
+        """The best of the last replaces counts, not only the current rows."""
         for known in (100, 94):
             load(cars(known))
         with pytest.raises(OperatorError, match=r"88\.0 % of the rows, before in 100\.0 %"):
             load(cars(88))
 
     def test_only_seven_replaces_count(self, load):
-        """What was known a long time ago is not wanted back."""
+        """Only the last seven replaces count."""
         load(cars(100))
         for _ in range(7):
             load(cars(91))
         assert load(cars(85)).held == 100
 
     @pytest.mark.parametrize("accepted", [{"allow_loss": ["insured"]}, {"allow_shrink": True}])
-    def test_what_was_accepted_is_not_refused_the_next_night(self, load, accepted):
-        """An accepted loss begins a new count, and so does an accepted shrink."""
+    def test_an_accepted_loss_is_not_refused_the_next_night(self, load, accepted):
+        """An accepted loss, or an accepted shrink, is the new reference."""
         load(cars(100))
         load(cars(91))
         load(cars(82), allow_loss=["insured"])
@@ -121,16 +121,16 @@ class TestReplace:
             with pytest.raises(OperatorError, match=r"68\.0 % of the rows, before in 82\.0 %"):
                 load(cars(68))
 
-    def test_what_was_rolled_back_does_not_count(self, world, load):
-        """A wrong load that knew more must not make the right ones wrong."""
+    def test_a_rolled_back_load_does_not_count(self, world, load):
+        """A wrong load that was rolled back must not make correct ones fail."""
         load(cars(50))
         load(cars(100))
         roll_back(world.engine, "native", None)
         assert load(cars(45)).held == 100
 
     @pytest.mark.parametrize("drop", [drop_register, purge_register])
-    def test_what_a_dropped_register_knew_does_not_count(self, world, load, drop):
-        """Another register of that name begins with what it holds."""
+    def test_values_of_a_dropped_register_do_not_count(self, world, load, drop):
+        """A dropped register does not count for a new one of its name."""
         load(cars(100))
         drop(world.engine, "native")
         load(cars(91))
@@ -138,7 +138,7 @@ class TestReplace:
 
     @pytest.mark.parametrize("again", [0, 30])
     def test_all_rows_held_are_compared_if_few_come_again(self, world, load, again):
-        """Other plates must not hide a loss; no earlier replace tells what was known."""
+        """New plates must not hide a loss, even without an earlier replace to compare with."""
         load(cars(300, 300), mode="merge")
         others = "registration,make\n" + "".join(f"XY{n:04},FORD\n" for n in range(300 - again))
         others += "".join(f"AB{n:04},FORD\n" for n in range(again))
@@ -150,7 +150,7 @@ class TestReplace:
         assert load(cars(300, 300).replace("AB", "XY")).held == 300
 
     def test_policies_of_another_year_lose_nothing(self, load):
-        """All keys change with the period, and nothing needs to be allowed for that."""
+        """All keys of policies change with the period, and that is no loss."""
         header = "registration,number,insurer,validFrom,validTo,cancelledOn\n"
         line = "AB{0:04},P-{0},X,{1}-01-01,{1}-12-31,{2}\n"
         year = [line.format(n, 2026, "2026-06-01" if n < 9 else "") for n in range(100)]
@@ -159,7 +159,7 @@ class TestReplace:
 
     @pytest.mark.parametrize("settled", ["2026-06-01", ""])
     def test_fines_of_other_references_are_compared(self, load, settled):
-        """Whether a fine is settled is not counted by what is held as false."""
+        """Held dates of settling count as known values, and unsettled fines do not."""
         header = "registration,reference,amount,settledOn\n"
         load(header + "".join(f"AB{n:04},F-1,65,{settled}\n" for n in range(20)), mode="merge")
         others = header + "".join(f"AB{n:04},F-2,65,\n" for n in range(20))
@@ -170,7 +170,7 @@ class TestReplace:
             assert load(others).held == 20
 
     def test_the_history_keeps_what_was_known_and_allowed(self, world, load):
-        """Of each load that succeeds; a merge counts the rows that it touched."""
+        """Each successful load has its shares and permissions; a merge has those of its rows."""
         load(cars(100), allow_loss=["insured"], allow_missing=["x"], allow_shrink=True)
         known = json.loads(latest(world).known)
         assert (known["rows"], known["insured"], known["make"], known["year"]) == (100, 100, 100, 0)
@@ -181,7 +181,7 @@ class TestReplace:
         assert json.loads(latest(world).accepted) == []
 
     def test_two_processes_count_as_one(self, world, load, monkeypatch):
-        """Each half of the keys is counted by the one that writes it (D54)."""
+        """The shares are added up over both processes (D54)."""
         monkeypatch.setattr(pieces, "PIECE_BYTES", 512)
         load(cars(100))
         assert json.loads(latest(world).known)["insured"] == 100
@@ -191,15 +191,15 @@ class TestReplace:
 
 class TestMerge:
     def test_the_touched_rows_are_compared(self, world, load):
-        """However many others know the member; nothing of it is in the register."""
+        """Only rows that the merge touched count, and a refused merge changes none."""
         load(cars(1_000, 1_000))
         with pytest.raises(OperatorError, match=r"insured .* in 50\.0 %.*before in 100\.0 %"):
             load(cars(10, 20), mode="merge")
         assert all(row[INSURED] is not None for row in held(world))
         assert load(cars(10, 20), mode="merge", allow_loss=["insured"]).changed == 10
 
-    def test_what_was_accepted_is_not_refused_the_next_night(self, load):
-        """Of other rows neither, and not by a replace: the source does not tell it any more."""
+    def test_an_accepted_loss_is_not_refused_the_next_night(self, load):
+        """The accepted loss is the new reference for other rows and for replaces, too."""
         whole = cars(200, 200).splitlines(keepends=True)
         blank = cars(0, 200).splitlines(keepends=True)
         load("".join(whole))
@@ -210,8 +210,8 @@ class TestMerge:
         assert load(second, mode="merge").changed == 100
         assert load("".join(blank)).changed == 0
 
-    def test_what_was_accepted_is_watched_again_once_it_is_known(self, load):
-        """A loss that was accepted once must not end the watch; fewer than ten rows say nothing."""
+    def test_an_accepted_member_is_checked_again_once_it_is_known(self, load):
+        """A member is checked again once at least ten rows know it."""
         load(cars(200, 200))
         load(cars(0, 20), mode="merge", allow_loss=["insured"])
         load(cars(9, 9), mode="merge")
@@ -221,17 +221,17 @@ class TestMerge:
             load(cars(0, 100), mode="merge")
 
     def test_new_rows_lose_nothing(self, load):
-        """Nothing was known of them."""
+        """New rows have nothing to lose."""
         load(cars(100))
         assert load(cars(100, 300), mode="merge").held == 300
 
     def test_one_row_may_be_corrected(self, load):
-        """All that the merge touched has lost the member, and a person would find that right."""
+        """A single row may be corrected, although it is all that the merge touched."""
         load(cars(100))
         assert load(cars(0, 1), mode="merge").changed == 1
 
     def test_cancellations_that_vanish_are_a_loss(self, load):
-        """Policies that come back to life insure vehicles."""
+        """Without this check, policies without cancellations would insure vehicles again."""
         header = "registration,number,validFrom,validTo,cancelledOn\n"
         line = "AB{:04},P-1,2026-01-01,2026-12-31,{}\n"
         load(header + "".join(line.format(n, "2026-06-01") for n in range(20)))
@@ -239,7 +239,7 @@ class TestMerge:
             load(header + "".join(line.format(n, "") for n in range(20)), mode="merge")
 
     def test_fines_that_were_settled_are_a_loss(self, load):
-        """Paid fines that are owed again make vehicles illegal."""
+        """Without this check, paid fines would be owed again."""
         header = "registration,reference,amount,settledOn\n"
         line = "AB{:04},F-1,65,{}\n"
         load(header + "".join(line.format(n, "2026-06-01") for n in range(20)))
@@ -247,11 +247,11 @@ class TestMerge:
             load(header + "".join(line.format(n, "") for n in range(20)))
 
 
-@ON_SQLITE  # Each value is counted as it is read.
+@ON_SQLITE  # Values are counted as they are read.
 class TestUniform:
     @pytest.mark.parametrize("mode", ["merge", "replace"])
     def test_values_that_become_the_same_are_noted(self, load, mode):
-        """A flag or a date that all rows share, and did not before; it is no refusal."""
+        """A flag or date that all rows share, and did not share before, is noted."""
         load(cars(100))
         result = load(cars(100, flag="true", due="2027-01-01"), mode=mode)
         assert result.notes == [
@@ -261,7 +261,7 @@ class TestUniform:
         assert load(cars(100, flag="true", due="2027-01-01"), mode=mode).notes == []
 
     def test_makes_that_become_the_same_are_noted(self, load):
-        """Without the value: in a wrong column anything can stand."""
+        """The note leaves out the value, which can be anything in a wrong column."""
         load(cars(100).replace("2,FORD", "2,OPEL"))
         expected = "make is the same in all 100 rows with a value, and was not before"
         assert load(cars(100, make="#N/A")).notes == [expected]
@@ -269,7 +269,7 @@ class TestUniform:
 
     @pytest.mark.parametrize("mode", ["merge", "replace"])
     def test_a_member_that_was_unknown_can_become_uniform(self, load, mode):
-        """A flag of which nothing was known is now the same everywhere."""
+        """A flag that was unknown before and is now the same everywhere is noted."""
         load(cars(0))
         expected = "insured is true in all 100 rows with a value, and was not before"
         assert load(cars(100, flag="true"), mode=mode).notes == [expected]
@@ -277,7 +277,7 @@ class TestUniform:
     @pytest.mark.parametrize("mode", ["merge", "replace"])
     @pytest.mark.parametrize(("rows", "is_noted"), [(999, False), (1_000, True)])
     def test_a_first_load_can_be_uniform(self, load, mode, rows, is_noted):
-        """A small fleet is often alike; a thousand rows seldom are."""
+        """A first load of a thousand or more rows is noted; a small fleet is often uniform."""
         result = load(cars(rows, rows, flag="true"), mode=mode)
         assert result.notes == is_noted * [
             "make is the same in all 1,000 rows with a value",
@@ -285,18 +285,18 @@ class TestUniform:
         ]
 
     def test_new_rows_of_a_merge_may_be_alike(self, load):
-        """All that a day registers first was first registered on that day."""
+        """New rows of a merge are not noted: they often share the day of registration."""
         load(cars(100))
         new = cars(1_000, 1_000, flag="true", due="2027-01-01").replace("AB", "XY")
         assert load(new, mode="merge").notes == []
 
-    def test_few_rows_are_no_sign(self, load):
-        """Fewer than a hundred can well be alike."""
+    def test_few_rows_are_not_noted(self, load):
+        """Fewer than a hundred rows are not noted."""
         load(cars(99, 99))
         assert load(cars(99, 99, flag="true")).notes == []
 
     def test_two_processes_see_as_much(self, load, monkeypatch):
-        """Different values in each half of the keys are not uniform."""
+        """Values that differ between the two processes are not uniform."""
         monkeypatch.setattr(pieces, "PIECE_BYTES", 4_096)
         load(cars(400, 400))
         halves = cars(400, 400, flag="true").splitlines(keepends=True)
@@ -306,7 +306,7 @@ class TestUniform:
 
 
 def test_vehicles_that_are_exchanged_are_noted(load):
-    """Plates written otherwise leave as many rows as before, but none of those that were held."""
+    """A load is noted if it has as many rows as before, but none of the held plates."""
     load(cars(1_000, 1_000))
     assert load(cars(1_000, 1_000).replace("AB00", "XY00")).notes == []
     load(cars(1_000, 1_000).replace("AB00", "XY00") + "CD01,FORD,true,2027-01-01\n")
@@ -318,7 +318,7 @@ def test_vehicles_that_are_exchanged_are_noted(load):
 
 @pytest.mark.parametrize("mode", ["merge", "replace"])
 def test_a_dry_run_predicts_all_of_it(world, load, mode):
-    """Refusals and notes, in the same words."""
+    """A dry run prints the same refusals and notes."""
     load(cars(100))
     outcomes: list[object] = []
     for content in (cars(50), cars(100, flag="true")):

@@ -1,4 +1,4 @@
-"""`--map`: any other CSV by a mapping file; mistakes in it; the page's example."""
+"""`--map` reads any other CSV by a mapping file; mistakes; the documented example."""
 
 import re
 from pathlib import Path
@@ -31,14 +31,14 @@ def mapped(tmp_path: Path):
 
 
 def example(language: str) -> str:
-    """Return the page's example in a language, of the chapter on mappings."""
+    """Return an example of the chapter on mappings, by its language."""
     match = re.search(rf"(?ms)^```{language}\n(.*?)^```", CHAPTER)
     assert match
     return match[1]
 
 
 def test_page_example(cli) -> None:
-    """What the page shows can be done as it stands."""
+    """The documented example works as it is."""
     (command,) = re.findall("`verifyd (import [^`]*--map [^`]*)`", CHAPTER)
     words = command.split()
     files = [cli.directory / word if "." in word else word for word in words]
@@ -56,7 +56,7 @@ def test_page_example(cli) -> None:
 
 
 def test_page_example_rows(mapped) -> None:
-    """Each of its columns, its constant and its words come to what they say."""
+    """Each column, the constant and the words of the example give the documented values."""
     insurer = "Beispiel Leasing"
     assert read(example("csv"), mapped(example("toml"))).changes == [
         PolicyRow("BXY123", insurer, "L-1001", "2026-03-01", "2027-02-28", "comprehensive"),
@@ -67,7 +67,7 @@ def test_page_example_rows(mapped) -> None:
 
 
 def test_vehicles(mapped) -> None:
-    """Names are found in any case and script, words too; other words are read as they stand."""
+    """Names and words match in any case and script; other words are read as they are."""
     format_ = mapped(
         'kind = "vehicles"\n[columns]\nregistration = "车牌"\nmake = "Étoile, modèle"\n'
         'insured = "保险"\ntaxStatus = "税"\nmotExpiry = "检验.日"\n'
@@ -88,7 +88,7 @@ def test_vehicles(mapped) -> None:
 
 
 def test_fines(mapped) -> None:
-    """Amounts are decimals, a constant fills what the file has not."""
+    """Amounts are decimals, and a constant fills a member without a column."""
     format_ = mapped(
         'kind = "fines"\ndelimiter = "|"\ndate_format = "MM/DD/YYYY"\n[columns]\n'
         'registration = "plate"\nreference = "id"\namount = "owed"\nissuedOn = "day"\n'
@@ -118,13 +118,13 @@ def test_fines(mapped) -> None:
     ],
 )
 def test_dates(mapped, form: str, text: str, day: str | None) -> None:
-    """Dates have the form that is told, or ours; in a vehicle others are unknown."""
+    """Dates have the given form or ISO; in a vehicle, other dates are unknown."""
     mapping = VEHICLES.replace("[columns]", f'date_format = "{form}"\n[columns]\ntaxDue = "Due"')
     assert outcome(f"Plate,Due\nA1,{text}\n", mapped(mapping)) == VehicleRow("A1", tax_due=day)
 
 
 def test_policy_dates(mapped) -> None:
-    """A policy without sure dates is rejected."""
+    """A policy without readable dates is rejected."""
     toml = example("toml")
     row = "Kennzeichen;Vertrag;Beginn;Ende;Art\nA1;1;01.03.2026;%s;VK\n"
     assert outcome(row % "2027", mapped(toml)) == "validTo: not a date: '2027'"
@@ -132,7 +132,7 @@ def test_policy_dates(mapped) -> None:
 
 
 def test_rejects_hold_no_records(mapped) -> None:
-    """Nobody knows what stands in the other columns: line and reason are all that is told."""
+    """A reject has only line and reason: other columns can hold anything."""
     found: Read = read("Plate,Owner\nA/B,ZZPRIVATE\nA1,ZZPRIVATE,\n", mapped(VEHICLES))
     assert found.heard.rejects == [
         (2, "not a registration number: 'A/B'"),
@@ -142,7 +142,7 @@ def test_rejects_hold_no_records(mapped) -> None:
 
 
 def test_columns_must_be_there(mapped) -> None:
-    """The columns of the key must be in the header, and no column twice."""
+    """The key's columns must be in the header, and no column may occur twice."""
     format_ = mapped(VEHICLES + 'make = "Make"\n')
     with pytest.raises(FileFault, match="no column Plate"):
         read("Make\nx\n", format_)
@@ -191,14 +191,14 @@ FINES = 'kind = "fines"\n[columns]\nregistration = "A"\nreference = "B"\n'
     ],
 )
 def test_mistakes(cli, toml: str, told: str) -> None:
-    """Each is told by file and member, before the register file is opened."""
+    """A mistake is reported with file and member, before the register file is opened."""
     path = cli.file("mapping.toml", toml)
     refusal = cli.refusal("import", cli.directory / "missing.csv", "--map", path, "--register", "x")
     assert refusal.startswith(f"{path}: {told}")
 
 
 def test_no_mapping_file(tmp_path: Path) -> None:
-    """A mapping that is not there, or no text, is told by its name."""
+    """A missing or binary mapping is reported with its name."""
     with pytest.raises(MappingFault, match=r"missing\.toml: The file cannot be read: No such file"):
         read_mapping(tmp_path / "missing.toml")
     path = tmp_path / "binary.toml"
@@ -208,14 +208,14 @@ def test_no_mapping_file(tmp_path: Path) -> None:
 
 
 def test_toml_values(mapped) -> None:
-    """Numbers, dates and booleans of TOML are as good as texts; a BOM is no part of it."""
+    """Numbers, dates and booleans of TOML work like texts; a BOM is ignored."""
     constants = "[constants]\nyear = 2020\ntaxDue = 2026-01-02\ninsured = false\n"
     row: Change | str = outcome("Plate\nA1\n", mapped("\ufeff" + VEHICLES + constants))
     assert row == VehicleRow("A1", year=2020, tax_due="2026-01-02", insured=False)
 
 
 def test_register_must_be_named(cli) -> None:
-    """A mapped file belongs to no agency: mapping or command names its register."""
+    """A mapped file has no agency, so the mapping or the command names its register."""
     path = cli.file("mapping.toml", VEHICLES)
     data = cli.file("cars.csv", "Plate", "A1")
     assert "register: missing; name it there or with --register" in cli.refusal(
@@ -225,13 +225,13 @@ def test_register_must_be_named(cli) -> None:
 
 
 def test_kind_must_agree(cli) -> None:
-    """`--kind` says what a file holds, never changes it."""
+    """`--kind` confirms the mapping's kind, and never changes it."""
     path, data = cli.file("mapping.toml", VEHICLES), cli.file("cars.csv", "Plate", "A1")
     words = ("import", data, "--map", path, "--register", "fleet", "--kind", Kind.FINES)
     assert "The file contains vehicles, not fines." in cli.refusal(*words)
 
 
 def test_map_or_format(cli) -> None:
-    """A file has one layout."""
+    """`--map` and `--format` exclude each other."""
     told = cli.misuse("import", "x.csv", "--map", "m.toml", "--format", "rdw-csv")
     assert "not allowed with" in told

@@ -1,4 +1,4 @@
-"""Which registers a backup must hold, because no single file can bring them back (D74)."""
+"""Registers that a backup must hold, because no single file restores them (D74)."""
 
 import pytest
 
@@ -27,14 +27,14 @@ def load(world):
 
 
 def test_a_replace_can_be_loaded_again(world, load):
-    """Whatever was merged before it is gone with it."""
+    """After a replace the register is not merged: earlier merges no longer matter."""
     load(MERGE, *CARS)
     load(REPLACE, *OTHER)
     assert list_merged(world.engine) == []
 
 
 def test_a_merge_cannot(world, load):
-    """Not even a single one: the history does not tell whether it was all there is."""
+    """A single merge counts: the history does not show whether the file was complete."""
     load(MERGE, *CARS)
     assert list_merged(world.engine) == ["fleet"]
     load(REPLACE, *CARS)
@@ -43,14 +43,14 @@ def test_a_merge_cannot(world, load):
 
 
 def test_a_merge_that_changed_nothing_does_not_count(world, load):
-    """The register still holds what the file of the replace has."""
+    """After a merge without changes the register still equals its replace file."""
     load(REPLACE, *CARS)
     load(MERGE, *CARS)
     assert list_merged(world.engine) == []
 
 
 def test_each_kind_counts_by_itself(world, load):
-    """A replace of vehicles does not bring back policies."""
+    """A replace of vehicles does not restore policies."""
     load(REPLACE, *CARS)
     load(MERGE, *POLICY)
     load(REPLACE, *OTHER)
@@ -59,16 +59,16 @@ def test_each_kind_counts_by_itself(world, load):
     assert list_merged(world.engine) == []
 
 
-def test_what_was_rolled_back_counts_as_merged(world, load):
-    """The history does not tell which file the rows are from now."""
+def test_a_rolled_back_register_counts_as_merged(world, load):
+    """After a rollback the history does not show which file the rows come from."""
     load(REPLACE, *CARS)
     load(REPLACE, *OTHER)
     roll_back(world.engine, "fleet", None)
     assert list_merged(world.engine) == ["fleet"]
 
 
-def test_so_does_what_was_rolled_back_past_replaces_of_both_kinds(world, load):
-    """The history names no kind for such a rollback, and the last load of each is a replace."""
+def test_a_rollback_past_replaces_of_both_kinds_counts_as_merged(world, load):
+    """A rollback over both kinds counts, although each kind's last load is a replace."""
     load(MERGE, *CARS)
     load(MERGE, *POLICY)
     load(REPLACE, *OTHER, keep_snapshots=2)
@@ -82,7 +82,7 @@ def test_so_does_what_was_rolled_back_past_replaces_of_both_kinds(world, load):
 
 
 def test_a_failed_load_changes_nothing(world, load):
-    """Nor does a replace that runs, but a merge that runs can have changed rows already."""
+    """A failed load or a running replace does not count; a running merge does."""
     load(REPLACE, *CARS)
     with pytest.raises(Exception, match="were rejected"):
         load(MERGE, *CARS, ",FORD")
@@ -93,7 +93,7 @@ def test_a_failed_load_changes_nothing(world, load):
 
 
 def test_without_its_history_a_register_counts_as_merged(world, load):
-    """Lines of the history do not stay for ever."""
+    """A register whose history was removed counts as merged."""
     load(REPLACE, *CARS)
     world.engine.execute_sql("DELETE FROM register_load")
     assert list_merged(world.engine) == ["fleet"]

@@ -1,4 +1,4 @@
-"""The files in which workers count: reserved, folded, removed, and never in the way."""
+"""The files in which workers count: reserved, folded, removed, and never blocking."""
 
 import fcntl
 import os
@@ -21,7 +21,7 @@ def directory(tmp_path, monkeypatch):
 
 
 def count(directory, pid, amount, path="/x"):
-    """Count as the worker of that number does."""
+    """Count like the worker with this number."""
     values = MmapedDict(str(directory / f"counter_{pid}.db"))
     key = mmap_key("asked", "asked_total", ["path"], [path], "What was asked.")
     values.write_value(key, values.read_value(key)[0] + amount, 0.0)
@@ -29,7 +29,7 @@ def count(directory, pid, amount, path="/x"):
 
 
 def told(directory):
-    """What all workers have counted, by path."""
+    """Return what all workers have counted, by path."""
     registry = CollectorRegistry()
     MultiProcessCollector(registry, str(directory))
     return {
@@ -44,7 +44,7 @@ def files(directory):
 
 
 def test_a_start_empties_the_directory(directory, tmp_path):
-    """What an earlier master of the same number has counted is not counted again."""
+    """Counts of an earlier master with the same process id are discarded."""
     count(directory, 7, 5)
     metrics_files.prepare(tmp_path)
     assert files(directory) == []
@@ -52,7 +52,7 @@ def test_a_start_empties_the_directory(directory, tmp_path):
 
 
 def test_a_start_removes_what_ended_masters_left(directory, tmp_path):
-    """Directories of masters that are gone go; those of masters that live stay."""
+    """A start removes the directories of ended masters, and keeps those of running ones."""
     parent = directory.parent
     (parent / "999999999").mkdir()
     (parent / str(os.getppid())).mkdir()
@@ -61,7 +61,7 @@ def test_a_start_removes_what_ended_masters_left(directory, tmp_path):
 
 
 def test_the_end_removes_only_its_own(directory, monkeypatch):
-    """A master removes its directory; a process that merely inherits its name does not."""
+    """A master removes its directory; a process that inherits the name does not."""
     monkeypatch.setenv(metrics_files.ENVIRONMENT, str(directory.parent / "1"))
     (directory.parent / "1").mkdir()
     metrics_files.remove()
@@ -72,7 +72,7 @@ def test_the_end_removes_only_its_own(directory, monkeypatch):
 
 
 def test_folding_keeps_every_count(directory):
-    """Ended workers' counts are added up in one file; those that live keep theirs."""
+    """Counts of ended workers are added up in one file; running workers keep theirs."""
     for pid, amount in ((7, 5), (8, 2), (9, 1)):
         count(directory, pid, amount)
     count(directory, 8, 10, path="/y")
@@ -87,7 +87,7 @@ def test_folding_keeps_every_count(directory):
 
 
 def test_many_workers_leave_few_files(directory):
-    """However many workers come and go, only those that live have files."""
+    """Only running workers have files of their own."""
     for pid in range(100, 200):
         count(directory, pid, 1)
         metrics_files.fold({pid})
@@ -96,7 +96,7 @@ def test_many_workers_leave_few_files(directory):
 
 
 def test_folding_waits_for_nobody(directory):
-    """While somebody reads nothing is folded, and nothing is lost: the next time is as good."""
+    """While somebody reads, folding is skipped until the next time, and nothing is lost."""
     count(directory, 7, 5)
     with open(directory / "lock", "rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_SH)
@@ -109,7 +109,7 @@ def test_folding_waits_for_nobody(directory):
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xff\xff\x7f" * 4, b"\x40\0\0\0" * 4])
 def test_a_damaged_file_is_dropped(directory, caplog, content):
-    """A file that is not whole is logged and goes; the counts of all others stay."""
+    """A damaged file is logged and removed; all other counts stay."""
     count(directory, 8, 2)
     (directory / "counter_7.db").write_bytes(content)
     metrics_files.fold(())
@@ -119,16 +119,16 @@ def test_a_damaged_file_is_dropped(directory, caplog, content):
 
 
 def test_a_full_disk_does_not_end_the_master(directory, caplog):
-    """Without room nothing is folded, and the counts stay where they are."""
+    """Without disk space nothing is folded, and the counts stay where they are."""
     count(directory, 7, 5)
     with file_size_limit(8):
         metrics_files.fold(())
-    assert "metrics of an ended worker" in caplog.text
+    assert "counts of an ended worker cannot be added" in caplog.text
     assert told(directory) == {"/x": 5}
 
 
 def test_a_workers_space_is_reserved(directory):
-    """The files have their blocks before they are mapped: a full disk cannot kill a worker."""
+    """Blocks are allocated before a file is mapped, so a full disk cannot kill a worker."""
     metrics_files.reserve()
     for kind, size_bytes in (("counter", 64 * 1024), ("histogram", 256 * 1024)):
         found = (directory / f"{kind}_{os.getpid()}.db").stat()
@@ -139,14 +139,14 @@ def test_a_workers_space_is_reserved(directory):
 
 
 def test_without_room_nothing_is_reserved(directory):
-    """A full disk is told before anything is mapped."""
+    """A full disk is reported before anything is mapped."""
     with file_size_limit(8), pytest.raises(OSError, match="File too large"):
         metrics_files.reserve()
     assert os.listdir(directory) == ["lock"]
 
 
 def test_alone_there_are_no_files(monkeypatch):
-    """A process that no master has started counts in its own memory."""
+    """A process without a master counts in its own memory."""
     monkeypatch.delenv(metrics_files.ENVIRONMENT, raising=False)
     metrics_files.reserve()
     metrics_files.fold(())

@@ -12,7 +12,7 @@ from prometheus_client.mmap_dict import MmapedDict
 from app.operations import metrics_files
 
 ROOT = Path(__file__).parents[2]
-# Of all lengths modulo 8, in bytes and not in characters, and longer than a page.
+# Labels with UTF-8 lengths of every remainder modulo 8, and one longer than a page.
 VALUES = {"k" * length: 1.5 * length for length in range(1, 18)} | {
     "é€🚗": 0.25,
     "x" * 5_000: 1e300,
@@ -29,7 +29,7 @@ def directory(tmp_path, monkeypatch) -> Path:
 
 
 def write_with_library(path: Path, values: dict[str, float]) -> bytes:
-    """Write a file as the library does, and return the part of it that is in use."""
+    """Write a file with the library, and return the part in use."""
     written = MmapedDict(str(path))
     for key, value in values.items():
         written.write_value(key, value, 0.0)
@@ -40,13 +40,13 @@ def write_with_library(path: Path, values: dict[str, float]) -> bytes:
 
 
 def read_with_library(path: Path) -> dict[str, float]:
-    """Read a file as the library does."""
+    """Read a file with the library."""
     entries = MmapedDict.read_all_values_from_file(str(path))
     return {key: value for key, value, *_ in entries}
 
 
 def test_the_version_that_is_tested_is_the_only_one_installed():
-    """`pip install verifyd` takes exactly the version whose format these tests have seen."""
+    """The pinned version is the one whose format these tests check."""
     config = ConfigParser(interpolation=None)
     config.read(ROOT / "setup.cfg", encoding="utf-8")
     wanted = config["options"]["install_requires"].split("\n")
@@ -54,14 +54,14 @@ def test_the_version_that_is_tested_is_the_only_one_installed():
 
 
 def test_the_library_has_not_changed_its_format(tmp_path):
-    """A count is the used bytes, then for each entry the key's length, the key, value and time."""
+    """A file has its used bytes, then for each entry: key length, key, value and time."""
     assert write_with_library(tmp_path / "counter_7.db", {"key": 2.5}) == (
         struct.pack("<i4x", 32) + struct.pack("<i", 3) + b"key " + struct.pack("<dd", 2.5, 0.0)
     )
 
 
-def test_what_we_write_is_what_the_library_writes(directory):
-    """Folding one worker gives the bytes in use of its file, and the library reads them."""
+def test_our_files_equal_those_of_the_library(directory):
+    """Folding one worker gives the used bytes of its file, and the library reads them."""
     theirs = write_with_library(directory / f"counter_{WORKER}.db", VALUES)
     metrics_files.fold(())
     ours = directory / "counter_0.db"
@@ -69,8 +69,8 @@ def test_what_we_write_is_what_the_library_writes(directory):
     assert read_with_library(ours) == VALUES
 
 
-def test_the_library_goes_on_in_what_we_wrote(directory):
-    """A folded file can be opened and written by the library as its own."""
+def test_the_library_can_extend_our_files(directory):
+    """The library can open and extend a folded file."""
     write_with_library(directory / f"counter_{WORKER}.db", VALUES)
     metrics_files.fold(())
     ours = directory / "counter_0.db"
@@ -79,7 +79,7 @@ def test_the_library_goes_on_in_what_we_wrote(directory):
 
 
 def test_the_library_takes_reserved_space_as_an_empty_file(directory):
-    """What is reserved holds no count, keeps its size, and counts from the first write on."""
+    """Reserved space holds no count, keeps its size, and is used from the first write on."""
     metrics_files.reserve()
     reserved = directory / f"counter_{os.getpid()}.db"
     size_bytes = reserved.stat().st_size
@@ -90,7 +90,7 @@ def test_the_library_takes_reserved_space_as_an_empty_file(directory):
 
 
 def test_the_library_alone_would_map_a_file_without_blocks(tmp_path):
-    """It makes sparse files, so space must be reserved: a full disk would kill the worker."""
+    """The library makes sparse files, so without a reservation a full disk kills a worker."""
     path = tmp_path / "counter_7.db"
     MmapedDict(str(path)).close()
     found = path.stat()

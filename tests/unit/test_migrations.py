@@ -1,4 +1,4 @@
-"""Migrations of a database that holds something (D29)."""
+"""Migrations of a database with data (D29)."""
 
 import shutil
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from app.storage.stores import store_of
 
 @pytest.fixture
 def engine(request: pytest.FixtureRequest, database_kind: str, tmp_path: Path) -> Iterator[Engine]:
-    """A database that has nothing in it."""
+    """An empty database."""
     if database_kind == "sqlite":
         engine = open_engine(f"sqlite:///{tmp_path / 'verifyd.db'}", create=True)
     else:
@@ -28,7 +28,7 @@ def engine(request: pytest.FixtureRequest, database_kind: str, tmp_path: Path) -
 
 @pytest.fixture
 def at_schema(engine, tmp_path, monkeypatch):
-    """`at_schema(N)` migrates as a program of schema N did."""
+    """`at_schema(N)` migrates like a program of schema N."""
 
     def migrate_to(number: int) -> None:
         shutil.copytree(scripts.SCRIPTS, tmp_path / "migrations")
@@ -43,8 +43,8 @@ def at_schema(engine, tmp_path, monkeypatch):
     return migrate_to
 
 
-def test_what_is_kept_can_still_be_rolled_back_to(engine, at_schema):
-    """Its entry stays, and on Postgres its schema gets its number (D71)."""
+def test_kept_states_can_still_be_rolled_back_to(engine, at_schema):
+    """A kept state keeps its entry, and on Postgres its schema gets its number (D71)."""
     at_schema(3)
     entry = {"name": "native", "kinds": "v", "vehicles": 1, "loaded_at": 1_900_000_000}
     for model, generation in ((KeptRegister, 1), (Register, 2)):

@@ -1,4 +1,4 @@
-"""Which columns a file must have, should have and may have for others (D65)."""
+"""Columns that a file must have, should have, or can lack (D65)."""
 
 import csv
 import io
@@ -31,7 +31,7 @@ INSURED, MOT_EXPIRY = 5, 6
 
 
 def rdw(header: str = HEADER, rows: int = ROWS) -> str:
-    """A file of the RDW: all vehicles are insured and have an MOT."""
+    """Return a file of the RDW; all vehicles are insured and have an MOT."""
     return header + "".join(
         f"AB{n:05},FORD,FOCUS,20120315,BLAUW,{'Ja' if n % 2 else 'Nee'},2027{n % 12 + 1:02}15,\n"
         for n in range(rows)
@@ -39,7 +39,7 @@ def rdw(header: str = HEADER, rows: int = ROWS) -> str:
 
 
 def as_json(text: str, without: str = "", first: int = 0) -> str:
-    """The same as the API gives it; from one row on all are without a member."""
+    """Return the same as the API's JSON; from one row on, a member is left out."""
     records = [
         {name.lower().replace(" ", "_"): value for name, value in row.items() if value}
         for row in csv.DictReader(io.StringIO(text))
@@ -51,12 +51,12 @@ def as_json(text: str, without: str = "", first: int = 0) -> str:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    """Pieces are so small that all files of lines are read by child processes."""
+    """Make pieces so small that child processes read every file of lines."""
     monkeypatch.setattr(pieces, "PIECE_BYTES", 64 * 1024)
 
 
 def known(world) -> Counter[str]:
-    """How many vehicles have an insurance flag and an MOT date."""
+    """Return how many vehicles have an insurance flag and an MOT date."""
     rows = held(world, register="rdw")
     return Counter(
         insured=sum(row[INSURED] is not None for row in rows),
@@ -67,7 +67,7 @@ def known(world) -> Counter[str]:
 class TestRenamed:
     @pytest.mark.parametrize("mode", ["merge", "replace"])
     def test_renamed_columns_do_not_wipe_a_register(self, world, mode):
-        """The load is refused with all their names, and what is known stays."""
+        """The load is refused with the names of all missing columns, and known values stay."""
         world.load_files(*files(world, a=rdw()), mode=mode)
         with pytest.raises(OperatorError) as refusal:
             world.load_files(*files(world, b=rdw(RENAMED)), mode=mode)
@@ -81,7 +81,7 @@ class TestRenamed:
         assert list_loads(world.engine)[0].reason == str(refusal.value)
 
     def test_a_dry_run_refuses_it_as_well(self, world):
-        """In the same words, and it leaves no line in the history."""
+        """A dry run prints the same refusal, and leaves no line in the history."""
         path = files(world, b=rdw(RENAMED, 200))
         reasons = []
         for dry_run in (True, False):
@@ -94,15 +94,15 @@ class TestRenamed:
     @pytest.mark.parametrize(
         "allowed", [["WAM verzekerd", "Vervaldatum APK"], ["wam_verzekerd", "VERVALDATUM_APK"]]
     )
-    def test_what_is_allowed_may_be_missing(self, world, allowed):
-        """By its label or the API's name, in any case."""
+    def test_an_allowed_column_may_be_missing(self, world, allowed):
+        """`--allow-missing` takes the label or the API's name, in any case."""
         path = files(world, b=rdw(RENAMED, 200))
         assert world.load_files(*path, allow_missing=allowed).loaded == 200
         with pytest.raises(OperatorError, match="no column WAM verzekerd"):
             world.load_files(*path, allow_missing=allowed[1:])
 
-    def test_what_is_missing_may_not_be_lost(self, world):
-        """To allow that a column is missing is not to allow that its values go."""
+    def test_a_column_allowed_to_be_missing_may_not_be_lost(self, world):
+        """`--allow-missing` does not allow the loss of the column's values."""
         world.load_files(*files(world, a=rdw(rows=200)))
         allowed = {"allow_missing": ["WAM verzekerd", "Vervaldatum APK"]}
         path = files(world, b=rdw(RENAMED, 200))
@@ -138,27 +138,27 @@ class TestRenamed:
             )
 
     def test_each_file_of_a_load_needs_its_columns(self, world):
-        """One header of three that lacks a column would blank a third of the register."""
+        """Each header is checked: one of three without a column would blank a third of the rows."""
         paths = files(world, a=rdw(rows=9), b=rdw(RENAMED, 9), c=rdw(rows=9))
         with pytest.raises(OperatorError, match=r"b\.csv: The header has no column"):
             world.load_files(*paths)
 
     def test_a_column_that_stands_in_for_another_need_not_be_there(self, world):
-        """The DT column is read where the other one is empty; extracts often leave it out."""
+        """The DT column is read where the other one is empty, and is optional."""
         narrow = rdw(rows=9).replace(",Vervaldatum APK DT", "").replace(",\n", "\n")
         assert world.load_files(*files(world, a=narrow)).loaded == 9
 
 
 class TestJson:
     def test_a_member_is_there_if_any_row_has_it(self, world):
-        """Members without a value are left out, so one row is enough, in one page of several."""
+        """Members without a value are left out, so a single row in any page is enough."""
         pages = [as_json(rdw(rows=120), "wam_verzekerd", first) for first in (0, 119)]
         result = world.load_files(*files(world, a=pages[0], b=pages[1]))
         assert (result.loaded, result.notes) == (240, [])
 
     @pytest.mark.parametrize("pages", [1, 2])
     def test_a_member_that_no_row_has_is_missing(self, world, pages):
-        """All of the load is looked at before it is refused."""
+        """The whole load is read before a missing member is reported."""
         page = as_json(rdw(rows=120), "wam_verzekerd")
         paths = files(world, **{f"p{n}": page for n in range(pages)})
         with pytest.raises(OperatorError, match="no row has the member WAM verzekerd; if"):
@@ -166,8 +166,8 @@ class TestJson:
         assert world.load_files(*paths, allow_missing=["wam_verzekerd"]).loaded == 120 * pages
 
     @pytest.mark.parametrize(("rows", "is_refused"), [(99, False), (100, True)])
-    def test_a_few_rows_may_lack_what_some_vehicles_have_not(self, world, rows, is_refused):
-        """Trailers have no MOT: a page of them is no sign of a renamed member."""
+    def test_a_few_rows_may_lack_an_optional_member(self, world, rows, is_refused):
+        """A page of trailers, which have no MOT, does not mean that a member was renamed."""
         path = files(world, a=as_json(rdw(rows=rows), "vervaldatum_apk"))
         if is_refused:
             with pytest.raises(OperatorError, match="no row has the member Vervaldatum APK"):
@@ -176,13 +176,13 @@ class TestJson:
             assert world.load_files(*path).loaded == rows
 
     def test_deletions_lack_nothing(self, world):
-        """A delta may have no more than the plates that it takes away (formats 2)."""
+        """A delta of deletions needs only plates (formats 2)."""
         gone = '{"registration": "QQ%d", "modification": "DELETED"}\n'
         lines = "".join(gone % n for n in range(120))
         assert world.load_files(*files(world, a=lines)).skipped == 120
 
     def test_vehicles_of_the_dvsa_have_their_members(self, world):
-        """A renamed motTests would take all MOT dates."""
+        """A renamed motTests would remove all MOT dates, so it is refused."""
         car = '{"registration": "QQ%d", "make": "A", "model": "B", "primaryColour": "C", '
         car += '"manufactureDate": "2020-01-01", "%s": [], "modification": "UPDATED"}\n'
         lines = ["".join(car % (n, name) for n in range(120)) for name in ("motTests", "tests")]
@@ -204,12 +204,12 @@ class TestNarrow:
         ],
     )
     def test_native_files_need_their_keys_only(self, world, text):
-        """Narrow files are common there."""
+        """Narrow native files are common, so only their keys are required."""
         result = world.load_files(*files(world, a=text))
         assert (result.loaded > 0, result.notes) == (True, [])
 
     def test_a_column_that_a_mapping_names_is_expected(self, world):
-        """The mapping says which columns the file has: one that is renamed would blank a member."""
+        """The mapping says which columns a file has; a renamed one would blank a member."""
         path = world.directory / "map.toml"
         path.write_text('kind = "vehicles"\n[columns]\nregistration = "Plate"\nmotExpiry = "MOT"\n')
         mapped = MappedCsv(read_mapping(path))
@@ -220,7 +220,7 @@ class TestNarrow:
         assert world.load_files(*file, **options, allow_missing=["MOT"]).loaded == 1
 
     def test_a_missing_key_cannot_be_allowed(self, world):
-        """Rows without a key cannot be told apart."""
+        """Rows without a key cannot be told apart, so a missing key cannot be allowed."""
         path = files(world, a="registration,number,validFrom\nAB12CDE,P-1,2026-01-01\n")
         with pytest.raises(OperatorError, match="The header has no column validTo"):
             world.load_files(*path, allow_missing=["validTo"])
@@ -228,14 +228,14 @@ class TestNarrow:
 
 class TestUnknown:
     def test_unknown_columns_are_noted_once_for_all_files(self, world):
-        """By their names, which may be mistyped or new."""
+        """One note for all files lists unknown columns, which can be mistyped or new."""
         text = "registration,colour,make,Fleet no.\nAB12CDE,BLUE,FORD,7\n"
         result = world.load_files(*files(world, a=text, b=text))
         note = "2 unknown columns are not read: 'colour', 'Fleet no.'"
         assert result.notes == [f"{world.directory}/a.csv: {note}"]
 
     def test_ten_of_many_are_named(self, world):
-        """And how many there are."""
+        """The note names ten columns, and says how many there are."""
         text = "registration," + ",".join(f"c{n}" for n in range(14)) + "\nA1" + "," * 14 + "\n"
         (note,) = world.load_files(*files(world, a=text)).notes
         assert note.endswith(
@@ -245,13 +245,13 @@ class TestUnknown:
         )
 
     def test_members_of_json_are_noted_as_well(self, world):
-        """A member that only one row has is one."""
+        """A member that only one row has is noted, too."""
         lines = '{"registration": "A1"}\n{"registration": "A2", "mot_expires": "2027-01-01"}\n'
         (note,) = world.load_files(*files(world, a=lines)).notes
         assert note.endswith("1 unknown column is not read: 'mot_expires'")
 
     def test_hostile_names_are_bounded(self, world):
-        """However many and long they are."""
+        """The note has a maximum length, whatever the names."""
         row: dict[str, Any] = {"registration": "A1"}
         lines = "".join(
             json.dumps(row | {f"{n}" + "x" * 500: 1 for n in range(at, at + 500)}) + "\n"
@@ -261,7 +261,7 @@ class TestUnknown:
         assert len(note) < 1_000
 
     def test_columns_that_a_mapping_leaves_out_are_not_noted(self, world):
-        """The operator has said which ones are to be read."""
+        """Columns that the mapping does not mention are not noted."""
         path = world.directory / "map.toml"
         path.write_text(
             'kind = "vehicles"\nregister = "fleet"\n'
@@ -278,7 +278,7 @@ class TestUnknown:
 
 @pytest.mark.parametrize("name", sorted(FORMATS))
 def test_every_format_declares_its_columns(name):
-    """None is declared twice, and none that is read is ignored."""
+    """Every column that a format reads is declared, and none twice."""
     for kind in Kind:
         declared = FORMATS[name].known_columns(kind)
         names = [name for column in declared.columns for name in column.names]

@@ -1,4 +1,4 @@
-"""What a run of a nightly job says of itself: nothing is lost, nothing is told twice (D76, D77)."""
+"""What the run of a nightly job reports: everything, and nothing twice (D76, D77)."""
 
 import peewee
 import pytest
@@ -8,15 +8,15 @@ from app.cli.nightly import Job, NotAllLoaded
 
 @pytest.fixture
 def job():
-    """A run in which two loads failed; alerts take the first one from the history."""
+    """Return a run with two failed loads; alerts read the first one from the history."""
     job = Job()
     job.failed = [(["a.csv"], "not loaded", 1), (["a.csv"], "skipped", 2)]
-    job.told = {1}
+    job.in_history = {1}
     return job
 
 
 def test_files_of_the_same_name_are_different_failures(job):
-    """Each is of a load of its own, or of none that the history knows."""
+    """Failures of files with the same name are reported separately."""
     job.failed.append((["a.csv"], "left for the next run", None))
     assert job.faults(NotAllLoaded("not all")) == [
         "a.csv: skipped.",
@@ -24,9 +24,9 @@ def test_files_of_the_same_name_are_different_failures(job):
     ]
 
 
-def test_what_alerts_tell_is_not_told_again(job):
-    """Then the run itself has nothing to tell."""
-    job.told = {1, 2}
+def test_the_run_does_not_repeat_alerts(job):
+    """If alerts read all failures from the history, the run has nothing to add."""
+    job.in_history = {1, 2}
     assert job.faults(NotAllLoaded("not all")) == []
 
 
@@ -38,15 +38,15 @@ def test_what_alerts_tell_is_not_told_again(job):
         (peewee.OperationalError("gone"), "It failed: the database cannot be used."),
     ],
 )
-def test_a_run_that_did_not_come_to_its_end_says_so(job, error, reason):
-    """What it had not begun is in no history, though every failure is told."""
-    job.told = {1, 2}
+def test_an_incomplete_run_says_so(job, error, reason):
+    """A run that was stopped says so: loads that it did not begin are in no history."""
+    job.in_history = {1, 2}
     assert job.faults(error) == [reason]
-    job.told = set()
+    job.in_history = set()
     assert job.faults(error)[-1] == reason
 
 
 def test_a_warning_without_a_failure_has_its_reason_in_the_log():
-    """Such as a kept file that cannot be removed."""
+    """A warning, such as a kept file that cannot be removed, refers to the log."""
     assert Job().faults(NotAllLoaded("not all")) == ["Its log has the reason."]
     assert Job().faults(None) == []

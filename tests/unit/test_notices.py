@@ -1,4 +1,4 @@
-"""What is told to whom, once: the state of alerts, and the queue of messages (D77, D78)."""
+"""Which alerts are sent to whom, once: their state and the queue of messages (D77, D78)."""
 
 import base64
 import errno
@@ -27,7 +27,7 @@ NOW = 1_900_000_000
 
 
 class Night:
-    """An installation whose clock is moved by hand, and whose messages are read from the queue."""
+    """An installation with a clock that tests set; its messages are read from the queue."""
 
     def __init__(self, directory):
         notify = (Destination("mailto", "ops@example.com"), Destination("exec", "/bin/false"))
@@ -41,19 +41,19 @@ class Night:
         self.now = NOW
 
     def tell(self, *conditions, unknown=(), ran_until=None):
-        """Report what was found; return the subject of the message, None if there is none."""
+        """Report conditions; return the subject of the message, or None."""
         found = Gathered(list(conditions), frozenset(unknown), ran_until or {})
         message = report(self.config, lambda: found).message
         return message and message.subject.partition(": ")[2]
 
     def queued(self):
-        """The messages in the queue."""
+        """Return the queued messages."""
         return list(self.spool.entries())
 
 
 @pytest.fixture
 def night(tmp_path, monkeypatch):
-    """An installation that nothing was told of yet."""
+    """An installation without any alerts so far."""
     night = Night(tmp_path)
     monkeypatch.setattr(clock, "now", lambda: night.now)
     return night
@@ -61,7 +61,7 @@ def night(tmp_path, monkeypatch):
 
 @pytest.fixture
 def sent(monkeypatch):
-    """What is sent; each destination takes it unless it is among the `broken` ones."""
+    """Record what is sent; every destination but the `broken` ones accepts it."""
 
     class Sent(list):
         def __init__(self):
@@ -80,13 +80,13 @@ def sent(monkeypatch):
 
 
 def condition(key="load:rdw", occurrence="1", since=NOW):
-    """One that is wrong."""
+    """Return a condition."""
     return Condition(key, f"{key} is wrong", f"{key} is wrong.", since, "mend it", occurrence)
 
 
 class TestReport:
-    def test_what_is_wrong_is_told_once(self, night):
-        """And once more when it is over; a good night is silent."""
+    def test_a_condition_is_sent_once(self, night):
+        """A condition is sent once, and once more when it ends; a good night sends nothing."""
         assert night.tell() is None
         assert night.tell(condition()) == "load:rdw is wrong"
         assert night.tell(condition()) is None
@@ -95,7 +95,7 @@ class TestReport:
         assert night.tell(condition(occurrence="2")) == "load:rdw is wrong"
 
     def test_everything_found_at_once_is_one_message(self, night):
-        """Which lists all of it, also what is over."""
+        """One message lists all conditions, and those that ended."""
         night.tell(condition("stale:mid", ""))
         told = night.tell(condition(), condition("disk:load", ""))
         assert told == "load:rdw is wrong, and 1 more"
@@ -104,13 +104,13 @@ class TestReport:
             assert part in text
         assert night.tell(condition(), condition("disk:load", "")) is None
 
-    def test_a_new_failure_is_told_again(self, night):
-        """The next night's failed load is another event."""
+    def test_a_new_failure_is_sent_again(self, night):
+        """The next night's failed load is another event, and is sent."""
         night.tell(condition(occurrence="1"))
         assert night.tell(condition(occurrence="2")) == "load:rdw is wrong"
 
-    def test_what_lasts_is_told_again_after_a_week(self, night):
-        """Not sooner; it began when it was first told."""
+    def test_a_lasting_condition_is_sent_again_after_a_week(self, night):
+        """A lasting condition is sent again after a week, and keeps its first time."""
         night.tell(condition("stale:rdw", ""))
         night.now += 7 * DAY - 1
         assert night.tell(condition("stale:rdw", "")) is None
@@ -119,8 +119,8 @@ class TestReport:
         night.tell()
         assert night.queued()[-1].message.solved[0].since == NOW
 
-    def test_what_cannot_be_looked_for_is_not_over(self, night):
-        """While the database is down nobody knows; the certificate needs none."""
+    def test_an_unknown_condition_is_not_over(self, night):
+        """While the database is down, only conditions that need no database can end."""
         night.tell(condition(), condition("certificate:expiry", ""))
         down = condition("database:unusable", "")
         assert night.tell(down, unknown=["load"]) == "database:unusable is wrong"
@@ -129,13 +129,13 @@ class TestReport:
         assert night.tell(unknown=[]) == "solved: load:rdw is wrong, and 1 more"
 
     def test_a_failed_run_is_over_after_a_later_one(self, night):
-        """The failed one may be missing in a database that was down at that time."""
+        """A later run ends the condition, even if the database never recorded the failed one."""
         night.tell(condition("job:import", str(NOW)))
         assert night.tell(ran_until={"import": NOW - DAY}) is None
         assert night.tell(ran_until={"import": NOW + DAY}) == "solved: job:import is wrong"
 
     def test_a_register_that_failed_tonight_is_not_also_stale(self, night):
-        """That is told with the next message, or on the next day."""
+        """The stale register is reported with the next message, or on the next day."""
         night.tell(condition())
         night.now += 4 * HOUR
         stale = condition("stale:rdw", "")
@@ -144,7 +144,7 @@ class TestReport:
         assert night.tell(condition(), stale) == "stale:rdw is wrong"
 
     def test_a_load_of_a_night_that_goes_on_waits_for_its_end(self, night):
-        """Its run tells everything at once; what is older does not wait."""
+        """A nightly run reports its loads at its end; older conditions do not wait for it."""
         night.now += 10
         with running(night.config.state_dir, "import"):
             assert night.tell(condition(since=night.now + 1)) is None
@@ -152,17 +152,17 @@ class TestReport:
         assert night.tell(condition(since=night.now + 1)).startswith("load:rdw is wrong")
 
     def test_without_a_destination_nothing_is_kept(self, tmp_path):
-        """Neither queue nor state; all is told when there is one."""
+        """Without a destination neither queue nor state is kept, and later everything is sent."""
         config = Config(database_url=f"sqlite:///{tmp_path}/a.db", data_dir=tmp_path)
         assert report(config, lambda: Gathered([condition()])).message is None
         assert list(tmp_path.iterdir()) == []
 
     def test_undelivered_alerts_are_no_alert(self, night):
-        """It could not be delivered either; `check` shows it."""
+        """Undelivered alerts show up in `check`: an alert could not be delivered either."""
         assert night.tell(condition("notify:queue")) is None
 
     def test_a_queue_that_cannot_be_written_hinders_nobody(self, night, caplog):
-        """The reason is logged; it is told the next time."""
+        """The reason is logged, and the alert is queued the next time."""
         (night.config.data_dir / "notices").write_text("in the way")
         assert night.tell(condition()) is None
         assert "no alert can be queued" in caplog.text
@@ -170,7 +170,7 @@ class TestReport:
         assert night.tell(condition()) == "load:rdw is wrong"
 
     def test_two_at_once_queue_one_message(self, night):
-        """Whoever comes second finds that it was told."""
+        """Of two reports of the same condition, only the first queues a message."""
         context = get_context("fork")
         processes = [context.Process(target=night.tell, args=[condition()]) for _ in range(8)]
         for process in processes:
@@ -179,8 +179,8 @@ class TestReport:
             process.join()
         assert len(night.queued()) == 1
 
-    def test_what_is_wrong_is_looked_for_while_nobody_else_reports(self, night):
-        """An older view that is reported after a newer one would end what is new."""
+    def test_conditions_are_gathered_under_the_lock(self, night):
+        """Conditions are gathered under the lock, so that no older view ends new ones."""
 
         def gather():
             path = night.config.data_dir / "notices" / "lock"
@@ -191,7 +191,7 @@ class TestReport:
         assert report(night.config, gather).message is not None
 
     def test_a_message_is_bounded(self):
-        """A command takes the text in its environment."""
+        """The message has a maximum length, because a command gets it in its environment."""
         many = [condition(f"load:r{n}", since=n) for n in range(500)]
         many = [Condition(**{**_members(each), "details": ("x" * 5000,) * 30}) for each in many]
         message = composed("msg_1", many, [])
@@ -204,8 +204,8 @@ def _members(each):
 
 
 class TestQueue:
-    def test_a_delivered_message_leaves_what_was_told(self, night, sent):
-        """The queue is empty, and the same is not told again."""
+    def test_a_delivered_message_is_not_sent_again(self, night, sent):
+        """A delivered message leaves the queue, and its conditions are not sent again."""
         night.tell(condition())
         assert deliver(night.config)
         assert [kind for kind, _ in sent] == ["mailto", "exec"]
@@ -213,8 +213,8 @@ class TestQueue:
         assert night.tell(condition()) is None
         assert night.tell() == "solved: load:rdw is wrong"
 
-    def test_only_who_does_not_have_it_is_tried_again(self, night, sent):
-        """After 5 minutes, then 10, 20 and so on, at most 6 hours apart."""
+    def test_only_failed_destinations_are_retried(self, night, sent):
+        """Only failed destinations are retried: after 5, 10, 20 minutes, at most 6 hours."""
         night.tell(condition())
         sent.broken = {"exec"}
         assert not deliver(night.config)
@@ -234,7 +234,7 @@ class TestQueue:
         assert len({number for _, number in sent}) == 1
 
     def test_it_is_given_up_after_days(self, night, sent, caplog):
-        """One line in the log says which; what it told is remembered."""
+        """The log names the message that is given up; its conditions count as sent."""
         night.tell(condition())
         sent.broken = {"exec", "mailto"}
         night.now += 4 * DAY + 1
@@ -244,7 +244,7 @@ class TestQueue:
         assert night.tell(condition()) is None
 
     def test_an_older_message_that_ends_later_forgets_nothing(self, night, sent):
-        """What the newest message told is what counts, in whatever order they are delivered."""
+        """The newest message decides what counts as sent, in whatever order messages end."""
         night.tell(condition())
         sent.broken = {"exec", "mailto"}
         deliver(night.config)
@@ -258,7 +258,7 @@ class TestQueue:
         assert night.tell(condition(), condition("load:mid")) is None
 
     def test_the_queue_is_bounded(self, night, caplog):
-        """The oldest messages go first, and the log says so."""
+        """The oldest messages are removed first, and the log says so."""
         for number in range(MESSAGES_MAX + 3):
             night.tell(condition(occurrence=str(number)))
         assert len(night.queued()) == MESSAGES_MAX
@@ -267,7 +267,7 @@ class TestQueue:
 
     @pytest.mark.parametrize("content", [b"", b"{", b'{"number": 1}', b"\xff"])
     def test_a_damaged_message_stops_nothing(self, night, sent, content, caplog):
-        """It is removed, and the others are delivered."""
+        """A damaged message is removed, and the others are delivered."""
         night.tell(condition())
         (night.config.data_dir / "notices" / "queue" / "0000000000.json").write_bytes(content)
         assert deliver(night.config)
@@ -275,7 +275,7 @@ class TestQueue:
         assert "removed, it is not a message" in caplog.text
 
     def test_two_deliverers_send_once(self, night, sent):
-        """The second leaves it to the first."""
+        """Of two deliveries at once, the second leaves the work to the first."""
         night.tell(condition())
         with night.spool.delivering() as is_alone:
             assert is_alone
@@ -285,7 +285,7 @@ class TestQueue:
         assert len(sent) == 2
 
     def test_a_message_is_queued_on_a_full_disk(self, night, monkeypatch):
-        """It takes the space of the reserve, as the database does (D57)."""
+        """On a full disk a message uses the reserve's space, as the database does (D57)."""
         assert night.tell() is None
         kept = night.config.data_dir / "notices" / "reserve"
         assert kept.stat().st_blocks * 512 >= reserve.RESERVE_BYTES
@@ -301,8 +301,8 @@ class TestQueue:
         assert len(night.queued()) == 1
 
     @pytest.mark.parametrize("step", range(1, 12))
-    def test_killed_at_any_step_nothing_is_lost_or_told_twice(self, night, sent, step):
-        """Each change is one rename: told and queued, or neither."""
+    def test_a_kill_at_any_step_neither_loses_nor_repeats_an_alert(self, night, sent, step):
+        """A kill at any step neither loses nor repeats an alert: each change is one rename."""
         night.tell(condition("load:mid"))
 
         def killed(function):
@@ -330,7 +330,7 @@ class TestQueue:
 
 
 def test_the_signature_is_that_of_the_specification():
-    """The example of Standard Webhooks' reference libraries."""
+    """The signature equals the example of Standard Webhooks' reference libraries."""
     secret = base64.b64decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
     body = b'{"test": 2432232314}'
     assert senders.signature(secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, body) == (

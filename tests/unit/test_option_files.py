@@ -1,4 +1,4 @@
-"""The words of an option file, as a shell splits them (D60)."""
+"""The words of an option file, split as a shell splits them (D60)."""
 
 import pytest
 
@@ -19,12 +19,12 @@ TEXTS = {
 
 @pytest.mark.parametrize(("text", "words"), TEXTS.items())
 def test_a_comment_begins_with_a_word(text, words):
-    """At the start of a line or after white space, outside of quotes, as in a shell."""
+    """A comment begins at the start of a line or after white space, outside of quotes."""
     assert words_of(text) == words
 
 
 @pytest.mark.parametrize("text", ["'a # b", "it's #x", 'a "b \\" # c', "a \\"])
-def test_what_does_not_end_is_refused(text):
-    """A # after an open quote is no comment that could hide it."""
+def test_an_open_quote_is_refused(text):
+    """An open quote is refused; a # after it does not begin a comment that hides it."""
     with pytest.raises(ValueError, match="No "):
         words_of(text)

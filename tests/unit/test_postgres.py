@@ -1,4 +1,4 @@
-"""The connection to Postgres: what it is told, when it is lost, what comes of it (D45)."""
+"""The connection to Postgres: its settings, its loss and recovery (D45)."""
 
 import secrets
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ DOMAINS = "/api/domains"
 
 
 def end_all(world) -> None:
-    """End every connection of the service, as the server does when it is restarted."""
+    """End every connection of the service, as a restart of the server does."""
     with connect(world.store.url) as operator:
         end_connections(operator, operator.info.dbname)
 
@@ -33,7 +33,7 @@ def rename_and_lose_connection(world) -> None:
 
 
 def setting(engine: PostgresEngine, name: str) -> str:
-    """What the server takes a setting of this session to be."""
+    """Return the value of a setting in the server's session."""
     (text,) = engine.execute_sql("SELECT current_setting(%s)", (name,)).fetchone()
     return str(text)
 
@@ -58,7 +58,7 @@ def opened(world) -> Iterator[Callable[..., PostgresEngine]]:
 @ON_POSTGRES
 class TestSession:
     def test_the_service_waits_no_longer_than_a_request_may(self, opened):
-        """Statements, locks and idle transactions end before gunicorn ends the worker."""
+        """Statements, locks and idle transactions end before gunicorn stops the worker."""
         engine = opened(is_serving=True)
         assert setting(engine, "statement_timeout") == "10s"
         assert setting(engine, "lock_timeout") == "5s"
@@ -67,7 +67,7 @@ class TestSession:
 
     @pytest.mark.parametrize("name", ["statement_timeout", "lock_timeout", "idle_session_timeout"])
     def test_commands_take_their_time(self, world, opened, name):
-        """A load may take hours, and its lock's connection is idle meanwhile."""
+        """Commands have no such limits: a load, with its lock's idle connection, can take hours."""
         with connect(world.store.url) as operator:
             operator.execute(f"ALTER ROLE CURRENT_USER SET {name} = '1h'")
             try:
@@ -77,15 +77,15 @@ class TestSession:
                 operator.execute(f"ALTER ROLE CURRENT_USER RESET {name}")
 
     def test_the_url_has_the_last_word(self, opened):
-        """What the operator writes into the URL counts, the rest of ours stays."""
+        """A parameter in the URL overrides our default; our other defaults stay."""
         options = "-c statement_timeout=3s"
         engine = opened(is_serving=True, application_name="other", options=options)
         assert setting(engine, "application_name") == "other"
         assert setting(engine, "statement_timeout") == "3s"
         assert setting(engine, "lock_timeout") == "5s"
 
-    def test_dates_are_iso_whatever_the_server_is_used_to(self, world):
-        """A role that writes dates in another order does not change an answer."""
+    def test_dates_are_iso_whatever_the_servers_default(self, world):
+        """The date order that a role has set does not change an answer."""
         with connect(world.store.url) as operator:
             operator.execute("ALTER ROLE CURRENT_USER SET datestyle = 'SQL, DMY'")
             close_quietly(world.engine)
@@ -96,14 +96,14 @@ class TestSession:
         assert row == ("2026-06-15",)
 
     def test_of_several_hosts_the_one_that_can_be_written_is_found(self, world, opened, tmp_path):
-        """A host that is not there is passed over, as after a failover."""
+        """A host that is down is skipped, as after a failover."""
         with connect(world.store.url) as operator:
             host = operator.info.host
         engine = opened(host=f"{tmp_path},{host}", target_session_attrs="read-write")
         assert Account.select().count(engine) == 2
 
     def test_hot_queries_are_prepared_by_the_server(self, world, alice):
-        """From the first request on the server has parsed and planned them."""
+        """The first request leaves the hot queries parsed and planned on the server."""
         world.load([{"registration": "AB12CDE", "make": "FORD"}])
         alice.get("/v1/vehicle/AB12CDE/insurance")
         query = "SELECT statement FROM pg_prepared_statements"
@@ -114,26 +114,26 @@ class TestSession:
 
 @ON_POSTGRES
 class TestCheck:
-    """`verifyd check` tells what would fail later."""
+    """`verifyd check` reports in advance what would fail later."""
 
     def test_a_server_that_may_only_be_read(self, cli, store, monkeypatch):
-        """A standby alone answers look-ups, and creates no domain."""
+        """A standby alone answers look-ups, but cannot create domains."""
         url = changed_url(store.url, options="-c default_transaction_read_only=on")
         monkeypatch.setenv("VERIFYD_DATABASE_URL", url)
-        assert "may only be read: name the primary" in cli.refusal("check")
+        assert "the server is read-only: name the primary" in cli.refusal("check")
 
     def test_a_role_that_may_not_create_schemas(self, cli, store, monkeypatch):
-        """Each register is one: nothing could be loaded."""
+        """Each register is a schema, so nothing could be loaded."""
         with connect(store.url) as operator:
             require_superuser(operator)
         url = changed_url(store.url, options="-c role=pg_read_all_data")
         monkeypatch.setenv("VERIFYD_DATABASE_URL", url)
-        assert "no register can be loaded: pg_read_all_data may not" in cli.refusal("check")
+        assert "the role pg_read_all_data may not create schemas" in cli.refusal("check")
 
 
 @pytest.mark.parametrize("words", ["check", "migrate", "imports list"])
 def test_a_database_of_another_encoding_is_refused(postgres_server, bare_cli, monkeypatch, words):
-    """It could not even be asked for a plate that it has no letters for."""
+    """Another encoding could not even represent every plate in a query."""
     name = f"verifyd_latin_1_{secrets.token_hex(8)}"
     with connect(postgres_server) as operator:
         operator.execute(f"CREATE DATABASE {name} TEMPLATE template0 ENCODING LATIN1 LOCALE 'C'")
@@ -154,19 +154,19 @@ class TestUrl:
             "postgresql://verifyd:hunter2@[db/verifyd",
         ],
     )
-    def test_one_that_is_none_is_refused_without_being_repeated(self, url):
-        """The refusal tells what to look at, and not the password."""
-        with pytest.raises(OperatorError, match="none that Postgres understands") as refusal:
+    def test_an_invalid_url_is_refused_without_being_repeated(self, url):
+        """The refusal says what to check, and not the password."""
+        with pytest.raises(OperatorError, match="invalid PostgreSQL URL") as refusal:
             PostgresEngine(url)
         assert "hunter2" not in str(refusal.value)
 
     def test_the_settings_do_not_show_it(self):
-        """A Config that ends up in a log has no password in it."""
+        """A logged Config has no password in it."""
         assert "hunter2" not in repr(Config(database_url="postgresql://verifyd:hunter2@db/verifyd"))
 
     @pytest.mark.parametrize("port", ["1", "port"])
     def test_a_refused_connection_does_not_show_it(self, port):
-        """What a failed connection says is logged, and names no password."""
+        """The error of a connection is logged, and has no password."""
         engine = PostgresEngine(f"postgresql://verifyd:hunter2@127.0.0.1:{port}/verifyd")
         with pytest.raises(peewee.OperationalError) as failure:
             engine.connect()
@@ -176,7 +176,7 @@ class TestUrl:
 @ON_POSTGRES
 class TestLostConnection:
     def test_a_read_is_tried_again(self, world, alice):
-        """The client of a request that only reads never learns of it."""
+        """A request that only reads succeeds on a new connection."""
         assert alice.get(DOMAINS).status_int == 200
         for _ in range(2):
             end_all(world)
@@ -184,14 +184,14 @@ class TestLostConnection:
             end_all(world)
             assert alice.get("/readyz").status_int == 200
 
-    def test_a_write_goes_on_when_only_its_key_check_met_it(self, world, alice):
-        """Nothing had been written yet: the key was read again, then the domain was made."""
+    def test_a_write_succeeds_if_only_its_key_check_lost_the_connection(self, world, alice):
+        """If only the key check lost its connection, it is repeated and the domain made."""
         assert alice.get(DOMAINS).status_int == 200
         end_all(world)
         assert alice.post(DOMAINS, {"name": "a.example"}).status_int == 201
 
     def test_nothing_is_tried_again_within_a_transaction(self, world):
-        """What a lost transaction had done is not known: it fails, and the next one works."""
+        """A lost transaction fails, because its effect is unknown; the next one works."""
         engine = world.engine
         with pytest.raises(peewee.OperationalError):
             rename_and_lose_connection(world)
@@ -200,14 +200,14 @@ class TestLostConnection:
         assert names == ["alice", "bob"]
 
     def test_a_write_is_never_sent_twice(self, world):
-        """Outside of a transaction neither: it may have been done before the connection ended."""
+        """A write outside of a transaction is not repeated: it may have succeeded."""
         world.engine.execute_sql("SELECT 1")
         end_all(world)
         with pytest.raises(peewee.OperationalError):
             Account.update(name="carol").where(Account.name == "bob").execute(world.engine)
 
-    def test_a_changed_table_is_read_anew(self, world):
-        """A statement that was prepared for a table as it was is prepared once more."""
+    def test_a_changed_table_is_read_again(self, world):
+        """A statement that was prepared for an older form of a table is prepared again."""
         query = 'SELECT * FROM "plan" ORDER BY "name"'
         with connect(world.store.url) as operator:
             assert len(world.engine.execute_sql(query).fetchone()) == 5
@@ -220,10 +220,11 @@ class TestLostConnection:
 
 @ON_POSTGRES
 def test_a_cursor_serves_again_but_never_while_it_is_read(world):
-    """A hot query takes over the cursor of one that is done, not of one that is under way."""
+    """A hot query reuses an idle cursor, and never one that is still being read."""
     engine = world.engine
     engine.rows("SELECT 1", ())
-    assert [engine.cursor().rowcount for _ in range(2)] == [1, -1]  # It has served; a new one.
+    # The used cursor comes first, then a new one.
+    assert [engine.cursor().rowcount for _ in range(2)] == [1, -1]
     engine.rows("SELECT 1", ())
     numbers = engine.execute_sql("SELECT * FROM generate_series(1, 3)")
     assert numbers.fetchone() == (1,)
@@ -234,7 +235,7 @@ def test_a_cursor_serves_again_but_never_while_it_is_read(world):
 
 
 def interrupt(engine: PostgresEngine) -> None:
-    """Press Ctrl-C in a transaction, while the server is at work on a statement."""
+    """Press Ctrl-C in a transaction while the server runs a statement."""
     with engine.atomic():
         Account.update(name="carol").where(Account.name == "bob").execute(engine)
         engine.connection().pgconn.send_query(b"SELECT pg_sleep(60)")
@@ -242,8 +243,8 @@ def interrupt(engine: PostgresEngine) -> None:
 
 
 @ON_POSTGRES
-def test_an_interruption_in_the_midst_of_a_statement_stays_one(world):
-    """It is not covered by what the busy connection says to the rollback; nothing was written."""
+def test_an_interruption_during_a_statement_is_raised(world):
+    """The error of the rollback on the busy connection does not hide Ctrl-C; nothing is written."""
     with pytest.raises(KeyboardInterrupt):
         interrupt(world.engine)
     assert {account.name for account in Account.select().execute(world.engine)} == {"alice", "bob"}
@@ -251,7 +252,7 @@ def test_an_interruption_in_the_midst_of_a_statement_stays_one(world):
 
 @ON_POSTGRES
 def test_a_read_only_server_does_not_stick(world, alice, caplog):
-    """A former primary is left: 503, and the next request connects anew (D45)."""
+    """After a failover the former primary gives 503, and the next request reconnects (D45)."""
     assert alice.get(DOMAINS).status_int == 200
     read_only = "SELECT set_config('default_transaction_read_only', 'on', false)"
     world.app_engine.execute_sql(read_only)
@@ -263,7 +264,7 @@ def test_a_read_only_server_does_not_stick(world, alice, caplog):
 
 @ON_POSTGRES
 def test_a_statement_that_takes_too_long_is_unavailable(world, monkeypatch, caplog):
-    """What waits longer than it may is 503, not 500, and the next request is answered."""
+    """A statement over its time limit gives 503, not 500, and the next request succeeds."""
     monkeypatch.setattr("app.storage.engine.SERVING_OPTIONS", "-c statement_timeout=50ms")
     client = world.client(world.alice_key)
     assert client.get(DOMAINS).status_int == 200
@@ -276,7 +277,7 @@ def test_a_statement_that_takes_too_long_is_unavailable(world, monkeypatch, capl
 
 @ON_POSTGRES
 def test_the_log_does_not_quote_what_was_sent(world, alice, caplog):
-    """What Postgres adds to an error can be a value: the log has only what went wrong."""
+    """Postgres' details can hold a value, so the log has only the error itself."""
     with connect(world.store.url) as operator:
         operator.execute(
             "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN "
@@ -295,7 +296,7 @@ def test_the_log_does_not_quote_what_was_sent(world, alice, caplog):
 
 @ON_POSTGRES
 def test_every_key_sorts_by_code_point(world):
-    """No key depends on the database's collation, which an upgrade of the system can change."""
+    """No key uses the database's collation, which a system upgrade can change."""
     world.load([{"registration": "AB12CDE", "make": "FORD"}])
     indexed = world.engine.execute_sql(
         "SELECT DISTINCT relation.relname, attname, collname FROM pg_index "
@@ -305,6 +306,6 @@ def test_every_key_sorts_by_code_point(world):
         "WHERE indisunique AND relnamespace::regnamespace::text IN ('public', 'register_native')"
     ).fetchall()
     ours = {(table, column): order for table, column, order in indexed}
-    del ours["schema_migration", "name"]  # Peewee's, in ASCII, never sorted by.
+    del ours["schema_migration", "name"]  # Peewee's own, in ASCII, never sorted
     assert {("domain", "name"), ("vehicle", "registration")} <= ours.keys()
     assert set(ours.values()) == {"C"}

@@ -1,4 +1,4 @@
-"""A prepared query is built and compiled once; afterwards values are bound, never written in."""
+"""A prepared query is built and compiled once; later values are bound, never interpolated."""
 
 import peewee
 import pytest
@@ -12,7 +12,7 @@ HOSTILE = "x' OR '1'='1"
 
 @pytest.fixture
 def engine(world):
-    """The main database of a fresh installation, which has three plans."""
+    """The main database of a new installation, which has three plans."""
     return world.engine
 
 
@@ -34,7 +34,7 @@ def plan(engine, built):
 
 
 def test_it_is_built_on_first_use_and_never_again(plan, built):
-    """Building costs many times what running costs, so it is done once."""
+    """A query is built once: that takes many times as long as running it."""
     assert built == []
     for name in ("free", "standard", "free", "none"):
         plan.rows(name=name)
@@ -42,7 +42,7 @@ def test_it_is_built_on_first_use_and_never_again(plan, built):
 
 
 def test_every_run_has_the_same_statement(plan, statements):
-    """The text stays the same whatever the values, so that the driver's cache knows it."""
+    """The text is the same for all values, so that the driver's cache recognises it."""
     with statements() as seen:
         for name in ("free", "enterprise", HOSTILE):
             plan.rows(name=name)
@@ -51,7 +51,7 @@ def test_every_run_has_the_same_statement(plan, statements):
 
 
 def test_values_are_bound_not_interpolated(plan, statements):
-    """A value with a quote is a value: it finds nothing, and stands nowhere in the statement."""
+    """A value with a quote finds nothing, and is not in the statement."""
     with statements() as seen:
         assert plan.rows(name=HOSTILE) == []
     assert HOSTILE not in seen[0]
@@ -59,20 +59,20 @@ def test_values_are_bound_not_interpolated(plan, statements):
 
 
 def test_each_run_has_its_own_values(plan):
-    """No value of one run is left over for the next."""
+    """No value of one run affects the next."""
     assert plan.rows(name="free") == [("free", 60)]
     assert plan.rows(name="standard") == [("standard", 600)]
     assert plan.rows(name="free") == [("free", 60)]
 
 
 def test_row_is_the_first_or_none(plan):
-    """One row, or None if there is none."""
+    """`row` returns the first row, or None if there is none."""
     assert plan.row(name="free") == ("free", 60)
     assert plan.row(name="none") is None
 
 
 def test_constants_of_the_query_stay(engine):
-    """Values that the query was built with are bound along with those of the run, in place."""
+    """Values that the query was built with are bound in place, along with those of the run."""
     between = (Plan.requests > 60) & (Plan.name != parameter("name")) & (Plan.requests < 6_000)
     query = Prepared(engine, lambda: Plan.select(Plan.name).where(between))
     assert query.rows(name="free") == [("standard",)]
@@ -80,7 +80,7 @@ def test_constants_of_the_query_stay(engine):
 
 
 def test_one_parameter_can_stand_in_many_places(engine):
-    """A value named twice is handed over once."""
+    """A parameter that occurs twice is passed once."""
     twice = (Plan.name == parameter("name")) | (Plan.name.concat("!") == parameter("name"))
     query = Prepared(engine, lambda: Plan.select(Plan.name).where(twice))
     assert query.rows(name="free") == [("free",)]
@@ -88,13 +88,13 @@ def test_one_parameter_can_stand_in_many_places(engine):
 
 
 def test_a_missing_value_is_an_error_of_the_program(plan):
-    """Nothing stands in for a value that was forgotten."""
+    """A forgotten value is a program error, without a default."""
     with pytest.raises(KeyError):
         plan.rows()
 
 
 def test_a_failure_is_one_of_peewee_s(engine):
-    """What the driver raises arrives as Peewee's, which is answered with 503."""
+    """Errors of the driver become Peewee's, which are answered with 503."""
     query = Prepared(engine, lambda: peewee.Table("nowhere").select(peewee.SQL("1")))
     with pytest.raises(peewee.OperationalError):
         query.rows()
@@ -102,7 +102,7 @@ def test_a_failure_is_one_of_peewee_s(engine):
 
 @ON_SQLITE
 def test_a_failure_while_reading_is_one_of_peewee_s_too(engine):
-    """A row that cannot be computed fails after the first step, and is no different."""
+    """An error while rows are read becomes Peewee's, too."""
     rows = peewee.SQL("json(value) FROM (SELECT '1' AS value UNION ALL SELECT '{')")
     query = Prepared(engine, lambda: peewee.Select(columns=[rows]))
     with pytest.raises(peewee.OperationalError):

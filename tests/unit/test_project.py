@@ -1,4 +1,4 @@
-"""The project's own promises: environments can be repeated, installations are complete."""
+"""Promises of the project: reproducible environments, complete installations."""
 
 import re
 from configparser import ConfigParser
@@ -15,7 +15,7 @@ CONFIG.read(ROOT / "setup.cfg", encoding="utf-8")
 
 
 def requirements(section: str, option: str) -> list[Requirement]:
-    """What setup.cfg lists there, without references to our own extras."""
+    """Return a list of requirements in setup.cfg, without our own extras."""
     lines = CONFIG[section][option].split("\n")
     return [Requirement(line) for line in lines if line and not line.startswith("verifyd[")]
 
@@ -27,7 +27,7 @@ DEV = requirements("options.extras_require", "dev")
 
 
 def needed_by(roots: list[Requirement]) -> set[str]:
-    """Names of all packages that the roots bring along, themselves included."""
+    """Return the names of all packages that the roots need, including themselves."""
     names: set[str] = set()
     waiting = list(roots)
     while waiting:
@@ -52,29 +52,29 @@ def test_every_pin_is_one_exact_version(pin):
 @pytest.mark.parametrize(
     ("roots", "pins"), [(RUN, PINNED), (RUN + POSTGRES + DEV, PINNED + DEV)], ids=["pinned", "dev"]
 )
-def test_what_packages_bring_along_is_pinned_too(roots, pins):
-    """No package of an environment is left to whatever is newest."""
+def test_indirect_dependencies_are_pinned_too(roots, pins):
+    """Every indirect dependency is pinned, too."""
     current = [root for root in roots if root.marker is None or root.marker.evaluate()]
     assert needed_by(current) <= {canonicalize_name(pin.name) for pin in pins}
 
 
 @pytest.mark.parametrize("wanted", RUN + POSTGRES, ids=lambda wanted: wanted.name)
 def test_pins_lie_within_the_ranges_that_customers_install(wanted):
-    """What is tested is what `pip install verifyd` may choose."""
+    """What is tested is what `pip install verifyd` can choose."""
     pins = {canonicalize_name(pin.name): pin for pin in PINNED + DEV}
     (version,) = pins[canonicalize_name(wanted.name)].specifier
     assert version.version in wanted.specifier
 
 
 def test_every_folder_of_modules_is_a_package():
-    """A folder without `__init__.py` would be missing from an installation."""
+    """A directory without `__init__.py` would be missing from an installation."""
     modules = (ROOT / "app").rglob("*.py")
     folders = {path.parent for path in modules if "migrations" not in path.parts}
     assert [folder for folder in folders if not (folder / "__init__.py").exists()] == []
 
 
 def test_every_data_file_is_installed():
-    """What the program reads, apart from its modules, is listed as data of the package."""
+    """Every data file that the program reads is listed as package data."""
     globs = CONFIG["options.package_data"]["app"].split()
     listed = {path for glob in globs for path in (ROOT / "app").glob(glob)}
     files = {path for path in (ROOT / "app").rglob("*") if path.is_file()}
@@ -83,7 +83,7 @@ def test_every_data_file_is_installed():
 
 
 def test_the_binary_is_made_of_what_was_tested():
-    """Each package that goes into it has the version that tests ran with, and a hash."""
+    """Each package in the binary has the version that tests ran with, and a hash."""
     text = (ROOT / "deploy" / "binary" / "requirements.txt").read_text(encoding="utf-8")
     entries = [entry for entry in re.split(r"(?m)^(?=\w)", text) if not entry.startswith("#")]
     assert all("--hash=sha256:" in entry for entry in entries if entry)

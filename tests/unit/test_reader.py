@@ -1,15 +1,15 @@
-"""Look-ups of commands: when registers change meanwhile they are asked again."""
+"""Look-ups of commands are repeated if registers change meanwhile."""
 
 import peewee
 import psycopg
 import pytest
 
-from app.storage.registers import REPEATS_MAX, Register, followed
+from app.storage.registers import REPEATS_MAX, Register, repeat_if_removed
 from app.vehicles.reader import with_current_registers
 
 
 class Reading:
-    """Reads the state of the registers; the first time somebody loads one meanwhile."""
+    """Reads the state of the registers; the first time a load happens meanwhile."""
 
     def __init__(self, engine, fault=None, *, loads=True, faults=1):
         self.states = []
@@ -25,27 +25,27 @@ class Reading:
 
 
 def test_a_change_is_asked_again(world):
-    """What was read of two states is nothing that can be answered."""
+    """Rows from two different states are not combined into an answer."""
     reading = Reading(world.engine)
     assert with_current_registers(world.engine, reading) == "rdw/7/v"
     assert reading.states == ["", "rdw/7/v"]
 
 
 def test_a_register_that_went_away_is_asked_again(world):
-    """It was dropped or replaced; the next state is without it."""
+    """If the register was dropped or replaced, the next state is used."""
     reading = Reading(world.engine, gone())
     assert with_current_registers(world.engine, reading) == "rdw/7/v"
 
 
 def test_a_register_that_is_back_already_is_asked_again(world):
-    """It was dropped and brought back: the state is the same, and what failed works again."""
+    """A dropped register can be back with the same state, and then the retry succeeds."""
     reading = Reading(world.engine, gone(), loads=False)
     assert with_current_registers(world.engine, reading) == ""
     assert reading.states == ["", ""]
 
 
 def test_a_fault_that_stays_is_raised(world):
-    """Nobody changed a register: it cannot be read."""
+    """If no register changed, the fault is raised."""
     reading = Reading(world.engine, gone(), loads=False, faults=9)
     with pytest.raises(peewee.OperationalError, match="gone"):
         with_current_registers(world.engine, reading)
@@ -53,7 +53,7 @@ def test_a_fault_that_stays_is_raised(world):
 
 
 def test_a_look_up_in_a_transaction_leaves_asking_again_to_its_caller(world):
-    """The transaction sees nothing new, and its connection must stay its own."""
+    """A transaction sees no changes and must keep its connection, so its caller repeats."""
     asked = []
 
     def ask(state):
@@ -61,10 +61,10 @@ def test_a_look_up_in_a_transaction_leaves_asking_again_to_its_caller(world):
         raise gone()
 
     with pytest.raises(peewee.OperationalError, match="gone"), world.engine.atomic():
-        followed(world.engine, "", ask)
+        repeat_if_removed(world.engine, "", ask)
     assert asked == [""]
 
 
 def gone():
-    """What the engines raise if a table is not there."""
+    """Return the engine's error for a missing table."""
     return peewee.OperationalError(psycopg.errors.UndefinedTable("gone"), "gone")

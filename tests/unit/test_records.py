@@ -1,4 +1,4 @@
-"""What the registers together say of a plate: one statement against a plain merge (D20, D26)."""
+"""The combined record of a plate: one statement, compared with a plain merge (D20, D26)."""
 
 from collections.abc import Iterator
 from operator import attrgetter
@@ -27,7 +27,7 @@ Rows = dict[str, list[Any]]
 
 
 class Shelf:
-    """Registers beside a main database, filled row by row without a load."""
+    """Registers of a main database, filled by rows without a load."""
 
     def __init__(self, database_url: str) -> None:
         self.engine: Engine = open_engine(database_url)
@@ -36,7 +36,7 @@ class Shelf:
         self.state = ""
 
     def fill(self, registers: dict[str, Rows], kinds: str = "") -> None:
-        """Let the registers hold exactly these rows; `kinds` are said to be held, rows or not."""
+        """Store exactly these rows; `kinds` are announced, with rows or without."""
         self.state = ",".join(
             f"{name}/1/{''.join(sorted(set(kinds) | {kind for kind in rows if rows[kind]}))}"
             for name, rows in sorted(registers.items())
@@ -52,7 +52,7 @@ class Shelf:
                         file.execute_sql(insert, row)
 
     def multiply(self, table: str, rows: int) -> None:
-        """Give so many vehicles the rows of a table of native; only on Postgres."""
+        """Give many vehicles the rows of a table of native; only on Postgres."""
         name = f"register_native.{table}"
         columns = ", ".join(c.name for c in self.engine.get_columns(table, "register_native"))
         others = columns.replace("registration", "'X' || n")
@@ -63,7 +63,7 @@ class Shelf:
         self.engine.execute_sql(f"ANALYZE {name}")
 
     def records(self, order: tuple[str, ...] = ORDER) -> Records:
-        """Return a reader; it attaches what the state names."""
+        """Return a reader that attaches the registers of the state."""
         return Records(self.engine, order)
 
     def close(self) -> None:
@@ -87,7 +87,7 @@ class Shelf:
 def shelf(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Shelf]:
-    """Registers that are emptied and filled anew by each test."""
+    """Registers that each test empties and fills."""
     template: Template = request.getfixturevalue(f"{request.param}_template")
     store = template.store(tmp_path_factory.mktemp("shelf"))
     shelf = Shelf(store.url)
@@ -98,7 +98,7 @@ def shelf(
 
 @pytest.fixture
 def found(shelf):
-    """Fill registers and look one plate up: alone and among many, which must agree."""
+    """Fill registers and look a plate up, alone and among many: both must agree."""
 
     def look_up(registers: dict[str, Rows], day=DAY, order=ORDER, plate=PLATE) -> Record | None:
         shelf.fill(registers)
@@ -112,20 +112,20 @@ def found(shelf):
 
 
 def vehicle(**columns: Any) -> Rows:
-    """A register that describes the plate."""
+    """Return a register that describes the plate."""
     known: dict[str, Any] = {"registration": PLATE, "updated": 100}
     return {"v": [VehicleRow(**known | columns)]}
 
 
 def policy(**columns: Any) -> PolicyRow:
-    """A policy of the plate, in force all the year 2025."""
+    """Return a policy of the plate, in force throughout 2025."""
     known: dict[str, Any] = {"registration": PLATE, "insurer": "", "number": "P-1"}
     dates = {"valid_from": "2025-01-01", "valid_to": "2025-12-31", "updated": 100}
     return PolicyRow(**known | dates | columns)
 
 
 def fine(**columns: Any) -> FineRow:
-    """A fine of the plate that is owed."""
+    """Return an unsettled fine of the plate."""
     known: dict[str, Any] = {
         "registration": PLATE,
         "reference": "F-1",
@@ -137,33 +137,33 @@ def fine(**columns: Any) -> FineRow:
 
 class TestKnown:
     def test_a_plate_that_no_register_mentions_is_unknown(self, found):
-        """None, so that the client is told 404 (D24)."""
+        """The record is None, so the client gets 404 (D24)."""
         assert found({"native": vehicle(registration="OTHER1"), "rdw": {}}) is None
 
     def test_without_registers_nothing_is_known(self, shelf):
-        """An installation before its first load knows no plate, and asks nobody."""
+        """Without registers every plate is unknown, and no query runs."""
         assert shelf.records().find_record("", PLATE, DAY) is None
         assert shelf.records().find_records("", [PLATE], DAY) == {}
 
     def test_no_plates_are_no_records(self, shelf):
-        """An empty list is answered with nothing."""
+        """Looking up no plates returns no records."""
         shelf.fill({"native": vehicle()})
         assert shelf.records().find_records(shelf.state, [], DAY) == {}
 
     @pytest.mark.parametrize("plate", ["A1", "AB", "MÜAB123", "京A12345", "א٣", "0001TJ", "NULL"])
     def test_any_plate_is_found_by_its_exact_text(self, found, plate):
-        """Short, numeric-looking and international plates are found, alone and among many."""
+        """Short, numeric and international plates are found, alone and among many."""
         record = found({"native": vehicle(registration=plate, make="X")}, plate=plate)
         assert record is not None
         assert (record.registration, record.make) == (plate, "X")
 
     def test_a_plate_known_by_nothing_but_its_key_is_known(self, found):
-        """A vehicle row of which every column is unknown still makes the plate known."""
+        """A vehicle row without any known column still makes the plate known."""
         record = found({"native": vehicle()})
         assert record == Record._make((PLATE, *[None] * 10, 100, False, None))
 
     def test_a_plate_can_be_known_by_a_policy_alone(self, found):
-        """A policy makes its plate known, with an empty description."""
+        """A plate with only a policy is known, without a description."""
         record = found({"mid": {"p": [policy(updated=7)]}})
         assert record is not None
         assert (record.make, record.policy.number, record.updated) == (None, "P-1", 7)
@@ -181,7 +181,7 @@ class TestDescription:
         "column", ["make", "model", "year", "color", "insured", "first_registered"]
     )
     def test_each_column_comes_from_the_first_register_that_knows_it(self, found, column):
-        """Precedence counts column by column: what the first leaves open the next one fills."""
+        """For each column the first register that knows it decides."""
         values: dict[str, Any] = {"year": (2001, 2002), "insured": (False, True)}
         values["first_registered"] = ("2001-01-01", "2002-02-02")
         first, second = values.get(column, ("FIRST", "SECOND"))
@@ -190,7 +190,7 @@ class TestDescription:
         assert (getattr(both, column), getattr(gap, column)) == (first, second)
 
     def test_columns_of_one_record_can_come_from_three_registers(self, found):
-        """The model of one, the colour of the next, the year of the last."""
+        """A record can have its model, colour and year from three registers."""
         record = found(
             {
                 "native": vehicle(model="FOCUS"),
@@ -201,13 +201,13 @@ class TestDescription:
         assert (record.model, record.color, record.year) == ("FOCUS", "Blue", 2001)
 
     def test_the_order_is_a_setting(self, found):
-        """The same registers in another order give another answer."""
+        """Another order of the same registers gives another answer."""
         registers = {"native": vehicle(make="N"), "rdw": vehicle(make="R")}
         assert found(registers, order=("rdw", "native")).make == "R"
         assert found(registers, order=("native", "rdw")).make == "N"
 
     def test_registers_that_are_not_in_the_order_come_last_by_name(self, found):
-        """A named register comes before others; the others by name, whenever they were loaded."""
+        """Registers in the setting come first; the others follow by name, not by time of load."""
         registers = {"zeta": vehicle(make="Z"), "alpha": vehicle(make="A")}
         assert found(registers, order=()).make == "A"
         assert found(registers, order=("zeta",)).make == "Z"
@@ -216,7 +216,7 @@ class TestDescription:
 
 class TestTax:
     def test_status_and_due_date_come_from_one_register(self, found):
-        """The date of one register never completes the status of another."""
+        """The due date of one register never completes the status of another."""
         registers = {
             "native": vehicle(tax_status="sorn"),
             "rdw": vehicle(tax_status="taxed", tax_due="2026-01-01"),
@@ -225,7 +225,7 @@ class TestTax:
         assert (record.tax_status, record.tax_due) == ("sorn", None)
 
     def test_a_due_date_without_a_status_is_not_used(self, found):
-        """Who does not know the status does not know the tax."""
+        """A register's due date without a status is ignored."""
         registers = {
             "native": vehicle(tax_due="2024-01-01"),
             "rdw": vehicle(tax_status="taxed", tax_due="2026-01-01"),
@@ -236,7 +236,7 @@ class TestTax:
 
 class TestMot:
     def test_the_latest_expiry_of_all_registers_counts(self, found):
-        """Precedence has no say: a certificate that anybody knows is a certificate."""
+        """The latest expiry counts, whatever the order of registers."""
         registers = {
             "native": vehicle(mot_expiry="2025-01-31"),
             "dvsa": vehicle(mot_expiry="2026-05-19"),
@@ -249,12 +249,12 @@ class TestMot:
         [(True, False, 1), (False, True, 1), (None, True, 1), (False, False, 0)],
     )
     def test_it_is_exempt_if_any_register_says_so(self, found, first, second, exempt):
-        """An exemption that anybody knows holds, whoever comes first."""
+        """An exemption in any register counts, whatever the order."""
         record = found({"native": vehicle(mot_exempt=first), "rdw": vehicle(mot_exempt=second)})
         assert record.mot_exempt == exempt
 
     def test_unknown_stays_unknown(self, found):
-        """Nobody knows of a test: no date is made up."""
+        """Without any known test there is no expiry."""
         record = found({"native": vehicle(), "rdw": vehicle()})
         assert (record.mot_expiry, record.mot_exempt) == (None, None)
 
@@ -264,25 +264,25 @@ class TestPolicy:
     @pytest.mark.parametrize(
         ("winner", "loser"),
         [
-            # In force and ending last, before one in force that ends earlier.
+            # In force and ending last, precedes one in force that ends earlier.
             ({"valid_to": "2025-09-30"}, {"valid_to": "2025-08-31"}),
-            # In force, before a future one that ends later.
+            # In force, precedes a future one that ends later.
             ({"valid_to": "2025-07-01"}, {"valid_from": "2025-07-02", "valid_to": "2026-07-01"}),
-            # In force, before a cancelled one that would end later.
+            # In force, precedes a cancelled one that would end later.
             ({"valid_to": "2025-09-30"}, {"cancelled_on": "2025-07-01"}),
-            # None in force: the greatest end, the future one.
+            # None in force: the greatest end, here the future one.
             ({"valid_from": "2025-08-01", "valid_to": "2026-07-31"}, {"valid_to": "2025-06-30"}),
             # None in force: the greatest end, even if cancelled.
             ({"cancelled_on": "2025-02-01"}, {"valid_to": "2025-06-30"}),
-            # The same end: the greater beginning.
+            # Same end: the later beginning.
             ({"valid_from": "2025-02-01"}, {"valid_from": "2025-01-31"}),
-            # The same dates: the greater number, as text.
+            # Same dates: the greater number, as text.
             ({"number": "P-9"}, {"number": "P-10"}),
         ],
         ids=["end", "future", "cancelled", "later", "latest", "beginning", "number"],
     )
     def test_one_policy_decides(self, found, registers, winner, loser):
-        """In force and ending last, else ending last; then the later beginning, then number."""
+        """First in force, then the later end, then the later beginning, then the number."""
         loser, winner = {"number": "P-2"} | loser, {"number": "P-1"} | winner
         shelves: dict[str, Rows] = {"native": {"p": [policy(**loser, insurer="loser")]}}
         name = "native" if registers == 1 else "rdw"
@@ -290,7 +290,7 @@ class TestPolicy:
         assert found(shelves).policy.insurer == "winner"
 
     def test_the_day_asked_for_decides(self, found):
-        """Another day can bring another policy."""
+        """Another day can choose another policy."""
         early = policy(number="P-1", valid_to="2025-06-30")
         late = policy(number="P-2", valid_from="2025-07-01")
         registers: dict[str, Rows] = {"native": {"p": [early, late]}}
@@ -298,7 +298,7 @@ class TestPolicy:
         assert found(registers, day="2025-07-01").policy.number == "P-2"
 
     def test_before_its_cancellation_a_policy_was_in_force(self, found):
-        """The day of the cancellation is kept, so that a day before it is judged rightly."""
+        """A policy stays in force on days before its cancellation."""
         cancelled = policy(number="P-1", cancelled_on="2025-06-01", insurer="A")
         current = policy(number="P-2", valid_to="2025-11-30", insurer="B")
         registers: dict[str, Rows] = {"native": {"p": [cancelled, current]}}
@@ -306,13 +306,13 @@ class TestPolicy:
         assert found(registers, day="2025-06-01").policy.insurer == "B"
 
     def test_policies_of_all_registers_count(self, found):
-        """A policy of the last register is as good as one of the first."""
+        """A policy counts equally in any register."""
         expired = policy(number="OLD", valid_to="2025-01-31")
         record = found({"native": {"p": [expired]} | vehicle(), "zeta": {"p": [policy()]}})
         assert record.policy == PolicyFacts("", "P-1", "2025-01-01", "2025-12-31", None, None, 100)
 
     def test_one_number_of_two_insurers_is_two_policies(self, found):
-        """Equal in everything D20 asks: the insurer's name decides, always the same way."""
+        """If two policies are equal by D20, the insurer's name decides."""
         both = [policy(insurer="B"), policy(insurer="A")]
         assert found({"native": {"p": both}}).policy.insurer == "A"
         assert found({"native": {"p": both[::-1]}}).policy.insurer == "A"
@@ -324,7 +324,7 @@ class TestFines:
         [([True], [False], True), ([True, False], [], True), ([True, True], [True], False)],
     )
     def test_one_fine_that_is_owed_is_enough(self, found, first, second, owed):
-        """Fines of all registers count; settled ones are held but not owed."""
+        """Fines of all registers count; settled ones are not owed."""
         shelves = {
             name: {"f": [fine(reference=str(i), settled=s) for i, s in enumerate(settled)]}
             for name, settled in (("native", first), ("nyc", second))
@@ -334,7 +334,7 @@ class TestFines:
 
 class TestUpdated:
     def test_it_is_the_newest_of_the_rows_used(self, found):
-        """Every register that describes the vehicle, and the policy that is answered."""
+        """`updated` is the newest among the vehicle rows and the chosen policy."""
         registers = {"native": vehicle(updated=300), "rdw": vehicle(updated=500)}
         assert found(registers).updated == 500
         registers["mid"] = {"p": [policy(updated=700)]}
@@ -342,14 +342,14 @@ class TestUpdated:
 
     @pytest.mark.parametrize("name", ["native", "rdw"])
     def test_a_policy_that_is_not_answered_is_not_used(self, found, name):
-        """A change of another policy is no change of the answer, whichever register holds it."""
+        """A change of another policy does not change `updated`."""
         other = policy(number="OLD", valid_to="2025-01-31", updated=900)
         shelves: dict[str, Rows] = {"native": {"p": [policy(updated=200)]} | vehicle(updated=100)}
         shelves.setdefault(name, {"p": []})["p"].append(other)
         assert found(shelves).updated == 200
 
     def test_a_fine_is_not_used_if_anything_else_is_known(self, found):
-        """No insurance record says a thing of fines."""
+        """Fines do not affect `updated` if anything else is known."""
         record = found({"native": vehicle(updated=100), "nyc": {"f": [fine(updated=900)]}})
         assert record.updated == 100
 
@@ -357,7 +357,7 @@ class TestUpdated:
 class TestStatements:
     @pytest.mark.parametrize("names", [["native"], ["native", "rdw"], ["native", "rdw", "zeta"]])
     def test_one_statement_however_many_registers(self, shelf, statements, names):
-        """A look-up is one statement, and so is one of a thousand plates."""
+        """A look-up is one statement, whether for one plate or a thousand."""
         shelf.fill({name: vehicle() for name in names}, kinds="vpf")
         records = shelf.records()
         records.find_record(shelf.state, PLATE, DAY)
@@ -368,7 +368,7 @@ class TestStatements:
         assert (len(one), len(many)) == (1, 1)
 
     def test_tables_that_hold_nothing_are_not_asked(self, shelf, statements):
-        """A register without policies and fines costs no look-up in their tables."""
+        """Tables without rows are not queried."""
         shelf.fill({"rdw": vehicle()})
         with statements() as seen:
             shelf.records().find_record(shelf.state, PLATE, DAY)
@@ -378,7 +378,7 @@ class TestStatements:
 
     @pytest.mark.parametrize("shelf", ["postgres"], indirect=True)
     def test_policies_and_fines_are_found_by_their_keys(self, shelf, monkeypatch):
-        """Postgres looks for them once a plate, among many plates too, and reads no others."""
+        """Postgres uses the index once per plate, also for many plates, and reads no other rows."""
         shelf.fill({"native": {"p": [policy()], "f": [fine()]}})
         for table in ("policy", "fine"):
             shelf.multiply(table, 10_000)
@@ -389,10 +389,10 @@ class TestStatements:
         plan = "\n".join(line for (line,) in shelf.engine.execute_sql(f"EXPLAIN {sql}", params))
         assert "Seq Scan" not in plan
         assert plan.count("using policy_pkey") == 1
-        assert plan.count("using fine_pkey") == 2  # One says whether any is owed, one when it came.
+        assert plan.count("using fine_pkey") == 2  # unsettled fines, and the latest
 
 
-# A small world, so that rows meet: few plates, few days, few values of everything.
+# Few plates, days and values, so that rows collide.
 plates = st.sampled_from(["A1", "B2", "MÜ3"])
 days = st.sampled_from(["2025-06-29", "2025-06-30", "2025-07-01", "2025-07-02", "2025-07-03"])
 times = st.integers(0, 9)
@@ -400,7 +400,7 @@ maybe = st.none
 
 
 def rows_of(kind: type, *key: str, **columns: st.SearchStrategy[Any]) -> Any:
-    """Rows of a table, no two with the same key."""
+    """Rows of a table with unique keys."""
     rows = st.builds(kind, registration=plates, updated=times, **columns)
     return st.lists(rows, max_size=6, unique_by=attrgetter(*key))
 
@@ -447,7 +447,7 @@ any_registers = st.dictionaries(
 
 
 def merged(registers: dict[str, Rows], order: tuple[str, ...], plate: str, day: str) -> Any:
-    """The reference: D20, D21, D24 and D26 in plain Python, over all rows one by one."""
+    """The reference: D20, D21, D24 and D26 in plain Python, row by row."""
     named = [name for name in order if name in registers]
     names = named + sorted(set(registers) - set(named))
 
@@ -466,7 +466,7 @@ def merged(registers: dict[str, Rows], order: tuple[str, ...], plate: str, day: 
 
     answered = None
     for name in names:
-        # Within a register the lesser insurer wins what D20 leaves open, among registers the first.
+        # Ties of D20: within a register the lesser insurer wins, among registers the first.
         mine = [p for p in registers[name]["p"] if p.registration == plate]
         for p in sorted(mine, key=lambda p: p.insurer):
             rank = (in_force(p), p.valid_to, p.valid_from, p.number)
@@ -487,7 +487,7 @@ def merged(registers: dict[str, Rows], order: tuple[str, ...], plate: str, day: 
 
 
 def as_merged(record: Record | None) -> Any:
-    """A Record in the form of the reference."""
+    """Return a Record in the form of the reference."""
     if record is None:
         return None
     p = record.policy
@@ -512,7 +512,7 @@ class TestAgainstTheReference:
         kinds=st.sampled_from(["", "vpf"]),
     )
     def test_one_statement_says_what_a_plain_merge_says(self, shelf, registers, day, order, kinds):
-        """Random rows in one to three registers, random days: the same records, one and many."""
+        """Random rows, registers and days give the reference's records, for one plate and many."""
         shelf.fill(registers, kinds)
         records = shelf.records(order)
         asked = ["A1", "B2", "MÜ3", "C4"]

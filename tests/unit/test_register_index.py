@@ -1,4 +1,4 @@
-"""Registers come, change and go; every worker follows with its next request (D25, D26)."""
+"""Registers are added, changed and removed; workers follow with the next request (D25, D26)."""
 
 import pytest
 
@@ -17,7 +17,7 @@ ADDRESS = f"/v1/vehicle/{PLATE}/insurance"
 
 
 def make_of(client):
-    """What the service says the plate is; the status if it does not."""
+    """Return the make that the service answers; its status if there is none."""
     answer = client.get(ADDRESS)
     return answer.json["vehicle"]["make"] if answer.status_int == 200 else answer.status_int
 
@@ -27,7 +27,7 @@ def describe(world, make, register="native"):
 
 
 def build_generation(world, generation, make, register="native"):
-    """Put the next generation of a register beside the one in use."""
+    """Build the next generation of a register next to the current one."""
     with store_of(world.engine, register).opened(generation) as (engine, schema):
         migrate_register(engine, schema)
         Vehicle.insert(registration=PLATE, make=make, updated=0).execute(engine)
@@ -50,38 +50,38 @@ class TestState:
         ],
     )
     def test_registers_are_read_in_order_of_precedence(self, state, order, names):
-        """Those of the setting first, the others by name; who was never loaded is passed over."""
+        """Registers of the setting come first, others by name; those never loaded are left out."""
         assert [ref.name for ref in in_precedence(state, order)] == names
 
     def test_a_register_says_what_it_holds(self):
-        """Generation and kinds come with the name."""
+        """The entry has name, generation and kinds."""
         (ref,) = in_precedence("rdw/12/fv", ())
         assert ref == RegisterRef("rdw", 12, "fv")
         assert ref.schema == "register_rdw"
         assert [ref.holds(kind) for kind in ("vehicles", "policies", "fines")] == [1, 0, 1]
 
     def test_each_generation_has_a_file_of_its_own(self, tmp_path):
-        """Beside the main database, named after register and generation (D25)."""
+        """The file lies next to the main database, named after register and generation (D25)."""
         path = register_file(tmp_path / "verifyd.db", "rdw", 3)
         assert path == tmp_path / "verifyd.register_rdw.3.db"
 
 
 class TestFollowing:
     def test_the_first_register_counts_from_the_next_request(self, world, alice):
-        """An application that runs before anything was loaded finds what is loaded then."""
+        """An application that runs without registers answers from the first one at once."""
         assert make_of(alice) == 404
         describe(world, "Ford")
         assert make_of(alice) == "Ford"
 
     def test_a_further_register_counts_from_the_next_request(self, world, alice):
-        """A register that comes before the others in precedence takes over at once."""
+        """A register with precedence decides from the next request on."""
         describe(world, "Opel", register="rdw")
         assert make_of(alice) == "Opel"
         describe(world, "Ford", register="native")
         assert make_of(alice) == "Ford"
 
     def test_a_first_policy_counts_from_the_next_request(self, world, alice):
-        """A kind that the register did not hold before is looked for at once."""
+        """A kind that is new in a register is queried from the next request on."""
         describe(world, "Ford")
         assert alice.get(ADDRESS).json["policy"] is None
         dates = {"validFrom": "2025-01-01", "validTo": "2025-12-31"}
@@ -89,7 +89,7 @@ class TestFollowing:
         assert alice.get(ADDRESS).json["policy"]["number"] == "P-1"
 
     def test_changed_rows_count_from_the_next_request(self, world, alice):
-        """A merge into the same generation needs no attaching."""
+        """A merge into the same generation needs no new attachment."""
         describe(world, "Ford")
         assert make_of(alice) == "Ford"
         describe(world, "Opel")
@@ -97,7 +97,7 @@ class TestFollowing:
 
     @ON_SQLITE
     def test_a_new_generation_counts_from_the_next_request(self, world, alice):
-        """One small commit in the main database moves every reader over."""
+        """A commit in the main database moves every reader to the new generation."""
         describe(world, "Ford")
         assert make_of(alice) == "Ford"
         build_generation(world, 2, "Opel")
@@ -109,7 +109,7 @@ class TestFollowing:
 
     @ON_SQLITE
     def test_the_old_generation_can_be_deleted(self, world, alice):
-        """Nobody reads it once the main database points elsewhere."""
+        """No reader uses the old file once the main database names another."""
         describe(world, "Ford")
         assert make_of(alice) == "Ford"
         build_generation(world, 2, "Opel")
@@ -118,7 +118,7 @@ class TestFollowing:
         assert make_of(alice) == "Opel"
 
     def test_a_dropped_register_is_forgotten_at_once(self, world, alice):
-        """Its vehicles are unknown from the next request, those of others stay."""
+        """Vehicles of a dropped register are unknown from the next request; others stay."""
         describe(world, "Ford", register="native")
         describe(world, "Opel", register="rdw")
         assert make_of(alice) == "Ford"
@@ -128,14 +128,14 @@ class TestFollowing:
         assert make_of(alice) == 404
 
     def test_a_register_without_rows_is_not_looked_for(self, world, alice):
-        """A first load has made the entry, but reads yet, or was killed: there is no file."""
+        """An entry whose first load still runs, or was killed, has no file."""
         Register.insert(name="rdw", generation=7, kinds="").execute(world.engine)
         assert make_of(alice) == 404
         describe(world, "Ford")
         assert make_of(alice) == "Ford"
 
     def test_nothing_is_attached_twice(self, world, alice, statements):
-        """Registers are attached when they change, not with every request."""
+        """Registers are attached when they change, not for each request."""
         describe(world, "Ford")
         make_of(alice)
         with statements() as seen:
@@ -143,7 +143,7 @@ class TestFollowing:
         assert not [sql for sql in seen if "ATTACH" in sql]
 
     def test_eight_registers_are_read_at_once(self, world, alice):
-        """As many registers as there may be answer together."""
+        """Eight registers, the maximum, answer together."""
         names = [f"agency{number}" for number in range(REGISTERS_MAX)]
         for name in names:
             world.load([{"registration": f"{name}X", "make": name}], register=name)
@@ -159,7 +159,7 @@ class TestTakenAway:
 
     @pytest.fixture
     def later(self, monkeypatch):
-        """`later(CHANGE)` lets something happen as soon as the next state was read."""
+        """`later(CHANGE)` makes a change as soon as the next state was read."""
 
         def set_up(change):
             def find_caller(authenticator, key):
@@ -175,7 +175,7 @@ class TestTakenAway:
 
     @pytest.fixture
     def changes(self, world):
-        """Ways to change the register native, which is a Ford, an Opel before."""
+        """Return changes of the register native, which has a Ford and before that an Opel."""
         path = world.directory / "rows.csv"
 
         def replace(make="Seat"):
@@ -197,7 +197,7 @@ class TestTakenAway:
         "name", ["drop", "purge", "rollback", "replace", "two replaces", "undrop"]
     )
     def test_a_look_up_is_answered_all_the_same(self, world, alice, changes, later, name):
-        """As before or as after; a bulk one too, and the next one as after."""
+        """The answer is the former or the new one, also in bulk; the next one is new."""
         describe(world, "Kept", register="other")
         change, after = changes[name]
         if name == "undrop":
@@ -209,14 +209,14 @@ class TestTakenAway:
         assert make_of(alice) == after
 
     def test_a_bulk_look_up_and_the_readiness_too(self, world, alice, changes, later):
-        """They read the same state, and follow it."""
+        """Bulk look-ups and readiness read the same state, and repeat."""
         describe(world, "Kept", register="other")
         later(changes["purge"][0])
         answer = alice.post("/v1/vehicle/bulk-insurance", {"registrations": [PLATE]})
         assert (answer.status_int, answer.json["successful"]) == (200, 1)
 
     def test_readiness_follows(self, world, changes, monkeypatch):
-        """A register that is dropped while it is tried is no missing one."""
+        """A register that is dropped while readiness tries it does not count as missing."""
         states = iter([registers.read_state(world.engine)])
         changes["purge"][0]()
         read = registers.read_state
@@ -224,7 +224,7 @@ class TestTakenAway:
         assert registers.find_unreadable(world.engine) is None
 
     def test_a_look_up_without_trouble_asks_once(self, world, alice, statements, changes):
-        """What is done for the others costs it no statement."""
+        """A look-up without interference needs no extra statement."""
         make_of(alice)
         with statements() as seen:
             make_of(alice)
@@ -235,50 +235,50 @@ class TestTakenAway:
 class TestMissingFile:
     @pytest.fixture
     def lost(self, world):
-        """A register whose file is gone."""
+        """A register whose file is missing."""
         describe(world, "Ford")
         file_of(world).rename(world.directory / "lost")
         return world.directory / "lost"
 
     @pytest.mark.parametrize("path", [ADDRESS, f"/v1/compliance/{PLATE}"])
     def test_vehicles_are_unavailable(self, lost, alice, path):
-        """503 with Retry-After: an answer without the register could be a wrong one."""
+        """A look-up gives 503 with Retry-After: without the register it could be wrong."""
         answer = alice.get(path)
         assert (answer.status_int, answer.json["code"]) == (503, "database_unavailable")
         assert int(answer.headers["Retry-After"]) >= 1
 
     def test_bulk_is_unavailable_as_a_whole(self, lost, alice):
-        """No item is called not found because a file is missing."""
+        """A bulk look-up fails as a whole, and calls no item not found."""
         answer = alice.post("/v1/vehicle/bulk-insurance", {"registrations": [PLATE]})
         assert (answer.status_int, answer.json["code"]) == (503, "database_unavailable")
 
     def test_domains_go_on(self, lost, alice):
-        """Domains need no register: they are listed and created, before and after the failure."""
+        """Domains can be listed and created without registers."""
         for name in ("a.example.com", "b.example.com"):
             assert alice.get(ADDRESS).status_int == 503
             assert alice.post("/api/domains", {"name": name}).status_int == 201
         assert len(alice.get("/api/domains").json["domains"]) == 2
 
     def test_it_heals_when_the_file_is_back(self, lost, world, alice):
-        """No restart: the next request after the file is back is answered."""
+        """Once the file is back, the next request succeeds without a restart."""
         assert make_of(alice) == 503
         lost.rename(file_of(world))
         assert make_of(alice) == "Ford"
 
     def test_a_lost_register_beside_a_sound_one_fails_too(self, lost, world, alice):
-        """Half of what is known is not passed off as all of it; dropping the register helps."""
+        """The other register alone does not answer; dropping the lost one helps."""
         describe(world, "Opel", register="rdw")
         assert make_of(alice) == 503
         Register.delete().where(Register.name == "native").execute(world.engine)
         assert make_of(alice) == "Opel"
 
     def test_a_file_is_never_made_by_reading(self, lost, world, alice):
-        """A missing register stays missing: it must not become an empty one."""
+        """Reading does not create the missing file."""
         assert make_of(alice) == 503
         assert not file_of(world).exists()
 
     def test_a_damaged_file_is_unavailable(self, world, alice):
-        """A file that is no database is answered like one that is missing."""
+        """A file that is no database gives 503, like a missing one."""
         describe(world, "Ford")
         file_of(world).write_bytes(b"not a database" * 1000)
         assert make_of(alice) == 503
@@ -287,7 +287,7 @@ class TestMissingFile:
 
 @ON_POSTGRES
 def test_a_schema_that_is_gone_is_unavailable(world, alice):
-    """503 as for a missing file, not 500: a register can be dropped while it is asked."""
+    """A schema that is dropped during a request gives 503, not 500."""
     describe(world, "Ford")
     world.engine.execute_sql("ALTER SCHEMA register_native RENAME TO lost")
     assert make_of(alice) == 503

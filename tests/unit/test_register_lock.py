@@ -1,4 +1,4 @@
-"""Whoever looks at the lock of a register does not hinder a load (D28, D76)."""
+"""Checking a register's lock does not hinder a load (D28, D76)."""
 
 from multiprocessing import get_context
 
@@ -7,7 +7,7 @@ from app.storage.engine import open_engine
 
 
 def looking(url, is_over, looked):
-    """Look at the lock as often as possible, as /readyz may."""
+    """Check the lock as often as possible, as /readyz may."""
     engine = open_engine(url)
     while not is_over.is_set():
         is_being_loaded(engine, "rdw")
@@ -15,7 +15,7 @@ def looking(url, is_over, looked):
 
 
 def test_a_load_begins_while_others_look(world):
-    """However often, and however many."""
+    """A load begins however often others check the lock."""
     context = get_context("spawn")
     is_over, looked = context.Event(), context.Event()
     arguments = (world.config.database_url, is_over, looked)
@@ -35,7 +35,7 @@ def test_a_load_begins_while_others_look(world):
 
 
 def test_a_lock_is_seen_while_it_is_held(world):
-    """By others; before and after it the register is free."""
+    """Others see the lock while it is held; before and after it the register is free."""
     other = world.client(None) and world.app_engine
     assert not is_being_loaded(other, "rdw")
     with locked(world.engine, "rdw"):

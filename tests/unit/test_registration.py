@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from app.vehicles.registration import REGISTRATION_CHARACTERS_MAX, canonical_registration
 
 ANY_TEXT = st.text(st.characters(), max_size=20)
-# Letters that change their length or compose, and what may stand between them.
+# Letters that expand or compose, and separators between them.
 HARD_TEXT = st.text(
     "aZ09\u0131İßŉǰΐﬃᾳÅ㎏Ⅷ½\u1100\u1161\u11a8\u0301\u0345 -\u00a0\u2011", max_size=14
 )
-# As many characters as are looked at: expanding, composing, separating, reordering ones.
+# Texts of the greatest length that is processed: expanding, composing, separating, reordering.
 LONG_TEXT = st.text(
     "aZ09Äéßŉΐᾂẞ\ufdfa\ufdfb\u3316㎏\U0001d160\u0301\u0323\u0345\u0f71\u1100\u1161\u11a8가"
     " -\u00a0\u1680\u3000\u2011\u207b\ufe31\uff0d",
@@ -43,17 +43,17 @@ class TestAccepted:
         ],
     )
     def test_it_is_folded(self, sent, canonical):
-        """NFKC, upper case, spaces and hyphens of every kind dropped."""
+        """The form is NFKC, in upper case, without spaces and hyphens of any kind."""
         assert canonical_registration(sent) == canonical
 
     @pytest.mark.parametrize("plate", ["0001TJ", "0042", "12E345", "FALSE", "NULL", "NAN", "0"])
-    def test_what_looks_like_a_value_is_a_plate(self, plate):
-        """Registrations are text from end to end: nothing is read as a number or a null."""
+    def test_a_registration_is_never_read_as_another_value(self, plate):
+        """A registration is a text, and never read as a number or a null."""
         assert canonical_registration(plate) == plate
 
     @given(PLATES)
     def test_capital_letters_and_digits_stay_as_they_are(self, plate):
-        """What is canonical already comes back unchanged."""
+        """A canonical registration is returned unchanged."""
         assert canonical_registration(plate) == plate
 
 
@@ -77,7 +77,7 @@ class TestLookAlikes:
 
     @given(st.text("O0I1S5B8Z2G6", min_size=1, max_size=12))
     def test_no_look_alike_is_ever_exchanged(self, plate):
-        """A plate made of nothing but look-alikes keeps every character."""
+        """A plate of look-alikes keeps every character."""
         assert canonical_registration(plate) == plate
 
 
@@ -121,23 +121,23 @@ class TestRefused:
         ],
         ids=ascii,
     )
-    def test_what_is_no_letter_or_digit_is_no_registration(self, text):
+    def test_other_characters_are_refused(self, text):
         """Controls, NUL, surrogates, emoji, invisible and punctuation characters are refused."""
         assert canonical_registration(text) is None
 
     @pytest.mark.parametrize("plate", ["A" * 13, "1" * 13, "Ü" * 13, "ﬃ" * 5, "ß" * 7])
     def test_a_canonical_form_has_at_most_twelve_characters(self, plate):
-        """The limit is on the canonical form: a ligature counts as what it stands for."""
+        """The limit applies to the canonical form, so a ligature counts as several letters."""
         assert canonical_registration(plate) is None
 
     @pytest.mark.parametrize("plate", ["A" * 12, "Ü" * 12, "ﬃ" * 4, "ß" * 6, "u\u0308" * 12])
     def test_twelve_characters_are_accepted(self, plate):
-        """Twelve canonical characters are a plate, however many were sent for them."""
+        """Twelve canonical characters are accepted, however many characters were sent."""
         assert len(canonical_registration(plate) or "") == REGISTRATION_CHARACTERS_MAX
 
     @pytest.mark.parametrize("letter", ["A", "Ü"])
     def test_a_long_text_is_refused_before_it_is_normalised(self, letter):
-        """A hundred characters are looked at, spaces included; one more is refused unseen."""
+        """At most a hundred characters, spaces included, are normalised; more are refused."""
         assert canonical_registration(letter + " " * 99) == letter
         assert canonical_registration(letter + " " * 100) is None
 
@@ -147,13 +147,13 @@ class TestAnyText:
     @example("\u1100 \u1161")
     @example("\u1100-\u1161\u11a8")
     def test_the_canonical_form_of_a_canonical_form_is_itself(self, text):
-        """What was stored under its canonical form is found by its canonical form."""
+        """Canonicalising a canonical registration changes nothing."""
         plate = canonical_registration(text)
         assert plate is None or canonical_registration(plate) == plate
 
     @given(ANY_TEXT | HARD_TEXT)
     def test_it_has_one_to_twelve_letters_or_digits(self, text):
-        """Whatever is sent, only letters and decimal digits come through, in upper case."""
+        """Every result has only upper-case letters and decimal digits."""
         plate = canonical_registration(text)
         if plate is not None:
             assert 1 <= len(plate) <= REGISTRATION_CHARACTERS_MAX
@@ -162,19 +162,19 @@ class TestAnyText:
 
     @given(HARD_TEXT, st.sampled_from(["NFC", "NFD", "NFKC", "NFKD"]))
     def test_the_encoding_of_a_letter_makes_no_difference(self, text, form):
-        """Composed or decomposed, full width or not: the same plate."""
+        """Composed, decomposed and full-width letters give the same plate."""
         as_sent = unicodedata.normalize(form, text)
         assert canonical_registration(as_sent) == canonical_registration(text)
 
     @pytest.mark.parametrize("codes", [range(0x3000), range(0xF900, 0x10000)], ids=["0", "F9"])
     def test_every_single_character_is_stable(self, codes):
-        """No character of an alphabet has a canonical form that is not its own canonical form."""
+        """The canonical form of any single character is canonical."""
         plates = filter(None, {canonical_registration(chr(code)) for code in codes})
         assert [plate for plate in plates if canonical_registration(plate) != plate] == []
 
 
 def plainly(text: str) -> str | None:
-    """D19 word for word, whatever it costs."""
+    """Apply D19 word for word, however slowly."""
     if len(text) > 100:
         return None
     folded = unicodedata.normalize("NFKC", text).upper()
@@ -186,7 +186,7 @@ def plainly(text: str) -> str | None:
 
 
 def seconds_for(text: str) -> float:
-    """Processor time of a thousand, the best of five."""
+    """Return the processor time of a thousand calls, the best of five."""
     times = []
     for _ in range(5):
         began = process_time()
@@ -204,17 +204,17 @@ class TestHostileText:
     @example("A" + "\ufe31" * 99)
     @example("\ufdfb" + "\u1680" * 99)
     @example("\u03b1\u0345 \u0301")
-    def test_what_is_not_looked_at_could_not_be_a_plate(self, text):
-        """The limits on the work refuse nothing, and change nothing, that D19 accepts."""
+    def test_the_limits_refuse_no_plate(self, text):
+        """The limits on work refuse and change nothing that D19 accepts."""
         assert canonical_registration(text) == plainly(text)
 
     def test_no_letter_has_more_than_four_parts(self):
-        """It is why 48 characters are enough for twelve letters, in this Unicode too."""
+        """No letter has more than four parts, so 48 characters suffice for twelve letters."""
         letters = map(chr, [*range(0xD800), *range(0xE000, sys.maxunicode + 1)])
         assert max(len(unicodedata.normalize("NFD", letter)) for letter in letters) == 4
 
     def test_every_separator_is_known(self):
-        """All spaces and hyphens are dropped, in every form that NFKC turns into one."""
+        """Every character that NFKC turns into a space or hyphen is dropped."""
         dashes = set("-\u2010\u2011\u2012\u2013\u2014\u2212")
         for code in (*range(0xD800), *range(0xE000, sys.maxunicode + 1)):
             folded = unicodedata.normalize("NFKC", chr(code))
@@ -235,5 +235,5 @@ class TestHostileText:
         ids=["18-fold", "18-fold, long", "6-fold", "composed", "composing", "marks", "spaces"],
     )
     def test_it_costs_little_more_than_an_ordinary_plate(self, text):
-        """Nothing that is sent costs more than 20 times an ordinary plate with an umlaut."""
+        """No input takes more than 20 times as long as an ordinary plate with an umlaut."""
         assert seconds_for(text) < 20 * seconds_for("MÜ AB 123")

@@ -1,4 +1,4 @@
-"""What becomes of records that are no rows: counted, and written down (D28, D37)."""
+"""Records that become no rows are counted and written down (D28, D37)."""
 
 import csv
 import errno
@@ -21,7 +21,7 @@ ANY_NUMBER = RejectLimit.parse("100%")
 
 
 def rejected(path: Path, *records: str, limit: RejectLimit = ANY_NUMBER) -> RejectsFile:
-    """A file of these records, closed."""
+    """Return a closed file of these records."""
     with RejectsFile(path, limit) as rejects:
         for line, record in enumerate(records, 2):
             rejects.reject(line, "no registration", record)
@@ -44,25 +44,25 @@ def rejected(path: Path, *records: str, limit: RejectLimit = ANY_NUMBER) -> Reje
     ],
 )
 def test_a_limit_is_a_number_or_a_part_of_all_records(limit, count, rows, is_passed):
-    """`N` counts rejects, `N%` holds them against all records; as many as it says may be."""
+    """`N` limits the number of rejects, `N%` their share of all records."""
     assert RejectLimit.parse(limit).is_passed(count, rows) is is_passed
 
 
 @pytest.mark.parametrize("text", ["1%", "0.5%", "100%", "0", "250"])
 def test_a_limit_is_shown_as_it_was_written(text):
-    """Messages repeat what the operator said."""
+    """Messages show the limit as the operator wrote it."""
     assert str(RejectLimit.parse(text)) == text
 
 
 @pytest.mark.parametrize("text", ["", "%", "-1", "-1%", "101%", "nan%", "inf%", "1.5", "one"])
 def test_other_limits_are_refused(text):
-    """A limit that means nothing must not mean no limit."""
+    """A malformed limit is refused, and never means no limit."""
     with pytest.raises(ValueError, match=r"must be N|could not convert|invalid literal"):
         RejectLimit.parse(text)
 
 
 def test_there_is_no_file_without_a_reject(tmp_path):
-    """Skipped records are counted only."""
+    """Skipped records are only counted."""
     with RejectsFile(tmp_path / "rejects.csv", ANY_NUMBER) as rejects:
         rejects.skip(2, "another state")
     assert (rejects.rejected, rejects.skipped) == (0, 1)
@@ -70,7 +70,7 @@ def test_there_is_no_file_without_a_reject(tmp_path):
 
 
 def test_the_file_is_a_csv_of_what_was_rejected(tmp_path):
-    """File, line, reason and record, whatever characters the record is made of."""
+    """A row has file, line, reason and record, whatever characters the record has."""
     path = tmp_path / "new" / "rejects.csv"
     with RejectsFile(path, ANY_NUMBER) as rejects:
         rejects.file_name = "a.csv"
@@ -85,14 +85,14 @@ def test_the_file_is_a_csv_of_what_was_rejected(tmp_path):
 
 
 def test_a_long_record_is_cut(tmp_path):
-    """A record that ran over a missing line end must not fill the disk."""
+    """A record that ran on because of a missing line end must not fill the disk."""
     rejected(tmp_path / "rejects.csv", "x" * 100_000)
     assert (tmp_path / "rejects.csv").stat().st_size < 2_100
 
 
 @pytest.mark.parametrize("was_there", [False, True])
 def test_only_the_operator_may_read_it(tmp_path, was_there):
-    """Mode 0600, also where the file of a former load was open to others."""
+    """The file gets mode 0600, even if a former file was open to others."""
     path = tmp_path / "rejects.csv"
     if was_there:
         path.write_text("file,line,reason,record\n")
@@ -101,8 +101,8 @@ def test_only_the_operator_may_read_it(tmp_path, was_there):
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_what_is_no_file_keeps_its_rights(tmp_path):
-    """Rejects can go into a pipe or a device, such as /dev/null, which others need, too."""
+def test_a_pipe_or_device_keeps_its_mode(tmp_path):
+    """A pipe or a device such as /dev/null keeps its mode."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     pipe.chmod(0o644)
@@ -115,7 +115,7 @@ def test_what_is_no_file_keeps_its_rights(tmp_path):
 
 
 def test_rejects_of_a_former_load_are_replaced(tmp_path):
-    """The file holds the rejects of one load."""
+    """The file holds the rejects of one load only."""
     for record in ("old", "new"):
         rejected(tmp_path / "rejects.csv", record)
     text = (tmp_path / "rejects.csv").read_text()
@@ -123,7 +123,7 @@ def test_rejects_of_a_former_load_are_replaced(tmp_path):
 
 
 def test_another_file_is_not_replaced(tmp_path):
-    """What does not begin as rejects do was something else, and is still there."""
+    """A file that does not begin like a rejects file is refused and stays."""
     path = tmp_path / "vehicles.csv"
     path.write_text("registration,make\n")
     with pytest.raises(OperatorError, match="is not a rejects file"):
@@ -132,14 +132,14 @@ def test_another_file_is_not_replaced(tmp_path):
 
 
 def test_a_number_is_enforced_at_once(tmp_path):
-    """A load with too many rejects need not be read to its end."""
+    """A load above the number stops at once."""
     with pytest.raises(TooManyRejects, match="more than 1 records were rejected; nothing was"):
         rejected(tmp_path / "rejects.csv", "a", "b", "c", limit=RejectLimit.parse("1"))
     assert len((tmp_path / "rejects.csv").read_text().splitlines()) == 3
 
 
 def test_a_percentage_is_of_all_records(tmp_path):
-    """It counts loaded, rejected and skipped ones."""
+    """The percentage is of all loaded, rejected and skipped records."""
     rejects = rejected(tmp_path / "rejects.csv", "a", limit=RejectLimit.parse("50%"))
     rejects.require_few(loaded=1)
     with pytest.raises(TooManyRejects, match="1 of 1 records were rejected, more than 50%"):
@@ -152,7 +152,7 @@ class TestBounds:
         monkeypatch.setattr(rejects_module, "FILE_BYTES_MAX", 100)
 
     def test_a_file_is_bounded(self, tmp_path):
-        """What is beyond is counted, and the message says how much is written down."""
+        """Rejects beyond the limit are counted, and the message says how many are in the file."""
         path = tmp_path / "rejects.csv"
         rejects = rejected(path, *"abcdefghij")
         assert path.stat().st_size <= 100
@@ -165,7 +165,7 @@ class TestBounds:
             rejected(path, *"abcdefghij", limit=RejectLimit.parse("1%")).require_few(0)
 
     def test_a_dry_run_says_the_same(self, tmp_path):
-        """Without a file, what would be in it is counted."""
+        """A dry run counts what would be in the file."""
         counted = RejectsFile(None, ANY_NUMBER)
         for line, record in enumerate("abcdefghij", 2):
             counted.reject(line, "no registration", record)
@@ -176,7 +176,7 @@ class TestBounds:
 
 
 def test_a_full_disk_does_not_stop_a_load(tmp_path, monkeypatch):
-    """What found room stays, in whole lines, and the note says why the rest is missing."""
+    """The file keeps whole lines that fit, and the note says why the rest is missing."""
     path = tmp_path / "rejects.csv"
     write = os.write
 
@@ -194,7 +194,7 @@ def test_a_full_disk_does_not_stop_a_load(tmp_path, monkeypatch):
 
 
 def test_a_default_file_that_cannot_be_made_is_noted(tmp_path):
-    """One that the operator named is a fault of the command."""
+    """A default file that cannot be made is a note; for `--rejects` it is an error."""
     (tmp_path / "file").write_text("")
     rejects = rejected(tmp_path / "file" / "rejects.csv", "a")
     assert "cannot be written" in rejects.notes[0]
@@ -205,7 +205,7 @@ def test_a_default_file_that_cannot_be_made_is_noted(tmp_path):
 
 
 def test_the_rejects_of_ten_loads_are_kept(tmp_path):
-    """The latest by their numbers; other files stay."""
+    """The files of the last ten loads by number stay, and so do other files."""
     (tmp_path / "rejects" / "sub-1.csv").mkdir(parents=True)
     for load in range(1, 16):
         rejected(rejects_path(tmp_path, "rdw" if load % 2 else "nyc", load), "a")
@@ -217,7 +217,7 @@ def test_the_rejects_of_ten_loads_are_kept(tmp_path):
 
 
 def test_a_failed_load_forgets_old_rejects_too(world):
-    """Or a source that fails every night would fill the disk."""
+    """A failed load removes old rejects, too, so that they do not fill the disk."""
     path = world.directory / "bad.csv"
     path.write_text("registration\nA1\n-\n")
     for _ in range(12):

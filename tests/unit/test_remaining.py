@@ -1,4 +1,4 @@
-"""When a load gives up because of its rejects: as soon as it is certain, never before (D70)."""
+"""A load stops because of its rejects as soon as its failure is certain (D70)."""
 
 import gzip
 import io
@@ -25,13 +25,13 @@ GOOD, BAD = "AB%05d,FORD,FOCUS,BLUE\n", "/%05d,FORD,FOCUS,BLUE\n"
 
 @pytest.fixture
 def database_kind() -> str:
-    """SQLite: what is read does not depend on where it is stored."""
+    """SQLite: where a register is stored does not affect how files are read."""
     return "sqlite"
 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
-    """Small steps, so that small files have many."""
+    """Use small steps, so that small files have many."""
     monkeypatch.setattr(rejects, "_REJECTS_BETWEEN_CHECKS", 10)
     monkeypatch.setattr(reading, "_ROWS_BETWEEN_PROGRESS", 5)
     monkeypatch.setattr(reading, "_UNCOUNTED_BYTES_MAX", 1_000_000)
@@ -39,7 +39,7 @@ def _small(monkeypatch):
 
 @pytest.fixture(params=["one go", "pieces"])
 def _way(request, monkeypatch):
-    """A file is read in one go, or in pieces by child processes."""
+    """Read the file in one go, or in pieces by child processes."""
     if request.param == "one go":
         monkeypatch.setattr(reading, "CORES", 1)
         monkeypatch.setattr(reading, "_UNCOUNTED_BYTES_MAX", 700_000)
@@ -49,12 +49,12 @@ def _way(request, monkeypatch):
 
 
 def table(*lines: str) -> str:
-    """A CSV of these lines, each with its number."""
+    """Return a CSV of these lines with numbered plates."""
     return HEADER + "".join(line % number for number, line in enumerate(lines))
 
 
 def stopped(world, *paths: Path, limit: str = "1%") -> int:
-    """How many records a load that fails has read by then."""
+    """Return how many records a load that fails has read."""
     with pytest.raises(TooManyRejects):
         world.load_files(*paths, max_rejects=RejectLimit.parse(limit))
     return int(list_loads(world.engine)[0].rows)
@@ -62,7 +62,7 @@ def stopped(world, *paths: Path, limit: str = "1%") -> int:
 
 @pytest.mark.usefixtures("_way")
 def test_a_hopeless_load_is_not_read_to_its_end(world):
-    """Half of the rows are bad: that is certain long before the end."""
+    """If half of the rows are bad, the load stops long before the end."""
     path = world.directory / "a.csv"
     path.write_text(table(*[GOOD, BAD] * 40_000))
     assert stopped(world, path) < 50_000
@@ -75,7 +75,7 @@ def test_a_hopeless_load_is_not_read_to_its_end(world):
 
 @pytest.mark.usefixtures("_way")
 def test_a_load_that_can_still_succeed_goes_on(world):
-    """All rejects come first, and no more than may be."""
+    """A load whose rejects all come first, and are within the limit, continues."""
     path = world.directory / "a.csv"
     path.write_text(table(*[BAD] * 400, *[GOOD] * 39_600))
     assert world.load_files(path, max_rejects=RejectLimit.parse("1%")).rejected == 400
@@ -84,7 +84,7 @@ def test_a_load_that_can_still_succeed_goes_on(world):
 
 
 def test_other_files_count(world):
-    """What is in the files to come can still make up for the first; a zip tells its sizes."""
+    """Good rows of later files can make up for the first; a zip has their sizes."""
     first, second = world.directory / "a.csv", world.directory / "b.csv"
     first.write_text(table(*[BAD] * 400))
     rest = table(*[GOOD] * 39_600)
@@ -95,15 +95,15 @@ def test_other_files_count(world):
     assert world.load_files(first, second, max_rejects=RejectLimit.parse("1%")).rejected == 400
 
 
-def test_whoever_does_not_know_reads_on(world):
-    """Of gzip nobody knows before the end how much it holds."""
+def test_a_file_of_unknown_size_is_read_on(world):
+    """The unpacked size of gzip is unknown before its end, so it is read on."""
     path = world.directory / "a.csv"
     path.write_bytes(gzip.compress(table(*[GOOD, BAD] * 20_000).encode()))
     assert stopped(world, path) == 40_000
 
 
 def test_gzip_inside_a_zip_is_not_known(tmp_path):
-    """Its directory tells the packed size of it."""
+    """A zip's directory has only the packed size of a gzip member."""
     path = tmp_path / "a.zip"
     for name in ("a.csv.gz", "a.csv"):
         with zipfile.ZipFile(path, "w") as archive:
@@ -112,7 +112,7 @@ def test_gzip_inside_a_zip_is_not_known(tmp_path):
 
 
 def test_a_percentage_is_never_given_up_too_early(world):
-    """Whatever the order of good and bad rows: a load ends as it would if it were read whole."""
+    """Every load ends as if it were read whole, in any order of good and bad rows."""
     rng = random.Random(7)
     path = world.directory / "a.csv"
     for _ in range(15):
@@ -145,7 +145,7 @@ def test_a_percentage_is_never_given_up_too_early(world):
     ],
 )
 def test_no_record_is_shorter_than_the_shortest(format_name, head):
-    """Short records of all sorts: those that are no rejects have the size that is reckoned with."""
+    """Records that are not rejected have at least the size that the estimate assumes."""
     format_ = FORMATS[format_name]
     least = format_.record_bytes_min(head.encode())
     keys = ("registration", "kenteken", "registrationNumber", "plate", "state")
@@ -160,7 +160,7 @@ def test_no_record_is_shorter_than_the_shortest(format_name, head):
 
 
 class _Report:
-    """Counts skips."""
+    """A report that counts skips."""
 
     def __init__(self) -> None:
         self.skipped = 0

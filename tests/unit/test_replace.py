@@ -1,4 +1,4 @@
-"""Replace: the files are all there is (D28)."""
+"""Replace: the files are the whole new content (D28)."""
 
 import random
 from functools import partial
@@ -34,12 +34,12 @@ def at(monkeypatch):
 
 @pytest.fixture
 def replace(world):
-    """`replace(CONTENT)` replaces the vehicles of the register native, or what it is told."""
+    """`replace(CONTENT)` replaces the vehicles of the register native by default."""
     return partial(loaded, world)
 
 
 def many(make: str, numbers: range) -> str:
-    """A file of many vehicles of one make, in no order."""
+    """Return a file of many vehicles of one make, unsorted."""
     shuffled = random.Random(make).sample(numbers, len(numbers))
     return HEADER + "".join(f"AB{n:05},{make}\n" for n in shuffled)
 
@@ -50,7 +50,7 @@ def _failing(*_: object, **__: object) -> None:
 
 class TestReplace:
     def test_the_file_is_all_there_is(self, world, replace):
-        """Rows that are not in it are gone, and count as changed."""
+        """Rows that are not in the file are removed, and count as changed."""
         replace(vehicles("FORD", "SEAT", "OPEL"))
         result = replace(vehicles("FORD", "KIA"), allow_shrink=True)
         assert makes(world) == ["FORD", "KIA"]
@@ -59,14 +59,14 @@ class TestReplace:
         assert (register.vehicles, register.kinds) == (2, "v")
 
     def test_the_same_file_again_changes_nothing(self, world, replace, at):
-        """Each row keeps its time (D21)."""
+        """Each unchanged row keeps its time (D21)."""
         for time, changed in ((FIRST, 2), (SECOND, 0)):
             at(time)
             assert replace(vehicles("FORD", "SEAT")).changed == changed
         assert [row[-1] for row in held(world)] == [FIRST, FIRST]
 
     def test_a_changed_row_gets_the_time_of_its_load(self, world, replace, at):
-        """Its neighbours keep theirs."""
+        """Only the changed row gets the time of the load."""
         at(FIRST)
         replace(vehicles("FORD", "SEAT"))
         at(SECOND)
@@ -77,12 +77,12 @@ class TestReplace:
         "texts", [["FORD", "", "BMW"], ["None", "", "None or so"], ["\\N", "", "A\\tB\\"], ["%s"]]
     )
     def test_texts_are_held_as_they_are(self, world, replace, texts):
-        """Backslashes and what looks like a null are nothing special."""
+        """Backslashes and texts that look like a null are stored unchanged."""
         assert replace(vehicles(*texts)).loaded == len(texts)
         assert makes(world) == [text or None for text in texts]
 
     def test_other_kinds_are_carried_over(self, world, replace):
-        """Replacing the vehicles leaves policies and fines as they are, with their times."""
+        """Policies and fines, with their times, stay when vehicles are replaced."""
         replace(POLICIES, mode="merge")
         replace("registration,reference,amount\nAB12CDE,F-1,65\n", mode="merge")
         before = held(world, Policy), held(world, Fine)
@@ -92,24 +92,24 @@ class TestReplace:
         assert (register.kinds, register.policies, register.fines) == ("fpv", 1, 1)
 
     def test_other_registers_are_left_alone(self, world, replace):
-        """Each is the whole truth of its own source only (D25)."""
+        """A replace affects only its own register (D25)."""
         replace(vehicles("FORD"), register="other")
         replace(vehicles("SEAT"))
         assert [row[1] for row in held(world, register="other")] == ["FORD"]
 
     def test_a_worker_answers_from_the_new_rows_at_once(self, world, replace, alice):
-        """It attaches the next generation with the next request (D36)."""
+        """A worker attaches the next generation with its next request (D36)."""
         for make in ("FORD", "SEAT"):
             replace(f"{HEADER}AB12CDE,{make}\n")
             assert alice.get(PATH).json["vehicle"]["make"] == make
 
     def test_the_later_row_of_a_plate_counts(self, world, replace):
-        """As in a merge (formats 0.10)."""
+        """The later row of a plate counts, as in a merge (formats 0.10)."""
         assert replace(f"{HEADER}A1,FORD\nA1,SEAT\n").held == 1
         assert makes(world) == ["SEAT"]
 
     def test_all_of_several_files_is_all_there_is(self, world):
-        """The files of one command are one truth."""
+        """The files of one command are the whole new content together."""
         paths = []
         for number in range(3):
             path = world.directory / f"{number}.csv"
@@ -118,15 +118,15 @@ class TestReplace:
         assert world.load_files(*paths, mode="replace").held == 3
 
 
-class TestHalves:
-    """Files of many pieces are written by two processes, one for each half of the keys."""
+class TestParallelBuild:
+    """Two processes write files of many pieces, each one half of the keys."""
 
     @pytest.fixture(autouse=True)
     def _small_pieces(self, monkeypatch):
         monkeypatch.setattr(pieces, "PIECE_BYTES", 256)
 
     def test_together_they_are_one_replace(self, world, replace, at):
-        """What is held and counted is what one process alone would make of it."""
+        """The result has the same rows and counts as with a single process."""
         at(FIRST)
         replace(many("FORD", range(200)))
         at(SECOND)
@@ -140,7 +140,7 @@ class TestHalves:
         assert len(generations(world)) == 2
 
     def test_the_later_row_counts_in_both(self, world, replace):
-        """Wherever in the file it is."""
+        """The later row counts wherever it is in the file."""
         replace(many("FORD", range(100)) + many("SEAT", range(100)).removeprefix(HEADER))
         assert makes(world) == ["SEAT"] * 100
 
@@ -153,8 +153,8 @@ class TestHalves:
         assert replace(header + periods).held == 200
         assert len(held(world, Policy)) == 200
 
-    def test_what_the_other_process_cannot_do_is_done(self, world, replace, monkeypatch):
-        """Then all is done by one, and nothing is left of the half that failed."""
+    def test_one_process_does_all_if_the_other_fails(self, world, replace, monkeypatch):
+        """If the second process fails, the first does all the work, and no half is left."""
         replace(many("FORD", range(100)))
         monkeypatch.setattr(parallel_build, "write_value", _failing)
         result = replace(many("SEAT", range(100)))
@@ -162,8 +162,8 @@ class TestHalves:
         assert makes(world) == ["SEAT"] * 100
         assert len(generations(world)) == 2
 
-    def test_what_neither_can_do_fails(self, world, replace, monkeypatch):
-        """The first generation stays, alone, and the reason is told."""
+    def test_a_replace_that_both_processes_fail_fails(self, world, replace, monkeypatch):
+        """If both fail, only the current generation stays, and the reason is reported."""
         replace(many("FORD", range(100)))
         monkeypatch.setattr(Table, "fill", _failing)
         with pytest.raises(OSError, match="no room"):
@@ -174,7 +174,7 @@ class TestHalves:
 
 class TestShrink:
     def test_more_than_a_tenth_less_is_refused(self, world, replace):
-        """A source that lost a part of its data must not take it from us (formats 1)."""
+        """A source that lost part of its data must not remove ours (formats 1)."""
         replace(vehicles(*["FORD"] * 10))
         with pytest.raises(OperatorError, match=r"shrink from 10 to 8 vehicles.*--allow-shrink"):
             replace(vehicles(*["SEAT"] * 8))
@@ -182,19 +182,19 @@ class TestShrink:
         assert len(generations(world)) == 1
 
     def test_a_tenth_less_is_not(self, world, replace):
-        """So much may have been scrapped."""
+        """A tenth of the vehicles may have been scrapped."""
         replace(vehicles(*["FORD"] * 10))
         assert replace(vehicles(*["FORD"] * 9)).held == 9
 
     def test_an_empty_file_is_refused(self, world, replace):
-        """Nothing but a header must not empty a register."""
+        """A file with only a header must not empty a register."""
         replace(vehicles("FORD"))
         with pytest.raises(OperatorError, match="shrink from 1 to 0"):
             replace(HEADER)
 
     @pytest.mark.parametrize("dry_run", [False, True])
     def test_nothing_replaces_nothing(self, world, replace, dry_run):
-        """A register of no rows is made only for who asks for it."""
+        """An empty register is made only if the operator allows it."""
         with pytest.raises(OperatorError, match="the files hold no vehicles"):
             replace(HEADER, dry_run=dry_run)
         assert Register.select().count(world.engine) == 0
@@ -203,8 +203,8 @@ class TestShrink:
 
 class TestDryRun:
     @pytest.mark.parametrize("mode", ["merge", "replace"])
-    def test_it_tells_what_would_happen(self, world, replace, mode):
-        """Its document is that of the load, and the load's then is the same."""
+    def test_it_prints_what_would_happen(self, world, replace, mode):
+        """The dry run prints the same document as the load after it."""
         replace(vehicles("FORD", "SEAT"))
         tried = replace(vehicles("FORD", "KIA", "OPEL"), mode=mode, dry_run=True)
         assert makes(world) == ["FORD", "SEAT"]
@@ -213,7 +213,7 @@ class TestDryRun:
         assert (done.changed, done.held) == (2, 3)
 
     def test_it_writes_nothing(self, world, replace):
-        """No register, no history, no rejects, no lock: the folder is as it was."""
+        """A dry run leaves the directory unchanged: no register, history, rejects or lock."""
         before = {p: p.stat().st_mtime_ns for p in world.directory.rglob("*") if p.is_file()}
         result = replace(f"{HEADER}A1,FORD\n?,FORD\n", dry_run=True)
         assert (result.loaded, result.rejected, result.rejects) == (1, 1, None)
@@ -223,15 +223,15 @@ class TestDryRun:
         assert list_loads(world.engine) == []
 
     def test_it_refuses_what_the_load_would_refuse(self, world, replace):
-        """A register that would shrink too much is told."""
+        """A dry run reports that a register would shrink too much."""
         replace(vehicles("FORD", "SEAT"))
         with pytest.raises(OperatorError, match="shrink from 2 to 1"):
             replace(vehicles("FORD"), dry_run=True)
 
 
 class TestGenerations:
-    def test_what_a_killed_load_left_is_removed_by_the_next(self, world, replace):
-        """A half-written generation is of no use to anybody."""
+    def test_the_next_load_removes_files_of_a_killed_one(self, world, replace):
+        """The next load removes a half-written generation."""
         replace(vehicles("FORD"))
         left = store_of(world.engine, "native").opened_next(99)
         left.__enter__()
@@ -239,8 +239,8 @@ class TestGenerations:
         assert len(generations(world)) == 1
         assert makes(world) == ["SEAT"]
 
-    def test_an_interruption_behind_the_commit_takes_nothing(self, world, replace, monkeypatch):
-        """What is removed then is what the register index does not name, whatever the load knew."""
+    def test_an_interruption_after_the_commit_removes_nothing(self, world, replace, monkeypatch):
+        """Cleaning up removes only what the register index does not name."""
         replace(vehicles("FORD"))
 
         def interrupted(work: Work) -> None:
@@ -256,7 +256,7 @@ class TestGenerations:
         assert len(generations(world)) == 2
 
     def test_the_entry_is_read_once(self, world, replace, monkeypatch):
-        """The lock keeps it as it is; a load hands it from step to step."""
+        """The lock protects the entry, so a load reads it once and passes it on."""
         replace(vehicles("FORD"))
         find_current = Mock(side_effect=Generations(world.engine, "native").find_current)
         monkeypatch.setattr(Generations, "find_current", find_current)
@@ -264,7 +264,7 @@ class TestGenerations:
         find_current.assert_called_once()
 
     def test_a_load_that_fails_late_leaves_nothing(self, world, replace, monkeypatch):
-        """The disk has its room back, and the register its rows."""
+        """The disk space is freed, and the register keeps its rows."""
         replace(vehicles("FORD"))
         before = generations(world)
 
@@ -280,7 +280,7 @@ class TestGenerations:
         assert list_loads(world.engine)[0].status == "failed"
 
     def test_a_ninth_register_is_refused_before_it_is_read(self, world, replace):
-        """As in a merge (D25)."""
+        """The ninth register is refused, as in a merge (D25)."""
         for number in range(8):
             replace(vehicles("FORD"), register=f"r{number}")
         with pytest.raises(OperatorError, match="there are 8 registers"):
@@ -289,7 +289,7 @@ class TestGenerations:
 
 
 def test_a_file_of_changes_replaces_nothing(world):
-    """What only tells what changed is not all there is (D28)."""
+    """A file of changes is not complete, so a replace refuses it (D28)."""
     path = world.directory / "delta.json"
     path.write_text('{"registration": "AB12CDE", "modification": "UPDATED", "motTests": []}\n')
     with pytest.raises(OperatorError, match="cannot replace a register"):

@@ -1,4 +1,4 @@
-"""The reserve of disk space: what it is, and when it is used (D57)."""
+"""The reserve of disk space, and when it is used (D57)."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ pytestmark = ON_SQLITE
 
 
 def error_of(code: int) -> peewee.OperationalError:
-    """An error of SQLite, as Peewee raises it."""
+    """Return an error of SQLite, as Peewee raises it."""
     found = dbapi2.OperationalError("as told")
     found.sqlite_errorcode = code
     error: Any = peewee.OperationalError("as told")
@@ -26,14 +26,14 @@ def error_of(code: int) -> peewee.OperationalError:
 
 @pytest.fixture
 def file(world):
-    """The reserve of a database, filled."""
+    """The filled reserve of a database."""
     reserve.fill(world.engine)
     return reserve.reserve_file(world.database)
 
 
 @pytest.fixture
 def refused_write(world, file):
-    """`refused_write(code, times)` fails so often; then it returns how large the reserve is."""
+    """`refused_write(code, times)` fails this many times; then it returns the reserve's size."""
 
     def make(code, times):
         errors = [error_of(code)] * times
@@ -49,7 +49,7 @@ def refused_write(world, file):
 
 
 def test_it_takes_space_of_its_own(file):
-    """It is allocated, not only as long, and nobody else may read it."""
+    """The file's space is allocated, and only its owner can read it."""
     found = file.stat()
     assert found.st_size == reserve.RESERVE_BYTES
     assert found.st_blocks * 512 >= reserve.RESERVE_BYTES
@@ -58,32 +58,32 @@ def test_it_takes_space_of_its_own(file):
 
 @pytest.mark.parametrize("name", ["verifyd.db", "verifyd", "verifyd.reserve", "verifyd.db-reserve"])
 def test_no_database_is_its_own_reserve(world, name):
-    """Giving the reserve up would truncate it."""
+    """A database cannot be its own reserve: giving up the reserve would truncate it."""
     assert reserve.reserve_file(world.directory / name) != world.directory / name
 
 
 @pytest.mark.parametrize("code", [FULL, IOERR_SHMSIZE])
 def test_a_write_that_finds_no_room_gets_the_reserve(world, file, refused_write, code):
-    """It runs again while the reserve is empty, and afterwards that is filled."""
+    """The write is repeated while the reserve is empty; then the reserve is filled again."""
     assert reserve.written(world.engine, refused_write(code, 1)) == 0
     assert file.stat().st_size == reserve.RESERVE_BYTES
 
 
-def test_a_write_that_fails_again_is_told(world, file, refused_write):
-    """There is one reserve only; it is filled again all the same."""
+def test_a_write_that_fails_again_raises(world, file, refused_write):
+    """There is only one reserve, so the second failure is raised; it is filled again, too."""
     with pytest.raises(peewee.OperationalError, match="as told"):
         reserve.written(world.engine, refused_write(FULL, 2))
     assert file.stat().st_size == reserve.RESERVE_BYTES
 
 
 def test_other_errors_leave_the_reserve(world, refused_write):
-    """A write that is refused for another reason does not run again."""
+    """A write that fails for another reason is not repeated."""
     with pytest.raises(peewee.OperationalError, match="as told"):
         reserve.written(world.engine, refused_write(READONLY, 1))
 
 
 def test_a_disk_without_room_is_no_error(world, file):
-    """The reserve takes what there is, in steps, and leaves no step half taken."""
+    """The reserve takes the available space in whole steps."""
     file.unlink()
     with file_size_limit(100_000):
         reserve.fill(world.engine)

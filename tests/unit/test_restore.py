@@ -1,4 +1,4 @@
-"""`verifyd restore`: what it puts in place, what it keeps, what it refuses (D48)."""
+"""`verifyd restore`: what it restores, keeps and refuses (D48)."""
 
 import json
 import shutil
@@ -24,7 +24,7 @@ sys.stdin.read()
 
 @pytest.fixture
 def database_kind() -> str:
-    """What Postgres restores is held by tests of the whole."""
+    """SQLite: the system tests restore Postgres."""
     return "sqlite"
 
 
@@ -38,7 +38,7 @@ def stocked(cli):
 
 @pytest.fixture
 def backup(stocked) -> Path:
-    """A backup of it, without registers; afterwards the account later was made."""
+    """A backup without registers; the account later was made after it."""
     path = Path(stocked.json("backup", stocked.directory / "backups")["backup"])
     stocked.run("accounts", "create", "later")
     return path
@@ -51,12 +51,12 @@ def load(cli, *rows: str, register: str = "native", mode: str = "merge") -> None
 
 
 def accounts(cli) -> list[str]:
-    """The names of all accounts."""
+    """Return the names of all accounts."""
     return [account["name"] for account in cli.json("accounts", "list")]
 
 
 def registers(cli) -> dict[str, int]:
-    """How many loads each register's history has."""
+    """Return the number of loads in each register's history."""
     loads = [each["register"] for each in cli.json("imports", "list")]
     return {name: loads.count(name) for name in loads}
 
@@ -68,7 +68,7 @@ def edited(backup: Path, **members: object) -> None:
 
 
 def tree(directory: Path) -> dict[str, bytes]:
-    """All files below a directory, but for the state directory's."""
+    """Return all files below a directory, except the state directory's."""
     return {
         str(path.relative_to(directory)): path.read_bytes()
         for path in directory.rglob("*")
@@ -77,7 +77,7 @@ def tree(directory: Path) -> dict[str, bytes]:
 
 
 def test_a_restore_brings_the_backup_back(stocked, backup):
-    """What was made later is gone, the database passes its check, and keeps its journal mode."""
+    """The restored database is sound, keeps its journal mode, and has no later account."""
     told = stocked.json("restore", backup)
     assert accounts(stocked) == ["acme"]
     assert stocked.run("check").status == 0
@@ -86,8 +86,8 @@ def test_a_restore_brings_the_backup_back(stocked, backup):
     assert told["restored"] == str(backup)
 
 
-def test_what_is_replaced_is_kept(stocked, backup, monkeypatch):
-    """The former database lies whole in a directory beside, and can be used again."""
+def test_the_former_database_is_kept(stocked, backup, monkeypatch):
+    """A directory next to the database keeps the former one, ready to use."""
     replaced = Path(stocked.json("restore", backup)["replaced"])
     assert replaced.parent == stocked.directory
     monkeypatch.setenv("VERIFYD_DATABASE_URL", f"sqlite:///{replaced / stocked.database.name}")
@@ -95,7 +95,7 @@ def test_what_is_replaced_is_kept(stocked, backup, monkeypatch):
 
 
 def test_a_restore_can_be_repeated(stocked, backup):
-    """Run twice it gives the same; both former databases are kept."""
+    """A second restore gives the same result; both former databases are kept."""
     first, second = (stocked.json("restore", backup) for _ in range(2))
     assert accounts(stocked) == ["acme"]
     assert first["taken_at"] == second["taken_at"]
@@ -103,7 +103,7 @@ def test_a_restore_can_be_repeated(stocked, backup):
 
 
 def test_registers_stay_with_their_history(stocked, backup):
-    """A backup without registers leaves those that are there, later ones too."""
+    """A restore without registers keeps the current ones with their history."""
     load(stocked, "AB12CDE,SKODA")
     load(stocked, "XY99ZZZ,AUDI", register="other")
     assert stocked.json("restore", backup)["registers"] == ["native", "other"]
@@ -112,8 +112,8 @@ def test_registers_stay_with_their_history(stocked, backup):
 
 
 @pytest.mark.parametrize("undo", [("rollback",), ("undrop", "native")], ids=" ".join)
-def test_what_can_be_undone_stays_with_the_registers(stocked, backup, undo):
-    """It is in no backup; without registers in the backup, what is there stays whole."""
+def test_a_restore_without_registers_keeps_rollback_and_undrop(stocked, backup, undo):
+    """Backups without registers do not affect what can be rolled back or undropped."""
     load(stocked, "AB12CDE,SKODA", mode="replace")
     if "undrop" in undo:
         assert stocked.run("imports", "drop", "native", "--yes").status == 0
@@ -123,8 +123,8 @@ def test_what_can_be_undone_stays_with_the_registers(stocked, backup, undo):
     assert stocked.run("imports", "rollback").status == ("rollback" in undo)
 
 
-def test_what_can_be_undone_is_in_no_backup(stocked):
-    """With registers in the backup, only those are there: nothing else is named."""
+def test_a_backup_has_no_snapshots_or_dropped_registers(stocked):
+    """A restore with registers leaves nothing to roll back or undrop."""
     load(stocked, "AB12CDE,SKODA", mode="replace")
     load(stocked, "XY99ZZZ,AUDI", register="other")
     assert stocked.run("imports", "drop", "other", "--yes").status == 0
@@ -138,7 +138,7 @@ def test_what_can_be_undone_is_in_no_backup(stocked):
 
 
 def test_registers_come_from_the_backup_if_they_are_in_it(stocked):
-    """Then a register that was loaded later is set aside with what is replaced."""
+    """A register that was loaded after the backup is set aside with the former files."""
     backup = Path(stocked.json("backup", stocked.directory, "--registers")["backup"])
     load(stocked, "AB12CDE,SKODA", "XY99ZZZ,AUDI")
     load(stocked, "XY99ZZZ,AUDI", register="other")
@@ -155,7 +155,7 @@ def test_registers_come_from_the_backup_if_they_are_in_it(stocked):
 
 @pytest.fixture
 def partial(stocked) -> Path:
-    """A backup with the merged register native, while there is the replaced register fleet."""
+    """A backup with the merged register native; the register fleet was replaced."""
     file = stocked.file("fleet.csv", "registration,make", "AB12CDE,FORD")
     stocked.run("import", file, "--register", "fleet", "--mode", "replace")
     words = ("backup", stocked.directory / "backups", "--merged-registers")
@@ -163,7 +163,7 @@ def partial(stocked) -> Path:
 
 
 def test_merged_registers_come_back_and_others_stay(stocked, partial):
-    """Each with its own history; a register that was made later stays, too."""
+    """Each register has its own history; one that was made later stays, too."""
     load(stocked, "AB12CDE,SKODA", "XY99ZZZ,AUDI")
     load(stocked, "AB12CDE,SKODA", register="fleet")
     load(stocked, "XY99ZZZ,AUDI", register="other")
@@ -176,7 +176,7 @@ def test_merged_registers_come_back_and_others_stay(stocked, partial):
 
 
 def test_a_new_host_has_the_merged_registers(stocked, partial, monkeypatch):
-    """Those that are not in the backup are not named: they are to be loaded again."""
+    """On a new host, registers that the backup lacks have no entry and must be loaded again."""
     path = stocked.directory / "elsewhere" / "verifyd.db"
     monkeypatch.setenv("VERIFYD_DATABASE_URL", f"sqlite:///{path}")
     assert stocked.json("restore", partial)["registers"] == ["native"]
@@ -185,7 +185,7 @@ def test_a_new_host_has_the_merged_registers(stocked, partial, monkeypatch):
 
 
 def test_a_new_host_has_no_registers(stocked, backup, monkeypatch):
-    """Where there is no database yet, one is made; registers that are not there are not named."""
+    """A restore without registers on a new host makes a database without registers."""
     path = stocked.directory / "elsewhere" / "verifyd.db"
     monkeypatch.setenv("VERIFYD_DATABASE_URL", f"sqlite:///{path}")
     told = stocked.json("restore", backup)
@@ -196,7 +196,7 @@ def test_a_new_host_has_no_registers(stocked, backup, monkeypatch):
 
 
 def test_a_damaged_database_can_be_replaced(stocked, backup):
-    """A restore must work when it is needed most; what is damaged is kept."""
+    """A damaged database is kept, and the backup takes its place."""
     stocked.database.write_bytes(b"no database at all" * 1_000)
     told = stocked.json("restore", backup)
     assert accounts(stocked) == ["acme"]
@@ -206,7 +206,7 @@ def test_a_damaged_database_can_be_replaced(stocked, backup):
 
 
 def test_buckets_are_not_inherited(stocked, backup):
-    """Accounts of another time must not find today's counts (D11)."""
+    """A restored account must not get the bucket of today's account (D11)."""
     limits = stocked.directory / "state" / FILE_NAME
     limits.parent.mkdir(exist_ok=True)
     limits.write_text("")
@@ -215,7 +215,7 @@ def test_buckets_are_not_inherited(stocked, backup):
 
 
 def test_a_running_service_is_left_alone(stocked, backup):
-    """A service that holds the state directory's lock must be stopped first."""
+    """The restore is refused while a service holds the lock of the state directory."""
     serving.announce(stocked.directory / "state")
     before = tree(stocked.directory)
     assert "the service is running" in stocked.refusal("restore", backup)
@@ -223,7 +223,7 @@ def test_a_running_service_is_left_alone(stocked, backup):
 
 
 def test_a_service_does_not_start_meanwhile(tmp_path):
-    """While a restore is under way, a service that starts is refused."""
+    """A service that starts during a restore is refused."""
     with (
         serving.stopped(tmp_path),
         pytest.raises(Exception, match="being restored"),
@@ -232,9 +232,9 @@ def test_a_service_does_not_start_meanwhile(tmp_path):
 
 
 def test_a_database_in_use_is_left_alone(stocked, backup, monkeypatch):
-    """Whoever has it open, on whatever state directory, keeps it from being replaced."""
+    """A database that any process has open is not replaced, whatever its state directory."""
     monkeypatch.setattr("app.operations.backup.restore_files.BUSY_TIMEOUT_SECONDS", 0.1)
-    # NOTE: in another process; SQLite's locks do not keep out the process that holds them.
+    # NOTE: use another process, because SQLite's locks do not exclude their own process.
     with subprocess.Popen(
         [sys.executable, "-c", OPEN, f"sqlite:///{stocked.database}"],
         stdin=subprocess.PIPE,
@@ -249,7 +249,7 @@ def test_a_database_in_use_is_left_alone(stocked, backup, monkeypatch):
 
 @pytest.mark.parametrize("fault", ["shorter", "longer", "changed", "missing"])
 def test_a_damaged_backup_is_refused(stocked, backup, fault):
-    """Length and checksum are compared before anything is touched."""
+    """Lengths and checksums are compared before anything is changed."""
     file = backup / "main.db"
     content = file.read_bytes()
     file.unlink()
@@ -271,41 +271,41 @@ def test_a_damaged_backup_is_refused(stocked, backup, fault):
     ids=["empty", "cut", "array", "bytes", "bare", "deep"],
 )
 def test_a_manifest_that_cannot_be_read_is_refused(stocked, backup, text):
-    """Whatever stands in its place, the message names it."""
+    """The message names a manifest that cannot be read."""
     (backup / "manifest.json").write_bytes(text)
     assert str(backup / "manifest.json") in stocked.refusal("restore", backup)
 
 
 @pytest.mark.parametrize("name", ["../verifyd.db", "/etc/passwd", "main.db/x", "other.db", "main"])
 def test_a_manifest_leads_nowhere_else(stocked, backup, name):
-    """Names that are no part of a backup are refused before any file is opened."""
+    """Names that lead outside of the backup are refused before a file is opened."""
     files = json.loads((backup / "manifest.json").read_bytes())["files"]
     edited(backup, files=files | {name: files["main.db"]})
-    assert "no part of a backup" in stocked.refusal("restore", backup)
+    assert "cannot be part of a backup" in stocked.refusal("restore", backup)
 
 
 def test_a_manifest_without_a_main_file_is_refused(stocked, backup):
-    """A backup of nothing would leave nothing."""
+    """A backup without the main database is refused."""
     edited(backup, files={})
     assert "no main database" in stocked.refusal("restore", backup)
 
 
 def test_a_newer_schema_is_refused(stocked, backup):
-    """A backup that needs a newer program is left for that one (D29)."""
+    """A backup that needs a newer program is refused (D29)."""
     edited(backup, schema=9, oldest_program=8)
     assert "upgrade verifyd" in stocked.refusal("restore", backup)
     assert accounts(stocked) == ["acme", "later"]
 
 
 def test_a_backup_of_the_other_engine_is_refused(stocked, backup):
-    """Postgres dumps cannot become SQLite files."""
+    """A Postgres dump cannot become SQLite files."""
     files = json.loads((backup / "manifest.json").read_bytes())["files"]
     shutil.copy(backup / "main.db", backup / "main.dump")
     edited(backup, engine="postgres", files={"main.dump": files["main.db"]})
-    assert "is of postgres" in stocked.refusal("restore", backup)
+    assert "is a backup of postgres" in stocked.refusal("restore", backup)
 
 
 @pytest.mark.parametrize("place", [".", "nowhere"])
-def test_what_is_no_backup_is_refused(stocked, place):
-    """A directory without a manifest, or none at all."""
-    assert "is no backup" in stocked.refusal("restore", stocked.directory / place)
+def test_another_directory_is_refused(stocked, place):
+    """A directory without a manifest, or a missing directory, is refused."""
+    assert "is not a backup" in stocked.refusal("restore", stocked.directory / place)

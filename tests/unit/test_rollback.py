@@ -1,4 +1,4 @@
-"""Rollbacks: how far back a register can go, and what ends its ways back (D28, D71)."""
+"""Rollbacks: how far back a register can go, and what makes them impossible (D28, D71)."""
 
 from functools import partial
 from typing import Any
@@ -22,13 +22,13 @@ POLICIES = "registration,number,validFrom,validTo\nAB12CDE,{},2026-01-01,2099-12
 
 @pytest.fixture
 def replace(world):
-    """`replace(CONTENT)` replaces the vehicles of the register native, or what it is told."""
+    """`replace(CONTENT)` replaces the vehicles of the register native by default."""
     return partial(loaded, world)
 
 
 @pytest.fixture
 def four(replace) -> list[int]:
-    """The loads of four makes that replaced each other, three of which are kept."""
+    """Load four makes in turn; three earlier states are kept."""
     makes = ("FORD", "SEAT", "KIA", "OPEL")
     for make in makes:
         replace(vehicles(make), keep_snapshots=3)
@@ -37,7 +37,7 @@ def four(replace) -> list[int]:
 
 class TestOneStep:
     def test_the_rows_from_before_are_back(self, world, replace, alice):
-        """Counts and answers too; what was replaced is gone for good."""
+        """Rows, counts and answers are the former ones; the rolled-back state is removed."""
         replace(f"{HEADER}AB12CDE,FORD\n")
         replace(f"{HEADER}AB12CDE,SEAT\nAB13CDE,SEAT\n")
         assert roll_back(world.engine, None, None) == {
@@ -51,7 +51,7 @@ class TestOneStep:
         assert [line.mode for line in list_loads(world.engine)] == ["rollback"] + ["replace"] * 2
 
     def test_there_is_one_way_back(self, world, replace):
-        """Only the generation before the last replace is kept, by default."""
+        """By default only the state before the last replace is kept."""
         for make in ("FORD", "SEAT", "KIA"):
             replace(vehicles(make))
         assert len(generations(world)) == 2
@@ -61,7 +61,7 @@ class TestOneStep:
         assert makes(world) == ["SEAT"]
 
     def test_after_a_merge_it_is_refused(self, world, four, replace):
-        """What the merge brought would be lost; all generations before are removed."""
+        """The merged rows would be lost, so a merge removes all earlier states."""
         replace(vehicles("FIAT"), mode="merge", keep_snapshots=3)
         with pytest.raises(OperatorError, match="its last load was a merge"):
             roll_back(world.engine, "native", None)
@@ -70,7 +70,7 @@ class TestOneStep:
 
     @pytest.mark.parametrize("content", [HEADER, vehicles("SEAT")])
     def test_after_a_merge_that_changed_nothing_it_is_not(self, world, replace, content):
-        """No merged row can be lost."""
+        """A merge without changes has no rows to lose."""
         replace(vehicles("FORD"))
         replace(vehicles("SEAT"))
         assert replace(content, mode="merge").changed == 0
@@ -78,14 +78,14 @@ class TestOneStep:
         assert makes(world) == ["FORD"]
 
     def test_a_merge_that_changed_nothing_is_not_the_reason(self, world, replace):
-        """The message names what really ended the way back."""
+        """The message names the load after which a rollback became impossible."""
         replace(vehicles("FORD"))
         replace(HEADER, mode="merge")
         with pytest.raises(OperatorError, match="it held nothing before its last load"):
             roll_back(world.engine, "native", None)
 
     def test_after_a_load_that_failed_it_is_not(self, world, replace):
-        """Nothing was changed since."""
+        """A failed load changes nothing, so the rollback stays possible."""
         replace(vehicles("FORD"))
         replace(vehicles("SEAT"))
         with pytest.raises(OperatorError, match="never closed"):
@@ -93,14 +93,14 @@ class TestOneStep:
         roll_back(world.engine, "native", None)
         assert makes(world) == ["FORD"]
 
-    def test_what_held_nothing_before_has_no_way_back(self, world, replace):
-        """A first load can be dropped, with its register."""
+    def test_a_first_load_cannot_be_rolled_back(self, world, replace):
+        """A first load cannot be rolled back, but its register can be dropped."""
         replace(vehicles("FORD"))
         with pytest.raises(OperatorError, match="it held nothing before"):
             roll_back(world.engine, "native", None)
 
     def test_the_kind_must_be_that_of_the_last_load(self, world, replace):
-        """An operator who means policies must not get other vehicles."""
+        """An operator who names policies must not roll back vehicles."""
         replace(vehicles("FORD"))
         replace(vehicles("SEAT"))
         with pytest.raises(OperatorError, match="changes its vehicles, not its policies"):
@@ -108,14 +108,14 @@ class TestOneStep:
         assert roll_back(world.engine, "native", Kind.VEHICLES)["held"] == 1
 
     def test_an_unknown_register_is_refused(self, world):
-        """And with none that was replaced there is nothing to roll back."""
+        """Without a replaced register there is nothing to roll back."""
         with pytest.raises(OperatorError, match="there is no register rdw"):
             roll_back(world.engine, "rdw", None)
         with pytest.raises(OperatorError, match="no register can be rolled back"):
             roll_back(world.engine, None, None)
 
     def test_with_several_one_must_be_named(self, world, replace):
-        """The message tells which there are; a dropped one is not among them."""
+        """The message lists the registers, without dropped ones."""
         for register in ("a", "b", "c"):
             for make in ("FORD", "SEAT"):
                 replace(vehicles(make), register=register)
@@ -124,7 +124,7 @@ class TestOneStep:
             roll_back(world.engine, None, None)
 
     def test_a_replace_after_a_rollback_is_a_new_generation(self, world, replace, alice):
-        """No number comes twice, so that no worker goes on with what it had."""
+        """Generation numbers are never reused, so that workers notice the change."""
         for make in ("FORD", "SEAT"):
             replace(f"{HEADER}AB12CDE,{make}\n")
         roll_back(world.engine, None, None)
@@ -133,7 +133,7 @@ class TestOneStep:
         assert len(generations(world)) == 2
 
     def test_it_waits_for_no_load(self, world, replace):
-        """While a load of the register runs, it is refused, and so is dropping it."""
+        """A rollback or a drop is refused while a load of the register runs."""
         replace(vehicles("FORD"))
         replace(vehicles("SEAT"))
         other = open_engine(world.config.database_url)
@@ -148,7 +148,7 @@ class TestOneStep:
 
 class TestSeveralSteps:
     def test_each_rollback_goes_further_back(self, world, four, alice):
-        """As far as states are kept; with each, the later one is given up."""
+        """Each rollback goes back one state and removes the later one."""
         for make, stored in (("KIA", 3), ("SEAT", 2), ("FORD", 1)):
             roll_back(world.engine, None, None)
             assert makes(world) == [make]
@@ -157,7 +157,7 @@ class TestSeveralSteps:
             roll_back(world.engine, "native", None)
 
     def test_no_more_are_kept_than_asked_for(self, world, four, replace):
-        """The oldest goes, and its disk space is freed."""
+        """The oldest state is removed, and its disk space freed."""
         replace(vehicles("FIAT"), keep_snapshots=3)
         assert len(generations(world)) == 4
         kept = KeptRegister.select(KeptRegister.generation).tuples().execute(world.engine)
@@ -165,21 +165,21 @@ class TestSeveralSteps:
 
     @pytest.mark.parametrize(("keep", "stored"), [(2, 3), (1, 2), (0, 1)])
     def test_fewer_from_the_next_load_on(self, world, four, replace, keep, stored):
-        """What is too many by then is removed, whatever was kept before."""
+        """Under a lower limit the next load removes the extra states."""
         replace(vehicles("FIAT"), keep_snapshots=keep)
         assert len(generations(world)) == stored
         assert KeptRegister.select().count(world.engine) == keep
 
-    def test_what_is_too_many_makes_room_for_a_load(self, world, four, replace):
-        """It is removed before the load reads; a load that then fails has freed it all the same."""
+    def test_extra_states_are_removed_before_a_load(self, world, four, replace):
+        """Extra states are removed before a load reads, even if it then fails."""
         with pytest.raises(OperatorError, match="never closed"):
             replace(f'{HEADER}AB12CDE,"FORD\n', keep_snapshots=1)
         assert len(generations(world)) == 2
         roll_back(world.engine, None, None)
         assert makes(world) == ["KIA"]
 
-    def test_with_none_kept_there_is_no_way_back(self, world, replace):
-        """The reason names the setting; only what is read takes disk space."""
+    def test_with_none_kept_a_rollback_is_refused(self, world, replace):
+        """With none kept, the refusal names the setting, and only current rows take disk space."""
         for make in ("FORD", "SEAT"):
             replace(vehicles(make), keep_snapshots=0)
         assert len(generations(world)) == 1
@@ -187,7 +187,7 @@ class TestSeveralSteps:
             roll_back(world.engine, "native", None)
 
     def test_it_can_go_back_several_at_once(self, world, four, replace):
-        """To what a load left; states after it are given up, those before it stay."""
+        """`--to` removes the states after the given load, and keeps those before it."""
         assert roll_back(world.engine, None, None, to=2)["load"] == 2
         assert makes(world) == ["SEAT"]
         roll_back(world.engine, None, None)
@@ -196,8 +196,8 @@ class TestSeveralSteps:
         assert len(generations(world)) == 2
 
     @pytest.mark.parametrize("to", [4, 5, 99])
-    def test_what_it_can_go_back_to_is_told(self, world, four, to):
-        """When it is asked for any other state, such as the one it is in."""
+    def test_a_refusal_lists_the_possible_states(self, world, four, to):
+        """A refusal lists the possible states, also if the current one is asked for."""
         with pytest.raises(OperatorError) as refused:
             roll_back(world.engine, "native", None, to=to)
         told = str(refused.value)
@@ -206,7 +206,7 @@ class TestSeveralSteps:
         assert makes(world) == ["OPEL"]
 
     def test_a_state_is_named_after_the_last_load_in_it(self, world, replace):
-        """Merges before the first replace changed what is kept."""
+        """A kept state is named after the last load in it, which can be a merge."""
         for make in ("FORD", "SEAT"):
             replace(vehicles(make), mode="merge")
         replace(vehicles("KIA"))
@@ -214,7 +214,7 @@ class TestSeveralSteps:
         assert makes(world) == ["SEAT"]
 
     def test_several_kinds_can_change_at_once(self, world, replace):
-        """Then the result names none; and who names one kind is told of the others."""
+        """If several kinds change, the result names none; naming one kind is refused."""
         replace(vehicles("FORD"), keep_snapshots=3)
         replace(POLICIES.format("P-1"), keep_snapshots=3, allow_shrink=True)
         replace(vehicles("SEAT"), keep_snapshots=3)
@@ -225,14 +225,14 @@ class TestSeveralSteps:
         assert Register.select().get(world.engine).policies == 0
 
     def test_states_of_a_register_stay_while_it_is_dropped(self, world, four):
-        """Brought back, it can be rolled back as before; until then it cannot."""
+        """A dropped register keeps its states, and can be rolled back once it is undropped."""
         drop_register(world.engine, "native")
         with pytest.raises(OperatorError, match="was dropped; run `verifyd imports undrop native`"):
             roll_back(world.engine, "native", None)
         assert KeptRegister.select().count(world.engine) == 3
 
     def test_a_state_that_is_not_there_is_refused(self, world, four):
-        """As after its file was removed by hand; what is read stays."""
+        """A missing state, as after its file was removed by hand, is refused without changes."""
         _lose(world, 3)
         with pytest.raises(OperatorError, match="native held after load 3 is missing"):
             roll_back(world.engine, "native", None)
@@ -252,8 +252,8 @@ def _lose(world: Any, generation: int) -> None:
 
 
 @ON_POSTGRES
-def test_what_older_programs_kept_is_removed(world, replace):
-    """Its schema has no number; a program before schema 4 may have run again after this one."""
+def test_states_kept_by_older_programs_are_removed(world, replace):
+    """A schema without a number, from a program before schema 4, is removed."""
     replace(vehicles("FORD"))
     world.engine.execute_sql("CREATE SCHEMA kept_register_native")
     Generations(world.engine, "native").remove_unused()

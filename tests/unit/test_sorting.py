@@ -1,4 +1,4 @@
-"""Changes in the order of their keys, in memory or in runs on disk (formats 0.10)."""
+"""Changes sorted by key, in memory or in runs on disk (formats 0.10)."""
 
 from contextlib import closing
 from itertools import chain
@@ -28,13 +28,13 @@ CHANGES = st.lists(
 
 @pytest.fixture(autouse=True)
 def _small_chunks(monkeypatch):
-    """Chunks and batches so small that a few rows fill many."""
+    """Make chunks and batches so small that a few rows fill many."""
     monkeypatch.setattr(sorting, "_CHUNK_ROWS", 2)
     monkeypatch.setattr(sorting, "_BATCH_ROWS", 3)
 
 
 def batches(rows, order, directory, run_rows) -> list[list[tuple]]:
-    """What comes back of rows that are added so many at a time."""
+    """Return the sorted batches of rows that are added this many at a time."""
     with closing(Runs(order, directory)) as runs:
         for start in range(0, len(rows), run_rows):
             runs.add(rows[start : start + run_rows])
@@ -43,7 +43,7 @@ def batches(rows, order, directory, run_rows) -> list[list[tuple]]:
 
 @given(rows=ROWS, run_rows=st.integers(1, 5), key_columns=st.integers(1, 2))
 def test_the_last_row_of_each_key_is_left(tmp_path_factory, rows, run_rows, key_columns):
-    """Whatever the order and wherever the runs end: as a dictionary would have it, sorted."""
+    """The result equals a sorted dictionary, in any order and with any run boundaries."""
     latest = {row[:key_columns]: row for row in rows}
     directory = tmp_path_factory.getbasetemp()
     found = batches(rows, Order(1, key_columns), directory, run_rows)
@@ -52,7 +52,7 @@ def test_the_last_row_of_each_key_is_left(tmp_path_factory, rows, run_rows, key_
 
 @given(changes=CHANGES, run_rows=st.integers(1, 5))
 def test_changes_of_a_group_keep_their_order(tmp_path_factory, changes, run_rows):
-    """Rows and what changes them come in the order of the file, but for rows that came again."""
+    """Rows and changes keep the order of the file, except rows that are repeated."""
     found = batches(changes, Order(1, 2), tmp_path_factory.getbasetemp(), run_rows)
     for group in {change[0] for change in changes}:
         sent = [change for change in changes if change[0] == group]
@@ -76,19 +76,19 @@ def _state_after(changes):
 
 @given(changes=CHANGES, run_rows=st.integers(1, 5))
 def test_no_group_is_parted(tmp_path_factory, changes, run_rows):
-    """What is done with a batch needs all changes of a group at once."""
+    """A batch has all changes of a group."""
     found = batches(changes, Order(1, 2), tmp_path_factory.getbasetemp(), run_rows)
     groups = [{change[0] for change in batch} for batch in found]
     assert sum(map(len, groups)) == len({change[0] for change in changes})
 
 
 def test_no_rows_are_no_rows(tmp_path):
-    """An empty file has nothing to sort."""
+    """An empty file has no batches."""
     assert batches([], Order(1, 1), tmp_path, 1) == []
 
 
 def test_runs_wait_in_files_without_a_name(tmp_path):
-    """What a killed process leaves behind is nothing: its files are never to be seen."""
+    """Run files have no name, so a killed process leaves none."""
     with closing(Runs(Order(1, 1), tmp_path)) as runs:
         for n in range(5):
             runs.add([(str(n),)])
@@ -97,14 +97,14 @@ def test_runs_wait_in_files_without_a_name(tmp_path):
 
 
 def test_rows_come_back_from_disk_as_they_were(tmp_path):
-    """Texts of any script, numbers, flags and nothing survive the way through a run."""
+    """Texts of any script, numbers, flags and None are unchanged after a run."""
     row = VehicleRow("MÜAB123", make="Škoda", year=2012, insured=False, mot_exempt=True)
     found = batches([row, VehicleRow("A")], Order(1, 1), tmp_path, 1)
     assert list(chain.from_iterable(found)) == [tuple(VehicleRow("A")), tuple(row)]
 
 
 def test_changes_come_back_from_disk_with_their_types(tmp_path):
-    """Only its type tells a deletion from a row, and a narrow row from a complete one."""
+    """A run keeps the types of deletions, rows and narrow rows."""
     changes = [
         VehicleRow("A", year=2012),
         NarrowRow(("B", "FORD", (2, 3))),
@@ -118,7 +118,7 @@ def test_changes_come_back_from_disk_with_their_types(tmp_path):
 
 
 def test_a_run_of_another_process_is_added_from_where_it_begins(tmp_path):
-    """What stands before it in the file is not read again."""
+    """A run of another process is read from its offset; earlier bytes are skipped."""
     order = Order(1, 1)
     with closing(Runs(order, tmp_path)) as runs:
         runs.add([("B", 1), ("C", 1)])
@@ -133,8 +133,8 @@ def test_a_run_of_another_process_is_added_from_where_it_begins(tmp_path):
 
 
 @given(rows=ROWS, run_rows=st.integers(1, 5))
-def test_two_can_share_what_is_to_be_done(tmp_path_factory, rows, run_rows):
-    """One takes what comes up to the middle, the other what is behind it: together it is all."""
+def test_two_readers_can_share_the_keys(tmp_path_factory, rows, run_rows):
+    """Two readers, of the keys up to the middle and after it, return everything together."""
     order = Order(1, 2)
     directory = tmp_path_factory.getbasetemp()
     with closing(Runs(order, directory)) as first, closing(Runs(order, directory)) as second:
@@ -149,11 +149,11 @@ def test_two_can_share_what_is_to_be_done(tmp_path_factory, rows, run_rows):
         upper = list(chain.from_iterable(second.batches(after=middle)))
         assert all(row[0] <= middle for row in lower)
         assert all(row[0] > middle for row in upper)
-        assert list(chain.from_iterable(first.batches())) == upper, "it goes on behind the middle"
+        assert list(chain.from_iterable(first.batches())) == upper, "it continues after the middle"
     assert [lower + upper] == [list(chain.from_iterable(batches(rows, order, directory, run_rows)))]
 
 
 def test_a_place_that_cannot_be_written_to_is_an_error(tmp_path):
-    """Runs that cannot wait fail the load; rows are never dropped."""
+    """If runs cannot be written, the load fails; rows are never dropped."""
     with pytest.raises(OSError, match="none"):
         batches([("A",), ("B",)], Order(1, 1), tmp_path / "none", 1)

@@ -32,7 +32,7 @@ Saved = Callable[[bytes], str]
 
 @pytest.fixture
 def saved(tmp_path: Path) -> Saved:
-    """Return what saves bytes under a name that tells nothing, and gives the path."""
+    """Save bytes under a neutral name, and return the path."""
 
     def save(data: bytes) -> str:
         path = tmp_path / "register.bin"
@@ -51,7 +51,7 @@ def zipped(*entries: tuple[str, bytes], compression: int = zipfile.ZIP_DEFLATED)
 
 
 def read(path: str) -> list[tuple[str, bytes]]:
-    """Return name and content of each member; the names without the path before them."""
+    """Return name and content of each member; the names have no directory."""
     with contextlib.closing(open_members(path)) as opened:
         return [
             (member.name.removeprefix(path).removeprefix(": "), member.stream.read())
@@ -71,7 +71,7 @@ def feed_standard_input(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
 
 
 def test_plain_file(saved: Saved) -> None:
-    """A plain file is one member, which still holds the head that was looked at."""
+    """A plain file is one member, and still has the head that was read."""
     path = saved(DATA)
     for member in open_members(path):
         assert (member.name, member.bytes_total) == (path, len(DATA))
@@ -81,7 +81,7 @@ def test_plain_file(saved: Saved) -> None:
 
 
 def test_compression_is_seen_not_believed(tmp_path: Path) -> None:
-    """What is compressed is seen from the first bytes, whatever the file is called."""
+    """Compression is detected from the first bytes, whatever the file's name."""
     (tmp_path / "a.gz").write_bytes(DATA)
     (tmp_path / "b.csv").write_bytes(gzip.compress(DATA))
     (tmp_path / "c.csv").write_bytes(zipped(("x.csv", DATA)))
@@ -91,14 +91,14 @@ def test_compression_is_seen_not_believed(tmp_path: Path) -> None:
 
 
 def test_gzip_of_several_streams(saved: Saved) -> None:
-    """Gzip streams one after the other are one file, zeros after them are padding."""
+    """Several gzip streams are one file, and zeros after them are padding."""
     parts = gzip.compress(DATA[:100]) + gzip.compress(b"") + gzip.compress(DATA[100:])
     assert read(saved(parts)) == [("", DATA)]
     assert read(saved(parts + bytes(512))) == [("", DATA)]
 
 
 def test_zip_members(saved: Saved) -> None:
-    """Each data member of a zip is read, gzip inside too, in the order of the archive."""
+    """Each data member of a zip is read, also gzip inside, in the order of the archive."""
     entries = [
         ("data/", b""),
         ("data/b_1.json.gz", gzip.compress(b"{}")),
@@ -121,13 +121,13 @@ def test_zip_members(saved: Saved) -> None:
 
 
 def test_only_member_of_a_zip(saved: Saved) -> None:
-    """A member with another ending is read if it is the only file there."""
+    """A member with another suffix is read if it is the only file."""
     entries = [("folder/", b""), ("folder/MID_P_000123.txt", DATA), ("__MACOSX/x.csv", b"x")]
     assert read(saved(zipped(*entries))) == [("folder/MID_P_000123.txt", DATA)]
 
 
 def test_zip_without_data(saved: Saved) -> None:
-    """A zip with nothing to read is refused, and what it has is named."""
+    """A zip without data members is refused; the message lists its members."""
     reason = fault(saved(zipped(("a.txt", b"x"), ("b\n.pdf", b"x"))))
     assert "a.txt, b\\n.pdf" in reason
     assert "0 files" in fault(saved(zipped()))
@@ -135,7 +135,7 @@ def test_zip_without_data(saved: Saved) -> None:
 
 
 def test_paths_in_a_zip_are_never_followed(saved: Saved, tmp_path: Path) -> None:
-    """A path that climbs out of the archive is a name, and nothing is written to disk."""
+    """A path that leaves the archive is only a name: nothing is written to disk."""
     path = saved(zipped(("../../evil.csv", b"a"), ("/etc/evil.csv", b"b")))
     before = sorted(tmp_path.parent.rglob("*"))
     assert read(path) == [("../../evil.csv", b"a"), ("/etc/evil.csv", b"b")]
@@ -143,13 +143,13 @@ def test_paths_in_a_zip_are_never_followed(saved: Saved, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("path", ["no/such/file.csv", "/", "x\0y"])
-def test_what_cannot_be_opened(path: str) -> None:
-    """A missing file and a directory are faults that name the file."""
+def test_unopenable_files(path: str) -> None:
+    """The fault of a missing file or a directory has its name."""
     assert fault(path)
 
 
 def test_missing_file_says_so() -> None:
-    """The operating system's own words say what is wrong."""
+    """The message is the operating system's."""
     assert fault("no/such/file.csv") == "The file cannot be read: No such file or directory."
     assert fault("/") == "The file cannot be read: Is a directory."
 
@@ -158,13 +158,13 @@ def test_missing_file_says_so() -> None:
     "data", [b"", gzip.compress(b""), zipped(("a.csv", b""))], ids=["plain", "gzip", "zip"]
 )
 def test_empty_file(data: bytes, saved: Saved) -> None:
-    """A file without a byte in it is read as such, compressed or not."""
+    """A file of 0 bytes is read as such, compressed or not."""
     assert [content for _, content in read(saved(data))] == [b""]
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "directory"])
 def test_only_regular_files_are_read_where_others_can_write(kind: str, saved: Saved) -> None:
-    """A link is not followed and a pipe is not waited for, even if it came a moment ago."""
+    """A link is not followed and a pipe not awaited, even if it replaced a file just now."""
     path = Path(saved(b"registration\nAB12CDE\n"))
     assert [member.head for member in open_members(str(path), is_trusted=False)] == [
         path.read_bytes()
@@ -185,7 +185,7 @@ def test_only_regular_files_are_read_where_others_can_write(kind: str, saved: Sa
 def test_a_disk_that_fails_is_no_fault_of_the_file(
     number: int, saved: Saved, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file may be read another time, so that the load is hindered and has not failed."""
+    """A disk error hinders the load, without making the file count as failed."""
 
     def fail(*_: object, **__: object) -> None:
         raise OSError(number, os.strerror(number))
@@ -198,7 +198,7 @@ def test_a_disk_that_fails_is_no_fault_of_the_file(
 
 @pytest.mark.parametrize("kept", [1, 5, 12, 1000, -1, -4, -9])
 def test_gzip_cut_off(kept: int, saved: Saved) -> None:
-    """A gzip file that is cut off anywhere is a fault."""
+    """A gzip file that is truncated anywhere is a fault."""
     whole = gzip.compress(os.urandom(4 * HEAD_BYTES))
     path = saved(whole[:kept])
     if kept == 1:
@@ -208,12 +208,12 @@ def test_gzip_cut_off(kept: int, saved: Saved) -> None:
 
 
 def test_second_gzip_stream_cut_off(saved: Saved) -> None:
-    """That the first stream is whole does not make the second one so."""
+    """A truncated second stream is a fault, even after a whole first one."""
     assert "cut off" in fault(saved(gzip.compress(DATA) + gzip.compress(DATA)[:-10]))
 
 
 def test_bad_checksum(saved: Saved) -> None:
-    """A gzip file or zip member whose checksum is wrong is a fault, at its end."""
+    """A wrong checksum of a gzip file or zip member is a fault at its end."""
     broken = bytearray(gzip.compress(DATA))
     broken[-8] ^= 1
     assert "damaged" in fault(saved(bytes(broken)))
@@ -234,24 +234,24 @@ def test_broken_deflate(saved: Saved) -> None:
 
 
 def test_rubbish_after_gzip(saved: Saved) -> None:
-    """What follows a gzip stream and is no other one is not ignored."""
+    """Bytes after a gzip stream that are no other stream are a fault."""
     assert "damaged" in fault(saved(gzip.compress(DATA) + b"rubbish"))
 
 
 @pytest.mark.parametrize("kept", [4, 30, 200, 10_000, -1, -22, -60])
 def test_zip_cut_off(kept: int, saved: Saved) -> None:
-    """A zip that is cut off anywhere has no directory: a fault."""
+    """A zip that is truncated anywhere has no directory, and is a fault."""
     assert fault(saved(zipped(("a.csv", DATA))[:kept]))
 
 
 def test_zip_member_cut_off(saved: Saved) -> None:
-    """A gzip member of a zip that was cut off before it was zipped is a fault."""
+    """A gzip member that was truncated before it was zipped is a fault."""
     cut_off = gzip.compress(DATA)[:-10]
     assert fault(saved(zipped(("a.csv.gz", cut_off)))) == "The file is cut off."
 
 
 def test_encrypted_zip(saved: Saved) -> None:
-    """An encrypted member is refused by that word."""
+    """The refusal says that the member is encrypted."""
     data = bytearray(zipped(("a.csv", DATA)))
     for signature, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
         at = data.index(signature) + offset
@@ -260,7 +260,7 @@ def test_encrypted_zip(saved: Saved) -> None:
 
 
 def test_unknown_zip_method(saved: Saved) -> None:
-    """A compression method that we do not know is a fault."""
+    """An unknown compression method is a fault."""
     data = bytearray(zipped(("a.csv", DATA)))
     for signature, offset in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
         at = data.index(signature) + offset
@@ -278,7 +278,7 @@ def test_unknown_zip_method(saved: Saved) -> None:
     ],
 )
 def test_other_containers(start: bytes, word: str, saved: Saved) -> None:
-    """A container that we do not read is called by its name."""
+    """The refusal names the kind of container."""
     assert word in fault(saved(start + DATA))
 
 
@@ -291,7 +291,7 @@ def test_containers_in_containers(saved: Saved) -> None:
 
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Standard input is read plain or as gzip; its bytes are counted, its size is not known."""
+    """Standard input can be plain or gzip; its bytes are counted, its size is unknown."""
     for data in (DATA, gzip.compress(DATA)):
         feed_standard_input(monkeypatch, data)
         for member in open_members("-"):
@@ -302,20 +302,20 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_zip_on_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A zip on standard input is refused with a clear word."""
+    """A zip on standard input is refused with the reason."""
     feed_standard_input(monkeypatch, zipped(("a.csv", DATA)))
     assert "not from standard input" in fault("-")
 
 
 def test_empty_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing on standard input is a file without a byte."""
+    """Empty standard input is a file of 0 bytes."""
     feed_standard_input(monkeypatch, b"")
     assert [content for _, content in read("-")] == [b""]
 
 
 @pytest.mark.parametrize("compressed", [False, True])
 def test_named_pipe(compressed: bool, tmp_path: Path) -> None:
-    """A named pipe is read as standard input is."""
+    """A named pipe is read like standard input."""
     path = tmp_path / "pipe"
     os.mkfifo(path)
     data = gzip.compress(DATA) if compressed else DATA
@@ -329,7 +329,7 @@ def test_named_pipe(compressed: bool, tmp_path: Path) -> None:
 
 
 def test_progress(saved: Saved) -> None:
-    """Bytes are counted as they are in the file, and never go back from member to member."""
+    """Bytes are counted as they are in the file, and never decrease between members."""
     path = saved(zipped(*((f"{n}.csv", os.urandom(4 * HEAD_BYTES)) for n in range(3))))
     size = Path(path).stat().st_size
     seen = []
@@ -343,7 +343,7 @@ def test_progress(saved: Saved) -> None:
 
 
 def test_reading_stays_flat(saved: Saved) -> None:
-    """However well a file is compressed, it is not unpacked in memory."""
+    """A compressed file is never unpacked into memory as a whole."""
     bomb = gzip.compress(bytes(64 * MIB))
     for path in (saved(bomb), saved(zipped(("a.csv.gz", bomb), ("b.csv", bytes(64 * MIB))))):
         tracemalloc.start()
@@ -370,7 +370,7 @@ def test_reading_stays_flat(saved: Saved) -> None:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_damage(whole: bytes, data: st.DataObject, saved: Saved) -> None:
-    """Whatever bytes of a container are damaged, nothing but FileFault is raised."""
+    """Any damage to a container is harmless, or raises FileFault."""
     damaged = bytearray(whole)
     for _ in range(data.draw(st.integers(1, 3))):
         damaged[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
@@ -381,7 +381,7 @@ def test_any_damage(whole: bytes, data: st.DataObject, saved: Saved) -> None:
 @pytest.mark.parametrize("data", [DATA, gzip.compress(DATA), zipped(("a.csv", DATA))])
 @pytest.mark.parametrize("what", ["appended to", "written over", "truncated"])
 def test_a_file_that_changes(data: bytes, what: str, saved: Saved) -> None:
-    """Somebody who writes to a file while it is read makes it a mixture: a fault at its end."""
+    """A file that changes while it is read is a fault at its end."""
     path = Path(saved(data))
     opened = open_members(str(path))
     member = next(opened)
@@ -396,7 +396,7 @@ def test_a_file_that_changes(data: bytes, what: str, saved: Saved) -> None:
 
 
 def test_a_file_that_is_replaced(saved: Saved) -> None:
-    """What was opened is read to its end; the new file has a name only."""
+    """The opened file is read to its end, even if a new one takes its name."""
     path = Path(saved(DATA))
     for member in open_members(str(path)):
         path.with_suffix(".new").write_bytes(b"another")
@@ -408,14 +408,14 @@ def test_a_file_that_is_replaced(saved: Saved) -> None:
 def test_a_bomb(
     pack: Callable[[bytes], bytes], saved: Saved, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What unpacks to more than 200 times its size is refused; registers are far from that."""
+    """A file that unpacks to more than 200 times its size is refused."""
     monkeypatch.setattr(streams, "_UNPACKED_BYTES_FREE", 2 * len(DATA))
     assert "more than 200 times its size" in fault(saved(pack(bytes(4 * MIB))))
     assert len(read(saved(pack(DATA * 10)))) == 1
 
 
 def test_order_of_dates() -> None:
-    """Files of the DVSA go by their dates, which do not sort as texts, a bulk before deltas."""
+    """DVSA files are sorted by the dates in their names, a bulk before deltas."""
     wanted = [
         "a/bulk-light-vehicle_29-06-2025.zip",
         "z/delta-light-vehicle_29-06-2025.zip",
@@ -429,12 +429,12 @@ def test_order_of_dates() -> None:
 
 @pytest.mark.parametrize("other", ["vehicles.csv", "-", "delta-light-vehicle_30-06-2025/x.zip"])
 def test_order_as_given(other: str) -> None:
-    """If one file has no such name, all stay in the order in which they were given."""
+    """If one file has no such name, all files keep the given order."""
     files = ["delta-light-vehicle_02-07-2025.zip", other, "delta-light-vehicle_01-07-2025.zip"]
     assert sorted_by_date(files, str) == files
 
 
 def test_order_of_members_with_one_date(saved: Saved) -> None:
-    """Members of one date stay in the order of the zip's directory."""
+    """Members with the same date keep the order of the zip's directory."""
     names = [f"bulk-light-vehicle_29-06-2025_{n}.json" for n in (0, 1, 10, 2)]
     assert [name for name, _ in read(saved(zipped(*((name, b"x") for name in names))))] == names

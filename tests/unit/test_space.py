@@ -1,4 +1,4 @@
-"""What a load needs of the disk is estimated well: no load that fits is refused (D57)."""
+"""The disk space of a load is estimated well, so that no load that fits is refused (D57)."""
 
 import pytest
 
@@ -33,14 +33,14 @@ def loaded(world, kind, **options):
 
 @BOTH_KINDS
 def test_a_first_merge_needs_the_table_twice(world, estimates, kind):
-    """It is in the log first."""
+    """A first merge needs the table's space twice, because it is first in the log."""
     size_bytes = loaded(world, kind)
     assert estimates[-1] == pytest.approx(2 * size_bytes, rel=0.15)
 
 
 @BOTH_KINDS
 def test_a_replace_of_one_run_needs_the_table_once(world, estimates, kind):
-    """Only one process writes it."""
+    """A single process that replaces needs the table's space once."""
     size_bytes = loaded(world, kind, mode="replace")
     assert estimates[-1] == pytest.approx(size_bytes, rel=0.15)
 
@@ -49,7 +49,7 @@ def test_a_replace_of_one_run_needs_the_table_once(world, estimates, kind):
 def test_a_replace_of_several_runs_needs_a_part_besides(
     world, estimates, monkeypatch, cores, share
 ):
-    """The second process writes half of the table, where there is a core for it."""
+    """On several cores the second process needs half of the table's space besides."""
     monkeypatch.setattr(reading, "RUN_ROWS", 5_000)
     for module in ("reading.reader", "applying.parallel_build", "space"):
         monkeypatch.setattr(f"app.registers.{module}.CORES", cores)
@@ -58,14 +58,14 @@ def test_a_replace_of_several_runs_needs_a_part_besides(
 
 
 def test_rows_that_are_held_already_need_nothing(world, estimates):
-    """A merge of the same file must be possible on a disk that has no room for it again."""
+    """A merge of rows that are already held needs no space."""
     size_bytes = loaded(world, Kind.VEHICLES)
     loaded(world, Kind.VEHICLES)
     assert estimates[-1] < size_bytes / 10
 
 
 def test_a_replace_copies_the_other_kinds(world, estimates):
-    """They are in the register's next file as well."""
+    """The other kinds are copied into the register's next file."""
     loaded(world, Kind.POLICIES)
     size_bytes = loaded(world, Kind.VEHICLES, mode="replace")
     assert estimates[-1] == pytest.approx(size_bytes, rel=0.15)

@@ -1,4 +1,4 @@
-"""One SQLite file and several processes that come to it at once (D27)."""
+"""One SQLite file that several processes open at once (D27)."""
 
 import multiprocessing
 from functools import partial
@@ -10,7 +10,7 @@ _ROUNDS, _PROCESSES = 30, 4
 
 
 def made(directory: Path, barrier, number: int) -> str:
-    """Make the same file as the others, and tell its mode."""
+    """Make the same file as the others, and return its mode."""
     engine = SqliteEngine(directory / f"{number}.db", create=True)
     barrier.wait(timeout=60)
     mode = str(engine.pragma("journal_mode"))
@@ -28,7 +28,7 @@ def work(directory: Path, barrier, told) -> None:
 
 
 def test_processes_that_make_one_new_file_wait_for_each_other(tmp_path):
-    """SQLite itself refuses at once where two switch a new file to WAL."""
+    """SQLite itself fails at once if two processes switch a new file to WAL."""
     context = multiprocessing.get_context("spawn")
     barrier, told = context.Barrier(_PROCESSES), context.Queue()
     target = partial(work, tmp_path, barrier, told)

@@ -16,12 +16,12 @@ ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
 
 
 def checked(body):
-    """Return a text with the check that belongs to it, whatever the text."""
+    """Return a text with its correct check."""
     return body + base62(zlib.crc32(body.encode()), 6)
 
 
 def test_a_key_has_the_documented_form():
-    """`vfd_<account 6><key 8>_<secret 43><check 6>`, all base62."""
+    """A key is `vfd_<account 6><key 8>_<secret 43><check 6>`, all base62."""
     text = new_token("abc123").text
     assert re.fullmatch(r"vfd_abc123[0-9A-Za-z]{8}_[0-9A-Za-z]{49}", text)
 
@@ -32,26 +32,26 @@ def test_the_check_is_the_crc_of_what_comes_before():
 
 
 def test_parsing_gives_the_parts_back():
-    """What was put together comes apart the same."""
+    """Parsing a key returns the parts that it was made of."""
     token = new_token("abc123")
     assert parse_token(token.text) == token
 
 
 def test_keys_differ():
-    """Each key has an id and a secret of its own."""
+    """Each key has its own id and secret."""
     tokens = [new_token("abc123") for _ in range(100)]
     assert len({token.key_id for token in tokens}) == 100
     assert len({token.secret for token in tokens}) == 100
 
 
 def test_the_hash_is_of_the_secret_alone():
-    """SHA-256 in hexadecimal, of the 43 characters."""
+    """The hash is SHA-256 in hexadecimal, of the 43 characters."""
     assert Token("a", "b", "secret").secret_hash == hashlib.sha256(b"secret").hexdigest()
 
 
 @pytest.mark.parametrize("position", range(len(KEY)))
 def test_every_single_typing_error_is_noticed(position):
-    """A key with one character changed, left out or swapped with the next is none."""
+    """A key with one character changed, left out or swapped with the next is invalid."""
     changed = "a" if KEY[position] != "a" else "b"
     assert parse_token(KEY[:position] + changed + KEY[position + 1 :]) is None
     assert parse_token(KEY[:position] + KEY[position + 1 :]) is None
@@ -80,20 +80,20 @@ def test_every_single_typing_error_is_noticed(position):
         checked(f"vfd_abc123XyZ98765_{'s' * 42}\u0661"),
     ],
 )
-def test_what_has_another_form_is_no_key(text):
-    """The right check does not make a key of a text of another form."""
+def test_a_text_of_another_form_is_no_key(text):
+    """A text of another form is no key, even with the right check."""
     assert parse_token(text) is None
 
 
 @given(st.text(max_size=100))
 def test_any_text_is_a_key_or_none(text):
-    """No presented text fails."""
+    """Any text is parsed, or is no key; no error occurs."""
     assert parse_token(text) is None
 
 
 @given(st.integers(0, 2**256 - 1))
 def test_base62_holds_256_bits_in_43_digits(number):
-    """Every secret fits, with leading zeros, and no two are the same."""
+    """Every secret fits, with leading zeros, and each has its own text."""
     digits = base62(number, 43)
     assert len(digits) == 43
     back = 0

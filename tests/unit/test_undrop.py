@@ -1,4 +1,4 @@
-"""Dropped registers: nobody reads them, and they can be brought back (D72)."""
+"""Dropped registers are not read, and can be brought back (D72)."""
 
 from functools import partial
 
@@ -19,13 +19,13 @@ DELETION = '[{"registration": "ZZ99ZZZ", "motTests": [], "modification": "DELETE
 
 @pytest.fixture
 def replace(world):
-    """`replace(CONTENT)` replaces the vehicles of the register native, or what it is told."""
+    """`replace(CONTENT)` replaces the vehicles of the register native by default."""
     return partial(loaded, world)
 
 
 @pytest.fixture
 def dropped(world, replace):
-    """A register that was replaced, then dropped: AB12CDE, a SEAT, before a FORD."""
+    """A dropped register: AB12CDE is a SEAT; before the last replace it was a FORD."""
     for make in ("FORD", "SEAT"):
         replace(f"{HEADER}AB12CDE,{make}\n")
     drop_register(world.engine, "native")
@@ -33,19 +33,19 @@ def dropped(world, replace):
 
 
 def modes(world) -> list[str]:
-    """What the history tells, the latest first."""
+    """Return the modes in the history, the latest first."""
     return [line.mode for line in list_loads(world.engine)]
 
 
 def test_a_dropped_register_is_not_read(dropped, alice):
-    """From the next request on; it is no register for readiness and metrics either."""
+    """From the next request on, look-ups, readiness and metrics ignore it."""
     assert alice.get(PATH).status_int == 404
     assert alice.get("/readyz").json["registers"] == []
     assert Register.select().count(dropped.engine) == 0
 
 
 def test_it_comes_back_as_it_was(dropped, alice):
-    """With its counts and its ways back."""
+    """The register has its counts, and can be rolled back as before."""
     assert undrop_register(dropped.engine, "native").vehicles == 1
     assert alice.get(PATH).json["vehicle"]["make"] == "SEAT"
     assert DroppedRegister.select().count(dropped.engine) == 0
@@ -53,8 +53,8 @@ def test_it_comes_back_as_it_was(dropped, alice):
     assert alice.get(PATH).json["vehicle"]["make"] == "FORD"
 
 
-def test_the_history_tells_all_of_it(dropped):
-    """Each is a line of its own, which is done."""
+def test_the_history_has_every_step(dropped):
+    """Each drop and undrop is a line in the history, with the status done."""
     undrop_register(dropped.engine, "native")
     purge_register(dropped.engine, "native")
     assert modes(dropped) == ["purge", "drop", "undrop", "drop", "replace", "replace"]
@@ -65,7 +65,7 @@ def test_the_history_tells_all_of_it(dropped):
 
 @pytest.mark.parametrize("mode", ["merge", "replace"])
 def test_a_load_that_succeeds_ends_it(dropped, replace, mode):
-    """The next register of that name is a new one; what was dropped is removed."""
+    """A successful load makes a new register of the name, and removes the dropped one."""
     replace(vehicles("KIA"), mode=mode)
     with pytest.raises(OperatorError, match="it was not dropped, or was loaded since"):
         undrop_register(dropped.engine, "native")
@@ -77,7 +77,7 @@ def test_a_load_that_succeeds_ends_it(dropped, replace, mode):
 
 @pytest.mark.parametrize("mode", ["merge", "replace"])
 def test_a_load_that_fails_does_not(dropped, replace, alice, mode):
-    """What can be undone stays, whatever the load read until then."""
+    """A failed load keeps the drop undoable, whatever it had read."""
     with pytest.raises(OperatorError, match="never closed"):
         replace(f'{HEADER}AB12CDE,"FORD\n', mode=mode)
     undrop_register(dropped.engine, "native")
@@ -86,7 +86,7 @@ def test_a_load_that_fails_does_not(dropped, replace, alice, mode):
 
 @pytest.mark.parametrize("options", [{}, {"empty_ok": True}])
 def test_a_merge_that_reads_no_row_does_not(dropped, replace, alice, options):
-    """A nightly delta without a row destroys neither what was dropped nor its snapshots."""
+    """A nightly delta without rows removes neither the dropped register nor its earlier states."""
     replace(HEADER, mode="merge", **options)
     undrop_register(dropped.engine, "native")
     assert alice.get(PATH).json["vehicle"]["make"] == "SEAT"
@@ -95,7 +95,7 @@ def test_a_merge_that_reads_no_row_does_not(dropped, replace, alice, options):
 
 
 def test_a_merge_that_changes_nothing_does_not(dropped, replace, alice):
-    """Deletions of unknown plates, even repeated and dropped again, leave no register behind."""
+    """Deletions of unknown plates leave no register, even repeated and dropped again."""
     for _ in range(2):
         assert replace(DELETION, mode="merge", register="native").skipped == 1
         assert Register.select().count(dropped.engine) == 0
@@ -104,7 +104,7 @@ def test_a_merge_that_changes_nothing_does_not(dropped, replace, alice):
 
 
 def test_a_killed_merge_that_changed_nothing_does_not(dropped, replace, alice, monkeypatch):
-    """Whatever it left is in nobody's way."""
+    """What such a merge leaves does not hinder an undrop."""
     with monkeypatch.context() as until_then:
         until_then.setattr(merge, "finish_merge", _interrupted)
         until_then.setattr(Generations, "remove_made_by", _interrupted)
@@ -116,7 +116,7 @@ def test_a_killed_merge_that_changed_nothing_does_not(dropped, replace, alice, m
 
 @pytest.mark.parametrize("is_tidied", [False, True])
 def test_a_load_that_was_killed_does_not(dropped, alice, is_tidied):
-    """It had made an entry of that name, which was perhaps dropped; no row was committed."""
+    """The killed load made an entry, possibly dropped since, but committed no row."""
     load_id = begun(dropped.engine, "native", Kind.POLICIES)
     made = Generations(dropped.engine, "native")
     made.announce(made.add(load_id), Kind.POLICIES)
@@ -128,7 +128,7 @@ def test_a_load_that_was_killed_does_not(dropped, alice, is_tidied):
 
 
 def test_a_dropped_register_takes_no_place(dropped, replace):
-    """Another can have it; then it cannot come back until there is room, and stays."""
+    """If another register takes its place, it cannot come back until one is free."""
     for number in range(REGISTERS_MAX):
         replace(vehicles("FORD"), register=f"r{number}")
     with pytest.raises(OperatorError, match="there are 8 registers; drop one first"):
@@ -139,7 +139,7 @@ def test_a_dropped_register_takes_no_place(dropped, replace):
 
 
 def test_several_can_wait(dropped, replace):
-    """Each under its own name; asked for another, it tells which can be brought back."""
+    """Each waits under its own name; the refusal of an unknown name lists them."""
     replace(vehicles("KIA"), register="fleet")
     drop_register(dropped.engine, "fleet")
     with pytest.raises(
@@ -152,14 +152,14 @@ def test_several_can_wait(dropped, replace):
 
 
 def test_it_is_dropped_once(dropped):
-    """Dropped again, the operator is told what is left to do."""
+    """A second drop is refused, and the message says what can be done."""
     with pytest.raises(OperatorError, match="was dropped already; add --purge to free"):
         drop_register(dropped.engine, "native")
 
 
 @pytest.mark.parametrize("is_dropped_before", [True, False])
 def test_a_purge_removes_all_of_it(dropped, is_dropped_before):
-    """The dropped generation and the ways back from it, and nothing can be undone."""
+    """A purge removes the dropped generation and all earlier states, and cannot be undone."""
     if not is_dropped_before:
         undrop_register(dropped.engine, "native")
     assert len(generations(dropped)) == 2
@@ -173,7 +173,7 @@ def test_a_purge_removes_all_of_it(dropped, is_dropped_before):
 
 
 def test_a_register_of_no_rows_is_gone_at_once(world):
-    """A killed first load made it: there is nothing to bring back."""
+    """A register without rows, from a killed first load, is removed at once."""
     killed = begun(world.engine, "native", Kind.FINES)
     Generations(world.engine, "native").add(killed)
     drop_register(world.engine, "native")
@@ -181,8 +181,8 @@ def test_a_register_of_no_rows_is_gone_at_once(world):
         undrop_register(world.engine, "native")
 
 
-def test_what_is_not_there_does_not_come_back(dropped):
-    """As after its file was removed by hand: the entry stays for a restore of it."""
+def test_an_undrop_without_its_file_is_refused(dropped):
+    """If its file was removed by hand, the undrop is refused and the entry stays."""
     for name in generations(dropped):
         if dropped.engine.__class__.__name__ == "SqliteEngine":
             (dropped.directory / name).unlink()
@@ -194,7 +194,7 @@ def test_what_is_not_there_does_not_come_back(dropped):
 
 
 def test_a_damaged_register_can_be_dropped(world, replace):
-    """Whatever is wrong with what it holds."""
+    """A damaged register can be dropped, whatever the damage."""
     replace(vehicles("FORD"))
     (name,) = generations(world)
     if world.engine.__class__.__name__ == "SqliteEngine":

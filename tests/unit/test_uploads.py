@@ -1,4 +1,4 @@
-"""Whether a file in the drop directory is complete (D73)."""
+"""When a file in the drop directory is complete (D73)."""
 
 import fcntl
 import hashlib
@@ -20,7 +20,7 @@ OTHER = hashlib.sha256(b"").hexdigest()
 
 @pytest.fixture
 def put(tmp_path):
-    """`put(name, data)` writes a file that was last changed so many seconds ago."""
+    """`put(name, data)` writes a file that was last changed this many seconds ago."""
 
     def write(name: str, data: bytes | str = CAR, age_seconds: int = 300):
         path = tmp_path / name
@@ -34,12 +34,12 @@ def put(tmp_path):
 
 
 def look(path, wait):
-    """Look at a file as it is now."""
+    """Return the state of a file."""
     return upload_of(path, path.lstat(), wait)
 
 
 def names(found):
-    """What would be loaded."""
+    """Return the names of the files that would be loaded."""
     return [[file.path.name for file in batch.files] for batch in found]
 
 
@@ -61,7 +61,7 @@ def names(found):
     ],
 )
 def test_a_checksum_is_read_as_tools_write_it(put, text):
-    """sha256sum in both modes, its --tag, openssl, PowerShell, the bare digest; in any case."""
+    """Digests as sha256sum, openssl and PowerShell print them, or bare, are read in any case."""
     put("car.csv.sha256", text)
     assert look(put("car.csv"), SHA256)[1:] == ("", "")
 
@@ -78,7 +78,7 @@ def test_a_checksum_is_read_as_tools_write_it(put, text):
     ],
 )
 def test_a_marker_without_the_checksum_is_no_verdict(put, text):
-    """It may still be written: the file waits, and has no fault."""
+    """A marker without a checksum may still be written, so the file waits without a fault."""
     put("car.csv.sha256", text)
     upload = look(put("car.csv"), SHA256)
     assert (upload.waits_for, upload.fault) == (
@@ -88,14 +88,14 @@ def test_a_marker_without_the_checksum_is_no_verdict(put, text):
 
 
 def test_a_wrong_checksum_is_a_fault_when_the_upload_has_ended(put):
-    """The marker is newer than the file, which nobody has changed for a minute."""
+    """It is a fault if the marker is newer and the file unchanged for a minute."""
     put("car.csv.sha256", OTHER, 200)
     told = look(put("car.csv"), SHA256).fault
     assert told == f"its checksum is {DIGEST}, but car.csv.sha256 has {OTHER}"
 
 
-def test_a_wrong_checksum_is_none_while_the_upload_goes_on(put):
-    """Where the marker came first, the file changed just now, or somebody has it open."""
+def test_a_wrong_checksum_is_no_fault_during_the_upload(put):
+    """It is no fault if the file changed after its marker or just now, or is open."""
     path = put("car.csv")
     marker = put("car.csv.sha256", OTHER, 400)
     early = look(path, SHA256)
@@ -109,7 +109,7 @@ def test_a_wrong_checksum_is_none_while_the_upload_goes_on(put):
 
 
 def test_a_right_checksum_needs_no_minute(put):
-    """What has the checksum is complete, whichever came first, and whoever has it open."""
+    """A file with the right checksum is complete at once, even if it is open."""
     path = put("car.csv", age_seconds=0)
     for age_seconds in (-100, 0, 3600):
         put("car.csv.sha256", DIGEST, age_seconds)
@@ -118,7 +118,7 @@ def test_a_right_checksum_needs_no_minute(put):
 
 
 def test_a_file_waits_for_its_own_marker(put):
-    """That of another file, or of the other kind, is not enough."""
+    """The checksum of another file, or of another kind, does not count."""
     path = put("car.csv")
     put("bus.csv.sha256", DIGEST)
     put("car.sha256", DIGEST)
@@ -128,8 +128,8 @@ def test_a_file_waits_for_its_own_marker(put):
     assert look(path, DONE).waits_for == "car.csv.done is missing"
 
 
-def test_done_is_enough_unless_the_file_changes_afterwards(put):
-    """A file that is newer than its marker is the next upload, which the marker is not for."""
+def test_a_done_marker_is_enough_if_the_file_is_older(put):
+    """A file that is newer than its marker is the next upload, which needs its own marker."""
     path = put("car.csv", age_seconds=0)
     put("car.csv.done", "", -1)
     assert look(path, DONE)[1:] == ("", "")
@@ -138,14 +138,14 @@ def test_done_is_enough_unless_the_file_changes_afterwards(put):
 
 
 def test_the_time_of_another_clock_does_not_outdate_a_marker(put):
-    """A file can be copied with a time to come."""
+    """A copied file can have a time in the future, and the marker still counts."""
     path = put("car.csv", age_seconds=-3600)
     put("car.csv.done", "", -1)
     assert look(path, DONE)[1:] == ("", "")
 
 
 def test_without_markers_a_minute_must_pass(put):
-    """One without a change, and without anybody who could change it."""
+    """A file waits until it is unchanged for a minute, and not open for writing."""
     path = put("car.csv", age_seconds=50)
     assert look(path, QUIET).waits_for == "it changed less than a minute ago"
     put("car.csv", age_seconds=70)
@@ -158,7 +158,7 @@ def test_without_markers_a_minute_must_pass(put):
 
 @pytest.mark.parametrize("wait", [QUIET, DONE])
 def test_a_checksum_that_is_there_is_always_compared(put, wait):
-    """Whatever is waited for: a file that contradicts its checksum is not loaded."""
+    """A file that contradicts its checksum is not loaded, whatever the setting."""
     put("car.csv.sha256", OTHER, 200)
     put("car.csv.done", "", 200)
     assert "its checksum is" in look(put("car.csv"), wait).fault
@@ -166,15 +166,15 @@ def test_a_checksum_that_is_there_is_always_compared(put, wait):
 
 @pytest.mark.parametrize("wait", [QUIET, DONE, SHA256])
 def test_a_link_is_no_marker(put, tmp_path, wait):
-    """Whoever can make links there must not have other files read, nor a file loaded unchecked."""
+    """A link could make other files readable, or bypass the checksum."""
     path = put("car.csv")
     put("car.csv.done", "", 200)
     (tmp_path / "car.csv.sha256").symlink_to(put("elsewhere", OTHER))
     assert look(path, wait).waits_for == "car.csv.sha256 is not a regular file"
 
 
-def test_whoever_opens_a_file_meanwhile_is_not_disturbed(put):
-    """The lease that finds out who writes is given back at once."""
+def test_opening_a_file_meanwhile_does_not_wait(put):
+    """The lease that shows whether somebody writes is released at once."""
     path = put("car.csv")
     for _ in range(100):
         assert not is_being_written(path)
@@ -185,8 +185,8 @@ def test_whoever_opens_a_file_meanwhile_is_not_disturbed(put):
 @pytest.mark.parametrize(
     ("wait", "missing"), list(product([QUIET, SHA256, DONE], ["marker", "end", "file"]))
 )
-def test_nothing_waits_in_silence_for_more_than_a_day(put, tmp_path, caplog, wait, missing):
-    """A file without its marker, a name that stays .part, a marker without its file."""
+def test_waiting_files_are_reported_after_a_day(put, tmp_path, caplog, wait, missing):
+    """A file without a marker, a name that stays .part, or a marker alone is reported."""
     name = {"marker": "car.csv", "end": "car.csv.part", "file": "car.csv.done"}[missing]
     told: list[str] = []
     put(name, age_seconds=86_300)
@@ -204,7 +204,7 @@ def test_nothing_waits_in_silence_for_more_than_a_day(put, tmp_path, caplog, wai
 
 
 def test_a_directory_waits_for_the_markers_of_all_its_files(put, tmp_path):
-    """They are one load; each has a marker of its own."""
+    """The files of a directory are one load, and each has its own marker."""
     put("fleet/1.csv")
     put("fleet/1.csv.sha256", DIGEST)
     put("fleet/2.csv")
@@ -215,8 +215,8 @@ def test_a_directory_waits_for_the_markers_of_all_its_files(put, tmp_path):
     assert [file.path.name for file in batch.markers] == ["1.csv.sha256", "2.csv.sha256"]
 
 
-def test_what_changes_after_it_was_found_is_not_loaded(put, tmp_path):
-    """Neither a file nor its marker may; and without markers nobody may open it for writing."""
+def test_a_file_that_changes_after_it_was_found_is_not_loaded(put, tmp_path):
+    """If a file or its marker changes, or is opened for writing, it is not loaded."""
     path, marker = put("car.csv"), put("car.csv.sha256", DIGEST)
     (batch,) = batches(tmp_path, QUIET, print)
     batch.require_whole()
@@ -228,7 +228,7 @@ def test_what_changes_after_it_was_found_is_not_loaded(put, tmp_path):
 
 
 def test_a_batch_with_a_wrong_checksum_fails(put, tmp_path):
-    """As a file that cannot be read does, so that it is put aside."""
+    """A wrong checksum fails the batch like an unreadable file, so that it is set aside."""
     put("car.csv")
     put("car.csv.sha256", OTHER, 200)
     (batch,) = batches(tmp_path, QUIET, print)
@@ -236,8 +236,8 @@ def test_a_batch_with_a_wrong_checksum_fails(put, tmp_path):
         batch.require_whole()
 
 
-def test_a_file_system_without_leases_is_no_obstacle(put, monkeypatch):
-    """Then nobody can tell, and the minute must do."""
+def test_a_file_system_without_leases_works(put, monkeypatch):
+    """Without leases, the minute without a change is enough."""
 
     def refuse(*_args: object) -> None:
         raise OSError(22, "Invalid argument")

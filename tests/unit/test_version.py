@@ -1,4 +1,4 @@
-"""`verifyd version` and `--version`, and where they know the commit from."""
+"""`verifyd version` and `--version`, and the source of the commit."""
 
 import shutil
 import subprocess
@@ -15,21 +15,21 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 def test_version_needs_no_database(bare_cli):
-    """`version` tells program, commit, schema, and the libraries that data depends on."""
+    """`version` prints program, commit, schema, and the libraries that data depends on."""
     told = bare_cli.json("version")
     assert list(told) == "version commit committed_at schema sqlite libpq python".split()
     assert told["version"] == version.VERSION
     assert told["schema"] == program_schema()
 
 
-def test_a_working_copy_tells_no_commit():
-    """What the working copy holds need not be any commit."""
+def test_a_working_copy_has_no_commit():
+    """A working copy can differ from its commit, so none is printed."""
     assert version.revision() is None
 
 
 @pytest.mark.parametrize("commit", [COMMIT, f"{COMMIT}-dirty"])
 def test_the_commit_is_read_from_the_file(monkeypatch, tmp_path, commit):
-    """A build and an archive write the commit and its time into one line."""
+    """A build or an archive has the commit and its time in one line of the file."""
     (tmp_path / "commit.txt").write_text(f"{commit} 1795262219\n")
     monkeypatch.setattr(version, "files", lambda _package: tmp_path)
     assert version.revision() == (commit, 1795262219)

@@ -26,7 +26,7 @@ _INSURERS = {"Brackenmoor Mutual": "BM-", "Larkmere General": "LG", "Ottersea Di
 
 
 class DemoRegister(NamedTuple):
-    """The rows of the three native files, with the members in the order of the files (DESIGN 4)."""
+    """The rows of the three native files, with the members in the order of the files."""
 
     vehicles: list[NativeRow]
     policies: list[NativeRow]

@@ -1,4 +1,4 @@
-"""The native formats of verifyd: CSV with a header, NDJSON and JSON (DESIGN, section 4)."""
+"""The native formats of verifyd: CSV with a header, NDJSON and JSON."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator

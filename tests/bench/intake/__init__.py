@@ -1,1 +1,1 @@
-"""How fast register files are loaded, and what the service feels of it."""
+"""The speed of loads of register files, and their effect on the service."""

@@ -1,7 +1,7 @@
-"""`python -m tests.bench.intake`: how fast registers are loaded, and what the service feels of it.
+"""`python -m tests.bench.intake`: the speed of loads, and their effect on the service.
 
-Whatever is compared runs by turns, so that a busy machine slows all of it alike: compare within a
-run, not between runs. Figures are medians.
+Alternatives are measured alternately, so that a busy machine slows all of them alike: compare
+within a run, not between runs. Figures are medians.
 """
 
 import argparse

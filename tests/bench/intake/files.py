@@ -1,4 +1,4 @@
-"""Register files of any size: always the same, rows in random order, each key once."""
+"""Register files of any size: reproducible, with rows in random order and unique keys."""
 
 import random
 from array import array
@@ -18,7 +18,7 @@ _ENDS = ["".join(letters) for letters in product(ascii_uppercase, repeat=3)]
 _DIFFERENT_ROWS = 100_003
 """How many there are, their keys left aside."""
 _ROWS_AT_ONCE = 10_000
-# In the order of the tables' columns: a database can read the file just as it is.
+# In the order of the tables' columns, so that a database can read the file directly.
 _HEADERS = {
     Kind.VEHICLES: "registration,make,model,year,color,insured,motExpiry,motExempt,"
     "firstRegistered,taxStatus,taxDue,lastUpdated",
@@ -32,7 +32,7 @@ def plate(number: int) -> str:
 
 
 def write_file(path: Path, kind: Kind, rows: int) -> None:
-    """Write native CSV of vehicles 0 to `rows`, or a policy of each; some 100 bytes a row."""
+    """Write native CSV of `rows` vehicles, or a policy for each; about 100 bytes per row."""
     chance = random.Random(kind.value)
     numbers = array("I", range(rows))
     chance.shuffle(numbers)

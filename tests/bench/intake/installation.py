@@ -1,4 +1,4 @@
-"""An installation in a directory of its own, into which files are loaded as an operator does."""
+"""An installation in its own directory, with loads as an operator runs them."""
 
 import sys
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ class Installation:
     """A migrated database.
 
     Args:
-        directory: where the state is kept, and the database unless it is another.
+        directory: for the state, and the database by default.
         url: of a Postgres database.
     """
 
@@ -54,11 +54,11 @@ class Installation:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Where it is, for a process of its own."""
+        """Return the settings for another process."""
         return {"database_url": self.config.database_url, "state_dir": self.config.state_dir}
 
     def key(self) -> str:
-        """Return a key that no limit stops."""
+        """Return a key without a limit."""
         with self.opened() as engine:
             return create_key(engine, "bench")[1].text
 
@@ -69,6 +69,6 @@ class Installation:
 
 @contextmanager
 def fresh(directory: Path) -> Iterator[Installation]:
-    """Give an empty SQLite installation, and remove it afterwards."""
+    """Make an empty SQLite installation, and remove it afterwards."""
     with TemporaryDirectory(dir=directory) as own:
         yield Installation(Path(own))

@@ -1,4 +1,4 @@
-"""One load of a whole country's vehicles and policies into one SQLite register."""
+"""One load of a country's vehicles and policies into one SQLite register."""
 
 import time
 from pathlib import Path
@@ -13,7 +13,7 @@ _LOOK_UP_SECONDS = 60
 
 
 def print_national(directory: Path, rows: int, runs: int) -> None:
-    """Load once, whatever `runs` is; look up before, in a hundredth of the rows, and after."""
+    """Load once, whatever `runs` is; look up in a hundredth of the rows before and in all after."""
     del runs
     with fresh(directory) as installation:
         for count in (rows // _SMALL_PART, rows):

@@ -1,4 +1,4 @@
-"""`replace` on Postgres beside a bare COPY of the same file, and the making of the same key."""
+"""`replace` on Postgres compared with a bare COPY of the same file and the same key."""
 
 import time
 from functools import partial
@@ -17,7 +17,7 @@ _COPIED_BYTES = 1024 * 1024
 
 
 def print_beside_copy(directory: Path, rows: int, runs: int) -> None:
-    """Load vehicles and policies by turns with `verifyd import` and with COPY."""
+    """Load vehicles and policies alternately with `verifyd import` and with COPY."""
     server = Server(directory)
     for kind in KINDS:
         file = directory / f"{kind}.csv"
@@ -34,7 +34,7 @@ def print_beside_copy(directory: Path, rows: int, runs: int) -> None:
 
 
 class Server:
-    """A throw-away cluster with the settings Postgres comes with, which tells its CPU time."""
+    """A throw-away cluster with Postgres' default settings, which measures its CPU time."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -42,7 +42,7 @@ class Server:
         self.cluster.configure()
 
     def replaced(self, file: Path) -> Cost:
-        """Load a file into an empty installation, which stays until the next one."""
+        """Load a file into an empty installation, which exists until the next one."""
         with connect(self.cluster.url) as operator:
             operator.execute("DROP DATABASE IF EXISTS bench WITH (FORCE)")
             operator.execute("CREATE DATABASE bench")
@@ -59,7 +59,7 @@ class Server:
         key = ", ".join(f'"{field.column_name}"' for field in meta.get_primary_keys())
         with connect(database_url(self.cluster.url, "bench")) as client:
             client.execute(f"CREATE TABLE bare (LIKE register_native.{meta.table_name})")
-            # The file has a time where the register has seconds.
+            # The file has a time, and the register has seconds.
             client.execute("ALTER TABLE bare DROP updated, ADD updated timestamptz NOT NULL")
             client.execute("CHECKPOINT")
             started, cpu_before = time.monotonic(), self._cpu_seconds() + time.process_time()

@@ -12,7 +12,7 @@ _SAMPLED_EVERY_SECONDS = 0.25
 
 
 class Cost(NamedTuple):
-    """What a command took; `memory_mb` is the most its processes held together."""
+    """The cost of a command; `memory_mb` is the maximum of all its processes together."""
 
     wall_seconds: float
     cpu_seconds: float
@@ -25,7 +25,7 @@ class Cost(NamedTuple):
 def cost_of(
     command: Sequence[str], directory: Path, environment: Mapping[str, str] | None = None
 ) -> Cost:
-    """Run a command to its end; raises RuntimeError with what it said if it fails."""
+    """Run a command to its end; raise RuntimeError with its output if it fails."""
     output = directory / "output"
     started = time.monotonic()
     with open(output, "wb") as file:
@@ -52,7 +52,7 @@ def _with_descendants(pid: int) -> Iterator[int]:
 
 
 def _proportional_kb(pid: int) -> int:
-    """Return the memory of a process; of a page shared by n processes, the nth part."""
+    """Return the memory of a process; a page shared by n processes counts as one nth."""
     with suppress(OSError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):

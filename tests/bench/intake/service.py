@@ -1,4 +1,4 @@
-"""What clients of `verifyd serve` feel: look-ups at a fixed rate, and a domain every second."""
+"""The load's effect on clients: look-ups at a fixed rate, and a new domain every second."""
 
 import random
 import threading
@@ -21,7 +21,7 @@ _IDLE_SECONDS = 20
 
 @contextmanager
 def serving(installation: Installation) -> Iterator[Service]:
-    """Run `verifyd serve` on an installation, with a key that no limit stops."""
+    """Run `verifyd serve` on an installation, with a key without a limit."""
     key = installation.key()
     bind = f"127.0.0.1:{free_port()}"
     with Service(installation.directory, bind, **installation.settings) as service:
@@ -32,10 +32,10 @@ def serving(installation: Installation) -> Iterator[Service]:
 class Clients:
     """Two clients, one looking up vehicles, one creating domains; `with` runs them.
 
-    A request counts from the moment it was due, so that one that waits for others is slow as well.
+    A request is measured from the moment it was due, so that waiting for others counts.
 
     Args:
-        vehicles: of them there are so many, counted from 0.
+        vehicles: their number, counted from 0.
     """
 
     def __init__(self, service: Service, vehicles: int) -> None:
@@ -61,7 +61,7 @@ class Clients:
             thread.join()
 
     def percentile_ms(self, part: float) -> float:
-        """Return the time that so many of the look-ups, 0 to 1, did not exceed."""
+        """Return the time that this share of the look-ups, 0 to 1, did not exceed."""
         return sorted(self.seconds)[int(len(self.seconds) * part)] * 1000
 
     def __str__(self) -> str:
@@ -102,7 +102,7 @@ class Clients:
 
 
 def print_latencies(directory: Path, rows: int, runs: int) -> None:
-    """Compare look-ups while nothing else goes on with those during a `replace`."""
+    """Compare look-ups during a `replace` with look-ups on an idle service."""
     print(f"Look-ups, {LOOK_UPS_A_SECOND} a second, idle and during a replace of {rows:,} vehicles")
     file = directory / "vehicles.csv"
     write_file(file, Kind.VEHICLES, rows)

@@ -1,4 +1,4 @@
-"""`replace` beside what SQLite's own shell needs for the same file; and from small to large."""
+"""`replace` compared with SQLite's own shell, for the same file, and with other sizes."""
 
 from collections.abc import Callable
 from functools import partial
@@ -23,7 +23,7 @@ MEMORY_MB_MAX = 250
 
 
 def print_beside_shell(directory: Path, rows: int, runs: int) -> None:
-    """Load vehicles and policies by turns with `verifyd import` and with the shell's `.import`."""
+    """Load vehicles and policies alternately with `verifyd import` and the shell's `.import`."""
     for kind in KINDS:
         file = directory / f"{kind}.csv"
         write_file(file, kind, rows)
@@ -44,7 +44,7 @@ def print_alternating(
     other: tuple[str, Callable[[], Cost]],
     target: float,
 ) -> None:
-    """Run two ways by turns; print each cost, and how many times as fast the first one is."""
+    """Run two ways alternately; print their costs, and the ratio of their times."""
     print(title, flush=True)
     costs: dict[str, list[Cost]] = {}
     for _ in range(runs):
@@ -68,7 +68,7 @@ def replaced(directory: Path, file: Path) -> Cost:
 
 
 def imported(directory: Path, file: Path, kind: Kind) -> Cost:
-    """Import a file with the shell into an empty table, made as in a register."""
+    """Import a file with the shell into an empty table like the register's."""
     table = TABLES[kind]._meta.table_name
     with TemporaryDirectory(dir=directory) as own:
         made = _table_sql(Path(own) / "register.db", table)
@@ -87,7 +87,7 @@ def _table_sql(file: Path, table: str) -> str:
 
 
 def print_linearity(directory: Path, rows: int, runs: int) -> None:
-    """Load a quarter of the rows and two and a half times as many; compare the time of one."""
+    """Load a quarter of the rows and two and a half times as many; compare the time per row."""
     print("From small to large, vehicles, SQLite", flush=True)
     costs: dict[int, list[Cost]] = {rows // 4: [], rows * 5 // 2: []}
     for count in costs:

@@ -1,4 +1,4 @@
-"""The main database: accounts, plans, keys, domains, and the registers with their history (D25)."""
+"""Create the main database: accounts, plans, keys, domains, register index and history (D25)."""
 
 import secrets
 

@@ -1,4 +1,4 @@
-"""The generation of each register that is kept for a rollback, and checksums of loads (D28)."""
+"""Add the generations that are kept for rollbacks, and the checksums of loads (D28)."""
 
 from peewee import BigIntegerField, CharField, IntegerField, Model, PostgresqlDatabase
 

@@ -1,4 +1,4 @@
-"""What the history keeps of each attempt to load: content, files and first rejects (D28)."""
+"""Add to the history what each load contained, and why rows were rejected (D67 to D70)."""
 
 
 def up(migrator, db):

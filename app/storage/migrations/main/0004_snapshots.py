@@ -1,4 +1,4 @@
-"""Several kept generations of a register (D71), and registers that were dropped (D72)."""
+"""Allow several kept generations per register (D71), and add dropped registers (D72)."""
 
 from peewee import (
     BigIntegerField,
@@ -51,7 +51,7 @@ def up(migrator, db):
 
 
 def _number_kept_schemas(db):
-    """Give the schema of a kept generation its number, so that there can be several."""
+    """Add its number to the name of each kept schema, so that a register can have several."""
     kept = db.execute_sql(
         "SELECT nspname, name, generation FROM register_kept "
         "JOIN pg_namespace ON nspname = 'kept_register_' || name"

@@ -1,10 +1,10 @@
-"""Accounts can be suspended, and the number of a deleted one is never given again (D11, D81)."""
+"""Allow accounts to be suspended, and never reuse the number of a deleted account (D81)."""
 
 from peewee import PostgresqlDatabase
 
 
 def up(migrator, db):
-    if isinstance(db, PostgresqlDatabase):  # A sequence gives no number twice.
+    if isinstance(db, PostgresqlDatabase):  # A sequence of Postgres never reuses a number.
         db.execute_sql("ALTER TABLE account ADD COLUMN suspended_at BIGINT")
     else:
         _rebuild(db)
@@ -12,10 +12,10 @@ def up(migrator, db):
 
 
 def _rebuild(db):
-    """Make the table again with AUTOINCREMENT: without it SQLite reuses the highest number.
+    """Rebuild the table with AUTOINCREMENT: without it SQLite reuses the highest number.
 
-    The way that SQLite's documentation gives (lang_altertable, section 7). `migrate` has turned
-    foreign keys off, so that dropping the old table does not touch keys and domains.
+    The steps are those of SQLite's documentation (lang_altertable, section 7). `migrate` has turned
+    foreign keys off, so that dropping the old table does not delete keys and domains.
     """
     for statement in (
         "CREATE TABLE account_next ("

@@ -1,4 +1,4 @@
-"""The tables of a register: vehicle, policy and fine, each clustered by registration (D25)."""
+"""Create the tables of a register, with rows stored in the order of their keys (D25)."""
 
 from peewee import (
     BigIntegerField,
@@ -16,7 +16,7 @@ def up(migrator, db):
     postgres = isinstance(db, PostgresqlDatabase)
     # Registrations sort by code point on both engines.
     by_code_point = {"collation": '"C"'} if postgres else {}
-    # PERF: SQLite keeps the row in its key's tree: one descent a look-up, not two.
+    # PERF: SQLite keeps rows in the tree of the key. A look-up searches one tree, not two.
     clustered = not postgres
 
     class Table(Model):
@@ -69,8 +69,8 @@ def up(migrator, db):
             primary_key = CompositeKey("registration", "reference")
 
     class AppliedLoad(Table):
-        # Which loads of the main database's history are in here: written in the load's own
-        # transaction, so that a load killed between two commits is not misjudged (D28).
+        # The loads whose rows are in this register, written in the transaction of each load. If a
+        # load is killed between its two commits, the next one finds here what it did (D28).
         load_id = BigIntegerField(primary_key=True)
         loaded = BigIntegerField()
         changed = BigIntegerField()

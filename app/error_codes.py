@@ -1,0 +1,180 @@
+"""The error catalogue: what each code means, and what its reader can do (D5, D90).
+
+No other module knows the status of an error. The page /docs/errors and the table in
+deploy/REFERENCE.md show this catalogue.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Retry(StrEnum):
+    """Whether the same request can succeed later."""
+
+    NO = "no"
+    AFTER = "after Retry-After seconds"
+    LATER = "yes, with growing pauses"
+
+
+class Kind(NamedTuple):
+    """What a code stands for."""
+
+    status: int
+    """The HTTP status."""
+    title: str
+    """The spec's error type (spec 7)."""
+    meaning: str
+    """What happened, as a sentence without its full stop."""
+    action: str
+    """What the client should do, as sentences."""
+    retry: Retry = Retry.NO
+
+
+def _bad_request(meaning: str, action: str) -> Kind:
+    return Kind(400, "Bad Request", meaning, action)
+
+
+def _forbidden(meaning: str, action: str) -> Kind:
+    return Kind(403, "Forbidden", meaning, action)
+
+
+def _not_found(meaning: str, action: str) -> Kind:
+    return Kind(404, "Not Found", meaning, action)
+
+
+def _conflict(meaning: str, action: str) -> Kind:
+    return Kind(409, "Conflict", meaning, action)
+
+
+def _unavailable(meaning: str, action: str) -> Kind:
+    return Kind(503, "Service Unavailable", meaning, action, Retry.AFTER)
+
+
+CATALOGUE: Mapping[str, Kind] = {
+    "invalid_request": _bad_request(
+        "the request is not well-formed HTTP, or its body did not arrive whole",
+        "Send a Content-Length that fits the body, no Transfer-Encoding, and shorter headers.",
+    ),
+    "invalid_parameter": _bad_request(
+        "a query parameter has a wrong value, or is given twice",
+        "Correct the parameter that `detail` names.",
+    ),
+    "unknown_parameter": _bad_request(
+        "the operation has no query parameter of this name",
+        "Correct its spelling; upper and lower case count. `detail` names the closest one.",
+    ),
+    "invalid_registration": _bad_request(
+        "the text is no registration",
+        "Send 1 to 12 letters and digits; spaces and hyphens are ignored.",
+    ),
+    "invalid_domain_name": _bad_request(
+        "the text is no domain name",
+        "Send at least two labels of letters, digits and inner hyphens, such as example.com.",
+    ),
+    "invalid_json": _bad_request(
+        "the body is not JSON in UTF-8",
+        "Correct the body at the position that `detail` names.",
+    ),
+    "invalid_body": _bad_request(
+        "a member of the body is missing or wrong",
+        "Correct the member that `errors[0].pointer` names.",
+    ),
+    "unknown_member": _bad_request(
+        "a bulk request has no member of this name",
+        "Correct its spelling; upper and lower case count. `detail` names the closest one.",
+    ),
+    "too_many_registrations": _bad_request(
+        "a bulk request has more registrations than the plan allows",
+        "Split the list. `GET /v1/account` gives the plan's maximum as `bulkMax`.",
+    ),
+    "unauthorized": Kind(
+        401,
+        "Unauthorized",
+        "there is no valid key",
+        "Send a valid key. Ask the operator for one if yours is unknown, expired or revoked.",
+    ),
+    "forbidden": _forbidden(
+        "the key may not read `/metrics`",
+        "Ask the operator to list the account in `VERIFYD_METRICS_ACCOUNTS`.",
+    ),
+    "domain_quota_reached": _forbidden(
+        "the account has as many domains as its plan allows",
+        "Delete a domain, or ask the operator for a larger plan.",
+    ),
+    "not_found": _not_found(
+        "there is no such path",
+        "Correct the path; `detail` names the closest one.",
+    ),
+    "vehicle_not_found": _not_found(
+        "no register mentions the plate",
+        "Treat it as an answer: nothing is known about this vehicle.",
+    ),
+    "domain_not_found": _not_found(
+        "the account has no such domain",
+        "Treat it as an answer. Domains of other accounts are not found either.",
+    ),
+    "method_not_allowed": Kind(
+        405,
+        "Method Not Allowed",
+        "the path has no such method",
+        "Use a method that the header `Allow` names.",
+    ),
+    "domain_already_exists": _conflict(
+        "the account has the domain already",
+        "Treat it as success if you repeated a request that had no answer.",
+    ),
+    "domain_suspended": _conflict(
+        "the domain is suspended, so it cannot be deleted",
+        "Ask the operator to activate it first.",
+    ),
+    "body_too_large": Kind(
+        413, "Content Too Large", "the body is larger than 1 MiB", "Split the request."
+    ),
+    "uri_too_long": Kind(
+        414,
+        "URI Too Long",
+        "the request line has more than 8,190 bytes",
+        "Shorten the path or the query.",
+    ),
+    "unsupported_media_type": Kind(
+        415,
+        "Unsupported Media Type",
+        "the body is not sent as `application/json`, or it is compressed",
+        "Send `Content-Type: application/json` and no `Content-Encoding`.",
+    ),
+    "rate_limit_exceeded": Kind(
+        429,
+        "Too Many Requests",
+        "the rate limit is used up",
+        "Wait for `Retry-After` seconds. A refused request costs nothing.",
+        Retry.AFTER,
+    ),
+    # nginx answers this one.
+    "too_many_connections": Kind(
+        429,
+        "Too Many Requests",
+        "the network of the client, or all clients together, have too many requests open",
+        "Send fewer requests at the same time.",
+        Retry.AFTER,
+    ),
+    "internal_error": Kind(
+        500,
+        "Internal Server Error",
+        "something unexpected failed; the log has the details",
+        "Repeat the request later. If it fails again, send the operator the `request_id`.",
+        Retry.LATER,
+    ),
+    "service_unavailable": _unavailable(
+        "the rate limits cannot be kept, or the metrics cannot be read",
+        "Wait for `Retry-After` seconds.",
+    ),
+    "database_unavailable": _unavailable(
+        "the database cannot be used now",
+        "Wait for `Retry-After` seconds.",
+    ),
+    "not_ready": _unavailable(
+        "the answer of `/readyz` when it is not ready",
+        "Send no requests to this host until `/readyz` answers 200.",
+    ),
+}

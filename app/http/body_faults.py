@@ -1,0 +1,134 @@
+"""Says what is wrong with a body, and where, without quoting its values (D5, D90)."""
+
+import json
+import re
+from contextlib import suppress
+from types import NoneType
+from typing import Any, NoReturn, get_args, get_origin
+
+import msgspec
+
+from app.errors import Problem
+from app.http.parameters import is_plain_name, unknown
+
+_NO_OBJECT = "The body must be a JSON object"
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_ENDS = {"{": "an object", "[": "an array", '"': "a string", "t": "true", "f": "false", "n": "null"}
+
+
+class _NotANumber(ValueError):
+    """A body contains NaN or Infinity."""
+
+
+def find_syntax_fault(body: bytes) -> str:
+    """Return a sentence that says where a body stops being the JSON we take."""
+    if not body.strip():
+        return f"The body is empty. {_NO_OBJECT}."
+    try:
+        text = body.decode()
+    except UnicodeDecodeError as error:
+        return f"The body is not UTF-8: see byte {error.start + 1:,}."
+    if text.startswith("\ufeff"):
+        return "The body begins with a byte order mark. Send it without one."
+    return f"The body is not JSON{_position(text)}."
+
+
+def _position(text: str) -> str:
+    """Return the end of a sentence: where a text stops being JSON, or why it is none."""
+    try:
+        # Numbers stay texts: a long one would take long to read.
+        json.loads(text, parse_constant=_refuse_constant, parse_int=str, parse_float=str)
+    except json.JSONDecodeError as error:
+        return f": see line {error.lineno:,}, column {error.colno:,}"
+    except _NotANumber:
+        return ": it contains NaN or Infinity"
+    except RecursionError:
+        return " that we take: it is nested too deeply"
+    if _SURROGATE.search(text):
+        return r": it contains half of a surrogate pair (\ud800 to \udfff)"
+    return ""
+
+
+def _refuse_constant(_: str) -> NoReturn:
+    raise _NotANumber
+
+
+def find_fault(body: bytes, shape: type[msgspec.Struct]) -> Problem:
+    """Return the refusal of a body that is JSON in parts and does not fit a Struct.
+
+    Its code is unknown_member or invalid_body, with a JSON pointer to the first member at fault;
+    invalid_json if the body as a whole is not JSON.
+    """
+    try:
+        members = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    except msgspec.ValidationError:
+        detail = f"{_NO_OBJECT}; got {_kind(body.decode().lstrip())}."
+        return Problem.at("", "invalid_body", detail)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return Problem("invalid_json", find_syntax_fault(body))
+    fields = msgspec.structs.fields(shape)
+    known = [field.encode_name for field in fields]
+    if shape.__struct_config__.forbid_unknown_fields:
+        for name in members:
+            if name not in known:
+                pointer = f"/{name}" if is_plain_name(name) else ""
+                return Problem.at(pointer, "unknown_member", unknown("member", name, known))
+    for field in fields:
+        name = field.encode_name
+        if name in members:
+            fault = _fault(members[name], field.type)
+            if fault is not None:
+                pointer, detail = fault
+                return Problem.at(f"/{name}{pointer}", "invalid_body", detail)
+        elif field.required:
+            return Problem.at(f"/{name}", "invalid_body", f"The member {name} is missing.")
+    # Of members with the same name only the last one is left.
+    repeated = _repeated(body, known)
+    detail = f"The member {repeated} is given more than once."
+    return Problem.at(f"/{repeated}", "invalid_body", detail)
+
+
+def _fault(value: msgspec.Raw, expected: Any) -> tuple[str, str] | None:
+    """Return what of a value does not fit a type: a JSON pointer and a sentence, or None."""
+    try:
+        msgspec.json.decode(value, type=expected)
+    except msgspec.ValidationError:
+        pass
+    else:
+        return None
+    if get_origin(expected) is list:
+        (item_type,) = get_args(expected)
+        with suppress(msgspec.ValidationError):  # It is no array.
+            for number, item in enumerate(msgspec.json.decode(value, type=list[msgspec.Raw])):
+                fault = _fault(item, item_type)
+                if fault is not None:
+                    return f"/{number}{fault[0]}", fault[1]
+    got = _kind(bytes(value).decode())
+    return "", f"This must be {_described(expected)}; got {got}."
+
+
+def _kind(text: str) -> str:
+    """Return what a JSON value is, in words."""
+    return _ENDS.get(text[:1], "a number")
+
+
+def _described(expected: Any) -> str:
+    """Return what a member must be, in words of JSON."""
+    if get_origin(expected) is list:
+        return "an array of strings"
+    types = get_args(expected) or (expected,)
+    name = "true or false" if bool in types else "a string"
+    return f"{name} or null" if NoneType in types else name
+
+
+def _repeated(body: bytes, known: list[str]) -> str:
+    """Return the first known member that a JSON object has more than once."""
+    # The hook is called for the outermost object last.
+    names: list[str] = []
+
+    def keep(pairs: list[tuple[str, object]]) -> None:
+        names[:] = [name for name, _ in pairs]
+
+    with suppress(RecursionError):
+        json.loads(body, object_pairs_hook=keep, parse_int=str, parse_float=str)
+    return next((name for name in known if names.count(name) > 1), known[0])

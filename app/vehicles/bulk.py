@@ -1,0 +1,120 @@
+"""The operations on many vehicles: one statement for all of them (spec 4, D23, D92)."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import falcon
+import msgspec
+
+from app import clock
+from app.errors import Problem
+from app.http.bodies import answer, read_json
+from app.http.context import Request, caller_of
+from app.http.parameters import require_known_parameters
+from app.vehicles.bulk_answers import (
+    Item,
+    add_details,
+    bulk_answer,
+    compliance_item,
+    insurance_item,
+)
+from app.vehicles.compliance import judge
+from app.vehicles.reader import Found, VehicleReader
+from app.vehicles.resources import Compliance
+
+
+class BulkRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """What a client sends; a misspelt member would change the answer (D90)."""
+
+    registrations: list[str]
+    asOf: str | None = None  # noqa: N815 - the wire's spelling
+    details: bool | None = None
+    """Add `vehicle` and `lastUpdated` to the items."""
+
+
+class BulkComplianceRequest(BulkRequest, forbid_unknown_fields=True):
+    """What a client sends to check compliance."""
+
+    explain: bool | None = None
+    """Add `reasons` to the items (D22)."""
+
+
+_Sent = TypeVar("_Sent", bound=BulkRequest)
+
+
+class BulkInsurance:
+    """Insurance of many vehicles."""
+
+    def __init__(self, reader: VehicleReader) -> None:
+        self._reader = reader
+
+    def on_post(self, req: Request, resp: falcon.Response) -> None:
+        """POST /v1/vehicle/bulk-insurance. One item per element, in the order sent (D23)."""
+        sent = _read(req, BulkRequest)
+        day = self._reader.day(sent.asOf)
+        _answer(self._reader, req, resp, sent, day, lambda found: insurance_item(found, day))
+
+
+class BulkCompliance:
+    """Road-legality of many vehicles."""
+
+    def __init__(self, reader: VehicleReader) -> None:
+        self._reader = reader
+        self._single = Compliance(reader)
+
+    def on_get(self, req: Request, resp: falcon.Response) -> None:
+        """GET /v1/compliance/bulk. The compliance record of the plate BULK (D92)."""
+        self._single.on_get(req, resp, "bulk")
+
+    on_head = on_get
+
+    def on_post(self, req: Request, resp: falcon.Response) -> None:
+        """POST /v1/compliance/bulk. One item per element, in the order sent (D92)."""
+        sent = _read(req, BulkComplianceRequest)
+        day = self._reader.day(sent.asOf)
+        explain, mot_first_years = bool(sent.explain), self._reader.mot_first_years
+
+        def item(found: Found) -> Item:
+            judgement = found.record and judge(found.record, day, mot_first_years)
+            return compliance_item(found, judgement, explain=explain)
+
+        _answer(self._reader, req, resp, sent, day, item)
+
+
+def _read(req: Request, shape: type[_Sent]) -> _Sent:
+    """Return what a client sent.
+
+    Raises Problem: unknown_parameter, those of read_json, invalid_body or too_many_registrations.
+    """
+    require_known_parameters(req)
+    sent = read_json(req, shape)
+    count, bulk_max = len(sent.registrations), caller_of(req).bulk_max
+    if not count:
+        raise Problem.at("/registrations", "invalid_body", "At least one registration is needed.")
+    if count > bulk_max:
+        detail = (
+            f"The account's plan allows {bulk_max:,} registrations in one request; got {count:,}."
+        )
+        raise Problem.at("/registrations", "too_many_registrations", detail)
+    if sent.asOf is not None and clock.parse_iso_date(sent.asOf) is None:
+        detail = "This must be a date that exists, YYYY-MM-DD."
+        raise Problem.at("/asOf", "invalid_body", detail)
+    return sent
+
+
+def _answer(
+    reader: VehicleReader,
+    req: Request,
+    resp: falcon.Response,
+    sent: BulkRequest,
+    day: str,
+    item_of: Callable[[Found], Item],
+) -> None:
+    """Look all plates up with one statement, and answer with an item for each."""
+    found = reader.look_up(caller_of(req).registers, sent.registrations, day)
+    items = [item_of(each) for each in found]
+    if sent.details:
+        for each, item in zip(found, items, strict=True):
+            if each.record is not None:
+                add_details(item, each.record)
+    answer(resp, bulk_answer(items, sent.asOf))

@@ -1,0 +1,267 @@
+"""Every error says which rule was broken, and what to send instead (D90)."""
+
+import json
+
+import pytest
+
+from app import clock
+from app.accounts.administration import create_key, revoke_key
+from app.accounts.models import ApiKey
+from app.accounts.tokens import new_token
+
+BULK = "/v1/vehicle/bulk-insurance"
+DOMAINS = "/api/domains"
+INSURANCE = "/v1/vehicle/AB12CDE/insurance"
+COMPLIANCE = "/v1/compliance/AB12CDE"
+KNOWN = '{"registrations": ["AB12CDE"]'
+
+
+def key(text: str) -> dict[str, str]:
+    """Return the headers of a key."""
+    return {"X-API-Key": text}
+
+
+PARAMETERS = {
+    f"{INSURANCE}?asof=2026-01-01": "The parameter asof is unknown; did you mean asOf?",
+    f"{INSURANCE}?as_of=2026-01-01": "The parameter as_of is unknown; did you mean asOf?",
+    f"{INSURANCE}?date=2026-01-01": "The parameter date is unknown; this operation has asOf.",
+    f"{COMPLIANCE}?explian=true": "The parameter explian is unknown; did you mean explain?",
+    f"{COMPLIANCE}?date=2026-01-01": (
+        "The parameter date is unknown; this operation has asOf and explain."
+    ),
+    f"{DOMAINS}?page=2": (
+        "The parameter page is unknown; this operation has limit, after and status."
+    ),
+    f"{DOMAINS}/a.example?limit=1": "The parameter limit is unknown; this operation has none.",
+    f"{DOMAINS}?AB%2012=1": "A parameter is unknown; this operation has limit, after and status.",
+    f"{INSURANCE}?asOf=tomorrow": "The parameter asOf must be a date that exists, YYYY-MM-DD.",
+    f"{INSURANCE}?asOf=2026-02-30": "The parameter asOf must be a date that exists, YYYY-MM-DD.",
+    f"{INSURANCE}?asOf=2026-01-01&asOf=2026-01-01": "The parameter asOf is given more than once.",
+    f"{COMPLIANCE}?explain=yes": "The parameter explain must be true or false.",
+    f"{DOMAINS}?limit=0": "The parameter limit must be a whole number from 1 to 1,000.",
+    f"{DOMAINS}?status=deleted": "The parameter status must be active or suspended.",
+    f"{DOMAINS}?after=localhost": (
+        "The parameter after must be a domain name. "
+        "A domain name has at least two labels, such as example.com; got one."
+    ),
+}
+PLATES = {
+    "AB12CDE3456789": "1 to 12 letters and digits; got 14",
+    "%20-%20": "1 to 12 letters and digits; got none",
+    "AB_12": "1 to 12 letters and digits; character 3 is neither",
+    "A" * 101: "at most 100 characters with spaces; got 101",
+    "%C3%9F" * 9: "1 to 12 letters and digits; got 18",
+}
+PATHS = {
+    "/vehicle/AB12CDE/insurance": "/v1/vehicle/{registration}/insurance",
+    "/v1/vehicles/AB12CDE/insurance": "/v1/vehicle/{registration}/insurance",
+    "/v1/domains": "/api/domains",
+    "/api/domains/": "/api/domains",
+}
+NAMES = {
+    "": "A domain name is needed; this is empty.",
+    "localhost": "A domain name has at least two labels, such as example.com; got one.",
+    "a." * 127 + "com": "A domain name has at most 253 characters; got 257.",
+    "a..example": ("Label 2 of the domain name must be 1 to 63 letters, digits and inner hyphens."),
+    "192.0.2.1": "The last label of a domain name must not be a number.",
+    "\u2603.example": "This is not a valid international domain name (IDNA 2008, UTS 46).",
+}
+BODIES = {
+    "": "The body is empty. The body must be a JSON object.",
+    "{\n  registrations": "The body is not JSON: see line 2, column 3.",
+    f"{KNOWN} x}}": "The body is not JSON: see line 1, column 31.",
+    f"{KNOWN[:-1]}": "The body is not JSON: see line 1, column 29.",
+    f'{KNOWN}, "asOf": NaN}}': "The body is not JSON: it contains NaN or Infinity.",
+    f'{KNOWN}, "asOf": "\\ud800"}}': (
+        "The body is not JSON: it contains half of a surrogate pair (\\ud800 to \\udfff)."
+    ),
+    f'{KNOWN}, "asOf": "\\u0000"}}': "The body contains the character NUL (\\u0000).",
+    f'{KNOWN}, "asOf": {"[" * 100_000}': (
+        "The body is not JSON that we take: it is nested too deeply."
+    ),
+    "\ufeff" + KNOWN + "}": "The body begins with a byte order mark. Send it without one.",
+}
+MEMBERS = {
+    '["AB12CDE"]': ("", "The body must be a JSON object; got an array."),
+    "{}": ("/registrations", "The member registrations is missing."),
+    '{"registration": ["AB12CDE"]}': (
+        "/registration",
+        "The member registration is unknown; did you mean registrations?",
+    ),
+    f'{KNOWN}, "asof": "2026-01-01"}}': (
+        "/asof",
+        "The member asof is unknown; did you mean asOf?",
+    ),
+    f'{KNOWN}, "<b>": 1}}': ("", "A member is unknown; this operation has "),
+    '{"registrations": "AB12CDE"}': (
+        "/registrations",
+        "This must be an array of strings; got a string.",
+    ),
+    '{"registrations": ["AB12CDE", 7]}': (
+        "/registrations/1",
+        "This must be a string; got a number.",
+    ),
+    '{"registrations": []}': ("/registrations", "At least one registration is needed."),
+    f'{KNOWN}, "asOf": "today"}}': ("/asOf", "This must be a date that exists, YYYY-MM-DD."),
+}
+
+
+@pytest.mark.parametrize(("address", "detail"), PARAMETERS.items(), ids=PARAMETERS)
+def test_a_parameter_that_is_wrong(alice, address, detail):
+    """The detail names the parameter, and what it may be; an unknown one has a code of its own."""
+    problem = alice.get(address).json
+    assert problem["detail"] == detail
+    assert problem["code"] == ("unknown_parameter" if "unknown" in detail else "invalid_parameter")
+
+
+def test_no_operation_ignores_a_parameter(alice):
+    """Reading or writing, an operation refuses what it does not know; OPTIONS asks for nothing."""
+    for path in (DOMAINS, f"{DOMAINS}/a.example", INSURANCE, COMPLIANCE):
+        assert alice.get(f"{path}?x=1").json["code"] == "unknown_parameter"
+        assert alice.request("HEAD", f"{path}?x=1").status_int == 400
+        assert alice.request("OPTIONS", f"{path}?x=1").status_int == 204
+    for path in (DOMAINS, BULK):
+        assert alice.post(f"{path}?x=1", {}).json["code"] == "unknown_parameter"
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/openapi.json", "/docs"])
+def test_other_paths_ignore_parameters(world, path):
+    """Probes and browsers add parameters of their own."""
+    assert world.client(None).get(f"{path}?x=1").status_int == 200
+
+
+@pytest.mark.parametrize("plate", PLATES)
+def test_a_registration_that_is_none(alice, plate):
+    """The detail says how many characters there were, or which one is wrong."""
+    for path in (f"/v1/vehicle/{plate}/insurance", f"/v1/compliance/{plate}"):
+        problem = alice.get(path).json
+        assert problem["code"] == "invalid_registration"
+        assert problem["detail"] == f"Invalid registration number: {PLATES[plate]}."
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_path_that_does_not_exist(alice, path):
+    """The detail names the closest path that exists."""
+    problem = alice.get(path).json
+    assert problem["code"] == "not_found"
+    assert problem["detail"] == f"There is nothing at this path; did you mean {PATHS[path]}?"
+
+
+def test_a_strange_path_leads_to_the_documentation(alice):
+    """A path like no other gets no guess."""
+    detail = alice.get("/nothing").json["detail"]
+    assert detail == "There is nothing at this path. /docs lists the paths."
+
+
+@pytest.mark.parametrize(("name", "detail"), NAMES.items(), ids=NAMES)
+def test_a_domain_name_that_is_none(alice, name, detail):
+    """The detail names the rule that the name breaks."""
+    problem = alice.post(DOMAINS, {"name": name}).json
+    assert (problem["code"], problem["detail"]) == ("invalid_domain_name", detail)
+
+
+@pytest.mark.parametrize(("body", "detail"), BODIES.items(), ids=lambda text: text[:30])
+def test_a_body_that_is_not_json(alice, body, detail):
+    """The detail says where the body stops being JSON; it quotes nothing of it."""
+    problem = alice.post(BULK, body.encode()).json
+    assert (problem["code"], problem["detail"]) == ("invalid_json", detail)
+
+
+def test_a_body_that_is_not_utf_8(alice):
+    """The detail gives the place of the first byte that does not fit."""
+    problem = alice.post(BULK, b'{"registrations": ["M\xdc"]}').json
+    assert problem["detail"] == "The body is not UTF-8: see byte 22."
+
+
+@pytest.mark.parametrize(("body", "fault"), MEMBERS.items(), ids=MEMBERS)
+def test_a_member_that_is_wrong(alice, body, fault):
+    """A pointer leads to the member, and the detail says what it must be and what it is."""
+    pointer, detail = fault
+    problem = alice.post(BULK, body.encode()).json
+    assert problem["code"] == ("unknown_member" if "unknown" in detail else "invalid_body")
+    assert problem["detail"].startswith(detail)
+    assert problem["errors"] == [{"pointer": pointer, "detail": problem["detail"]}]
+
+
+def test_a_list_that_is_too_long(alice, world):
+    """The detail says how many the plan allows, and how many there were."""
+    most = alice.post(BULK, {"registrations": ["A1"] * 1_001}).json
+    assert most["detail"] == (
+        "The account's plan allows 1,000 registrations in one request; got 1,001."
+    )
+
+
+@pytest.mark.parametrize(
+    ("headers", "detail"),
+    [
+        ({}, "The body must be sent as application/json, in UTF-8; got no Content-Type."),
+        (
+            {"Content-Type": "text/plain"},
+            "The body must be sent as application/json, in UTF-8; got another type.",
+        ),
+        (
+            {"Content-Type": "application/json", "Content-Encoding": "gzip"},
+            "The body must be sent as it is, without Content-Encoding.",
+        ),
+    ],
+)
+def test_a_body_of_another_type(alice, headers, detail):
+    """The detail names the type that is accepted; a compressed body is not called bad UTF-8."""
+    problem = alice.request("POST", BULK, body=b"\x1f\x8b", headers=headers).json
+    assert (problem["code"], problem["detail"]) == ("unsupported_media_type", detail)
+
+
+def test_a_method_that_a_path_does_not_have(alice):
+    """The detail names the methods that it has."""
+    problem = alice.request("PATCH", DOMAINS).json
+    assert problem["detail"] == "This path takes GET, HEAD, POST and OPTIONS."
+
+
+@pytest.mark.parametrize(
+    ("headers", "detail"),
+    [
+        ({}, "An API key is needed, as `Authorization: Bearer KEY` or `X-API-Key: KEY`."),
+        (
+            {"Authorization": "vfd_1"},
+            "The header Authorization has no `Bearer KEY`. Send `Authorization: Bearer KEY`.",
+        ),
+        (
+            {"Authorization": "Basic dXNlcg=="},
+            "The header Authorization has no `Bearer KEY`. Send `Authorization: Bearer KEY`.",
+        ),
+        (
+            {"Authorization": "Bearer one", "X-API-Key": "two"},
+            "Two different API keys were sent, in Authorization and X-API-Key. Send one.",
+        ),
+        (
+            key(""),
+            "The API key is empty. Send it as `Authorization: Bearer KEY` or `X-API-Key: KEY`.",
+        ),
+        (
+            key("0123456789"),
+            "The API key is mistyped or cut off. Keys begin with `vfd_` and have 68 characters; "
+            "got 10.",
+        ),
+    ],
+)
+def test_a_key_that_is_sent_wrongly(stranger, headers, detail):
+    """The detail says what is wrong with the headers or with the format of the key."""
+    problem = stranger.get(DOMAINS, headers=headers).json
+    assert (problem["code"], problem["detail"]) == ("unauthorized", detail)
+
+
+def test_a_key_that_does_not_work(stranger, world):
+    """Unknown, revoked and expired keys keep one answer (D2)."""
+    revoked, expired = (create_key(world.engine, "alice")[1] for _ in range(2))
+    revoke_key(world.engine, revoked.key_id)
+    ApiKey.update(expires_at=clock.now()).where(ApiKey.id == expired.key_id).execute(world.engine)
+    for each in (new_token("abcdef"), revoked, expired):
+        assert stranger.get(DOMAINS, headers=key(each.text)).json["detail"] == (
+            "The API key is unknown, expired or revoked, or its account is suspended."
+        )
+
+
+def test_the_type_leads_to_the_page_of_errors(alice):
+    """The `type` of an error is an address on this service that explains its code."""
+    problem = json.loads(alice.get("/v1/compliance/ZZ99ZZZ").body)
+    assert problem["type"] == "/docs/errors#vehicle_not_found"

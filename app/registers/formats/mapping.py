@@ -167,7 +167,7 @@ class _Checker:
     def _register(self) -> str | None:
         name = self._text("register")
         if name is not None and not is_register_name(name):
-            self._fail("register", f"must have {REGISTER_NAME_RULE}")
+            self._fail("register", f"must be {REGISTER_NAME_RULE}")
         return name
 
     def _delimiter(self) -> str | None:

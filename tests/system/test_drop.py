@@ -62,6 +62,25 @@ def test_a_failed_file_is_moved_and_others_are_loaded(drop):
     assert drop.run().returncode == 0
 
 
+def test_a_stray_file_that_is_removed_is_no_warning(drop, world):
+    """A file of no known register is reported until it is gone from `failed/`; so says `check`."""
+
+    def warnings() -> str:
+        return run_command("check", **drop.settings).stdout
+
+    for name in ("one.csv", "two.csv"):
+        drop.put(name, "nonsense\n")
+    assert drop.run().returncode == 1
+    assert "2 loads of an unknown register failed" in warnings()
+    shown = run_command("imports", "show", "1", **drop.settings).stdout
+    assert f"moved to {drop.root}/failed" in shown
+    (drop.root / "failed" / "two.csv").unlink()
+    assert "A load of an unknown register failed" in warnings()
+    assert "(load 1)" in warnings()
+    (drop.root / "failed" / "one.csv").rename(world.directory / "one.csv")
+    assert "unknown register" not in warnings()
+
+
 @pytest.mark.system_long
 def test_nothing_that_was_put_aside_is_overwritten(drop):
     """A second failed file of the same name gets a number."""

@@ -114,5 +114,5 @@ class TestNotes:
         assert result.loaded == 8_001
         assert result.notes == [
             "motExpiry: 4,000 values could not be read and count as missing",
-            "year: 1 value could not be read and count as missing",
+            "year: 1 value could not be read and counts as missing",
         ]

@@ -8,7 +8,8 @@ from peewee import Case, fn
 from app import clock
 from app.operations.conditions.condition import Condition
 from app.operations.freshness import Freshness
-from app.registers.history import MERGE, REPLACE, find_interrupted
+from app.registers.dropped.kept import is_kept
+from app.registers.history import MERGE, REPLACE, find_interrupted, moved_to
 from app.registers.models import RegisterLoad
 from app.storage.engine import Engine
 
@@ -92,10 +93,19 @@ def _unrecognised(engine: Engine) -> Iterator[LoadFacts]:
     recent = load.select().where((load.register == "") & (load.status == "failed") & is_recent)
     is_same = (later.files == load.files) & (later.id > load.id) & (later.status == "done")
     left = recent.where(~fn.EXISTS(later.select(later.id).where(is_same)))
-    failures = _failures(engine, left)
-    if failures.shown:
+    rows = left.order_by(load.id.desc()).execute(engine)
+    failed = [row for row in rows if not _is_put_away(row)]
+    if failed:
         last = recent.order_by(load.id.desc()).first(engine)
-        yield LoadFacts(UNRECOGNISED, None, last, *failures)
+        shown, first_at = failed[:_FAILED_SHOWN_MAX], ended_at(failed[-1])
+        yield LoadFacts(UNRECOGNISED, None, last, shown, len(failed), first_at)
+
+
+def _is_put_away(load: Any) -> bool:
+    """Tell whether somebody has removed the files of a load from `failed/`, or moved them back."""
+    directory = moved_to(load)
+    names = load.files.split("\n")
+    return directory is not None and not any(is_kept(directory, name) for name in names)
 
 
 class _Failures(NamedTuple):
@@ -139,7 +149,10 @@ def load_conditions(facts: Iterable[LoadFacts], ages: Iterable[Freshness]) -> It
         elif register == UNRECOGNISED:
             title = "a load of an unknown register failed"
             warning = f"{many or 'A load'} of an unknown register failed, {ended}."
-            note = "This ends when files of the same names are loaded, or after 7 days."
+            note = (
+                "This ends when files of the same names are loaded, when they are removed from "
+                "failed/, or after 7 days."
+            )
         elif each.last_loaded is None:
             purge = f"sudo verifyd imports drop {register} --purge"
             remedy += f"; if the name is mistyped, end this warning with: {purge}"

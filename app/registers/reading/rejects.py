@@ -137,8 +137,12 @@ class RejectsFile:
     def note_unreadable(self) -> None:
         """Note for each column of the load how many of its values cannot be read."""
         for column, values in sorted(self._unreadable.items()):
-            count = "1 value" if values == 1 else f"{values:,} values"
-            self.notes.append(f"{column}: {count} could not be read and count as missing")
+            if values == 1:
+                self.notes.append(f"{column}: 1 value could not be read and counts as missing")
+            else:
+                self.notes.append(
+                    f"{column}: {values:,} values could not be read and count as missing"
+                )
 
     def note_unwritten(self) -> None:
         """Add a note if not all rejects fit in the file."""

@@ -164,7 +164,6 @@ def test_a_backup_without_room_leaves_none(world, little_disk):
     assert run("restore", good, **settings)["registers"] == ["native"]
 
 
-@pytest.mark.system_long
 def test_a_restore_without_room_changes_nothing(world, little_disk):
     """If the whole copy does not fit next to the database, nothing is replaced."""
     fill(world)

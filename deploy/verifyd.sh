@@ -16,8 +16,10 @@ fail() {
 [ -f "$settings" ] || fail "there is no $settings: begin with ${program%/*}/verifyd.env.example"
 
 # The settings in the file win. A command such as `restore` must not use another database than
-# the environment says.
-given=" $(env | sed -n 's/^\(VERIFYD_[A-Z_]*\)=.*/\1/p' | tr '\n' ' ')"
+# the environment says. A unit has the settings of the file in its environment already; systemd gives
+# it an INVOCATION_ID.
+given=
+[ -n "${INVOCATION_ID-}" ] || given=" $(env | sed -n 's/^\(VERIFYD_[A-Z_]*\)=.*/\1/p' | tr '\n' ' ')"
 
 # As systemd reads it: NAME=VALUE, the value perhaps in quotes; nothing in it is run. What systemd
 # would read in another way, or pass over in silence, is refused.

@@ -121,6 +121,17 @@ def test_answers_have_headers_for_tls_and_types(site, path):
 
 
 @SHARED
+def test_the_document_names_the_address_of_nginx(site):
+    """Its server is the https address of the request; made-up headers do not count."""
+    made_up = {"X-Forwarded-Proto": "http", "X-Forwarded-Host": "made.up"}
+    port = site.rpartition(":")[2]
+    for headers in ({}, made_up):
+        (server,) = send(site, "GET", "/openapi.json", headers=headers).json()["servers"]
+        assert server["url"] == f"https://localhost:{port}"
+    etag = send(site, "GET", "/openapi.json").headers["ETag"]
+    assert send(site, "GET", "/openapi.json", headers={"If-None-Match": etag}).status == 304
+
+
 def test_long_answers_to_a_key_are_compressed(site, served):
     """A bulk answer shrinks to a tenth; without a key nginx does not compress."""
     plates = json.dumps({"registrations": ["AB12CDE"] * 1_000})

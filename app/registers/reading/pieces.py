@@ -73,6 +73,7 @@ class PieceReport(NamedTuple):
     rejects: list[tuple[int, str, str]]
     skipped: int
     notes: list[str]
+    unreadable: list[tuple[str, int]]
     columns: list[str]
 
 
@@ -126,6 +127,7 @@ class Piece:
             report.rejects,
             report.skipped,
             report.notes,
+            report.unreadables,
             list(report.names),
         )
         changes = columns.narrowed(changes, report.names)
@@ -142,6 +144,7 @@ class _Recorder:
         self.rejects: list[tuple[int, str, str]] = []
         self.skipped = 0
         self.notes: list[str] = []
+        self.unreadables: list[tuple[str, int]] = []
         self.names: dict[str, None] = {}
 
     def reject(self, line: int, reason: str, record: str) -> None:
@@ -152,6 +155,9 @@ class _Recorder:
 
     def note(self, text: str) -> None:
         self.notes.append(text)
+
+    def unreadable(self, column: str, values: int) -> None:
+        self.unreadables.append((column, values))
 
     def columns(self, names: Iterable[str]) -> None:
         self.names.update(dict.fromkeys(names))

@@ -21,9 +21,10 @@ from app.limits.store import LimitStore, started
 from app.line_writer import LineWriter
 from app.operations import metrics_files
 from app.operations.account import OwnAccount
-from app.operations.documentation import DocumentationAsset, DocumentationPage, OpenApiDocument
+from app.operations.documentation import DocumentationAsset, DocumentationPage
 from app.operations.health import Health, Readiness
 from app.operations.metrics import MetricsPage
+from app.operations.openapi_document import OpenApiDocument
 from app.routes import ENDPOINTS, Resource
 from app.storage.engine import Engine, open_engine
 from app.storage.versions import database_id
@@ -63,7 +64,7 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
         OwnAccount(engine, domains.count_domains),
         Health(),
         Readiness(engine, authenticator, limits, config),
-        OpenApiDocument(),
+        OpenApiDocument(config.trusted_proxies),
         DocumentationPage(),
         DocumentationAsset(),
         MetricsPage(engine, measures, config),

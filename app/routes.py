@@ -4,9 +4,10 @@ from typing import NamedTuple
 
 from app.domains.resources import DomainCollection, DomainItem
 from app.operations.account import OwnAccount
-from app.operations.documentation import DocumentationAsset, DocumentationPage, OpenApiDocument
+from app.operations.documentation import DocumentationAsset, DocumentationPage
 from app.operations.health import Health, Readiness
 from app.operations.metrics import MetricsPage
+from app.operations.openapi_document import OpenApiDocument
 from app.vehicles.bulk import BulkCompliance, BulkInsurance
 from app.vehicles.resources import Compliance, Insurance
 
@@ -45,7 +46,7 @@ ENDPOINTS = (
     Endpoint("/v1/account", OwnAccount, "D93"),
     Endpoint("/healthz", Health, "D2"),
     Endpoint("/readyz", Readiness, "D2, D29"),
-    Endpoint("/openapi.json", OpenApiDocument, "D2"),
+    Endpoint("/openapi.json", OpenApiDocument, "D2, D94"),
     Endpoint("/docs", DocumentationPage, "D2"),
     Endpoint("/docs/{asset}", DocumentationAsset, "D2"),
     Endpoint("/metrics", MetricsPage, "D2, D80"),

@@ -1,6 +1,6 @@
-"""The OpenAPI document and the page that shows it.
+"""The page that shows the OpenAPI document.
 
-The page is Swagger UI, whose files are part of this package (D63). The browser loads everything
+It is Swagger UI, whose files are part of this package (D63). The browser loads everything
 from this service, so the page works without internet access.
 """
 
@@ -63,22 +63,6 @@ _PACKAGED: Mapping[str, str] = {
     "swagger-ui-bundle.js": _JAVASCRIPT,
     "favicon-32x32.png": "image/png",
 }
-
-
-class OpenApiDocument:
-    """The OpenAPI document, read once."""
-
-    def __init__(self) -> None:
-        document = importlib.resources.files(__package__) / "openapi.json"
-        self._document = document.read_bytes()
-
-    def on_get(self, _req: falcon.Request, resp: falcon.Response) -> None:
-        """GET /openapi.json."""
-        resp.content_type = falcon.MEDIA_JSON
-        resp.set_header("X-Content-Type-Options", "nosniff")
-        resp.data = self._document
-
-    on_head = on_get
 
 
 class DocumentationPage:

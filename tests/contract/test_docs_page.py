@@ -15,7 +15,8 @@ import webtest
 from packaging.version import Version
 
 import app.operations
-from app.operations.documentation import DocumentationAsset, DocumentationPage, OpenApiDocument
+from app.operations.documentation import DocumentationAsset, DocumentationPage
+from app.operations.openapi_document import OpenApiDocument
 
 SWAGGER_UI = Path(app.operations.__file__).parent / "swagger-ui"
 MANIFEST = json.loads((SWAGGER_UI / "manifest.json").read_text())

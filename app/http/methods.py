@@ -21,7 +21,7 @@ class Methods:
         """
         # NOTE: to Falcon `/api/domains/` is `/api/domains/{domain}` with an empty name, and a
         # path may begin with any number of slashes (D1).
-        if req.path.endswith("/") or req.path.startswith("//"):
+        if req.path != "/" and (req.path.endswith("/") or req.path.startswith("//")):
             raise falcon.HTTPNotFound
         allowed = _allowed(resource)
         if req.method == "OPTIONS":

@@ -22,6 +22,7 @@ def closest_template(path: str, templates: Sequence[str]) -> str | None:
         (_likeness(segments, template), template)
         for segments in _variants(path)
         for template in templates
+        if template != "/"  # Every short path would be like it.
     )
     return best if likeness >= _SIMILARITY_MIN else None
 

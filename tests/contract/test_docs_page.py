@@ -211,7 +211,7 @@ class TestDocumentation:
                 shown = text[start : text.index("</section>", start)]
                 assert node["summary"] in shown
                 assert f"<code>{path}</code>" in shown
-                assert shown.count('<pre class="sample') == 3
+                assert shown.count('<div class="sample ') == 3
 
     def test_every_code_is_explained(self, client: webtest.TestApp) -> None:
         """The table has every code, with a link to its explanation."""

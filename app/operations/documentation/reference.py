@@ -74,7 +74,7 @@ class Reference:
     def common_codes(self) -> list[str]:
         """Error codes that every operation for clients has, by status."""
         codes = [
-            [code for listed in self._codes(node).values() for code in listed]
+            dict.fromkeys(code for listed in self._codes(node).values() for code in listed)
             for _, _, node in self._nodes()
         ]
         return [code for code in codes[0] if all(code in each for each in codes)]

@@ -13,7 +13,7 @@ from app.http.caching import send_document
 from app.operations.documentation.assets import BY_SERVED_NAME, Asset
 from app.operations.documentation.reference import Reference
 from app.operations.documentation.rendering import render
-from app.operations.documentation.samples import client_samples
+from app.operations.documentation.samples import client_samples, error_samples
 from app.operations.openapi_document import read_document
 from app.setting_values import Network
 from app.version import VERSION
@@ -134,6 +134,7 @@ def _documentation_page() -> tuple[bytes, str]:
         "",
         reference=Reference(document),
         clients=client_samples(url),
+        errors=error_samples(url),
         catalogue=CATALOGUE,
         url=url,
     )

@@ -17,15 +17,27 @@ class Sample(NamedTuple):
     """`curl`, `Python` or `TypeScript`."""
     text: str
     file_name: str | None = None
-    """Name under which other samples import it."""
+    """Its name, if it is a file; others import the clients by it."""
 
 
 def client_samples(url: str) -> list[Sample]:
-    """Return the small clients that the samples of the operations import."""
+    """Return the small clients, which the other samples import."""
+    return [_written("Python", "verifyd.py", url), _written("TypeScript", "verifyd.ts", url)]
+
+
+def error_samples(url: str) -> list[Sample]:
+    """Return how to handle an error."""
     return [
-        Sample(language, (_FOLDER / name).read_text(encoding="utf-8").replace(_URL, url), name)
-        for language, name in (("Python", "verifyd.py"), ("TypeScript", "verifyd.ts"))
+        _written("curl", "unknown_vehicle.sh", url)._replace(file_name=None),
+        _written("Python", "unknown_vehicle.py", url),
+        _written("TypeScript", "unknown_vehicle.ts", url),
     ]
+
+
+def _written(language: str, file_name: str, url: str) -> Sample:
+    """Return a sample that is a file."""
+    text = (_FOLDER / file_name).read_text(encoding="utf-8").replace(_URL, url)
+    return Sample(language, text.rstrip(), file_name)
 
 
 def operation_samples(url: str, method: str, path: str, body: Any) -> list[Sample]:

@@ -1,4 +1,4 @@
-"""A small client of verifyd; needs the package requests."""
+"""A small client of verifyd. It needs the package requests."""
 
 import os
 from typing import Any
@@ -9,19 +9,18 @@ from urllib3.util import Retry
 
 URL = "http://127.0.0.1:8000"
 
-session = requests.Session()
-session.headers["X-API-Key"] = os.environ["KEY"]
-# Repeats a refused request after Retry-After seconds; without that header after
-# 0, 2, 4, 8 ... seconds. A POST too: look-ups change nothing, and a domain that
-# was created meanwhile is refused as domain_already_exists.
+# Repeats what was refused for now: after Retry-After seconds,
+# without that header after 0, 2, 4, 8 and 16 seconds.
 retries = Retry(
     total=5,
     backoff_factor=1,
     status_forcelist=[429, 500, 502, 503, 504],
-    allowed_methods=None,
+    allowed_methods=None,  # POST and DELETE, too
     raise_on_status=False,
 )
+session = requests.Session()
 session.mount(URL, HTTPAdapter(max_retries=retries))
+session.headers["X-API-Key"] = os.environ["KEY"]
 
 
 class Problem(Exception):
@@ -33,8 +32,9 @@ class Problem(Exception):
 
 
 def ask(method: str, path: str, **options: Any) -> Any:
-    """Send a request and return its answer; None if the answer is empty."""
-    answer = session.request(method, URL + path, timeout=30, **options)
+    """Return the answer; None if it is empty."""
+    url = URL + path
+    answer = session.request(method, url, timeout=30, **options)
     if not answer.ok:
         raise Problem(answer.json())
     return answer.json() if answer.content else None

@@ -59,7 +59,7 @@ binary: $(BINARY_READY) ## Build dist/verifyd, one file with everything in it, i
 	@deploy/binary/build.sh $(BINARY_VENV)/bin
 
 clean: ## Remove everything that make made, the demo's data too
-	@rm -rf $(VENV) $(BINARY_VENV) '$(DEMO)' .system-tests build dist *.egg-info .*_cache .hypothesis .schemathesis
+	@rm -rf $(VENV) .venv-3.* $(BINARY_VENV) '$(DEMO)' .system-tests build dist *.egg-info .*_cache .hypothesis .schemathesis
 	@find app tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

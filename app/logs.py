@@ -1,6 +1,7 @@
 """Writes log lines to stderr: everything except the access log (D75).
 
-If stderr is a terminal, a line is text for a person. Otherwise it is one JSON object.
+The log lines of jobs are JSON objects, unless stderr is a terminal. Those of other commands are
+text for a person.
 
 SEC: a line never contains a key, a secret, a request body or a registration. So a stack is
 logged without the message of its exception, which can quote any of them.
@@ -12,7 +13,7 @@ import os
 import sys
 import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -95,20 +96,39 @@ def _stack(error: BaseException) -> list[str]:
     ]
 
 
+class CommandFormatter(logging.Formatter):
+    """Formats the log of a command, which can turn out to be a job while it runs.
+
+    Args:
+        is_job: tells whether the command is a job by now.
+    """
+
+    def __init__(self, is_job: Callable[[], bool]) -> None:
+        super().__init__()
+        self._is_job = is_job
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line, without its end."""
+        return (formatter() if self._is_job() else TextFormatter()).format(record)
+
+
 def formatter() -> logging.Formatter:
-    """Return the formatter of log lines: text if stderr is a terminal, else JSON (D75)."""
+    """Return the formatter of a job's log: text if stderr is a terminal, else JSON (D75)."""
     is_terminal = sys.stderr is not None and sys.stderr.isatty()
     return TextFormatter() if is_terminal else JsonFormatter()
 
 
 @contextmanager
-def opened_log() -> Iterator[None]:
+def opened_log(is_job: Callable[[], bool]) -> Iterator[None]:
     """Log the warnings and errors of a command to stderr.
 
     Inside `logged_to_stderr` its progress is logged too.
+
+    Args:
+        is_job: tells whether the command is a job by now; asked for each line.
     """
     handler = logging.StreamHandler()
-    handler.setFormatter(formatter())
+    handler.setFormatter(CommandFormatter(is_job))
     root = logging.getLogger()
     root.addHandler(handler)
     try:

@@ -8,18 +8,25 @@ from app import clock
 from app.accounts import administration, lifecycle
 from app.accounts.models import Account
 from app.cli.confirmation import add_yes, confirm
-from app.cli.keys import key_status
-from app.cli.output import print_item, print_items
+from app.cli.keys import KeyItem, key_item
+from app.cli.output import (
+    counted,
+    print_item,
+    print_items,
+    print_sentence,
+    print_table,
+)
 from app.cli.parser import Commands, add_command, add_group
 from app.cli.session import opened_database
 from app.domains.repository import Domains
 from app.storage import reserve
 
 _COLUMNS = ("name", "plan", "status", "tag", "created_at")
+_KEY_COLUMNS = ("id", "label", "status", "created_at", "expires_at", "revoked_at")
 
 
 class AccountItem(TypedDict):
-    """What commands print of an account."""
+    """An account as commands print it."""
 
     name: str
     plan: str
@@ -33,8 +40,14 @@ class AccountItem(TypedDict):
 class AccountDetails(AccountItem):
     """What `accounts show` prints."""
 
+    requests: int
+    """Per window, as the plan has it."""
+    window_seconds: int
+    bulk_max: int
+    domains_max: int
     active_keys: int
     domains: int
+    keys: list[KeyItem]
 
 
 def add_commands(commands: Commands) -> None:
@@ -58,7 +71,7 @@ def add_commands(commands: Commands) -> None:
         accounts,
         "set-plan",
         _set_plan,
-        "move an account to another plan, from its next request",
+        "move an account to another plan from its next request on",
         examples=["accounts set-plan acme enterprise"],
     )
     _add_name(change)
@@ -70,13 +83,19 @@ def add_commands(commands: Commands) -> None:
         "list accounts",
         examples=["accounts list", "accounts list --json"],
     )
-    show = add_command(accounts, "show", _show, "show an account", examples=["accounts show acme"])
+    show = add_command(
+        accounts,
+        "show",
+        _show,
+        "show an account with its plan, domains and keys",
+        examples=["accounts show acme", "accounts show acme --json"],
+    )
     _add_name(show)
     suspend = add_command(
         accounts,
         "suspend",
         _suspend,
-        "refuse an account's keys from the next request",
+        "refuse an account's keys from the next request on",
         examples=["accounts suspend acme"],
     )
     _add_name(suspend)
@@ -105,39 +124,67 @@ def _add_name(command: argparse.ArgumentParser) -> None:
 
 def _create(args: argparse.Namespace) -> None:
     with opened_database() as engine:
-        print_item(args, _item(administration.create_account(engine, args.name, args.plan)))
+        item = _item(administration.create_account(engine, args.name, args.plan))
+    print_item(args, item, f"account {item['name']} created on plan {item['plan']}")
 
 
 def _set_plan(args: argparse.Namespace) -> None:
     with opened_database() as engine:
-        print_item(args, _item(administration.set_account_plan(engine, args.name, args.plan)))
+        item = _item(administration.set_account_plan(engine, args.name, args.plan))
+    print_item(args, item, f"account {item['name']} is on plan {item['plan']}")
 
 
 def _list(args: argparse.Namespace) -> None:
     with opened_database() as engine:
         accounts = [_item(account) for account in administration.list_accounts(engine)]
-    print_items(args, accounts, _COLUMNS)
+    print_items(args, accounts, _COLUMNS, counted(len(accounts), "account"))
 
 
 def _show(args: argparse.Namespace) -> None:
     with opened_database() as engine:
         account = administration.require_account(engine, args.name)
-        keys = administration.list_keys(engine, args.name)
+        plan = administration.require_plan(engine, account.plan_id)
+        keys = [key_item(key) for key in administration.list_keys(engine, args.name)]
         domains = Domains(engine).count_domains(account.id)
-    active_keys = sum(key_status(key) == "active" for key in keys)
-    details: AccountDetails = {**_item(account), "active_keys": active_keys, "domains": domains}
-    print_item(args, details)
+    details: AccountDetails = {
+        **_item(account),
+        "requests": plan.requests,
+        "window_seconds": plan.window_seconds,
+        "bulk_max": plan.bulk_max,
+        "domains_max": plan.domains_max,
+        "active_keys": sum(key["status"] == "active" for key in keys),
+        "domains": domains,
+        "keys": keys,
+    }
+    if args.json:
+        print_item(args, details)
+    else:
+        _print_details(details)
+
+
+def _print_details(details: AccountDetails) -> None:
+    """Print an account for a person: its keys are a table of their own."""
+    members = {name: value for name, value in details.items() if name != "keys"}
+    print_item(argparse.Namespace(json=False), members)
+    if details["keys"]:
+        print()
+        print_table(details["keys"], _KEY_COLUMNS)
+    active = counted(details["active_keys"], "active key")
+    domains = f"{details['domains']:,} of {counted(details['domains_max'], 'domain')}"
+    print_sentence(f"account {details['name']} is {details['status']}, with {active} and {domains}")
 
 
 def _suspend(args: argparse.Namespace) -> None:
     with opened_database() as engine:
         suspend = partial(lifecycle.suspend_account, engine, args.name)
-        print_item(args, _item(reserve.written(engine, suspend)))
+        item = _item(reserve.written(engine, suspend))
+    print_item(args, item, f"account {item['name']} is suspended")
 
 
 def _resume(args: argparse.Namespace) -> None:
     with opened_database() as engine:
-        print_item(args, _item(lifecycle.resume_account(engine, args.name)))
+        item = _item(lifecycle.resume_account(engine, args.name))
+    print_item(args, item, f"account {item['name']} is active")
 
 
 def _delete(args: argparse.Namespace) -> None:
@@ -145,10 +192,10 @@ def _delete(args: argparse.Namespace) -> None:
         count = Domains(engine).count_domains
         lifecycle.require_without_domains(administration.require_account(engine, args.name), count)
         keys = len(administration.list_keys(engine, args.name))
-        confirm(args, f"Delete account {args.name} and its {keys:,} keys for good?")
+        confirm(args, f"Delete account {args.name} and its {counted(keys, 'key')} for good?")
         deleted = _item(lifecycle.delete_account(engine, args.name, count))
     deleted["status"] = "deleted"
-    print_item(args, deleted)
+    print_item(args, deleted, f"account {args.name} and its {counted(keys, 'key')} deleted")
 
 
 def _item(account: Account) -> AccountItem:

@@ -4,9 +4,10 @@ import argparse
 from pathlib import Path
 
 from app.cli.nightly import nightly
-from app.cli.output import print_item
+from app.cli.output import counted, print_item
 from app.cli.parser import Commands, add_command, add_scheduled
 from app.cli.session import opened_database, require_owner
+from app.cli.waiting import waiting_for
 from app.config import Config
 from app.logs import logged_to_stderr
 from app.operations.backup.restore import restore
@@ -21,14 +22,19 @@ def add_commands(commands: Commands) -> None:
         commands,
         "backup",
         _backup,
-        "take a backup, also while the service runs",
+        "take a backup, while the service runs or not",
         examples=[
             "backup /var/backups/verifyd",
             "backup /var/backups/verifyd --merged-registers --keep 14",
         ],
         is_job=True,
     )
-    command.add_argument("directory", metavar="DEST", type=Path, help="directory of all backups")
+    command.add_argument(
+        "directory",
+        metavar="DEST",
+        type=Path,
+        help="directory in which each backup gets a directory of its own",
+    )
     which = command.add_mutually_exclusive_group()
     which.add_argument(
         "--registers", action="store_true", help="include all registers [no register]"
@@ -42,17 +48,17 @@ def add_commands(commands: Commands) -> None:
         "--keep",
         type=_count,
         metavar="N",
-        help="keep the newest N backups, as far as VERIFYD_BACKUP_LIMIT allows [all]",
+        help="keep the newest N backups of this database, within VERIFYD_BACKUP_LIMIT [all]",
     )
     add_scheduled(command)
     command = add_command(
         commands,
         "restore",
         _restore,
-        "replace the database by a backup, while the service is stopped",
+        "replace the database with a backup, while the service is stopped",
         examples=["restore /var/backups/verifyd/verifyd-20260131T020000Z-000"],
     )
-    command.add_argument("backup", metavar="SRC", type=Path, help="a directory that backup made")
+    command.add_argument("backup", metavar="SRC", type=Path, help="directory of one backup")
 
 
 def _backup(args: argparse.Namespace) -> None:
@@ -60,9 +66,9 @@ def _backup(args: argparse.Namespace) -> None:
     if args.registers:
         registers = "all"
     with logged_to_stderr(), nightly("backup", is_scheduled=args.scheduled) as job:
-        config = Config.from_env()  # Wrong settings fail the job, and are reported like the rest.
+        config = Config.from_env()  # Here, because the job must report wrong settings.
         limits = Limits(args.keep, config.backup_limit) if args.keep else None
-        with opened_database(config) as engine:
+        with opened_database(config) as engine, waiting_for(args, "the copy of the database"):
             taken = take(engine, args.directory, registers=registers, limits=limits)
         files = taken.manifest.files.values()
         job.size_bytes = sum(file.size_bytes for file in files)
@@ -73,7 +79,8 @@ def _backup(args: argparse.Namespace) -> None:
         "registers": taken.manifest.registers or [],
         "removed": [str(path) for path in taken.removed],
     }
-    print_item(args, members)
+    older = f", and {counted(len(taken.removed), 'older backup')} removed" if taken.removed else ""
+    print_item(args, members, f"backup {taken.directory} taken{older}")
 
 
 def _restore(args: argparse.Namespace) -> None:
@@ -81,7 +88,8 @@ def _restore(args: argparse.Namespace) -> None:
     database = sqlite_path(config.database_url)
     if database:
         require_owner(database)
-    restored = restore(config, args.backup)
+    with waiting_for(args, f"the check and copy of {args.backup}"):
+        restored = restore(config, args.backup)
     members = {
         "restored": str(args.backup),
         "taken_at": restored.manifest.taken_at,
@@ -89,7 +97,8 @@ def _restore(args: argparse.Namespace) -> None:
         "registers": restored.registers,
         "replaced": restored.replaced and str(restored.replaced),
     }
-    print_item(args, members)
+    kept = f"; what it replaced is in {restored.replaced}" if restored.replaced else ""
+    print_item(args, members, f"backup {args.backup} restored{kept}")
 
 
 def _count(text: str) -> int:

@@ -1,4 +1,4 @@
-"""What `verifyd check` finds: faults, with which the service cannot run well, and warnings."""
+"""What `verifyd check` finds: faults, which keep the service from running well, and warnings."""
 
 import os
 from collections.abc import Iterator
@@ -31,11 +31,11 @@ _MISSING_RIGHTS = (
 def find_faults(config: Config, warnings: list[str]) -> list[str]:
     """Return a sentence for each fault of the files, the rights and the schema.
 
-    The texts of the settings are checked when the Config is made. Conditions in which look-ups
-    work all the same are added to `warnings` (D76).
+    The values of the settings are checked when the Config is made. Conditions that do not affect
+    look-ups are added to `warnings` (D76).
     """
     faults = _database_faults(config, warnings) + _directory_faults(config)
-    # Look-ups can do without it: no reason not to serve (D58).
+    # Look-ups do not need these directories, so the service can run (D58).
     warnings += _data_warnings(config)
     obstacles = (obstacle(each, config.notify_secret) for each in config.notify)
     warnings += [f"{SETTINGS['notify'].variable} {each}." for each in obstacles if each]
@@ -55,7 +55,7 @@ def _database_faults(config: Config, warnings: list[str]) -> list[str]:
                 warnings += [each.warning for each in gathered(engine, config).conditions]
                 warnings += _unknown_accounts(engine, config)
     except (OperatorError, peewee.PeeweeException, OSError) as error:
-        faults.append(_of("database_url", message_of(error)))
+        faults.append(_setting_fault("database_url", message_of(error)))
     return faults
 
 
@@ -75,7 +75,7 @@ def _require_readable(engine: Engine, found: Versions) -> None:
 
 
 def _unknown_accounts(engine: Engine, config: Config) -> list[str]:
-    """Return a warning for each account that may read the metrics (D80), but does not exist."""
+    """Return a warning for each account of VERIFYD_METRICS_ACCOUNTS that does not exist (D80)."""
     known = {account.name for account in list_accounts(engine)}
     return [
         f"{SETTINGS['metrics_accounts'].variable} names {name}: there is no such account"
@@ -86,10 +86,10 @@ def _unknown_accounts(engine: Engine, config: Config) -> list[str]:
 def _directory_faults(config: Config) -> list[str]:
     faults = []
     database = sqlite_path(config.database_url)
-    # Path.exists() would raise below a directory that this user may not enter.
+    # Path.exists() would raise an error below a directory that this user may not enter.
     if database and os.path.exists(database):
         if not os.access(database, os.W_OK):
-            faults.append(_of("database_url", f"{database} cannot be written to"))
+            faults.append(_setting_fault("database_url", f"{database} cannot be written to"))
         faults += _unwritable("database_url", database.absolute().parent)
     faults += _unwritable("state_dir", _nearest_existing(config.state_dir))
     if config.bind.startswith("unix:"):
@@ -106,7 +106,7 @@ def _data_warnings(config: Config) -> list[str]:
 
 
 def _written_directories(config: Config) -> Iterator[Path]:
-    """Yield where rejects files and alerts are written, or the directories they are made in."""
+    """Yield the directories of rejects files and alerts, or those that they are created in."""
     for parts in ((), ("rejects",), ("notices",), ("notices", "queue")):
         yield _nearest_existing(config.data_dir.joinpath(*parts))
 
@@ -114,7 +114,7 @@ def _written_directories(config: Config) -> Iterator[Path]:
 def _unwritable(name: str, directory: Path) -> list[str]:
     if directory.is_dir() and os.access(directory, os.W_OK | os.X_OK):
         return []
-    return [_of(name, f"{directory} cannot be written to")]
+    return [_setting_fault(name, f"{directory} cannot be written to")]
 
 
 def _nearest_existing(path: Path) -> Path:
@@ -122,6 +122,6 @@ def _nearest_existing(path: Path) -> Path:
     return path if os.path.exists(path) else _nearest_existing(path.parent)
 
 
-def _of(name: str, fault: str) -> str:
-    """Return a fault of a setting; it begins with the variable, by which faults are compared."""
+def _setting_fault(name: str, fault: str) -> str:
+    """Return a fault of a setting. It begins with the variable, so that faults can be compared."""
     return f"{SETTINGS[name].variable}: {fault}"

@@ -1,4 +1,4 @@
-"""Asking before a command destroys data."""
+"""Questions before a command destroys data."""
 
 import argparse
 import sys
@@ -8,13 +8,13 @@ from app.errors import OperatorError
 
 def add_yes(command: argparse.ArgumentParser) -> None:
     """Add `--yes`, which answers the question of `confirm`."""
-    command.add_argument("--yes", action="store_true", help="do not ask")
+    command.add_argument("--yes", action="store_true", help="do not ask for confirmation")
 
 
 def confirm(args: argparse.Namespace, question: str) -> None:
-    """Ask on the terminal, unless `--yes` is given. Raises OperatorError unless the answer is yes.
+    """Ask at the terminal, unless `--yes` is given. Raises OperatorError if the answer is not yes.
 
-    Without a terminal nobody can answer: then `--yes` is needed.
+    Without a terminal nobody can answer, so `--yes` is required.
     """
     if args.yes:
         return

@@ -1,13 +1,14 @@
-"""`verifyd copy`: from a SQLite installation to Postgres (D46)."""
+"""`verifyd copy`: copies a SQLite installation to Postgres (D46)."""
 
 import argparse
 import sys
 
 from tqdm import tqdm
 
-from app.cli.output import print_items
+from app.cli.output import counted, print_items
 from app.cli.parser import Commands, add_command
 from app.cli.session import opened_database
+from app.cli.waiting import waiting_for
 from app.config import SETTINGS, Config
 from app.errors import OperatorError
 from app.operations.copy import Copied, copy_database
@@ -17,17 +18,32 @@ from app.storage.sqlite import SqliteEngine
 
 def add_commands(commands: Commands) -> None:
     """Add the command."""
-    command = add_command(commands, "copy", _copy, "carry everything from SQLite to Postgres")
-    command.add_argument(
-        "--from", dest="source", required=True, type=_database_url, metavar="sqlite:///PATH"
+    command = add_command(
+        commands,
+        "copy",
+        _copy,
+        "copy everything from SQLite into an empty Postgres database, and compare",
+        examples=[
+            "copy --from sqlite:////var/lib/verifyd/verifyd.db",
+            "copy --from sqlite:///verifyd.db --to postgresql:///verifyd",
+        ],
     )
-    # SEC: arguments are everybody's to read; settings and credentials are not.
+    command.add_argument(
+        "--from",
+        dest="source",
+        required=True,
+        type=_database_url,
+        metavar="sqlite:///PATH",
+        help="database to copy; four slashes begin an absolute path",
+    )
+    # SEC: everybody on the host can read arguments, but not settings and credentials.
     command.add_argument(
         "--to",
         dest="target",
         type=_database_url,
         metavar="postgresql://...",
-        help="the database of the settings, unless told: a password is safe there",
+        help="empty database to copy into; put a URL with a password into the settings "
+        "[VERIFYD_DATABASE_URL]",
     )
 
 
@@ -40,21 +56,29 @@ def _copy(args: argparse.Namespace) -> None:
     ):
         if not isinstance(source, SqliteEngine) or not isinstance(target, PostgresEngine):
             raise OperatorError(
-                "only from SQLite to Postgres; between two of a kind, back up and restore"
+                "copy goes from SQLite to Postgres only; between two databases of one kind, use "
+                '"verifyd backup" and "verifyd restore"'
             )
 
         def show(table: str, rows: int) -> None:
             bar.set_description(table, refresh=False)
             bar.update(rows)
 
-        copied = copy_database(source, target, show)
-    print_items(args, [each._asdict() for each in copied], Copied._fields)
+        waiting = waiting_for(args, "the service or another copy that uses the target")
+        copied = copy_database(source, target, show, waiting)
+    rows = counted(sum(each.rows for each in copied), "row")
+    print_items(
+        args,
+        [each._asdict() for each in copied],
+        Copied._fields,
+        f"{rows} of {counted(len(copied), 'table')} are the same in both databases",
+    )
 
 
 def _database_url(text: str) -> str:
     try:
         url: str = SETTINGS["database_url"].parse(text)
     except ValueError as error:
-        # NOTE: argparse shows the message of this exception only, and not what was given.
+        # SEC: argparse shows only the message of this exception, not the URL.
         raise argparse.ArgumentTypeError(str(error)) from None
     return url

@@ -35,7 +35,7 @@ _DOMAINS = ("example.com", "fleet.example.org")
 
 
 class Step(NamedTuple):
-    """One thing to try: what it shows, and the request."""
+    """One request to try, and what it shows."""
 
     shows: str
     method: str
@@ -46,7 +46,11 @@ class Step(NamedTuple):
 def add_commands(commands: Commands) -> None:
     """Add the command."""
     add_command(
-        commands, "demo", _demo, "fill an empty database with invented vehicles to try the service"
+        commands,
+        "demo",
+        _demo,
+        "fill an empty database with invented vehicles to try the service",
+        examples=["demo", "demo --json"],
     )
 
 
@@ -68,13 +72,13 @@ def _demo(args: argparse.Namespace) -> None:
 
 
 def _require_no_others(engine: Engine) -> None:
-    # Invented vehicles must never answer a real request.
+    # A real request must never be answered with invented vehicles.
     names = [account.name for account in list_accounts(engine)]
     registers = Register.select(Register.name).where(Register.name != _REGISTER)
     if names not in ([], [_ACCOUNT]) or registers.exists(engine):
         raise OperatorError(
-            "this database has real accounts or registers; the demo goes into a database of its "
-            "own: set VERIFYD_DATABASE_URL to another file"
+            "this database has real accounts or registers; the demo needs a database of its own: "
+            "set VERIFYD_DATABASE_URL to another file"
         )
 
 
@@ -102,7 +106,7 @@ def _load_register(engine: Engine, config: Config) -> int:
 
 
 def _new_key(engine: Engine, account: Account) -> str:
-    """Create a key, and revoke those of earlier runs: nobody can read them again."""
+    """Create a key, and revoke those of earlier runs, which nobody can show again."""
     for key in list_keys(engine, account.name):
         revoke_key(engine, key.id)
     return create_key(engine, account.name, label="demo")[1].text

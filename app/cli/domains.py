@@ -5,7 +5,7 @@ from typing import TypedDict
 
 from app import clock
 from app.accounts.administration import require_account
-from app.cli.output import print_item, print_items
+from app.cli.output import counted, print_item, print_items
 from app.cli.parser import Commands, add_command, add_group
 from app.cli.session import opened_database
 from app.domains.names import canonical_domain_name
@@ -16,7 +16,7 @@ _COLUMNS = ("name", "status", "id", "created_at")
 
 
 class DomainItem(TypedDict):
-    """What commands print of a domain."""
+    """A domain as commands print it."""
 
     id: str
     name: str
@@ -48,7 +48,7 @@ def _list(args: argparse.Namespace) -> None:
     with opened_database() as engine:
         account = require_account(engine, args.account)
         domains = Domains(engine).list_domains(account.id)
-    print_items(args, list(map(_item, domains)), _COLUMNS)
+    print_items(args, list(map(_item, domains)), _COLUMNS, counted(len(domains), "domain"))
 
 
 def _set_status(args: argparse.Namespace) -> None:
@@ -61,9 +61,9 @@ def _set_status(args: argparse.Namespace) -> None:
     if domain is None:
         raise OperatorError(
             f"account {args.account} has no domain {name}; "
-            f"see `verifyd domains list {args.account}`"
+            f'see "verifyd domains list {args.account}"'
         )
-    print_item(args, _item(domain))
+    print_item(args, _item(domain), f"domain {domain.name} is {domain.status}")
 
 
 def _item(domain: HeldDomain) -> DomainItem:

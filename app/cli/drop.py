@@ -1,4 +1,4 @@
-"""`verifyd import --drop`: load the files in a directory, then keep them for a while (D60, D74)."""
+"""`verifyd import --drop`: load the files in a directory and keep them for a time (D60, D74)."""
 
 import argparse
 import logging
@@ -14,11 +14,12 @@ from typing import Any
 import msgspec
 import peewee
 
+from app import clock
 from app.cli import load_options, loads
 from app.cli.load_process import Ended, LoadProcess
 from app.cli.nightly import Job, NotAllLoaded, nightly
 from app.cli.option_files import options_of
-from app.cli.output import print_item, print_items
+from app.cli.output import counted, print_item, print_items, print_sentence
 from app.cli.session import opened_database
 from app.config import Config
 from app.directories import make_directory
@@ -35,11 +36,11 @@ _log = logging.getLogger(__name__)
 
 
 def load_drop(args: argparse.Namespace, directory: Path, options: Path | None) -> None:
-    """Load everything in a directory, each load in a process of its own.
+    """Load all files in a directory, each load in a process of its own.
 
-    A load that fails does not stop the others. Raises OperatorError at the end if any load failed,
-    was hindered or was skipped. Raises it before the first load if the settings are wrong, or
-    another process does the same.
+    A load that fails does not stop the others. Raises OperatorError at the end if a load failed,
+    was hindered or was skipped; before the first load if the settings are wrong, or if another
+    `import --drop` is running.
     """
     with nightly("import", is_scheduled=args.scheduled) as job:
         _load_drop(args, directory, options, job)
@@ -54,7 +55,7 @@ def _load_drop(args: argparse.Namespace, directory: Path, options: Path | None, 
     if options is not None and not os.access(options, os.R_OK | os.X_OK):
         raise OperatorError(f"{options} does not exist, or cannot be read")
     drop = _Drop(args, config, directory, options, job)
-    with _alone(config.state_dir), logged_to_stderr(), _stoppable(drop):
+    with _only_one(config.state_dir), logged_to_stderr(), _stoppable(drop):
         if args.scheduled:
             kept.remember(config.data_dir, directory)
         drop.prune()
@@ -64,12 +65,12 @@ def _load_drop(args: argparse.Namespace, directory: Path, options: Path | None, 
                 break
         drop.prune()
     with suppress(OperatorError, peewee.PeeweeException), opened_database(config) as engine:
-        job.told = numbers_of_failed(engine)
+        job.in_history = numbers_of_failed(engine)
     drop.close()
 
 
 class _Drop:
-    """The loads of one command, one after the other, and what was reported about them."""
+    """The loads of one command, one after another, and what was reported about them."""
 
     def __init__(
         self,
@@ -85,7 +86,7 @@ class _Drop:
         self._config = config
         self._directory = directory
         self._options = options
-        self._told: list[dict[str, Any]] = []
+        self._reported: list[dict[str, Any]] = []
         self._warnings: dict[str, None] = {}
         self._job = job
 
@@ -95,13 +96,13 @@ class _Drop:
         return self._loads.is_stopped
 
     def warn(self, sentence: str) -> None:
-        """Report what an operator has to look at, once."""
+        """Log a warning for the operator, once."""
         if sentence not in self._warnings:
             self._warnings[sentence] = None
             _log.warning("%s", sentence)
 
     def skip(self, sentence: str) -> None:
-        """Report what was not loaded and is left where it is."""
+        """Report a file that was not loaded and stays where it is."""
         self._job.left.add(sentence)
         self.warn(sentence)
 
@@ -118,7 +119,7 @@ class _Drop:
             outcome = "skipped because of a mistake in its options"
             self._job.failed.append((names, outcome, load_id))
             refused: dict[str, Any] = {"files": files, "status": "failed", "reason": str(error)}
-            self._tell(refused | dict(error.details))
+            self._report(refused | dict(error.details))
             return
         request = request._replace(are_trusted=False, require_whole=batch.require_whole)
         ended = self._loads.run(request)
@@ -128,10 +129,10 @@ class _Drop:
             ended = msgspec.structs.replace(ended, status="hindered")
         self._settle(batch, ended)
         told: dict[str, Any] = {"files": files, "status": ended.status, "reason": ended.reason}
-        self._tell(told | (ended.result._asdict() if ended.result else ended.details))
+        self._report(told | (ended.result._asdict() if ended.result else ended.details))
 
     def _settle(self, batch: Batch, ended: Ended) -> None:
-        """Move or remove the files of a load as it ended."""
+        """Move or remove the files of a load, depending on how it ended."""
         if ended.result is not None:
             finish = keep if self._config.keep_loaded else remove
             finish(batch, self.skip)
@@ -143,51 +144,62 @@ class _Drop:
         self.warn(f"{ended.message or ended.reason}\n{batch}: not loaded; {where}")
 
     def _has_made_room(self, directory: str, needed_bytes: int) -> bool:
-        """Remove loaded files that are only kept for convenience, if a load then finds room."""
+        """Remove loaded files that are kept for convenience, if that makes room for a load."""
         return kept.make_room(self._directory, Path(directory), needed_bytes, self.warn)
 
     def prune(self) -> None:
-        """Remove kept files that are too old, and the oldest beyond the limit (D74)."""
+        """Remove kept files that are too old, and the oldest above the size limit (D74)."""
         limit = self._config.drop_limit
         kept.prune(self._directory, kept.LOADED, self._config.keep_loaded, limit, self.warn)
         kept.prune(self._directory, kept.FAILED, self._config.keep_failed, limit, self.warn)
 
     def stop(self, number: int, _frame: FrameType | None) -> None:
-        """Abandon the running load, and begin no other one; the handler of a signal."""
+        """Handle a signal: end the running load, and start no other one."""
         self._stopped_by = number
         self._loads.stop()
 
     def close(self) -> None:
-        """Print the JSON document; raise OperatorError if not everything was loaded."""
+        """Print the JSON document or the last sentence.
+
+        Raises OperatorError if not everything was loaded.
+        """
         if self._args.json:
-            print_items(self._args, self._told, ())
+            print_items(self._args, self._reported, ())
         if self.is_stopped:
             raise KeyboardInterrupt(self._stopped_by)
         if self._warnings:
             raise NotAllLoaded(
                 f"not everything in {self._directory} was loaded; the reasons are above"
             )
+        if not self._args.json:
+            print_sentence(f"{counted(len(self._reported), 'load')} done from {self._directory}")
 
-    def _tell(self, told: dict[str, Any]) -> None:
-        self._told.append(told)
+    def _report(self, told: dict[str, Any]) -> None:
+        self._reported.append(told)
         if not self._args.json and told["status"] == "loaded":
             print_item(self._args, told)
+            print()
             sys.stdout.flush()
 
 
 @contextmanager
-def _alone(state_dir: Path) -> Iterator[None]:
-    """Raise OperatorError if another process does the same, and keep others from beginning."""
+def _only_one(state_dir: Path) -> Iterator[None]:
+    """Keep other processes from loading a drop directory. Raises OperatorError if one does."""
     make_directory(state_dir)
     with tried(state_dir / _LOCK) as is_held:
         if not is_held:
-            raise OperatorError("another `verifyd import --drop` is running")
+            since = clock.iso_utc(int((state_dir / _LOCK).stat().st_mtime))
+            raise OperatorError(
+                f'another "verifyd import --drop" is running since {since}; '
+                "try again when it has ended"
+            )
+        os.utime(state_dir / _LOCK, (clock.now(), clock.now()))
         yield
 
 
 @contextmanager
 def _stoppable(drop: _Drop) -> Iterator[None]:
-    """Let TERM and Ctrl-C abandon the running load."""
+    """Let TERM and Ctrl-C end the running load."""
     numbers = (signal.SIGINT, signal.SIGTERM)
     former = [signal.signal(number, drop.stop) for number in numbers]
     try:

@@ -1,16 +1,20 @@
 """`verifyd import`, and the command group `verifyd imports` (D28)."""
 
 import argparse
-from contextlib import nullcontext
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from app.cli import load_options, loads, past_loads, registers
 from app.cli.drop import load_drop
+from app.cli.load_sentence import result_sentence
 from app.cli.nightly import reported
 from app.cli.output import print_item
 from app.cli.parser import Commands, add_command, add_group, add_scheduled, register_name
+from app.cli.waiting import say_if_terminal_is_read
 from app.errors import OperatorError
-from app.logs import logged_to_stderr
+from app.registers.reading.sources import STANDARD_INPUT
 
 
 def add_commands(commands: Commands) -> None:
@@ -28,7 +32,7 @@ def add_commands(commands: Commands) -> None:
         ],
     )
     command.add_argument(
-        "files", metavar="FILE", nargs="*", help="plain, .gz or .zip file; - is stdin"
+        "files", metavar="FILE", nargs="*", help="register file: plain, .gz or .zip; - is stdin"
     )
     load_options.add_options(command)
     command.add_argument(
@@ -44,13 +48,13 @@ def add_commands(commands: Commands) -> None:
         "--drop",
         type=_directory,
         metavar="DIR",
-        help="load the files that lie in DIR, and move each to loaded/ or failed/ there",
+        help="load the files in DIR, and move each to loaded/ or failed/ there",
     )
     command.add_argument(
         "--options",
         type=_directory,
         metavar="DIR",
-        help="with --drop: directory whose file NAME holds the options of the register NAME",
+        help="with --drop: directory with a file of options for each register, named like it",
     )
     add_scheduled(command)
     group = add_group(commands, "imports", "list past loads; roll back, drop and undrop registers")
@@ -60,7 +64,7 @@ def add_commands(commands: Commands) -> None:
 
 def _directory(text: str) -> Path:
     if not text:
-        # NOTE: an empty path is the current directory, whose files would be moved or removed.
+        # NOTE: an empty path means the current directory; its files would be moved or removed.
         raise argparse.ArgumentTypeError("must name a directory")
     return Path(text)
 
@@ -77,7 +81,8 @@ def _import(command: argparse.ArgumentParser, args: argparse.Namespace) -> None:
         command.error("argument --options: only allowed with argument --drop")
     if args.scheduled:
         command.error("argument --scheduled: only allowed with argument --drop")
-    with logged_to_stderr(), nullcontext() if args.dry_run else reported():
+    say_if_terminal_is_read(STANDARD_INPUT in args.files)
+    with _failure_told_once(), nullcontext() if args.dry_run else reported():
         try:
             request = load_options.request_of(args, args.files, args.register)
         except OperatorError as error:
@@ -87,13 +92,26 @@ def _import(command: argparse.ArgumentParser, args: argparse.Namespace) -> None:
                 loads.note_refused(args.files, args.register, error, args.mode)
             raise
         result = loads.run(request._replace(dry_run=args.dry_run))
-    print_item(args, result._asdict())
+    print_item(args, result._asdict(), result_sentence(result))
+
+
+@contextmanager
+def _failure_told_once() -> Iterator[None]:
+    """Keep the failure of a load out of the log of a command that prints it anyway (D75)."""
+    loggers = [logging.getLogger(f"app.registers.{name}") for name in ("attempts", "load")]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.setLevel(logging.NOTSET)
 
 
 def _require_no_options_of_one_load(
     command: argparse.ArgumentParser, args: argparse.Namespace
 ) -> None:
-    """Refuse options that `--drop` ignores: those of its loads are in option files."""
+    """Refuse options of single loads: with `--drop` they belong in the option files."""
     used = {"drop", "options", "scheduled", "json", "run", "is_job"}
     for name, value in vars(args).items():
         if name not in used and value and value != command.get_default(name):

@@ -8,8 +8,8 @@ from typing import TypedDict
 from app import clock
 from app.accounts import administration
 from app.accounts.models import ApiKey
-from app.accounts.tokens import Token
-from app.cli.output import print_item, print_items
+from app.accounts.tokens import KEY_ID_CHARACTERS, Token, parse_token
+from app.cli.output import counted, print_item, print_items
 from app.cli.parser import Commands, add_command, add_group
 from app.cli.session import opened_database
 from app.storage import reserve
@@ -18,7 +18,7 @@ _COLUMNS = ("id", "account", "label", "status", "created_at", "expires_at", "rev
 
 
 class KeyItem(TypedDict):
-    """What commands print of a key; never its secret."""
+    """A key as commands print it, without its secret."""
 
     id: str
     account: str
@@ -29,14 +29,14 @@ class KeyItem(TypedDict):
     expires_at: str | None
     revoked_at: str | None
     replaced_by: str | None
-    """The id of the key that a rotation made."""
+    """The id of the key that replaces it after a rotation."""
 
 
 class NewKeyItem(KeyItem):
     """What `keys create` prints."""
 
     key: str
-    """SEC: the whole key, shown this once."""
+    """SEC: the whole key, shown only here."""
 
 
 class RotatedKeyItem(NewKeyItem):
@@ -54,7 +54,7 @@ def add_commands(commands: Commands) -> None:
         keys,
         "create",
         _create,
-        "create a key and show it this once",
+        "create a key and show it once",
         examples=["keys create acme", "keys create acme --label billing --expires 2030-12-31"],
     )
     create.add_argument("account", metavar="ACCOUNT", help="name of the account")
@@ -65,7 +65,7 @@ def add_commands(commands: Commands) -> None:
         "--expires",
         type=_iso_date,
         metavar="DATE",
-        help="last day on which it works, YYYY-MM-DD in UTC [none]",
+        help="last day on which the key works, YYYY-MM-DD in UTC [none]",
     )
     listed = add_command(
         keys,
@@ -81,10 +81,12 @@ def add_commands(commands: Commands) -> None:
         keys,
         "revoke",
         _revoke,
-        "end a key from the next request",
+        "refuse a key from the next request on",
         examples=["keys revoke 3NnTYh3d"],
     )
-    revoke.add_argument("id", metavar="ID", help="id of the key in the list")
+    revoke.add_argument(
+        "id", type=_key_id, metavar="ID", help="id of the key in the list, or the whole key"
+    )
     rotate = add_command(
         keys,
         "rotate",
@@ -92,7 +94,9 @@ def add_commands(commands: Commands) -> None:
         "create a key that replaces another",
         examples=["keys rotate 3NnTYh3d", "keys rotate 3NnTYh3d --grace 3600"],
     )
-    rotate.add_argument("id", metavar="ID", help="id of the old key in the list")
+    rotate.add_argument(
+        "id", type=_key_id, metavar="ID", help="id of the old key in the list, or the whole key"
+    )
     rotate.add_argument(
         "--grace",
         type=int,
@@ -103,7 +107,7 @@ def add_commands(commands: Commands) -> None:
 
 
 def key_status(key: ApiKey) -> str:
-    """Return the status of a key that was read with its account, as `KeyItem` has it."""
+    """Return the status of a key as in `KeyItem`; the key was read with its account."""
     if key.revoked_at is not None:
         return "revoked"
     if key.expires_at is not None and key.expires_at <= clock.now():
@@ -115,19 +119,22 @@ def _create(args: argparse.Namespace) -> None:
     expires_at = administration.end_of_day(args.expires) if args.expires else None
     with opened_database() as engine:
         key, token = administration.create_key(engine, args.account, args.label, expires_at)
-        print_item(args, _new_item(key, token))
+        print_item(
+            args, _new_item(key, token), f"key {key.id} created; save it, it is not shown again"
+        )
 
 
 def _list(args: argparse.Namespace) -> None:
     with opened_database() as engine:
-        keys = [_item(key) for key in administration.list_keys(engine, args.account)]
-    print_items(args, keys, _COLUMNS)
+        keys = [key_item(key) for key in administration.list_keys(engine, args.account)]
+    print_items(args, keys, _COLUMNS, counted(len(keys), "key"))
 
 
 def _revoke(args: argparse.Namespace) -> None:
     with opened_database() as engine:
         revoke = partial(administration.revoke_key, engine, args.id)
-        print_item(args, _item(reserve.written(engine, revoke)))
+        revoked = key_item(reserve.written(engine, revoke))
+    print_item(args, revoked, f"key {args.id} is revoked since {revoked['revoked_at']}")
 
 
 def _rotate(args: argparse.Namespace) -> None:
@@ -139,10 +146,16 @@ def _rotate(args: argparse.Namespace) -> None:
         "replaces": old.id,
         "replaced_until": _time(old.expires_at),
     }
-    print_item(args, item)
+    print_item(
+        args,
+        item,
+        f"key {key.id} replaces {old.id}, which works until {item['replaced_until']}; "
+        "save the new key, it is not shown again",
+    )
 
 
-def _item(key: ApiKey) -> KeyItem:
+def key_item(key: ApiKey) -> KeyItem:
+    """Return a key as commands print it; it was read with its account."""
     return {
         "id": key.id,
         "account": key.account.name,
@@ -156,13 +169,28 @@ def _item(key: ApiKey) -> KeyItem:
 
 
 def _new_item(key: ApiKey, token: Token) -> NewKeyItem:
-    item = _item(key)
-    # The key itself comes second, where it is seen.
+    item = key_item(key)
+    # The key comes second, where nobody overlooks it.
     return {"id": item["id"], "key": token.text, **item}
 
 
 def _time(epoch_seconds: int | None) -> str | None:
     return None if epoch_seconds is None else clock.iso_utc(epoch_seconds)
+
+
+def _key_id(text: str) -> str:
+    """Return the id of a key, also if the whole key is given."""
+    text = text.strip()
+    token = parse_token(text)
+    if token is not None:
+        return token.key_id
+    if len(text) != KEY_ID_CHARACTERS or not (text.isascii() and text.isalnum()):
+        # SEC: the text is not repeated; it can be a part of a key.
+        raise argparse.ArgumentTypeError(
+            f"must be an id of {KEY_ID_CHARACTERS} letters and digits, or a whole key; "
+            'see "verifyd keys list"'
+        )
+    return text
 
 
 def _iso_date(text: str) -> date:

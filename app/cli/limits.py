@@ -7,7 +7,7 @@ from typing import TypedDict
 from app import clock
 from app.accounts.administration import require_account, require_plan
 from app.accounts.models import Account
-from app.cli.output import print_item
+from app.cli.output import counted, print_item
 from app.cli.parser import Commands, add_command, add_group
 from app.cli.session import opened_database
 from app.config import Config
@@ -20,7 +20,7 @@ _Ask = Callable[[LimitStore, int, Rate], Outcome]
 
 
 class LimitItem(TypedDict):
-    """What both commands print."""
+    """The rate limit of an account, as both commands print it."""
 
     account: str
     plan: str
@@ -28,9 +28,9 @@ class LimitItem(TypedDict):
     """Requests per window."""
     window_seconds: int
     remaining: int
-    """Requests that would be admitted now."""
+    """Requests that the account could send now."""
     reset: str
-    """When all are back."""
+    """When the account has all its requests again."""
 
 
 def add_commands(commands: Commands) -> None:
@@ -47,7 +47,7 @@ def add_commands(commands: Commands) -> None:
         limits,
         "reset",
         _reset,
-        "give an account all requests of its window back",
+        "give an account all its requests back",
         examples=["limits reset acme"],
     )
     for command in (shown, reset):
@@ -72,7 +72,13 @@ def _settle(args: argparse.Namespace, ask: _Ask) -> None:
     plan_rate = rate(plan.requests, plan.window_seconds)
     store = LimitStore(config.state_dir / FILE_NAME, lambda: identity)
     outcome = ask(store, account_slot(account.id), plan_rate)
-    print_item(args, _item(account, plan_rate, outcome))
+    item = _item(account, plan_rate, outcome)
+    print_item(
+        args,
+        item,
+        f"account {account.name} has {item['remaining']:,} of "
+        f"{counted(item['limit'], 'request')} left",
+    )
 
 
 def _item(account: Account, plan: Rate, outcome: Outcome) -> LimitItem:

@@ -1,4 +1,4 @@
-"""The options that say how files are loaded, and the request that they make (D28)."""
+"""The options for how files are loaded, and the request made from them (D28)."""
 
 import argparse
 from collections.abc import Sequence
@@ -17,24 +17,27 @@ from app.storage.tables import Kind
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say how files are loaded."""
+    """Add the options for how files are loaded."""
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
         "--format",
         choices=sorted(FORMATS),
-        help="what the files are; mid is experimental [detected]",
+        help="format of the files; mid is experimental [detected]",
     )
     what.add_argument(
-        "--map", type=Path, metavar="FILE", help="read any CSV file as this mapping file says"
+        "--map",
+        type=Path,
+        metavar="FILE",
+        help="mapping file that says how to read any other CSV file",
     )
     parser.add_argument(
         "--state",
         type=_state,
         default=DEFAULT_STATE,
         metavar="NY",
-        help=f"read the plates of this state from fines of NYC [{DEFAULT_STATE}]",
+        help=f"read only the plates of this state from fines of NYC [{DEFAULT_STATE}]",
     )
-    parser.add_argument("--kind", choices=list(Kind), help="what the rows are [detected]")
+    parser.add_argument("--kind", choices=list(Kind), help="kind of the rows [detected]")
     parser.add_argument(
         "--mode",
         choices=[MERGE, REPLACE],
@@ -44,14 +47,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-shrink",
         action="store_true",
-        help=f"let a load remove more than {SHRINK_MAX_PERCENT} %% of the rows",
+        help=f"allow the load to remove more than {SHRINK_MAX_PERCENT} %% of the rows",
     )
     parser.add_argument(
         "--allow-missing",
         action="append",
         default=[],
         metavar="COLUMN",
-        help="load files without this column, which their format expects; can be repeated",
+        help="allow files without this column, which their format expects; can be repeated",
     )
     parser.add_argument(
         "--allow-loss",
@@ -59,40 +62,43 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         choices=NAMES,
         metavar="MEMBER",
-        help="let far fewer rows than before have this member, such as insured; can be repeated",
+        help="allow far fewer rows with this member than before, such as insured; can be repeated",
     )
     parser.add_argument(
         "--blank-missing",
         action="store_true",
-        help="when merging native and mapped files, blank the members that they have no column for "
+        help="when merging native and mapped files, make members without a column unknown "
         "[keep their values]",
     )
     parser.add_argument(
         "--allow-unterminated",
         action="store_true",
-        help="load a file without a line end at its end, even if the previous file had one",
+        help="allow a file without a line end at its end, even if the previous file had one",
     )
     parser.add_argument(
         "--empty-ok",
         action="store_true",
-        help="let files without rows make the register as young as this load",
+        help="count files without rows as a fresh load",
     )
     parser.add_argument(
-        "--rejects", type=Path, metavar="FILE", help="write rejected rows to this file"
+        "--rejects",
+        type=Path,
+        metavar="FILE",
+        help="write rejected rows to this file [below VERIFYD_DATA_DIR]",
     )
     parser.add_argument(
         "--max-rejects",
         type=_reject_limit,
         default=RejectLimit.parse(DEFAULT_MAX_REJECTS),
         metavar="N|N%",
-        help=f"abort the load if more rows are rejected [{DEFAULT_MAX_REJECTS}%]",
+        help=f"refuse the load if more rows are rejected [{DEFAULT_MAX_REJECTS}%]",
     )
 
 
 def request_of(
     options: argparse.Namespace, files: Sequence[str], register: str | None
 ) -> LoadRequest:
-    """Return the request to load some files with the options of `add_options`.
+    """Return the request to load files with the options of `add_options`.
 
     Raises OperatorError if the mapping file has a mistake, no register is named, or the rejects
     file cannot be written.
@@ -127,7 +133,7 @@ def request_of(
 
 
 def _require_place(rejects: Path) -> None:
-    """Raise OperatorError for a rejects file in a missing directory: its name may be mistyped."""
+    """Raise OperatorError if the directory of the rejects file does not exist."""
     directory = rejects.absolute().parent
     if not directory.is_dir():
         raise OperatorError(f"--rejects: the directory {directory} does not exist")
@@ -145,5 +151,5 @@ def _reject_limit(text: str) -> RejectLimit:
     try:
         return RejectLimit.parse(text)
     except ValueError:
-        # NOTE: argparse shows the message of this exception only.
+        # NOTE: argparse shows only the message of this exception.
         raise argparse.ArgumentTypeError("must be N or N%, from 0 to 100%") from None

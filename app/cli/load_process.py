@@ -1,4 +1,4 @@
-"""Loads in processes of their own, so that one that is killed does not end the command."""
+"""Runs each load in a process of its own, so that a killed load does not end the command."""
 
 import logging
 import os
@@ -23,7 +23,7 @@ class Ended(msgspec.Struct, frozen=True):
     status: Literal["loaded", "failed", "hindered"]
     reason: str | None = None
     message: str | None = None
-    """The reason, and what else a person should see."""
+    """The reason, and more that only a person should see."""
     details: dict[str, Any] = {}
     """Further members of the JSON document that reports the failure."""
     result: LoadResult | None = None
@@ -32,19 +32,19 @@ class Ended(msgspec.Struct, frozen=True):
 
 
 class LoadProcess:
-    """Runs loads one after the other, each in a child process."""
+    """Runs loads one after another, each in a child process."""
 
     def __init__(self) -> None:
         self.is_stopped = False
         self._child: ForkedWorker | None = None
 
     def run(self, request: LoadRequest) -> Ended:
-        """Run a load to its end."""
+        """Run a load and return how it ended."""
         source, target = os.pipe()
         with open(source, "rb") as reading:
             with open(target, "wb") as writing:
                 self._child = ForkedWorker(lambda: _work(request, writing), [writing])
-                if self.is_stopped:  # The signal came before there was a child.
+                if self.is_stopped:  # The signal arrived before the child existed.
                     self._child.stop()
             written = reading.read()
             self._child.wait()
@@ -54,15 +54,15 @@ class LoadProcess:
         return Ended(status, "the process of the load was killed")
 
     def stop(self) -> None:
-        """Abandon the running load and all later ones, leaving the register as it was."""
+        """End the running load and refuse all later ones; the register stays as it was."""
         self.is_stopped = True
         if self._child is not None:
             self._child.stop()
 
 
 def _work(request: LoadRequest, writing: BinaryIO) -> None:
-    """Run a load as a child process, and write how it ended."""
-    # The terminal sends Ctrl-C to all processes, but only the parent stops this one.
+    """Run a load in the child process, and write how it ended to the parent."""
+    # The terminal sends Ctrl-C to all processes, but only the parent may stop this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with writing:
         writing.write(msgspec.json.encode(_ended(request)))
@@ -82,7 +82,7 @@ def _ended(request: LoadRequest) -> Ended:
             needed = (str(error.directory), error.needed_bytes)
         return Ended(status, error.sentence, str(error), dict(error.details), needed=needed)
     except Exception as error:
-        # SEC: the stack without the message: a message can quote a record.
+        # SEC: only the stack is logged, because the message can quote a record.
         _log.exception("unexpected %s", type(error).__name__)
         reason = f"the load failed: {type(error).__name__}"
         return Ended("failed", reason, details=attempt.details())

@@ -1,4 +1,4 @@
-"""Runs one load for a command: priority, progress bar, history of refusals (D28)."""
+"""Runs one load for a command: priority, progress bar, history of refused loads (D28)."""
 
 import gc
 import os
@@ -22,7 +22,7 @@ from app.registers.request import LoadRequest, LoadResult
 from app.storage.errors import message_of
 
 NICENESS = 10
-"""The niceness of a load: the service comes first."""
+"""The niceness of a load, so that the service comes first."""
 
 
 def note_refused(
@@ -30,10 +30,10 @@ def note_refused(
 ) -> int | None:
     """Add a line to the history for a load that a mistake in its options prevents (D69).
 
-    Returns its number, None if the database is lost; the details of the error get it, too.
+    Returns its number, or None if the database cannot be used. The details of the error get it too.
 
     Args:
-        mode: as far as it is known: the mistake can hide it.
+        mode: empty if the mistake hides it.
     """
     load_id = None
     line = file_columns(files) | {"register": register or "", "mode": mode}
@@ -46,18 +46,18 @@ def note_refused(
 def run(request: LoadRequest, attempt: Attempt | None = None) -> LoadResult:
     """Run a load with a lower priority than the service.
 
-    TERM and Ctrl-C abandon it, and leave the register as it was.
+    TERM and Ctrl-C end it and leave the register as it was.
 
     Args:
-        attempt: receives the number of the load, for whoever reports a failure.
+        attempt: receives the number of the load, for the report of a failure.
 
     Raises OperatorError with the number of the load and its first rejects as details; Hindered if
-    the files are not to blame.
+    the fault is not in the files.
     """
     attempt = attempt or Attempt(request)
     try:
         with (
-            _giving_way(),
+            _low_priority(),
             ended_like_ctrl_c(),
             opened_database() as engine,
             _progress_bar() as progress,
@@ -78,10 +78,10 @@ def run(request: LoadRequest, attempt: Attempt | None = None) -> LoadResult:
 
 
 @contextmanager
-def _giving_way() -> Iterator[None]:
+def _low_priority() -> Iterator[None]:
     """Lower the priority, and switch off garbage collection."""
     os.nice(NICENESS)
-    # PERF: looking for cycles among rows would take a third of the time to read them.
+    # PERF: garbage collection would take a third of the time to read rows.
     gc.disable()
     try:
         yield
@@ -92,8 +92,8 @@ def _giving_way() -> Iterator[None]:
 @contextmanager
 def _progress_bar() -> Iterator[Show]:
     """Show progress, rows per second and the time left, if stderr is a terminal."""
-    tqdm.monitor_interval = 0  # No thread: the load forks.
-    # NOTE: without miniters, tqdm waits for as many rows as a piece of a file had bytes.
+    tqdm.monitor_interval = 0  # No thread, because the load forks.
+    # NOTE: without miniters, tqdm would wait for as many rows as a part of a file had bytes.
     with tqdm(unit_scale=True, disable=not sys.stderr.isatty(), miniters=1) as bar:
         stage: str | None = ""
         started_ns = shown_ns = clock.monotonic_ns()
@@ -105,7 +105,7 @@ def _progress_bar() -> Iterator[Show]:
             is_new = progress.file != stage
             if is_new:
                 stage = progress.file
-                # Rows are counted over all files, and then again while they are written.
+                # Rows are counted over all files, and again while they are written.
                 started_ns = started_ns if stage else shown_ns
             shown_ns = clock.monotonic_ns()
             rows_a_second = progress.rows / max(shown_ns - started_ns, 1) * 1e9

@@ -10,7 +10,7 @@ from app import clock
 from app.cli.lookup_csv import answer_file
 from app.cli.lookup_document import Document, document_of
 from app.cli.lookup_text import print_for_people, printable
-from app.cli.output import print_item
+from app.cli.output import counted, print_item, print_sentence
 from app.cli.parser import Commands, add_command
 from app.cli.session import opened_database
 from app.config import Config
@@ -21,40 +21,40 @@ from app.vehicles.explanation import explain
 from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Records
 
-_EXAMPLES = """\
-examples:
-  verifyd lookup AB12CDE
-  verifyd lookup "ab12 cde" LP63SED --as-of 2026-12-31 --json
-  verifyd lookup --csv fleet.csv --output fleet-checked.csv
-  verifyd lookup --csv - --column "Reg No" < fleet.csv > fleet-checked.csv
-"""
-
 
 def add_commands(commands: Commands) -> None:
     """Add the command."""
-    summary = "show what the service answers for plates, and why; or answer a file of plates"
-    command = add_command(commands, "lookup", lambda args: _lookup(command, args), summary)
-    command.formatter_class = argparse.RawDescriptionHelpFormatter
-    command.epilog = _EXAMPLES
-    command.add_argument("plates", metavar="PLATE", nargs="*", help="in any spelling")
+    command = add_command(
+        commands,
+        "lookup",
+        lambda args: _lookup(command, args),
+        "show what the service answers for plates, and why; or answer a file of plates",
+        examples=[
+            "lookup AB12CDE",
+            'lookup "ab12 cde" LP63SED --as-of 2026-12-31 --json',
+            "lookup --csv fleet.csv --output fleet-checked.csv",
+            'lookup --csv - --column "Reg No" < fleet.csv > fleet-checked.csv',
+        ],
+    )
+    command.add_argument("plates", metavar="PLATE", nargs="*", help="plate, in any spelling")
     command.add_argument(
-        "--as-of", type=_day, metavar="DAY", help="the day to judge by, YYYY-MM-DD [today]"
+        "--as-of", type=_day, metavar="DAY", help="day that the answer is about, YYYY-MM-DD [today]"
     )
     command.add_argument(
         "--csv",
         metavar="FILE",
-        help="answer each line of a CSV file in further columns; - is stdin",
+        help="add the answers as columns to each line of this CSV file; - is stdin",
     )
     command.add_argument(
         "--column",
         metavar="NAME",
-        help="with --csv: the column with the plates [found by its name]",
+        help="with --csv: column with the plates [found by its name]",
     )
     command.add_argument(
         "--output",
         type=_output,
         metavar="FILE",
-        help="with --csv: write to FILE, which appears when it is complete [stdout]",
+        help="with --csv: file to write, which appears when it is complete [stdout]",
     )
 
 
@@ -74,7 +74,7 @@ def _lookup(command: argparse.ArgumentParser, args: argparse.Namespace) -> None:
 
 
 def _require_one_use(command: argparse.ArgumentParser, args: argparse.Namespace) -> None:
-    """Refuse plates together with a file, and options of one use with the other."""
+    """Refuse plates together with a file, and options of one with the other."""
     if args.csv is not None:
         if args.plates:
             command.error("argument PLATE: not allowed with argument --csv")
@@ -97,20 +97,22 @@ def _explain(
         print_item(args, document)
     else:
         print_for_people(document)
-    _require_all_known(document)
+    _require_all_answered(args, document)
 
 
-def _require_all_known(document: Document) -> None:
-    """Raise OperatorError, after all answers are printed, if a plate has none."""
+def _require_all_answered(args: argparse.Namespace, document: Document) -> None:
+    """Print how many plates were answered. Raises OperatorError if any plate was not."""
     plates = document["plates"]
     failed = [f"{each['asked']}: {each['error']}" for each in plates if "error" in each]
     if failed:
-        told = printable("; ".join(failed))
-        raise OperatorError(f"{len(failed)} of {len(plates)} without an answer: {told}")
+        reasons = printable("; ".join(failed))
+        raise OperatorError(f"{len(failed)} of {len(plates)} without an answer: {reasons}")
+    if not args.json:
+        print_sentence(f"{counted(len(plates), 'plate')} answered")
 
 
 def _raise_unreadable(engine: Engine, error: peewee.PeeweeException) -> NoReturn:
-    """Raise what is wrong: name the register, if it is one that cannot be read."""
+    """Raise the error, or OperatorError with the name of the register that cannot be read."""
     register = find_unreadable(engine)
     if register is None:
         raise error

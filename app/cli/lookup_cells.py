@@ -37,11 +37,11 @@ COLUMNS = (
     "lastUpdated",
 )
 _NOTHING = [""] * (len(COLUMNS) - 3)
-# What a spreadsheet takes for the beginning of a formula, its full-width forms included.
+# A formula of a spreadsheet begins with one of these, or with its full-width form.
 _SIGN = r"[=+\-@\uff1d\uff0b\uff0d\uff20]"
 _FORMULA = re.compile(rf"\s*{_SIGN}|[\t\r\n]")
 _DIVIDERS = ",;\t|"
-"""What a spreadsheet may part cells by, whatever the file does: it depends on the country."""
+"""What a spreadsheet may split cells at. It depends on the country, not on the file."""
 _WORDS = {True: "true", False: "false"}
 
 
@@ -51,10 +51,10 @@ def heading(delimiter: str) -> str:
 
 
 class Cells:
-    """Makes the cells of a line, parted by the file's delimiter.
+    """Makes the cells of a line, separated by the delimiter of the file.
 
     Args:
-        day: ISO date to judge by.
+        day: ISO date that the answers are about.
     """
 
     def __init__(self, delimiter: str, day: str, mot_first_years: int) -> None:
@@ -64,11 +64,11 @@ class Cells:
         self._text = text_cell(delimiter)
 
     def of_fault(self, fault: str) -> str:
-        """Return the cells of a line that has no plate to answer for."""
+        """Return the cells of a line that has no readable plate."""
         return self._joined(fault, None, _NOTHING)
 
     def of_plate(self, found: Found) -> tuple[str, str]:
-        """Return what became of a plate, the first of its cells, and all of them."""
+        """Return the result for a plate, which is its first cell, and all its cells."""
         if found.record is None:
             result = failure_answer(found)["code"]
             return result, self._joined(result, found.registration, _NOTHING)
@@ -78,7 +78,7 @@ class Cells:
         return self.delimiter.join([result, registration or "", self._day, *answer])
 
     def _answer(self, record: Record) -> list[str]:
-        """Return what the API answers for the record, in the order of the columns."""
+        """Return the API's answer for the record, in the order of the columns."""
         insurance = insurance_answer(record, self._day)
         judgement = judge(record, self._day, self._mot_first_years)
         policy, vehicle = insurance["policy"], insurance["vehicle"]
@@ -108,22 +108,22 @@ class Cells:
 
 
 def text_cell(delimiter: str) -> Callable[[str | None], str]:
-    """Return what makes a cell of a register's text: quoted if need be, and never a formula.
+    """Return a function that makes a cell from text: quoted if needed, and never a formula.
 
-    That holds also for a spreadsheet that parts cells by another sign than the file.
+    This also holds for a spreadsheet that splits cells at another character than the file.
     """
     plain = re.compile(rf'[0-9A-Za-z][^"\r\n{_DIVIDERS}]*\Z')
-    # SEC: for that spreadsheet a cell begins at its own sign, and at a line end: our quotes are
-    # in the midst of a cell then, and mean nothing.
+    # SEC: such a spreadsheet begins a cell at its own character, and at a line end. Our quotes are
+    # then in the middle of a cell and have no effect.
     others = _DIVIDERS.replace(delimiter, "")
     inner_formula = re.compile(rf'([{others}\r\n]["\s]*)(?={_SIGN})')
 
-    # PERF: makes, models and insurers come again and again.
+    # PERF: makes, models and insurers are repeated often.
     @lru_cache(maxsize=65_536)
     def cell(text: str | None) -> str:
         if not text or plain.match(text):
             return text or ""
-        # SEC: what begins so is run by a spreadsheet; an apostrophe makes it a text.
+        # SEC: a spreadsheet would run this as a formula; the apostrophe makes it text.
         safe = f"'{text}" if _FORMULA.match(text) else text
         safe = inner_formula.sub(r"\1'", safe)
         if plain.match(safe) or not re.search(rf'["\r\n{re.escape(delimiter)}]', safe):

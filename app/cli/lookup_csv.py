@@ -1,4 +1,4 @@
-"""`verifyd lookup --csv`: a file is written again, each line with its answer (D84)."""
+"""`verifyd lookup --csv`: copies a file and adds the answer to each line (D84)."""
 
 import argparse
 import os
@@ -6,32 +6,48 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import BinaryIO
+from typing import BinaryIO, TypedDict
 
 from tqdm import tqdm
 
 from app import clock
 from app.cli.lookup_cells import FOUND, Cells, heading
 from app.cli.lookup_files import new_output, opened_input
-from app.cli.output import print_item, shown
+from app.cli.output import counted, print_item
 from app.cli.plate_file import Line, PlateFile
+from app.cli.waiting import say_if_terminal_is_read
+from app.registers.reading.sources import STANDARD_INPUT
 from app.storage.engine import Engine
 from app.storage.registers import list_entries
 from app.vehicles.reader import Found, VehicleReader, with_current_registers
 
 BATCH_LINES = 5_000
-"""So many plates are looked up by one statement, and answered from one state of the registers."""
+"""Plates that one statement looks up, and that are answered from one state of the registers."""
 _BATCH_BYTES = 4 * 1024 * 1024
 
 Show = Callable[[int, int], None]
 
 
+class Summary(TypedDict):
+    """What became of the lines of a file."""
+
+    asOf: str
+    lines: int
+    found: int
+    notFound: int
+    invalid: int
+    notRead: int
+    loadedMeanwhile: list[str]
+    """Registers that were loaded while the file was answered."""
+
+
 def answer_file(args: argparse.Namespace, engine: Engine, reader: VehicleReader, day: str) -> None:
-    """Write the file `args.csv` again, to `args.output` or stdout, with the answers for `day`.
+    """Copy the file `args.csv` to `args.output` or stdout, with the answers for `day`.
 
     Raises OperatorError if the file cannot be read or has no column of plates, or if the output
     cannot be written; and what VehicleReader.look_up raises.
     """
+    say_if_terminal_is_read(args.csv == STANDARD_INPUT)
     before = _loads(engine)
     with new_output(args.output) as write, opened_input(args.csv) as (stream, name):
         plates = PlateFile(stream, name, args.column)
@@ -50,7 +66,7 @@ def answer_file(args: argparse.Namespace, engine: Engine, reader: VehicleReader,
 
 
 def _batches(lines: Iterable[Line]) -> Iterator[list[Line]]:
-    """Yield the lines in batches, bounded in lines and in bytes."""
+    """Yield the lines in batches, which are limited in lines and in bytes."""
     batch: list[Line] = []
     size = 0
     for line in lines:
@@ -66,7 +82,7 @@ def _batches(lines: Iterable[Line]) -> Iterator[list[Line]]:
 def _look_up(
     engine: Engine, reader: VehicleReader, batch: Sequence[Line], day: str
 ) -> Iterator[Found]:
-    """Return the answers for those lines of a batch that have a plate."""
+    """Return the answers for the lines of a batch that have a plate."""
     asked = [line.plate for line in batch if not line.fault]
     return iter(with_current_registers(engine, lambda state: reader.look_up(state, asked, day)))
 
@@ -78,14 +94,14 @@ def _answered(
     cells: Cells,
     results: Counter[str],
 ) -> Iterator[bytes]:
-    """Yield each line with its cells; `results` counts what became of them."""
+    """Yield each line with its cells, and count the results in `results`."""
     for line in batch:
         if line.fault:
             result, appended = line.fault, cells.of_fault(line.fault)
         else:
             result, appended = cells.of_plate(next(answers))
         results[result] += 1
-        # A line that is too short is filled up, so that our cells stand below their heading.
+        # A line that is too short is filled up, so that our cells are below their heading.
         yield _line(plates, line.content + plates.delimiter * line.missing, appended, line.end)
 
 
@@ -95,11 +111,11 @@ def _line(plates: PlateFile, content: bytes, appended: str, end: bytes) -> bytes
 
 
 def _loads(engine: Engine) -> dict[str, tuple[int, int | None]]:
-    """Return what changes of each register with every load."""
+    """Return what every load changes, by register."""
     return {entry.name: (entry.generation, entry.loaded_at) for entry in list_entries(engine)}
 
 
-def _summary(results: Counter[str], day: str, loaded: Sequence[str]) -> dict[str, object]:
+def _summary(results: Counter[str], day: str, loaded: Sequence[str]) -> Summary:
     lines = results.total()
     found, unknown = results[FOUND], results["vehicle_not_found"]
     invalid = results["invalid_registration"]
@@ -114,20 +130,32 @@ def _summary(results: Counter[str], day: str, loaded: Sequence[str]) -> dict[str
     }
 
 
-def _print_summary(args: argparse.Namespace, summary: dict[str, object]) -> None:
-    """Print what became of the lines: on stderr, if the lines themselves went to stdout."""
+def _print_summary(args: argparse.Namespace, summary: Summary) -> None:
+    """Print the results: to stderr if the lines went to stdout."""
+    sentence = _sentence(summary)
     if args.output:
-        print_item(args, summary)
-        return
-    told = (f"{name} {shown(value)}" for name, value in summary.items())
-    print(", ".join(told), file=sys.stderr)
+        print_item(args, summary, f"{sentence}, written to {args.output}")
+    else:
+        print(sentence, file=sys.stderr)
+
+
+def _sentence(summary: Summary) -> str:
+    """Return the results as a sentence."""
+    sentence = (
+        f"{counted(summary['lines'], 'line')} answered for {summary['asOf']}: "
+        f"{summary['found']:,} found, {summary['notFound']:,} not found, "
+        f"{summary['invalid']:,} invalid, {summary['notRead']:,} not read"
+    )
+    if summary["loadedMeanwhile"]:
+        sentence += f"; loaded meanwhile: {', '.join(summary['loadedMeanwhile'])}"
+    return sentence
 
 
 @contextmanager
 def _progress_bar(stream: BinaryIO, *, is_shown: bool) -> Iterator[Show]:
-    """Show how much was read, how many plates a second, and the time left, if somebody looks."""
+    """Show at a terminal how much was read, the plates per second and the time left."""
     size = os.fstat(stream.fileno()).st_size
-    tqdm.monitor_interval = 0  # No thread of its own is needed.
+    tqdm.monitor_interval = 0  # No thread is needed.
     with tqdm(
         total=size, unit="B", unit_scale=True, disable=not (is_shown and sys.stderr.isatty())
     ) as bar:

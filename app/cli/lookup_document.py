@@ -1,4 +1,4 @@
-"""The document that `verifyd lookup --json` prints, and the text for people is made from (D83)."""
+"""The document that `verifyd lookup` prints with `--json`, or as text for people (D83)."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ Document = dict[str, Any]
 def document_of(explained: Explained, day: str, mot_first_years: int) -> Document:
     """Return the document: the day, the registers in the order of precedence, and the plates.
 
-    A plate has the answers as the API gives them, or `error` and `code`.
+    A plate has the answers of the API, or `error` and `code`.
     """
     return {
         "asOf": day,
@@ -76,7 +76,7 @@ def _holding(holding: Holding, day: str) -> Document:
 
 
 def _vehicle(facts: VehicleFacts | None) -> Document | None:
-    """Return a vehicle row with the members of the native layout."""
+    """Return a vehicle with the members of the native format."""
     if facts is None:
         return None
     return {
@@ -95,7 +95,7 @@ def _vehicle(facts: VehicleFacts | None) -> Document | None:
 
 
 def _policy(policy: PolicyFacts, day: str) -> Document:
-    """Return a policy as the API does, with what it leaves out and how it stands on the day."""
+    """Return a policy as the API does, and what the API leaves out; `state` is that of the day."""
     return {
         **(policy_answer(policy) or {}),
         "cancelledOn": policy.cancelled_on,
@@ -105,7 +105,7 @@ def _policy(policy: PolicyFacts, day: str) -> Document:
 
 
 def _fine(fine: FineFacts) -> Document:
-    # NOTE: a text, as the native layout has it: money is never a float (D34).
+    # NOTE: text, as in the native format, because money is never a float (D34).
     sign, cents = "-" * (fine.amount_cents < 0), abs(fine.amount_cents)
     return {
         "reference": fine.reference,

@@ -1,4 +1,4 @@
-"""The files of `verifyd lookup --csv`: what is read, and what appears when it is complete."""
+"""The input and output files of `verifyd lookup --csv`."""
 
 import io
 import os
@@ -18,17 +18,17 @@ from app.registers.reading.sources import STANDARD_INPUT
 from app.storage.files import sync
 
 _MODE = 0o640
-"""SEC: answers about vehicles are nobody else's to read."""
+"""SEC: other users must not read answers about vehicles."""
 
 Write = Callable[[bytes], object]
 
 
 @contextmanager
 def opened_input(path: str) -> Iterator[tuple[BinaryIO, str]]:
-    """Open a file, or standard input (`-`), so that it can be read twice; yield also its name.
+    """Open a file, or standard input (`-`), so that it can be read twice; yield its name, too.
 
-    What comes through a pipe is kept in a temporary file until then. Raises OperatorError if it
-    cannot be read, and in the end if somebody changed it meanwhile.
+    The content of a pipe is kept in a temporary file. Raises OperatorError if the file cannot be
+    read, and at the end if it was changed meanwhile.
     """
     with ExitStack() as opened:
         if path == STANDARD_INPUT:
@@ -48,14 +48,14 @@ def opened_input(path: str) -> Iterator[tuple[BinaryIO, str]]:
 
 
 def _reason(error: OSError, path: str) -> str | None:
-    """Return why a file cannot be opened, and the way round for what is only ours to read."""
+    """Return why a file cannot be opened, and what to do if only the caller may read it."""
     if isinstance(error, PermissionError):
         return f"{error.strerror}; send it through standard input: lookup --csv - < {path}"
     return error.strerror
 
 
 def _kept(pipe: BinaryIO, opened: ExitStack) -> BinaryIO:
-    """Copy what a pipe gives into a file without a name."""
+    """Copy the content of a pipe into a file without a name."""
     directory = tempfile.gettempdir()
     try:
         file = opened.enter_context(tempfile.TemporaryFile(dir=directory))  # noqa: SIM115
@@ -76,10 +76,10 @@ def _state(file: BinaryIO) -> tuple[int, int]:
 
 @contextmanager
 def new_output(path: Path | None) -> Iterator[Write]:
-    """Give what writes to stdout, or to a file that gets its name when all is written.
+    """Yield a function that writes to stdout, or to a file that gets its name at the end.
 
-    If anything goes wrong, Ctrl-C and TERM included, the file of that name stays as it was.
-    Raises OperatorError if it cannot be written.
+    If anything fails, also by Ctrl-C or TERM, an existing file of that name stays unchanged.
+    Raises OperatorError if the file cannot be written.
     """
     if path is None:
         yield _to_stdout
@@ -91,7 +91,7 @@ def new_output(path: Path | None) -> Iterator[Write]:
         with _faults_of(path):
             descriptor, part = tempfile.mkstemp(".part", f".{path.name}.", path.parent)
         left.callback(_remove, part)
-        # NOTE: unbuffered, so that closing it has nothing left to fail with.
+        # NOTE: unbuffered, so that closing the file cannot fail to write.
         with open(descriptor, "wb", buffering=0) as file:
             yield partial(_write_all, path, file)
             with _faults_of(path):
@@ -114,13 +114,13 @@ def _to_stdout(data: bytes) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        # What is left in the buffer would fail again at the end.
+        # The rest of the buffer would fail again at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise OperatorError(f"stdout cannot be written: {error.strerror}") from error
 
 
 def _remove(part: str) -> None:
-    with suppress(FileNotFoundError):  # It has its final name.
+    with suppress(FileNotFoundError):  # It has its final name already.
         os.unlink(part)
 
 

@@ -1,4 +1,4 @@
-"""What `verifyd lookup` prints for people: as wide as the terminal, or unwrapped into a file."""
+"""The text of `verifyd lookup` for people: wrapped at a terminal, unwrapped in a file."""
 
 import shutil
 import textwrap
@@ -8,13 +8,13 @@ from app.cli.lookup_document import Document
 
 _UNWRAPPED = 100_000
 _SENTENCE_MIN = 32
-"""With less room than this for the reasons, each gets lines of its own."""
+"""With less room than this for the reasons, each begins on a new line."""
 _GAP = "  "
 
 
 def print_for_people(document: Document) -> None:
     """Print the answer for each plate, what decided it, and what each register holds."""
-    # NOTE: of a pipe or a file the width is not known; their lines are not wrapped.
+    # NOTE: a pipe or a file has no width, so its lines are not wrapped.
     width = shutil.get_terminal_size((_UNWRAPPED, 0)).columns
     for place, plate in enumerate(document["plates"]):
         if place:
@@ -68,7 +68,7 @@ def _holding(holding: Document) -> list[tuple[str, str]]:
     rows = [("vehicle", _members(holding["vehicle"]))] if holding["vehicle"] else []
     rows += [("policy", _members(each)) for each in holding["policies"]]
     rows += [("fine", _members(each)) for each in holding["fines"]]
-    # NOTE: as wide in all registers, so that their columns stand below each other.
+    # NOTE: the same width in all registers, so that their columns are aligned.
     return [(f"{what:7}", text) for what, text in rows] or [("-", "nothing")]
 
 
@@ -78,7 +78,7 @@ def _members(members: Document) -> str:
 
 
 def _table(rows: Sequence[tuple[str, ...]], width: int, indent: str = _GAP) -> Iterator[str]:
-    """Yield rows below each other, the last cell of each wrapped to the width that is left."""
+    """Yield aligned rows; the last cell of each is wrapped to the rest of the width."""
     widths = [max(map(len, cells)) for cells in list(zip(*rows, strict=True))[:-1]]
     taken = len(indent) + sum(widths) + len(_GAP) * len(widths)
     for *cells, last in rows:
@@ -107,6 +107,6 @@ def _shown(value: object) -> str:
 
 
 def printable(text: str) -> str:
-    """Return a text that cannot move the cursor, or the words after it."""
-    # SEC: a register's texts, and plates as they were given, are not ours.
+    """Return a text without control characters, which could move the cursor."""
+    # SEC: others wrote the texts of a register, and plates as they were given.
     return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)

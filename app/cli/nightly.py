@@ -1,4 +1,4 @@
-"""A run of a nightly job: recorded when it ends, and reported if it failed (D76, D77)."""
+"""Nightly jobs: each run is recorded when it ends, and reported if it failed (D76, D77)."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -22,32 +22,32 @@ _UNUSABLE = (OperatorError, OSError, peewee.PeeweeException)
 
 
 class NotAllLoaded(OperatorError):
-    """Some files were not loaded: the job knows each of them."""
+    """Some files were not loaded; the job knows which."""
 
 
 class Job:
-    """What a run of a nightly job finds out about itself. SEC: alerts send it."""
+    """What a nightly job notes about its run. SEC: alerts send it."""
 
     def __init__(self) -> None:
         self.failed: list[tuple[list[str], str, int | None]] = []
-        """Names of files that were not loaded, what became of them, and the number of the load."""
+        """Files that were not loaded: names, where they are now, and the number of the load."""
         self.left: set[str] = set()
-        """What was left alone, each with its own words."""
-        self.told: set[int] = set()
-        """Numbers of the failed loads that alerts take from the history."""
+        """A sentence for each file that was left alone."""
+        self.in_history: set[int] = set()
+        """Numbers of failed loads that alerts read from the history."""
         self.size_bytes: int | None = None
-        """Of a backup."""
+        """The size of a backup."""
 
     def faults(self, error: BaseException | None) -> list[str]:
-        """Return a sentence for each failure that alerts do not take from the history."""
+        """Return a sentence for each failure that alerts do not read from the history."""
         faults = [
             f"{shown_files(names)}: {outcome}."
             for names, outcome, load_id in self.failed
-            if load_id not in self.told
+            if load_id not in self.in_history
         ]
         if self.left:
             faults.append(f"Left alone: {len(self.left)}; the log of the job names them.")
-        is_explained = isinstance(error, NotAllLoaded) and (faults or self.told)
+        is_explained = isinstance(error, NotAllLoaded) and (faults or self.in_history)
         if error is not None and not is_explained:
             faults.append(_reason(error))
         return faults
@@ -55,19 +55,19 @@ class Job:
 
 @contextmanager
 def nightly(name: str, *, is_scheduled: bool) -> Iterator[Job]:
-    """Record how a run of a job ends, then queue an alert about all that is wrong.
+    """Record how a run of a job ends, then queue an alert about everything that is wrong.
 
-    A failure that somebody watches at a terminal is not sent at once: `verifyd watch` reports
-    what is still wrong the next morning. What fails here never hides why the job failed.
+    A failure at a terminal is not sent at once, because somebody sees it. `verifyd watch` reports
+    it the next morning if it is still wrong. An error here never hides why the job failed.
     """
-    config, wrong = Config.read()  # They fail the job; its alert needs only a few of them.
+    config, wrong = Config.read()  # Wrong settings fail the job, but its alert needs only a few.
     database = sqlite_path(config.database_url)
     if database:
-        require_owner(database)  # Another user's files would lock the service out.
+        require_owner(database)  # The service could not use files of another user.
     job, started_at = Job(), clock.now()
     failure: BaseException | None = None
     try:
-        # A mistyped URL makes no state directory.
+        # A mistyped URL must not create a state directory.
         is_there = database is None or database.exists()
         with ended_like_ctrl_c(), running(config.state_dir, name) if is_there else nullcontext():
             yield job
@@ -84,7 +84,7 @@ def nightly(name: str, *, is_scheduled: bool) -> Iterator[Job]:
 
 @contextmanager
 def reported() -> Iterator[None]:
-    """Queue an alert at the end of a load that is no job's, as `nightly` does."""
+    """Queue an alert at the end of a single load, as `nightly` does for jobs."""
     is_well = False
     try:
         yield
@@ -95,17 +95,17 @@ def reported() -> Iterator[None]:
 
 
 def report_all(config: Config, wrong: Sequence[str], run: Run | None = None) -> None:
-    """Queue an alert about all that is wrong now, if there is anything new.
+    """Queue an alert about everything that is wrong now, if anything is new.
 
     Args:
-        wrong: what is wrong with the settings.
+        wrong: the faults of the settings.
     """
     if config.notify:
         report(config, lambda: gathered_now(config, wrong, run))
 
 
 def gathered_now(config: Config, wrong: Sequence[str] = (), run: Run | None = None) -> Gathered:
-    """Return all that is wrong now, whether the database can be opened or not."""
+    """Return everything that is wrong now, also if the database cannot be opened."""
     with (
         suppress(OperatorError, OSError, peewee.PeeweeException),
         opened_database(config) as engine,
@@ -125,7 +125,7 @@ def _record(config: Config, run: Run) -> None:
 
 
 def _reason(error: BaseException) -> str:
-    """Return why a run failed as far as that can be sent: no message, which can quote a record."""
+    """Return why a run failed, without messages that can quote a record: an alert sends it."""
     cause = error.__cause__ or error
     if isinstance(cause, KeyboardInterrupt):
         return "It was stopped before its end."

@@ -1,12 +1,13 @@
-"""`verifyd notify` and `verifyd watch`: alerts, delivered and looked for (D76 to D78)."""
+"""`verifyd notify` and `verifyd watch`: deliver alerts, and find what is wrong (D76 to D78)."""
 
 import argparse
 from collections.abc import Mapping, Sequence
 
 from app.cli.nightly import gathered_now
-from app.cli.output import print_item, print_items
+from app.cli.output import counted, print_item, print_items
 from app.cli.parser import Commands, add_command
 from app.cli.session import require_owner
+from app.cli.waiting import waiting_for
 from app.config import SETTINGS, Config, ConfigError
 from app.errors import OperatorError
 from app.logs import logged_to_stderr
@@ -21,7 +22,13 @@ _NEEDED = ("data_dir", "notify", "notify_secret")
 
 def add_commands(commands: Commands) -> None:
     """Add the two commands."""
-    notify = add_command(commands, "notify", _notify, "deliver queued alerts, or test the delivery")
+    notify = add_command(
+        commands,
+        "notify",
+        _notify,
+        "deliver queued alerts, or test the delivery",
+        examples=["notify --test", "notify --deliver"],
+    )
     what = notify.add_mutually_exclusive_group(required=True)
     what.add_argument(
         "--deliver", action="store_true", help="deliver the queued alerts that are due"
@@ -29,8 +36,14 @@ def add_commands(commands: Commands) -> None:
     what.add_argument(
         "--test", action="store_true", help="send a test message to each destination now"
     )
-    summary = "report what is wrong now, and queue an alert about what is new"
-    add_command(commands, "watch", _watch, summary, is_job=True)
+    add_command(
+        commands,
+        "watch",
+        _watch,
+        "report what is wrong now, and queue an alert about what is new",
+        examples=["watch", "watch --json"],
+        is_job=True,
+    )
 
 
 def _notify(args: argparse.Namespace) -> None:
@@ -46,13 +59,16 @@ def _notify(args: argparse.Namespace) -> None:
             "not every alert is delivered; the log of each attempt says why, and each is tried "
             "again for 4 days"
         )
+    if not args.json:
+        print("no alert is waiting")
 
 
 def _test(args: argparse.Namespace, config: Config) -> None:
     if not config.notify:
-        raise OperatorError(f"{SETTINGS['notify'].variable} names no destination")
-    outcomes = send_to_all(config, test_message(new_id()))
-    told = [
+        raise OperatorError(f"{SETTINGS['notify'].variable} names no destination; set it first")
+    with waiting_for(args, "the destinations to take a test message"):
+        outcomes = send_to_all(config, test_message(new_id()))
+    items = [
         {
             "destination": each.destination,
             "outcome": "failed" if each.reason else "sent",
@@ -60,17 +76,23 @@ def _test(args: argparse.Namespace, config: Config) -> None:
         }
         for each in outcomes
     ]
-    print_items(args, told, ("destination", "outcome", "reason"))
     failed = sum(each.reason is not None for each in outcomes)
+    destinations = counted(len(outcomes), "destination")
+    print_items(
+        args,
+        items,
+        ("destination", "outcome", "reason"),
+        f"test message sent to {len(outcomes) - failed} of {destinations}",
+    )
     faults = _queue_faults(config)
     if failed:
-        faults.append(f"the test message failed at {failed} of {len(outcomes)} destinations")
+        faults.append(f"the test message failed at {failed} of {destinations}")
     if faults:
         raise OperatorError("\n".join(faults))
 
 
 def _queue_faults(config: Config) -> list[str]:
-    """Return why no alert can be queued: the test message is sent without the queue."""
+    """Return why no alert can be queued; the test message does not go through the queue."""
     try:
         Spool(config.data_dir).try_out()
     except OSError as error:
@@ -82,7 +104,7 @@ def _queue_faults(config: Config) -> list[str]:
 
 
 def _watch(args: argparse.Namespace) -> None:
-    config, wrong = Config.read()  # What is wrong is reported as far as the others allow.
+    config, wrong = Config.read()  # Wrong settings are reported like other problems.
     _require_owner(config)
     with logged_to_stderr():
         found, message = report(config, lambda: gathered_now(config, wrong))
@@ -100,14 +122,12 @@ def _watch(args: argparse.Namespace) -> None:
 def _print(problems: Sequence[Mapping[str, str]], message: Message | None) -> None:
     for each in problems:
         print(f"{each['problem']}\n    {each['remedy']}")
-    if not problems:
-        print("nothing is wrong")
-    if message:
-        print(f"queued: {message.subject}")
+    found = counted(len(problems), "problem") if problems else "nothing is wrong"
+    print(f"{found}; queued: {message.subject}" if message else found)
 
 
 def _config() -> Config:
-    """Return the settings; what is wrong with others does not stop an alert."""
+    """Return the settings. Only faults of those that alerts need are an error."""
     config, wrong = Config.read()
     _require_deliverable(wrong)
     _require_owner(config)
@@ -115,7 +135,7 @@ def _config() -> Config:
 
 
 def _require_deliverable(wrong: Sequence[str]) -> None:
-    """Raise ConfigError if a setting is wrong that the delivery of alerts needs."""
+    """Raise ConfigError if a setting that the delivery of alerts needs is wrong."""
     needed = tuple(f"{SETTINGS[name].variable}:" for name in _NEEDED)
     faults = [fault for fault in wrong if fault.startswith(needed)]
     if faults:

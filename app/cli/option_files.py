@@ -1,4 +1,4 @@
-"""The option files of `verifyd import --drop`: one for each register's directory (D60)."""
+"""The option files of `verifyd import --drop`: one for each register (D60)."""
 
 import argparse
 import re
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from app.cli import load_options
+from app.cli.usage import Parser
 from app.errors import OperatorError
 
 _COMMENT_OR_WORD = re.compile(
@@ -14,8 +15,8 @@ _COMMENT_OR_WORD = re.compile(
 )
 
 
-class _OptionsParser(argparse.ArgumentParser):
-    """Reads an option file by the options of `verifyd import`; a mistake names the file."""
+class _OptionsParser(Parser):
+    """Parses an option file with the options of `verifyd import`; an error names the file."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(prog=str(path), add_help=False)
@@ -26,12 +27,12 @@ class _OptionsParser(argparse.ArgumentParser):
 
 
 def options_of(register: str | None, options: Path | None) -> argparse.Namespace:
-    """Return the options for a register's directory: the words in the file of its name.
+    """Return the options of a register, from the option file with its name.
 
-    They are split as a shell does, with quotes and comments; nothing in them is expanded.
+    The text is split into words as a shell does, with quotes and comments. Nothing is expanded.
 
     Args:
-        register: None for a file directly in the drop directory, which has no options.
+        register: None for files directly in the drop directory, which have no options.
         options: the directory of the option files.
 
     Raises OperatorError if there is a mistake in the file.
@@ -41,7 +42,7 @@ def options_of(register: str | None, options: Path | None) -> argparse.Namespace
     if options is None or register is None:
         return parser.parse_args([])
     try:
-        # Editors of other systems put a mark before the first word.
+        # Some editors write a byte order mark before the first word.
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         text = ""
@@ -57,10 +58,10 @@ def options_of(register: str | None, options: Path | None) -> argparse.Namespace
 
 
 def words_of(text: str) -> list[str]:
-    """Split a text as a shell does, line ends being white space.
+    """Split a text into words as a shell does. Line ends separate words, too.
 
     A comment begins with a # at the start of a word, outside of quotes. Raises ValueError if a
     quote is not closed.
     """
-    # NOTE: shlex by itself takes a # within a word for a comment, too.
+    # NOTE: shlex alone would begin a comment at a # within a word, too.
     return shlex.split(_COMMENT_OR_WORD.sub(lambda found: found[1] or "", text))

@@ -1,4 +1,4 @@
-"""What commands print: tables for people, one JSON document with `--json`."""
+"""What commands print: text that ends with a sentence, or one JSON document with `--json`."""
 
 import argparse
 import sys
@@ -7,24 +7,37 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 Item = Mapping[str, object]
-"""What a command prints of one thing: a TypedDict, or `_asdict()` of a NamedTuple."""
+"""One thing that a command prints: a TypedDict, or `_asdict()` of a NamedTuple."""
 
 
-def print_item(args: argparse.Namespace, item: Item) -> None:
-    """Print one item: a line for each member, or with `--json` an object."""
+def print_item(args: argparse.Namespace, item: Item, sentence: str = "") -> None:
+    """Print one item: a line for each member, then the sentence; with `--json` an object.
+
+    Args:
+        sentence: what the command did or found, in lower case and without a full stop.
+    """
     if args.json:
         _print_json(args, item)
         return
     width = max(len(name) for name in item)
     for name, value in item.items():
         print(f"{name:{width}}  {shown(value)}")
+    print_sentence(sentence)
 
 
-def print_items(args: argparse.Namespace, items: Sequence[Item], columns: Sequence[str]) -> None:
-    """Print a table of items with these members as columns, or with `--json` an array."""
+def print_items(
+    args: argparse.Namespace, items: Sequence[Item], columns: Sequence[str], sentence: str = ""
+) -> None:
+    """Print a table with these members as columns, then the sentence; with `--json` an array."""
     if args.json:
         _print_json(args, items)
         return
+    print_table(items, columns)
+    print_sentence(sentence)
+
+
+def print_table(items: Sequence[Item], columns: Sequence[str]) -> None:
+    """Print a heading, and a line for each item."""
     rows = [[shown(item[column]) for column in columns] for item in items]
     widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
     for row in [list(columns), *rows]:
@@ -32,8 +45,23 @@ def print_items(args: argparse.Namespace, items: Sequence[Item], columns: Sequen
         print(line.rstrip())
 
 
+def print_sentence(sentence: str) -> None:
+    """Print the last line of a command, with an empty line before it."""
+    if sentence:
+        print(f"\n{sentence}")
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """Return a number and a noun, such as `1 policy` or `2,000 policies`.
+
+    Args:
+        many: the plural; the singular and an s by default.
+    """
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
 def shown(value: object) -> str:
-    """Return a value as text for a person: `-` for nothing, digits in groups of three."""
+    """Return a value as text for a person: `-` if there is none, digits in groups of three."""
     if value is None or value == []:
         return "-"
     if isinstance(value, list):
@@ -42,7 +70,7 @@ def shown(value: object) -> str:
 
 
 def print_failure(args: argparse.Namespace, members: Item) -> None:
-    """Print why a command failed, if `--json` is given and it has printed no document yet."""
+    """Print why a command failed, if `--json` is given and no document was printed before."""
     if getattr(args, "json", False) and not getattr(args, "has_printed", False):
         _print_json(args, {"status": "failed", **members})
         sys.stdout.flush()

@@ -4,10 +4,11 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from app.cli.usage import Parser
 from app.setting_values import is_register_name
 
 if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+    Commands = argparse._SubParsersAction[Parser]
 else:
     Commands = object
 
@@ -29,7 +30,7 @@ def add_command(  # noqa: PLR0913 - all that declares a command
     examples: Sequence[str] = (),
     prints_data: bool = True,
     is_job: bool = False,
-) -> argparse.ArgumentParser:
+) -> Parser:
     """Add a command and return its parser, for its arguments.
 
     Args:
@@ -58,7 +59,7 @@ def _epilog(examples: Sequence[str]) -> str | None:
     return "\n  ".join(["examples:", *(f"verifyd {example}" for example in examples)])
 
 
-def add_scheduled(command: argparse.ArgumentParser) -> None:
+def add_scheduled(command: Parser) -> None:
     """Add `--scheduled`, which timers give (D76)."""
     command.add_argument(
         "--scheduled",

@@ -1,4 +1,4 @@
-"""`verifyd imports list` and `show`: the attempts to load, from the history (D69)."""
+"""`verifyd imports list` and `show`: the history of attempts to load (D69)."""
 
 import argparse
 from typing import TypedDict
@@ -6,12 +6,20 @@ from typing import TypedDict
 import msgspec
 
 from app import clock
-from app.cli.output import Item, print_item, print_items
+from app.cli.load_sentence import rows_of
+from app.cli.output import Item, counted, print_item, print_items
 from app.cli.parser import Commands, add_command, register_name
 from app.cli.session import opened_database
 from app.config import Config
 from app.errors import OperatorError
-from app.registers.history import INTERRUPTED, find_interrupted, find_load, list_loads
+from app.registers.history import (
+    INTERRUPTED,
+    MERGE,
+    REPLACE,
+    find_interrupted,
+    find_load,
+    list_loads,
+)
 from app.registers.models import RegisterLoad, json_list
 from app.registers.reading.rejects import Reason, rejects_path
 from app.registers.reading.streams import printable
@@ -41,7 +49,7 @@ _LIMIT_MAX = 100_000
 
 
 class LoadItem(TypedDict):
-    """What `imports list --json` prints of an attempt; unknown members are None.
+    """An attempt as `imports list --json` prints it; unknown members are None.
 
     A file that was not recognised has no register, kind, mode and format.
     """
@@ -71,7 +79,7 @@ class LoadItem(TypedDict):
     notes: list[str]
     accepted: list[str]
     known: dict[str, int] | None
-    """How many rows know each member."""
+    """How many rows have each member."""
     finished_at: str | None
 
 
@@ -79,7 +87,7 @@ class LoadDetails(LoadItem):
     """What `imports show --json` prints."""
 
     rejects: str | None
-    """Where the rejects file is; None if there is none."""
+    """The path of the rejects file; None if there is none."""
 
 
 def add_commands(imports: Commands) -> None:
@@ -88,24 +96,31 @@ def add_commands(imports: Commands) -> None:
         imports,
         "list",
         _list,
-        "list attempts to load, the latest first",
+        "list attempts to load, latest first",
         examples=["imports list", "imports list --register rdw --failed --limit 10"],
     )
     listed.add_argument(
-        "--register", type=register_name, metavar="NAME", help="list only those of one register"
+        "--register",
+        type=register_name,
+        metavar="NAME",
+        help="list only attempts to load this register",
     )
-    listed.add_argument("--failed", action="store_true", help="list only those that failed")
+    listed.add_argument("--failed", action="store_true", help="list only attempts that failed")
     listed.add_argument(
-        "--limit", type=_limit, default=_LIMIT, metavar="N", help="list at most N [%(default)s]"
+        "--limit",
+        type=_limit,
+        default=_LIMIT,
+        metavar="N",
+        help="list at most N attempts [%(default)s]",
     )
     shown = add_command(
         imports,
         "show",
         _show,
-        "show everything that is known of one attempt to load",
+        "show everything that is known about one attempt to load",
         examples=["imports show 42", "imports show 42 --json"],
     )
-    shown.add_argument("id", type=_load_id, metavar="ID", help="its number in the list")
+    shown.add_argument("id", type=_load_id, metavar="ID", help="number of the attempt in the list")
 
 
 def _limit(text: str) -> int:
@@ -126,7 +141,13 @@ def _list(args: argparse.Namespace) -> None:
         failed_or = interrupted if args.failed else None
         found = list_loads(engine, args.register, failed_or=failed_or, limit=args.limit)
     loads = [_item(each, interrupted) for each in found]
-    print_items(args, loads if args.json else list(map(_row, loads)), _COLUMNS)
+    print_items(
+        args,
+        loads if args.json else list(map(_row, loads)),
+        _COLUMNS,
+        counted(len(loads), "attempt")
+        + ("; --limit shows more" if len(loads) == args.limit else ""),
+    )
 
 
 def _show(args: argparse.Namespace) -> None:
@@ -134,18 +155,35 @@ def _show(args: argparse.Namespace) -> None:
     with opened_database() as engine:
         found = find_load(engine, args.id)
         if found is None:
-            raise OperatorError(f"there is no load {args.id}; see `verifyd imports list`")
+            raise OperatorError(f'there is no load {args.id}; see "verifyd imports list"')
         load = _item(found, find_interrupted(engine))
     rejects = rejects_path(data_dir, found.register, found.id)
     details: LoadDetails = {**load, "rejects": str(rejects) if rejects.is_file() else None}
-    print_item(args, details if args.json else _text(details))
+    print_item(args, details if args.json else _text(details), _sentence(load))
+
+
+def _sentence(load: LoadItem) -> str:
+    """Return how an attempt ended."""
+    number = f"load {load['id']}"
+    if load["status"] != "done":
+        return (
+            f"{number} is {load['status']}"
+            if load["status"] == "running"
+            else (f"{number} {'was ' if load['status'] == INTERRUPTED else ''}{load['status']}")
+        )
+    if load["kind"] and load["mode"] in (MERGE, REPLACE):
+        rows = rows_of(load["loaded"], load["kind"])
+        return f"{number}: {rows} loaded into register {load['register']}, " + (
+            f"{load['rejected']:,} rejected"
+        )
+    return f"{number}: {load['mode']} of register {load['register']} done"
 
 
 def _item(load: RegisterLoad, interrupted: set[int]) -> LoadItem:
     """Return the members of an attempt.
 
-    One that was killed is `interrupted` until the next load of its register finds out whether
-    its rows are in.
+    A load that was killed is `interrupted` until the next load of its register finds out whether
+    its rows were committed.
     """
     files = load.files.split("\n") if load.files else []
     finished_at = load.finished_at
@@ -180,13 +218,13 @@ def _item(load: RegisterLoad, interrupted: set[int]) -> LoadItem:
 
 def _row(load: LoadItem) -> Item:
     """Return an attempt as the table shows it."""
-    # The first digits tell files apart, and leave room for the rest.
+    # The first digits are enough to tell files apart.
     checksum = load["checksum"] and load["checksum"][:_CHECKSUM_DIGITS_SHOWN]
     return {**load, "checksum": checksum, "reason": load["reason"] and printable(load["reason"])}
 
 
 def _text(load: LoadDetails) -> Item:
-    """Return an attempt as `show` prints it without `--json`: the sizes stand with the files."""
+    """Return an attempt as `show` prints it without `--json`: sizes are beside the files."""
     shown = {name: value for name, value in load.items() if name != "sizes"}
     shown["files"] = list(map(_sized, load["files"], load["sizes"]))
     shown["known"] = [f"{member} {rows:,}" for member, rows in (load["known"] or {}).items()]

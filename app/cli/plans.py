@@ -5,13 +5,13 @@ from typing import TypedDict
 
 from app.accounts import administration, lifecycle
 from app.accounts.models import BULK_MAX, Plan
-from app.cli.output import print_item, print_items
+from app.cli.output import counted, print_item, print_items
 from app.cli.parser import Commands, add_command, add_group
 from app.cli.session import opened_database
 
 
 class PlanItem(TypedDict):
-    """What commands print of a plan."""
+    """A plan as commands print it."""
 
     name: str
     requests: int
@@ -49,14 +49,18 @@ def add_commands(commands: Commands) -> None:
         help=f"registrations in one bulk request, at most {BULK_MAX:,}",
     )
     plan.add_argument(
-        "--domains-max", type=int, required=True, metavar="N", help="domains of one account"
+        "--domains-max",
+        type=int,
+        required=True,
+        metavar="N",
+        help="domains of one account, at most 1,000,000",
     )
     add_command(plans, "list", _list, "list plans", examples=["plans list", "plans list --json"])
     unused = add_command(
         plans,
         "delete",
         _delete,
-        "delete a plan that no account is on",
+        "delete a plan that no account uses",
         examples=["plans delete trial"],
     )
     unused.add_argument("name", metavar="NAME", help="name of the plan")
@@ -72,18 +76,24 @@ def _set(args: argparse.Namespace) -> None:
             bulk_max=args.bulk_max,
             domains_max=args.domains_max,
         )
-        print_item(args, _item(plan))
+    print_item(
+        args,
+        _item(plan),
+        f"plan {plan.name} allows {counted(plan.requests, 'request')} "
+        f"per {counted(plan.window_seconds, 'second')}",
+    )
 
 
 def _list(args: argparse.Namespace) -> None:
     with opened_database() as engine:
         plans = [_item(plan) for plan in administration.list_plans(engine)]
-    print_items(args, plans, tuple(PlanItem.__annotations__))
+    print_items(args, plans, tuple(PlanItem.__annotations__), counted(len(plans), "plan"))
 
 
 def _delete(args: argparse.Namespace) -> None:
     with opened_database() as engine:
-        print_item(args, _item(lifecycle.delete_plan(engine, args.name)))
+        deleted = _item(lifecycle.delete_plan(engine, args.name))
+    print_item(args, deleted, f"plan {args.name} deleted")
 
 
 def _item(plan: Plan) -> PlanItem:

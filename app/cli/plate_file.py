@@ -44,7 +44,7 @@ class Line(NamedTuple):
     """One record: a line, or several that a quoted line break joins."""
 
     content: bytes
-    """As it stands in the file, without the line end."""
+    """The bytes of the file, without the line end."""
     end: bytes
     """LF, CRLF or CR; empty if the file ends without one."""
     plate: str
@@ -52,28 +52,28 @@ class Line(NamedTuple):
     fault: str = ""
     """`blank_line`, `ragged_line` or `malformed_line`."""
     missing: int = 0
-    """How many fields it has less than the header."""
+    """How many fields fewer than the header it has."""
 
 
 class PlateFile:
-    """A file being read: first the header, then an iteration over its lines.
+    """A CSV file of plates that is being read: first the header, then its lines by iteration.
 
     Args:
-        stream: a file that can be read twice; its encoding is known at its end only.
+        stream: a file that can be read twice, because its encoding is only known at its end.
         name: for messages.
         column: the column with the plates; found by its name if None.
 
-    Raises OperatorError for what is no such file, for a column that cannot be found, and, while
-    it is read, for a line that is too long or a quote that is never closed.
+    Raises OperatorError if this is not such a file, or if the column cannot be found; while it is
+    read, if a line is too long or a quote is never closed.
     """
 
     def __init__(self, stream: BinaryIO, name: str, column: str | None) -> None:
         self._name = name
         self.encoding = _encoding(stream, name)
         self.start = _BYTE_ORDER_MARK if stream.read(3) == _BYTE_ORDER_MARK else b""
-        """What stands before the header: a byte order mark, blank lines."""
+        """What is before the header: a byte order mark, blank lines."""
         stream.seek(0)
-        # NOTE: the limit is the process's and on a field; a record's own limit comes first.
+        # NOTE: this limit is for the whole process and for a field; our limit of a record is lower.
         csv.field_size_limit(2 * LINE_BYTES_MAX)
         self._lines = _physical_lines(stream, name)
         self._number = 0
@@ -91,7 +91,7 @@ class PlateFile:
         fields = self._fields(line)
         if fields is None:
             raise OperatorError(f"{name}: the header is malformed CSV")
-        self.header, self.header_end = _parted(b"".join(self._pending))
+        self.header, self.header_end = _split_end(b"".join(self._pending))
         self._width = len(fields)
         self._place = _place([self._decoded(field) for field in fields], name, column)
 
@@ -103,10 +103,10 @@ class PlateFile:
             if b'"' in line:
                 yield self._quoted(line)
                 continue
-            content, end = _parted(line)
+            content, end = _split_end(line)
             found = content.count(delimiter)
             if found == delimiters and (found or content.strip()):
-                # PERF: only as many fields are parted as are needed.
+                # PERF: only as many fields are split as are needed.
                 yield Line(content, end, decoded(content.split(delimiter, place + 1)[place]))
             else:
                 fault = RAGGED if content.strip() else BLANK
@@ -115,7 +115,7 @@ class PlateFile:
     def _quoted(self, line: bytes) -> Line:
         """Return the record that begins with a line with quotes."""
         fields = self._fields(line)
-        content, end = _parted(b"".join(self._pending))
+        content, end = _split_end(b"".join(self._pending))
         if fields is None:
             return Line(content, end, "", MALFORMED)
         if len(fields) != self._width:
@@ -123,7 +123,7 @@ class PlateFile:
         return Line(content, end, self._decoded(fields[self._place]))
 
     def _fields(self, line: bytes) -> list[bytes] | None:
-        """Part a record into fields, None if it is malformed; its lines are then in `_pending`."""
+        """Split a record into fields; None if it is malformed. Its lines are in `_pending` then."""
         self._pending = [line]
         self._is_begun = self._is_open = False
         first = self._number
@@ -138,9 +138,9 @@ class PlateFile:
             return None
 
     def _fed(self) -> Iterator[str]:
-        """Feed the CSV reader: the pending line, then, as long as a quote is open, the next ones.
+        """Feed the CSV reader: the pending line, then the next ones as long as a quote is open.
 
-        Every byte is one character to it: what it looks for is ASCII.
+        Every byte becomes one character: the characters that the reader looks for are ASCII.
         """
         size = 0
         while True:
@@ -155,16 +155,16 @@ class PlateFile:
                     self._is_open = True
                     return
                 self._pending.append(line)
-            yield _parted(self._pending[-1])[0].decode("latin-1") + "\n"
+            yield _split_end(self._pending[-1])[0].decode("latin-1") + "\n"
 
     def _decoded(self, field: bytes) -> str:
         return (field.decode() if self.encoding == UTF_8 else windows_1252(field)).strip()
 
 
 def _encoding(stream: BinaryIO, name: str) -> str:
-    """Read a file to its end; return UTF-8 if all of it is, else Windows-1252.
+    """Read a file to its end; return UTF-8 if all of it is valid, otherwise Windows-1252.
 
-    Raises OperatorError if it is empty, or no text.
+    Raises OperatorError if it is empty, or not text.
     """
     decode: Callable[[bytes, bool], object] | None = codecs.getincrementaldecoder(UTF_8)().decode
     size = 0
@@ -173,7 +173,7 @@ def _encoding(stream: BinaryIO, name: str) -> str:
             if not size and chunk.startswith(magic):
                 raise OperatorError(f"{name} is {what}: save it as CSV (UTF-8)")
         if b"\0" in chunk:
-            raise OperatorError(f"{name} is no text: it holds NUL bytes; save it as CSV (UTF-8)")
+            raise OperatorError(f"{name} is not text: it has NUL bytes; save it as CSV (UTF-8)")
         size += len(chunk)
         decode = decode and _if_decodes(decode, chunk)
     if not size:
@@ -193,15 +193,15 @@ def _if_decodes(
 
 
 def _physical_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
-    """Yield lines with their ends; a byte order mark at the beginning is left out."""
+    """Yield lines with their ends, without a byte order mark at the beginning."""
     for block in line_blocks(stream):
         if isinstance(block, OverlongLine):
             raise OperatorError(f"{name}: a line is longer than {LINE_BYTES_MAX} bytes")
         yield from block.splitlines(keepends=True)
 
 
-def _parted(line: bytes) -> tuple[bytes, bytes]:
-    """Return a line, and apart from it its end."""
+def _split_end(line: bytes) -> tuple[bytes, bytes]:
+    """Return a line without its end, and its end."""
     if line.endswith(b"\r\n"):
         return line[:-2], b"\r\n"
     if line.endswith((b"\n", b"\r")):
@@ -214,7 +214,7 @@ def _without_quoted(line: bytes) -> bytes:
 
 
 def _place(names: Sequence[str], name: str, column: str | None) -> int:
-    """Return where the column with the plates is. Raises OperatorError if that is not clear."""
+    """Return the index of the column with the plates. Raises OperatorError if it is not clear."""
     ours = [each for each in names if each.casefold().startswith(COLUMN_PREFIX)]
     if ours:
         raise OperatorError(f"{name} was answered before: it has the column {ours[0]}")
@@ -230,12 +230,12 @@ def _place(names: Sequence[str], name: str, column: str | None) -> int:
         candidates = ", ".join(names[place] for place in places)
         raise OperatorError(
             f"{name} has more than one {wanted}: {candidates}; "
-            + ("name another by --column" if column else "name one by --column")
+            + ("name another with --column" if column else "name one with --column")
         )
     if not places:
         raise OperatorError(
             f"{name} has no {wanted}; it has {', '.join(names)}"
-            + ("" if column else "; name one by --column")
+            + ("" if column else "; name one with --column")
         )
     return places[0]
 

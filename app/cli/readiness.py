@@ -1,4 +1,4 @@
-"""Asking a service whether it is ready, as a client would (`verifyd check --ready`)."""
+"""Ask a service whether it is ready, as a client does (`verifyd check --ready`)."""
 
 import http.client
 import socket
@@ -13,7 +13,7 @@ _PAUSE_SECONDS = 0.2
 
 
 def unreadiness(address: str) -> list[str]:
-    """Wait until /readyz answers 200; return nothing, or after 30 s a sentence that says why not.
+    """Wait until /readyz answers 200. Return no sentence, or after 30 s one that says why not.
 
     Args:
         address: `ADDRESS:PORT` or `unix:/PATH`.

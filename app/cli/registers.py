@@ -1,4 +1,4 @@
-"""`verifyd imports rollback`, `drop` and `undrop`: undo what was done to a register."""
+"""`verifyd imports rollback`, `drop` and `undrop`: undo changes of a register."""
 
 import argparse
 
@@ -6,7 +6,6 @@ from app.cli.confirmation import add_yes, confirm
 from app.cli.output import print_item
 from app.cli.parser import Commands, add_command, register_name
 from app.cli.session import opened_database
-from app.logs import logged_to_stderr
 from app.registers.generations import Generations
 from app.registers.history import History
 from app.registers.undo import (
@@ -28,29 +27,29 @@ def add_commands(imports: Commands) -> None:
         imports,
         "rollback",
         _roll_back,
-        "go back to what a register held before its last replace",
+        "restore what a register held before its last replace",
         examples=["imports rollback --register rdw", "imports rollback --register rdw --to 41"],
     )
     rolled_back.add_argument(
         "--register",
         type=register_name,
         metavar="NAME",
-        help="name of the register [the only one that can go back]",
+        help="name of the register [the only one that can be rolled back]",
     )
     rolled_back.add_argument(
-        "--kind", choices=list(Kind), help="refuse if another kind than this would change [all]"
+        "--kind", choices=list(Kind), help="refuse if rows of another kind would change [all kinds]"
     )
     rolled_back.add_argument(
         "--to",
         type=int,
         metavar="ID",
-        help="go back to what load ID left [before the last replace]",
+        help="restore what the register held after load ID [before the last replace]",
     )
     dropped = add_command(
         imports,
         "drop",
         _drop,
-        "drop a register and all it holds",
+        "drop a register with everything in it",
         examples=["imports drop rdw", "imports drop rdw --purge --yes"],
     )
     dropped.add_argument("register", type=register_name, metavar="NAME", help=_REGISTER_HELP)
@@ -70,25 +69,28 @@ def add_commands(imports: Commands) -> None:
 
 def _roll_back(args: argparse.Namespace) -> None:
     kind = Kind(args.kind) if args.kind else None
-    with opened_database() as engine, logged_to_stderr():
+    with opened_database() as engine:
         done = roll_back(engine, args.register, kind, args.to)
-    print_item(args, done)
+    print_item(args, done, f"register {done['register']} holds what load {done['load']} left")
 
 
 def _drop(args: argparse.Namespace) -> None:
     name = args.register
-    with opened_database() as engine, logged_to_stderr():
+    with opened_database() as engine:
         confirm(args, _question(engine, name, purge=args.purge))
         (purge_register if args.purge else drop_register)(engine, name)
     space = "freed"
     if not args.purge:
         space = f"not freed yet; free it with `verifyd imports drop {name} --purge`"
     undo = None if args.purge else f"verifyd imports undrop {name}"
-    print_item(args, {"dropped": name, "disk_space": space, "undo": undo})
+    sentence = f'register {name} dropped; bring it back with "{undo}"'
+    if args.purge:
+        sentence = f"register {name} removed for good"
+    print_item(args, {"dropped": name, "disk_space": space, "undo": undo}, sentence)
 
 
 def _question(engine: Engine, name: str, *, purge: bool) -> str:
-    """Return what to ask before a drop; raises OperatorError if there is nothing to drop."""
+    """Return the question before a drop. Raises OperatorError if there is nothing to drop."""
     generations = Generations(engine, name)
     dropped = generations.find_dropped() if purge else None
     is_there = dropped is not None or generations.find_current() is not None
@@ -101,6 +103,7 @@ def _question(engine: Engine, name: str, *, purge: bool) -> str:
 
 
 def _undrop(args: argparse.Namespace) -> None:
-    with opened_database() as engine, logged_to_stderr():
+    with opened_database() as engine:
         entry = undrop_register(engine, args.register)
-    print_item(args, {"undropped": entry.name} | {kind: entry.rows(kind) for kind in Kind})
+    members = {"undropped": entry.name} | {kind: entry.rows(kind) for kind in Kind}
+    print_item(args, members, f"register {entry.name} ({entry.described()}) is back")

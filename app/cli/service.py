@@ -3,28 +3,40 @@
 import argparse
 
 from app.cli.checks import find_faults
-from app.cli.output import print_item
+from app.cli.output import counted, print_item
 from app.cli.parser import Commands, add_command
-from app.cli.readiness import unreadiness
+from app.cli.readiness import DEADLINE_SECONDS, unreadiness
 from app.cli.session import opened_database
+from app.cli.waiting import waiting_for
 from app.config import SETTINGS, Config
 from app.errors import OperatorError
 from app.storage import reserve
 from app.storage.schema import migrate, pending_migrations
 from app.storage.versions import versions
 
+_SETTINGS_OF_SERVE = {
+    **dict.fromkeys(("address", "b", "host", "listen", "p", "port", "socket"), "bind"),
+    **dict.fromkeys(("d", "database", "db"), "database_url"),
+    **dict.fromkeys(("processes", "w"), "workers"),
+    **dict.fromkeys(("access_logfile", "log"), "access_log"),
+    "group": "socket_group",
+    "proxies": "trusted_proxies",
+}
+"""What other servers have as options, by the setting of `serve`."""
+
 
 def add_commands(commands: Commands) -> None:
     """Add the three commands."""
-    add_command(
+    serve = add_command(
         commands,
         "serve",
         _serve,
-        "serve until TERM or Ctrl-C comes",
+        "serve until TERM or Ctrl-C",
         examples=["serve"],
         prints_data=False,
         is_job=True,
     )
+    serve.settings_by_option = _SETTINGS_OF_SERVE
     check = add_command(
         commands,
         "check",
@@ -36,7 +48,7 @@ def add_commands(commands: Commands) -> None:
         "--ready",
         metavar="ADDRESS",
         type=_address,
-        help="also wait until a service is ready there: ADDRESS:PORT or unix:/PATH",
+        help="also wait until a service is ready at ADDRESS:PORT or unix:/PATH",
     )
     migrated = add_command(
         commands,
@@ -52,8 +64,8 @@ def add_commands(commands: Commands) -> None:
 
 def _serve(_args: argparse.Namespace) -> None:
     with opened_database(check_schema=False):
-        pass  # The settings are right, the file exists, and this user owns it (D27).
-    # NOTE: that module is gunicorn's configuration: it reads the environment when imported.
+        pass  # It checks that the settings are right, and that this user owns the file (D27).
+    # NOTE: this module is gunicorn's configuration; importing it reads the environment.
     from app.server import serve  # noqa: PLC0415
 
     serve()
@@ -61,19 +73,21 @@ def _serve(_args: argparse.Namespace) -> None:
 
 def _check(args: argparse.Namespace) -> None:
     config, faults = Config.read()
-    # A setting that cannot be read is reported once.
+    # A wrong setting is reported once.
     reported = {fault.partition(":")[0] for fault in faults}
     warnings: list[str] = []
     found = find_faults(config, warnings)
     faults += [fault for fault in found if fault.partition(":")[0] not in reported]
     if args.ready:
-        faults += unreadiness(args.ready)
+        with waiting_for(args, f"the service at {args.ready}, up to {DEADLINE_SECONDS} s"):
+            faults += unreadiness(args.ready)
     if args.json:
         print_item(args, {"ok": not faults, "faults": faults, "warnings": warnings})
     elif not faults:
-        print("all settings are right; the database can be used")
         for warning in warnings:
             print(f"warning: {warning}")
+        count = f"; {counted(len(warnings), 'warning')}" if warnings else ""
+        print(f"all settings are right; the database can be used{count}")
     if faults:
         raise OperatorError("\n".join(faults))
 
@@ -90,7 +104,8 @@ def _migrate(args: argparse.Namespace) -> None:
         _migration_status(args)
         return
     with opened_database(create=True, check_schema=False) as engine:
-        applied = migrate(engine)
+        with waiting_for(args, "the migration of the database"):
+            applied = migrate(engine)
         found = versions(engine)
         reserve.fill(engine)
     if args.json:
@@ -111,5 +126,8 @@ def _migration_status(args: argparse.Namespace) -> None:
     print(f"the database is at schema {found.database}, this program at {found.program}")
     for script in pending:
         print(f"pending {script}")
-    if not pending:
+    if pending:
+        count = counted(len(pending), "migration")
+        print(f'{count} pending; run "verifyd migrate"')
+    else:
         print("nothing is pending")

@@ -1,4 +1,4 @@
-"""A command's way to the database: the settings, the owner's rights, a usable schema."""
+"""How a command opens the database: settings, owner and schema are checked first."""
 
 import os
 from collections.abc import Iterator
@@ -21,11 +21,11 @@ def opened_database(
     """Open the database that the settings name, for one command.
 
     Args:
-        config: the settings; read from the environment unless given.
-        create: make the SQLite file if it is missing; only `migrate` and `demo` may (D27).
+        config: the settings; by default those of the environment.
+        create: create the SQLite file if it does not exist; only for `migrate` and `demo` (D27).
         check_schema: refuse a schema that this program cannot use (D29).
 
-    Raises ConfigError, or OperatorError with what to do.
+    Raises ConfigError, or OperatorError that says what to do.
     """
     config = config or Config.from_env()
     engine = open_engine(config.database_url, create=create)
@@ -42,19 +42,21 @@ def opened_database(
 
 
 def _check_file(file: Path, *, create: bool) -> None:
-    path = file.absolute()  # Told so, where a URL has a slash too few.
+    path = file.absolute()  # It shows that a URL has a slash too few.
     if not path.exists():
         if not create:
-            raise OperatorError(f"there is no database {path}: run `verifyd migrate`")
+            raise OperatorError(
+                f'database file {path} does not exist; run "verifyd migrate" to create it'
+            )
         make_directory(path.parent)
         return
     require_owner(path)
 
 
 def require_owner(database: Path) -> None:
-    """Refuse to run as another user than the owner of a SQLite file that is there (D27).
+    """Refuse to run as another user than the owner of an existing SQLite file (D27).
 
-    Files made beside it by another user would lock the service out. Raises OperatorError.
+    The service could not use files that another user creates beside it. Raises OperatorError.
     """
     owner = database.stat().st_uid if database.exists() else os.geteuid()
     if owner != os.geteuid():

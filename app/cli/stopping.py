@@ -1,4 +1,4 @@
-"""Lets TERM end a command as Ctrl-C does: it tidies up first."""
+"""TERM ends a command like Ctrl-C: it cleans up first."""
 
 import signal
 from collections.abc import Iterator
@@ -9,10 +9,10 @@ from typing import NoReturn
 
 @contextmanager
 def ended_like_ctrl_c() -> Iterator[None]:
-    """Raise KeyboardInterrupt, with the number of the signal, when TERM comes."""
+    """Raise KeyboardInterrupt with the number of the signal when TERM arrives."""
 
     def stop(number: int, _frame: FrameType | None) -> NoReturn:
-        # A second signal must not interrupt the tidying up.
+        # A second signal must not interrupt the clean-up.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         raise KeyboardInterrupt(number)
 

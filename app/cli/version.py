@@ -11,19 +11,20 @@ from app.cli.output import print_item
 from app.cli.parser import Commands, add_command
 from app.storage.versions import program_schema
 from app.version import VERSION, revision
+from app.version import line as version_line
 
 
 class VersionItem(TypedDict):
-    """What the command prints."""
+    """The versions that the command prints."""
 
     version: str
     commit: str | None
-    """None in a working copy."""
+    """None in a working copy of the repository."""
     committed_at: str | None
     schema: int
     sqlite: str
     libpq: str | None
-    """None if the driver of Postgres is not installed."""
+    """None if the Postgres driver is not installed."""
     python: str
 
 
@@ -33,7 +34,7 @@ def add_commands(commands: Commands) -> None:
         commands,
         "version",
         _version,
-        "print the versions of the program and of what it uses",
+        "show the versions of the program and of what it uses",
         examples=["version", "version --json"],
     )
 
@@ -49,7 +50,7 @@ def _version(args: argparse.Namespace) -> None:
         "libpq": _libpq_version(),
         "python": platform.python_version(),
     }
-    print_item(args, item)
+    print_item(args, item, f"{version_line()} runs on Python {item['python']}")
 
 
 def _libpq_version() -> str | None:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import falcon
 
-from app.config import Network
 from app.http.address import comes_from_proxy
+from app.setting_values import Network
 
 _NAME = r"[0-9A-Za-z](?:[0-9A-Za-z.-]{0,251}[0-9A-Za-z])?"
 _HOST = re.compile(rf"({_NAME}|\[[0-9A-Fa-f:.]{{2,45}}\])(?::([0-9]{{1,5}}))?")

@@ -1,13 +1,13 @@
-"""A SQLite installation carried into Postgres, whole and verified: `verifyd copy` (D46).
+"""Copies a SQLite installation to Postgres and verifies the copy: `verifyd copy` (D46).
 
-Everything is written, read back and compared in one transaction of the target: killed at any
-moment, it holds what it held before. What is compared are the rows as Postgres itself writes
-them out, byte for byte.
+Everything is written, read back and compared in one transaction of the target. So a copy that is
+killed at any moment leaves the target unchanged. The rows are compared byte for byte, in the text
+that Postgres itself writes.
 """
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from itertools import islice
 from typing import NamedTuple
 
@@ -24,17 +24,17 @@ from app.storage.tables import RegisterRef, qualified
 from app.storage.versions import versions
 
 MAIN_TABLES = ("plan", "account", "api_key", "domain", "register", "register_load", "job_run")
-"""In the order of their foreign keys; `installation` stays the target's own."""
+"""In the order of their foreign keys. The target keeps its own `installation`."""
 REGISTER_TABLES = ("vehicle", "policy", "fine", "applied_load")
 _NUMBERED = ("register_load", "job_run")
 _BATCH_ROWS = 10_000
 
 Progress = Callable[[str, int], object]
-"""Called now and then with a table and how many more of its rows were read or written."""
+"""Called with a table, and how many more of its rows were read or written."""
 
 
 class Copied(NamedTuple):
-    """One table, as it is in both databases; `sha256` is that of its rows in Postgres' words."""
+    """A table that is the same in both databases; `sha256` covers its rows as Postgres text."""
 
     table: str
     rows: int
@@ -42,12 +42,12 @@ class Copied(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """A table of both databases; its schema is the attached one on SQLite."""
+    """A table of both databases; on SQLite its schema is an attached database."""
 
     schema: str | None
     name: str
     columns: Sequence[str]
-    """In quotes, like the columns of the key."""
+    """Quoted, like the columns of the key."""
     booleans: Sequence[bool]
     key: Sequence[str]
 
@@ -56,10 +56,10 @@ class _Table(NamedTuple):
         return f"{self.schema}.{self.name}" if self.schema else self.name
 
     def select(self, columns: Iterable[str]) -> str:
-        """Return the query for all rows, in the order of their keys: by code point on both.
+        """Return the query for all rows in the order of their keys, which is the same on both.
 
         Args:
-            columns: expressions for them.
+            columns: an expression for each column.
         """
         order = ", ".join(self.key)
         return f"SELECT {', '.join(columns)} FROM {self.quoted} ORDER BY {order}"  # noqa: S608 - ours
@@ -70,19 +70,27 @@ class _Table(NamedTuple):
 
 
 class _Batch(NamedTuple):
-    """Some rows of a table, in the text format of Postgres' COPY."""
+    """Some rows of a table, in the text format of Postgres's COPY."""
 
     rows: int
     text: bytes
 
 
-def copy_database(source: SqliteEngine, target: PostgresEngine, progress: Progress) -> list[Copied]:
-    """Carry everything into an empty target; one that holds the same already is only compared.
+def copy_database(
+    source: SqliteEngine,
+    target: PostgresEngine,
+    progress: Progress,
+    waiting: AbstractContextManager[None] | None = None,
+) -> list[Copied]:
+    """Copy everything to an empty target; only compare if the target holds the same already.
 
-    The source is read in one snapshot, and no register can be loaded meanwhile.
+    The source is read in one snapshot. No register can be loaded meanwhile.
 
-    Raises OperatorError if the schemas differ, the target holds anything else, or what was read
-    back is not what was written; peewee.PeeweeException if a database fails.
+    Args:
+        waiting: entered while the copy waits for others who use the target.
+
+    Raises OperatorError if the schemas differ, the target holds other data, or the rows that were
+    read back differ from those written; peewee.PeeweeException if a database fails.
     """
     migrate(target)
     _require_same_schema(source, target)
@@ -93,32 +101,33 @@ def copy_database(source: SqliteEngine, target: PostgresEngine, progress: Progre
         source.attach_registers(registers)
         held.enter_context(source.atomic("DEFERRED"))
         if _registers(source) != registers:
-            raise OperatorError("the registers of the source change just now; try again")
+            raise OperatorError("a register of the source was changed meanwhile; try again")
         held.enter_context(target.atomic())
-        # A service that runs on the target, or another copy, waits.
+        # A service that uses the target must wait, and so must another copy.
         tables = ", ".join(f'"{name}"' for name in MAIN_TABLES)
-        target.execute_sql(f"LOCK TABLE {tables} IN EXCLUSIVE MODE")
+        with waiting or nullcontext():
+            target.execute_sql(f"LOCK TABLE {tables} IN EXCLUSIVE MODE")
         if not _is_empty(target):
             return _compared(source, target, registers, progress)
-        return _carried(source, target, registers, progress)
+        return _copied(source, target, registers, progress)
 
 
 def _require_same_schema(source: SqliteEngine, target: PostgresEngine) -> None:
     found = versions(source)
     if found.database != versions(target).database:
         raise OperatorError(
-            f"the source is at schema {found.database}, this program at {found.program}: "
-            "run `verifyd migrate` on it, with the same program"
+            f"the source is at schema {found.database}, this program at {found.program}; "
+            'run "verifyd migrate" on the source with this program'
         )
 
 
 def _registers(source: SqliteEngine) -> tuple[RegisterRef, ...]:
-    """Return the registers that anything was loaded into; an interrupted first load left none."""
+    """Return the registers that hold rows; an interrupted first load leaves none."""
     return in_precedence(read_state(source), ())
 
 
 def _is_empty(target: PostgresEngine) -> bool:
-    """Tell whether nothing was ever put into the target; plans are there from the beginning."""
+    """Tell whether the target holds no data but the plans that every database begins with."""
     return not any(
         target.execute_sql(f'SELECT 1 FROM "{table}" LIMIT 1').fetchone()  # noqa: S608 - ours
         for table in MAIN_TABLES
@@ -126,7 +135,7 @@ def _is_empty(target: PostgresEngine) -> bool:
     )
 
 
-def _carried(
+def _copied(
     source: SqliteEngine,
     target: PostgresEngine,
     registers: Iterable[RegisterRef],
@@ -134,13 +143,15 @@ def _carried(
 ) -> list[Copied]:
     target.execute_sql('DELETE FROM "plan"')
     for register in registers:
-        # No register is known here yet.
+        # The target does not know the register yet.
         RegisterSchemas(target, register.name).make_empty()
     copied = []
     for table in _tables(target, registers):
         written = _digest(table, _written(target, table, source), progress)
         if _read_back(target, table, progress) != written:
-            raise OperatorError(f"{table.title}: what was read back is not what was written")
+            raise OperatorError(
+                f"{table.title}: the rows that were read back differ from those written"
+            )
         target.execute_sql(f"ANALYZE {table.quoted}")
         copied.append(written)
     for name in _NUMBERED:
@@ -148,7 +159,7 @@ def _carried(
             f"SELECT setval(pg_get_serial_sequence('{name}', 'id'), max(id)) "  # noqa: S608 - ours
             f'FROM "{name}" HAVING max(id) IS NOT NULL'
         )
-    # The numbers of deleted accounts are not given again (D81).
+    # The numbers of deleted accounts are not used again (D81).
     last_account = "SELECT seq FROM sqlite_sequence WHERE name = 'account'"
     for (number,) in source.execute_sql(last_account).fetchall():
         target.execute_sql("SELECT setval('account_id_seq', %s)", (number,))
@@ -161,7 +172,7 @@ def _compared(
     registers: Iterable[RegisterRef],
     progress: Progress,
 ) -> list[Copied]:
-    """Return what both hold; raises OperatorError if it is not the same."""
+    """Return the tables of both databases. Raises OperatorError if their rows differ."""
     copied = []
     for table in _tables(target, registers):
         copied.append(_digest(table, _read(source, table), progress))
@@ -173,7 +184,7 @@ def _compared(
 
 
 def _tables(target: PostgresEngine, registers: Iterable[RegisterRef]) -> Iterator[_Table]:
-    """Yield all tables, as the target knows them."""
+    """Yield all tables, with the columns that the target has."""
     named: list[tuple[str | None, str]] = [(None, name) for name in MAIN_TABLES]
     named += [(each.schema, name) for each in registers for name in REGISTER_TABLES]
     for schema, name in named:
@@ -199,7 +210,7 @@ def _digest(table: _Table, batches: Iterable[_Batch], progress: Progress) -> Cop
 
 def _read(source: SqliteEngine, table: _Table) -> Iterator[_Batch]:
     """Yield the source's rows."""
-    # As Postgres writes flags.
+    # Postgres writes booleans like this.
     flag = "CASE WHEN {0} THEN 't' WHEN NOT {0} THEN 'f' END"
     columns = [
         flag.format(quoted) if is_boolean else quoted
@@ -212,7 +223,7 @@ def _read(source: SqliteEngine, table: _Table) -> Iterator[_Batch]:
 
 
 def _written(target: PostgresEngine, table: _Table, source: SqliteEngine) -> Iterator[_Batch]:
-    """Yield the source's rows, each batch of them after it was sent to the target."""
+    """Send the source's rows to the target; yield each batch after it was sent."""
     statement = f"COPY {table.quoted} ({', '.join(table.columns)}) FROM STDIN"
     with driver_errors_translated(), target.cursor().copy(statement) as stream:
         for batch in _read(source, table):
@@ -223,12 +234,12 @@ def _written(target: PostgresEngine, table: _Table, source: SqliteEngine) -> Ite
 def _read_back(target: PostgresEngine, table: _Table, progress: Progress) -> Copied:
     statement = f"COPY ({table.select(table.columns)}) TO STDOUT"
     with driver_errors_translated(), target.cursor().copy(statement) as stream:
-        # NOTE: the server sends each row as a message of its own.
+        # NOTE: the server sends one message per row.
         lines = map(bytes, stream)
         return _digest(table, iter(lambda: _batch_of(lines), _Batch(0, b"")), progress)
 
 
 def _batch_of(lines: Iterator[bytes]) -> _Batch:
-    """Return the next lines as a batch; an empty one in the end."""
+    """Return the next lines as a batch, which is empty at the end."""
     some = list(islice(lines, _BATCH_ROWS))
     return _Batch(len(some), b"".join(some))

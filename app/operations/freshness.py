@@ -1,4 +1,4 @@
-"""The age of each register, and whether it is worth a warning (D51)."""
+"""The age of each register, and whether it is stale (D51)."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -10,12 +10,12 @@ from app.storage.registers import Entry, list_entries
 
 
 class Freshness(NamedTuple):
-    """A register that was loaded, and the time since then."""
+    """A loaded register and its age."""
 
     register: Entry
     loaded_at: int
     age_seconds: int
-    """Since the end of its last load that read a row, whether that changed anything or not."""
+    """Since the end of the last load that read a row, even if that load changed nothing."""
     limit_seconds: int | None
     """The age that `VERIFYD_STALE_AFTER` allows; None if it does not name this register."""
 
@@ -25,7 +25,7 @@ class Freshness(NamedTuple):
         return self.limit_seconds is not None and self.age_seconds > self.limit_seconds
 
     def warning(self) -> str:
-        """Return a sentence for the operator about a register that is stale."""
+        """Return a warning about a stale register, as a sentence for the operator."""
         return (
             f"The register {self.register.name} was last loaded {told(self.age_seconds)} ago; "
             f"VERIFYD_STALE_AFTER allows {told(self.limit_seconds or 0)}."
@@ -33,7 +33,7 @@ class Freshness(NamedTuple):
 
 
 def freshness(engine: Engine, stale_after: Mapping[str, int]) -> list[Freshness]:
-    """Return the registers that were loaded, ordered by name.
+    """Return the loaded registers, ordered by name.
 
     Args:
         stale_after: the setting, in seconds.
@@ -55,7 +55,7 @@ def freshness(engine: Engine, stale_after: Mapping[str, int]) -> list[Freshness]
 
 
 def told(seconds: int) -> str:
-    """Return a time in the two largest units that it has, such as `2 d 3 h`."""
+    """Return a duration in its two largest units, such as `2 d 3 h`."""
     parts = []
     for unit, size in (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1)):
         number, seconds = divmod(seconds, size)

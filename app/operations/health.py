@@ -1,4 +1,4 @@
-"""Whether the process lives and can answer, for load balancers and the operator."""
+"""Whether the process runs and can answer, for load balancers and the operator."""
 
 import falcon
 import msgspec
@@ -23,7 +23,7 @@ from app.storage.versions import Versions, versions
 
 
 class RegisterBody(msgspec.Struct):
-    """How old a register is."""
+    """The age of a register."""
 
     name: str
     loaded_at: str
@@ -32,7 +32,7 @@ class RegisterBody(msgspec.Struct):
 
 
 class ReadyBody(msgspec.Struct):
-    """The answer to anybody."""
+    """The answer to everybody."""
 
     status: str
 
@@ -46,10 +46,10 @@ class ReadyDetails(ReadyBody):
 
 
 class Health:
-    """Whether the process lives."""
+    """Whether the process runs."""
 
     def on_get(self, req: Request, resp: falcon.Response) -> None:
-        """GET /healthz. 200 as long as the process answers at all; asks nothing else."""
+        """GET /healthz. 200 as long as the process answers; nothing else is checked."""
         answer(resp, ReadyBody("ok"))
 
     on_head = on_get
@@ -59,7 +59,7 @@ class Readiness:
     """Whether the service can answer.
 
     It can if the schema is usable (D29), the registers can be read, and the rate limits can be
-    kept (D11). Faults in which look-ups still work are only warnings (D58, D76).
+    kept (D11). Faults that do not affect look-ups are only warnings (D58, D76).
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Readiness:
         schema = f"{found.database}, program {found.program}"
         return ReadyDetails(
             status="ready",
-            # A limiter that fails is found after this, and refused.
+            # If the limiter fails, the request is refused after this.
             checks={"database": "reachable", "schema": schema, "limits": "kept"},
             registers=list(map(_register_body, registers)),
             warnings=[fault, *warnings] if fault else warnings,

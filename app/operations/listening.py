@@ -1,4 +1,4 @@
-"""The address at which the service listens, and the rights of its Unix socket."""
+"""The address at which the service listens, and the permissions of its Unix socket."""
 
 import os
 import socket
@@ -12,19 +12,19 @@ from app.errors import OperatorError
 from app.setting_values import socket_address
 
 SOCKET_UMASK = 0o117
-"""The socket has mode 0660 from its first moment.
+"""The socket has mode 0660 from the moment it is created.
 
-SEC: whoever can connect to it can read `/metrics` and can state any client address (D10).
+SEC: everybody who can connect to it can read `/metrics` and claim any client address (D10).
 """
-# One of these is in the environment if systemd or a former master passes the socket on.
+# One of these is in the environment if systemd or a former master passes its socket.
 _INHERITED = {"LISTEN_FDS", "GUNICORN_FD"}
-# How long workers of a killed master may still answer what they have begun (D62).
+# How long the workers of a killed master may finish requests in flight (D62).
 _LEAVING_NS = 1_500_000_000
 _PAUSE_SECONDS = 0.1
 
 
 def require_free(config: Config) -> None:
-    """Refuse an address at which a server answers: gunicorn would take its Unix socket away.
+    """Refuse an address where a server answers, because gunicorn would replace its Unix socket.
 
     Raises OperatorError, also if the socket cannot be created or given to its group.
     """
@@ -51,19 +51,19 @@ def _is_answered(bind: str) -> bool:
 
 
 def path_fault(bind: str) -> str | None:
-    """Return why no Unix socket can be created at this path; None if one can be."""
+    """Return why no Unix socket can be created at this path, or None."""
     path = Path(bind.removeprefix("unix:"))
     if not bind.startswith("unix:"):
         return None
     if not path.parent.is_dir():
-        return f"VERIFYD_BIND: the directory {path.parent} does not exist: make it first"
+        return f"VERIFYD_BIND: the directory {path.parent} does not exist: create it first"
     if path.exists() and not path.is_socket():
         return f"VERIFYD_BIND: {path} exists and is not a socket: remove it, or set another path"
     return None
 
 
 def group_fault(config: Config) -> str | None:
-    """Return why the socket cannot be given to its group; None if it can be."""
+    """Return why the socket cannot be given to its group, or None."""
     group = config.socket_group
     if group is None or not config.bind.startswith("unix:"):
         return None
@@ -71,12 +71,12 @@ def group_fault(config: Config) -> str | None:
         return None
     variable = SETTINGS["socket_group"].variable
     return (
-        f"{variable}: user {os.geteuid()} is no member of group {group}: "
+        f"{variable}: user {os.geteuid()} is not in group {group}: "
         "add the user to it, or set another group"
     )
 
 
 def give_to_group(config: Config) -> None:
-    """Let the group connect to the Unix socket, which exists by now. Raises OSError."""
+    """Give the existing Unix socket to its group, so that it can connect. Raises OSError."""
     if config.socket_group is not None and config.bind.startswith("unix:"):
         os.chown(Path(config.bind.removeprefix("unix:")), -1, config.socket_group)

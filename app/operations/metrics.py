@@ -21,7 +21,7 @@ _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class MetricsPage:
-    """Counts of all workers of this master, and the state of the installation."""
+    """The counts of all workers of this master, and the state of the installation."""
 
     def __init__(self, engine: Engine, measures: Measures, config: Config) -> None:
         self._state = State(engine, config)
@@ -38,7 +38,9 @@ class MetricsPage:
 
         fresh = CollectorRegistry()
         fresh.register(self._state)
-        with suppress(OSError):  # Without room for this worker's counts, show the others'.
+        with suppress(
+            OSError
+        ):  # If the disk has no room for its own counts, show those of other workers.
             self._measures.renew_if_lost()
         try:
             with metrics_files.reading():

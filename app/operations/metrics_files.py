@@ -1,7 +1,7 @@
-"""The files that hold the counts of workers: a directory for each master.
+"""The files with the counts of workers: one directory per master.
 
-Each worker writes files of its own, which it maps into memory. `/metrics` adds them up. The files
-of workers that have ended are folded into one, so that their number does not grow.
+Each worker writes its own files, which it maps into memory. `/metrics` adds them up. The files of
+ended workers are added to one total file, so that the number of files does not grow.
 """
 
 import logging
@@ -17,7 +17,7 @@ from app.file_lock import locked, tried
 
 ENVIRONMENT = "PROMETHEUS_MULTIPROC_DIR"
 _KINDS = {"counter": 64 * 1024, "histogram": 256 * 1024}
-"""The files of a worker and the bytes reserved for each: several times what they need."""
+"""The files of a worker and the bytes reserved for each, several times what they need."""
 DAMAGED = (RuntimeError, ValueError, struct.error)
 """What the library raises for a damaged file."""
 _ENDED = 0  # No process has this number.
@@ -37,23 +37,23 @@ def prepare(state_dir: Path) -> None:
 
 
 def remove() -> None:
-    """Remove this master's directory, when it ends."""
+    """Remove the directory of this master when it ends."""
     own = Path(os.environ.get(ENVIRONMENT, ""))
     if own.name == str(os.getpid()):
         shutil.rmtree(own, ignore_errors=True)
 
 
 def directory() -> Path | None:
-    """Return the directory of the workers' files; None if this process counts in memory."""
+    """Return the directory of the workers' files, or None if this process counts in memory."""
     path = os.environ.get(ENVIRONMENT)
     return Path(path) if path else None
 
 
 def reserve() -> None:
-    """Allocate the disk space of this worker's files. Raises OSError if there is none.
+    """Allocate the disk space of this worker's files. Raises OSError if the disk is full.
 
-    The library would map a file without allocated blocks. On a full disk, a write to such memory
-    kills the worker (SIGBUS).
+    The library would map a file without allocated blocks. On a full disk, writing to such memory
+    would kill the worker (SIGBUS).
     """
     own = directory()
     if own is None:
@@ -61,7 +61,7 @@ def reserve() -> None:
     _make(own)
     for kind, size_bytes in _KINDS.items():
         path = own / f"{kind}_{os.getpid()}.db"
-        # The file gets its name when it is complete: the library cannot read an empty one.
+        # The file gets its name when it is complete, because the library cannot read an empty one.
         new = path.with_suffix(".new")
         descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -79,27 +79,28 @@ def is_lost() -> bool:
 
 
 def fold(living: Collection[int]) -> None:
-    """Fold the files of workers that have ended into those of the workers that ended before.
+    """Add the files of ended workers to the total file, and remove them.
 
-    Called in the master, which must not end by it: a failure is logged, and the next call tries
-    again.
+    The master calls this and must survive it: a failure is logged, and the next call tries again.
     """
     own = directory()
     if own is None:
         return
     try:
         with tried(own / _LOCK, create=False) as is_locked:
-            # Otherwise a worker is reading. The two files stay until the next worker ends.
+            # Otherwise a worker is reading, and the files stay until the next worker ends.
             if is_locked:
                 for kind in _KINDS:
                     _fold_kind(own, kind, living)
     except Exception as error:
-        _log.warning("metrics of an ended worker: %s: %s", type(error).__name__, error)
+        _log.warning(
+            "counts of an ended worker cannot be added: %s: %s", type(error).__name__, error
+        )
 
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """Keep files from being folded while they are read, so that nothing is counted twice."""
+    """Keep `fold` from running while files are read, so that nothing is counted twice."""
     own = directory()
     if own is None:
         yield
@@ -124,8 +125,8 @@ def _fold_kind(own: Path, kind: str, living: Collection[int]) -> None:
             for key, value, *_ in MmapedDict.read_all_values_from_file(str(path)):
                 values[key] = values.get(key, 0.0) + value
         except DAMAGED as error:
-            # If it stayed, /metrics could not be read.
-            _log.warning("%s is damaged, its counts are lost: %s", path, error)
+            # If the file stayed, /metrics would fail.
+            _log.warning("%s is damaged, and its counts are lost: %s", path, error)
     new = total.with_suffix(".new")
     new.touch(0o600)
     new.write_bytes(_packed(values))
@@ -137,8 +138,8 @@ def _fold_kind(own: Path, kind: str, living: Collection[int]) -> None:
 def _packed(values: dict[str, float]) -> bytes:
     """Return the bytes of a file in the library's format.
 
-    The format is private to the library: setup.cfg pins the version, and test_metrics_format the
-    bytes.
+    The format is private to the library. setup.cfg pins the version, and test_metrics_format
+    checks the bytes.
     """
     entries = b""
     for key, value in values.items():

@@ -1,4 +1,4 @@
-"""The metrics that are not counted: the state of the installation, asked for by each scrape."""
+"""Metrics about the state of the installation, which each scrape reads again."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class State:
-    """Database, registers, jobs, disk and certificate, as they are when it is read."""
+    """The state of database, registers, jobs, disk and certificate at the time of a scrape."""
 
     def __init__(self, engine: Engine, config: Config) -> None:
         self._engine = engine
         self._config = config
 
     def collect(self) -> Iterator["Metric"]:
-        """Return the metrics; without the database, those that need none."""
+        """Yield the metrics; if the database does not answer, only those that do not need it."""
         try:
             ages = freshness(self._engine, self._config.stale_after)
             facts = load_facts(self._engine)
@@ -53,7 +53,7 @@ class State:
             yield from _backup(runs)
 
     def _host(self) -> Iterator["Metric"]:
-        """Return what is known without the database."""
+        """Yield the metrics that do not need the database."""
         free = _labelled("verifyd_disk_free_bytes", "Free disk space.", "directory")
         for directory, free_bytes in free_bytes_by_directory(self._engine, self._config).items():
             free.add_metric([directory], free_bytes)
@@ -108,7 +108,7 @@ def _loads(facts: list[LoadFacts], ages: list[Freshness]) -> Iterator["Metric"]:
     rejected = _labelled(
         "verifyd_register_rejected_rows", "Rows that the last load rejected.", "register"
     )
-    # The history is kept for a limited time; a register can be older than that.
+    # The history is kept for a limited time, and a register can be older.
     succeeded = {each.register.name: each.loaded_at for each in ages}
     succeeded |= {each.register: ended_at(each.last_loaded) for each in facts if each.last_loaded}
     for name, at in sorted(succeeded.items()):
@@ -122,9 +122,9 @@ def _loads(facts: list[LoadFacts], ages: list[Freshness]) -> Iterator["Metric"]:
 
 
 def _is_failure_shown(facts: LoadFacts) -> bool:
-    """Tell whether a failure is shown: not one that a rollback, drop or purge has settled.
+    """Tell whether a failure is shown. A rollback, drop or purge ends it like a success does.
 
-    No later success would end the alert about it.
+    After a drop no load may follow, so nothing else would end the alert.
     """
     if facts.last_failed is None:
         return False
@@ -149,7 +149,7 @@ def _gauge(name: str, what: str, value: float) -> "Metric":
 
 
 def _labelled(name: str, what: str, *labels: str) -> Any:
-    # NOTE: imported here, because the library looks at its environment when it is imported.
+    # NOTE: imported here, because the library reads its environment when it is imported.
     from prometheus_client.metrics_core import GaugeMetricFamily  # noqa: PLC0415
 
     return GaugeMetricFamily(name, what, labels=labels)

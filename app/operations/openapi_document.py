@@ -7,9 +7,9 @@ from typing import Any
 import falcon
 import msgspec
 
-from app.config import Network
 from app.http.base_url import base_url
 from app.http.caching import send_document
+from app.setting_values import Network
 from app.version import VERSION
 
 

@@ -1,7 +1,7 @@
-"""Whether a service runs: a lock in the state directory, which the servers of one database share.
+"""Whether a service runs: a lock in the state directory, which the servers of a database share.
 
-The lock ends with the last process of a server, however that ends. A command that needs the
-service to be stopped takes the lock for itself.
+The lock ends with the last process of a server, even if that is killed. A command that needs the
+service to be stopped holds the lock alone.
 """
 
 from collections.abc import Iterator
@@ -16,9 +16,9 @@ _FILE_NAME = "serving"
 
 
 def announce(state_dir: Path) -> None:
-    """Let this process and the workers it forks count as a running service, until they end.
+    """Mark the service as running until this process and the workers it forks have ended.
 
-    Raises OperatorError if a restore is under way, or the directory cannot be written to.
+    Raises OperatorError if a restore is running, or if the directory cannot be written to.
     """
     try:
         make_directory(state_dir)
@@ -33,7 +33,7 @@ def announce(state_dir: Path) -> None:
 
 @contextmanager
 def stopped(state_dir: Path) -> Iterator[None]:
-    """Keep services from starting meanwhile. Raises OperatorError if one is running."""
+    """Keep the service from starting meanwhile. Raises OperatorError if it is running."""
     with ExitStack() as stack:
         try:
             make_directory(state_dir)

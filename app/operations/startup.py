@@ -19,9 +19,9 @@ _log = logging.getLogger("verifyd.server")
 
 
 def prepare(config: Config) -> None:
-    """Check that the service can start, migrate the database, make the files of its workers.
+    """Check that the service can start, migrate the database, create the files of the workers.
 
-    Raises OperatorError with what is in the way, or peewee.PeeweeException.
+    Raises OperatorError with the reason if it cannot start, or peewee.PeeweeException.
     """
     prepare_database(config)
     listening.require_free(config)
@@ -29,16 +29,19 @@ def prepare(config: Config) -> None:
 
 
 def prepare_database(config: Config) -> None:
-    """Check that the database is there and of a schema this program may use; migrate if older.
+    """Check that the database exists and its schema is usable; migrate an older schema.
 
     Raises OperatorError if it is missing, empty or belongs to a newer program (D27, D29);
     peewee.PeeweeException if it cannot be read.
     """
     engine = open_engine(config.database_url)
     if engine.file is not None and not engine.file.exists():
-        raise OperatorError(f"there is no database {engine.file.absolute()}: run `verifyd migrate`")
+        raise OperatorError(
+            f"database file {engine.file.absolute()} does not exist; "
+            'run "verifyd migrate" to create it'
+        )
     try:
-        # The last stop removed files that a connection needs, and the disk can be full by now.
+        # The last stop removed files that a connection needs, and the disk may be full now.
         found = reserve.written(engine, partial(versions, engine))
         if found.can_migrate and found.database:
             for script in migrate(engine):
@@ -48,16 +51,16 @@ def prepare_database(config: Config) -> None:
         if refusal:
             raise OperatorError(refusal)
     finally:
-        # NOTE: a connection must not cross the fork.
+        # NOTE: a connection must not be used after a fork.
         close_quietly(engine)
 
 
 def prepare_state(config: Config) -> None:
-    """Make what the workers share in the state directory: the buckets (D11), the metrics.
+    """Create what the workers share in the state directory: the buckets (D11) and the metrics.
 
-    Conditions that an operator must mend, although look-ups work, are logged (D76).
+    Conditions that an operator must correct, although look-ups work, are logged (D76).
 
-    Raises OperatorError if it cannot be made, or the database is being restored.
+    Raises OperatorError if that fails, or if the database is being restored.
     """
     serving.announce(config.state_dir)
     engine = open_engine(config.database_url)
@@ -67,20 +70,20 @@ def prepare_state(config: Config) -> None:
         for each in look(engine, config).conditions:
             _log.warning("%s", each.warning)
     finally:
-        # NOTE: a connection must not cross the fork.
+        # NOTE: a connection must not be used after a fork.
         close_quietly(engine)
     try:
         metrics_files.prepare(config.state_dir)
     except OSError as error:
         raise OperatorError(f"the metrics cannot be kept: {error}") from error
-    # PERF: imported before the fork, the library is in memory once.
-    import prometheus_client.multiprocess  # noqa: F401, PLC0415 - now that its environment is set
+    # PERF: imported before the fork, so that the workers share its memory.
+    import prometheus_client.multiprocess  # noqa: F401, PLC0415 - its environment is set now
 
 
 def open_standard_streams() -> None:
-    """Open /dev/null as stdin, stdout and stderr where these are closed.
+    """Open /dev/null as stdin, stdout and stderr if they are closed.
 
-    Another file would get their number, and the log with it.
+    Otherwise another file would get their number, and log lines would be written to it.
     """
     for descriptor in (0, 1, 2):
         try:

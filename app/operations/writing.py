@@ -1,4 +1,4 @@
-"""Whether the database can be written to: look-ups do without, so nobody else notices (D58)."""
+"""Whether the database can be written to. Look-ups work without, so nothing else shows it (D58)."""
 
 import os
 
@@ -6,11 +6,11 @@ from app.registers.space import free_bytes_of, size_text
 from app.storage.engine import Engine
 
 _LITTLE_BYTES = 1024 * 1024
-"""What the log of the database may need before long."""
+"""What the log of the database may soon need."""
 
 
 def write_fault(engine: Engine) -> str | None:
-    """Return a sentence for the operator if domains cannot be created, or soon cannot; else None.
+    """Return a sentence for the operator if domains cannot be created, now or soon; otherwise None.
 
     Raises peewee.PeeweeException if the database cannot be read.
     """

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from app.registers.formats import FileFault
-from tests.conftest import SAMPLES
+from tests.conftest import SAMPLES, SHARED
 
 pytestmark = pytest.mark.skipif(
     not SAMPLES.is_dir(), reason="the folder shared, with the sample files, is not beside this one"
@@ -48,14 +48,28 @@ def expected():
     return {"day": document["as_of"], "files": files, "plates": plates}
 
 
-@pytest.fixture
-def loaded(world, expected):
+def load_all(world, expected):
     """Load every valid file in the order of the notes; return the results by file."""
     return {
         file: world.load_files(SAMPLES / file) for file in expected["files"] if file not in REFUSED
     }
 
 
+@pytest.fixture(scope="module")
+def loaded_once(shared_world, expected):
+    """What the tests marked `shared_world` find loaded."""
+    return load_all(shared_world, expected)
+
+
+@pytest.fixture
+def loaded(request, world, expected):
+    """The results of all loads, by file; the module's own if the test is marked `shared_world`."""
+    if request.node.get_closest_marker("shared_world"):
+        return request.getfixturevalue("loaded_once")
+    return load_all(world, expected)
+
+
+@SHARED
 def test_real_columns_are_known(loaded):
     """Published columns are not noted; only invented ones are."""
     notes = {file: [n for n in each.notes if "unknown" in n] for file, each in loaded.items()}
@@ -64,6 +78,7 @@ def test_real_columns_are_known(loaded):
     assert set(map(tuple, notes.values())) == {()}
 
 
+@SHARED
 def test_counts_are_those_of_the_notes(loaded, expected):
     """Each file is recognised; rows, loaded, rejected and skipped are as in the notes."""
     for file, result in loaded.items():
@@ -93,6 +108,7 @@ def test_the_same_file_again_changes_nothing(world, file):
     assert (again.loaded, again.changed) == (first.loaded, 0)
 
 
+@SHARED
 def test_answers_are_those_of_the_notes(alice, loaded, expected):
     """Insurance and compliance equal the notes on their day; case does not count."""
     wanted = {plate: _wanted(told) for plate, told in expected["plates"].items()}
@@ -125,6 +141,7 @@ def _folded(vehicle):
     return {name: v.upper() if isinstance(v, str) else v for name, v in vehicle.items()}
 
 
+@SHARED
 def test_a_cancelled_policy_was_in_force_before(alice, loaded):
     """The day before the cancellation the answer is the former one."""
     for day, insured in (("2025-03-14", True), ("2025-03-15", False)):

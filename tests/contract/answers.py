@@ -66,12 +66,12 @@ def resolved(node: dict[str, Any]) -> dict[str, Any]:
 def find_operation(method: str, path: str) -> dict[str, Any] | None:
     """Return the documented operation of a request, for HEAD that of GET; None if there is none."""
     path = unquote(path.partition("?")[0])
-    for template, item in document()["paths"].items():
+    name = "get" if method == "HEAD" else method.lower()
+    # A path without parameters comes before one with parameters that fits as well.
+    for template, item in sorted(document()["paths"].items(), key=lambda each: "{" in each[0]):
         pattern = re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template))
-        if re.fullmatch(pattern, path):
-            operation: dict[str, Any] | None = item.get(
-                "get" if method == "HEAD" else method.lower()
-            )
+        if re.fullmatch(pattern, path) and name in item:
+            operation: dict[str, Any] = item[name]
             return operation
     return None
 

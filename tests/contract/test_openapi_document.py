@@ -1,6 +1,5 @@
 """The OpenAPI document is valid, complete, and consistent with its examples."""
 
-import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -11,13 +10,10 @@ from jsonschema import Draft202012Validator
 from app.error_codes import CATALOGUE
 from app.errors import Problem
 from app.http.authentication import OPEN_PATHS
-from app.version import VERSION
 from tests.contract.answers import document, resolved
-from tests.system.processes import ROOT
+from tests.contract.document_walk import Steps, operations, places, pointer
 
 DOCUMENT = document()
-
-Steps = tuple[str | int, ...]
 
 
 class Example(NamedTuple):
@@ -26,25 +22,6 @@ class Example(NamedTuple):
     name: str
     value: object
     schema: Steps
-
-
-def pointer(steps: Steps) -> str:
-    """Return the JSON pointer of a place in the document."""
-    escaped = (str(step).replace("~", "~0").replace("/", "~1") for step in steps)
-    return "".join(f"/{step}" for step in escaped)
-
-
-def places(node: object, steps: Steps = ()) -> Iterator[tuple[Steps, dict[str, Any]]]:
-    """Walk the document's objects, without the inside of examples and constants."""
-    if isinstance(node, dict):
-        yield steps, node
-        for name, member in node.items():
-            is_data = name in ("example", "value", "const", "enum", "default")
-            if not is_data or steps[-1:] == ("properties",):
-                yield from places(member, (*steps, name))
-    elif isinstance(node, list):
-        for index, member in enumerate(node):
-            yield from places(member, (*steps, index))
 
 
 def documented_examples() -> Iterator[Example]:
@@ -61,13 +38,6 @@ def documented_examples() -> Iterator[Example]:
                 yield Example(where, value, steps)
         if "default" in node and steps[-1] != "properties":
             yield Example(f"{where}/default", node["default"], steps)
-
-
-def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """List the operations as path, method and description."""
-    for path, item in DOCUMENT["paths"].items():
-        for method, operation in item.items():
-            yield path, method, operation
 
 
 def target(reference: str) -> Any:
@@ -232,28 +202,6 @@ def test_refusal_is_a_problem_of_its_status(
             assert (problem["status"], problem["title"]) == (kind.status, kind.title)
 
 
-def test_what_the_proxy_answers_itself_is_documented() -> None:
-    """Each status in the nginx sites has an example with the same code and title.
-
-    Left out are statuses that a client library cannot cause: a path that is not there, a method or
-    a version of HTTP that nobody takes, a connection meant for another host.
-    """
-    shown = {
-        (problem["status"], problem["code"], problem["title"])
-        for problem in (each["value"] for each in DOCUMENT["components"]["examples"].values())
-        if "request_id" in problem
-    }
-    rule = re.compile(r'^ +(\d+|default) \'.*"title":"([^"]+)","code":"(\w+)"', re.MULTILINE)
-    for site in ("nginx/verifyd.conf", "scale-out/nginx.conf"):
-        rules = rule.findall((ROOT / "deploy" / site).read_text())
-        answered = {
-            (500 if status == "default" else int(status), code, title)
-            for status, title, code in rules
-        }
-        assert {status for status, _, _ in answered - shown} <= {404, 421, 501, 505}
-        assert {413, 414, 429, 502, 503, 504} <= {status for status, _, _ in answered & shown}
-
-
 def test_error_codes_are_those_of_the_catalogue() -> None:
     """The documented codes are those that the program knows (D5)."""
     documented = DOCUMENT["components"]["schemas"]["Problem"]["properties"]["code"]["examples"]
@@ -265,42 +213,6 @@ def test_every_error_code_is_shown() -> None:
     values = [example.value for example in EXAMPLES if isinstance(example.value, dict)]
     shown = {value["code"] for value in values if "request_id" in value}
     assert set(CATALOGUE) - shown == {"not_found"}
-
-
-def test_every_parameter_has_an_example() -> None:
-    """Whoever tries an operation finds each parameter filled in."""
-    parameters = [resolved(each) for _, _, op in operations() for each in op.get("parameters", [])]
-    assert [each["name"] for each in parameters if "example" not in each] == []
-
-
-def test_answers_are_open() -> None:
-    """What an answer gets later breaks no client (D95): no closed object, no closed value."""
-    schemas = DOCUMENT["components"]["schemas"]
-    requests = {"NewDomain", "BulkRequest", "ComplianceBulkRequest", "DomainStatus"}
-    for name in schemas.keys() - requests:
-        for steps, node in places(schemas[name]):
-            if steps[-1:] != ("properties",):
-                assert node.get("additionalProperties") is not False, (name, pointer(steps))
-                assert {"enum", "const", "allOf", "oneOf"}.isdisjoint(node), (name, pointer(steps))
-
-
-def test_every_object_has_a_name() -> None:
-    """Generators take the names of types from components; what has none, they invent one for."""
-    for steps, node in places(DOCUMENT):
-        if "properties" in node and steps[-1:] != ("properties",):
-            assert steps[:2] == ("components", "schemas"), pointer(steps)
-            assert len(steps) == 3, pointer(steps)
-
-
-def test_no_name_has_two_meanings() -> None:
-    """Generators that make one type of each component would number those of the same name."""
-    components = DOCUMENT["components"]
-    assert components["schemas"].keys().isdisjoint(components["parameters"])
-
-
-def test_the_version_is_the_programs() -> None:
-    """A client sees from the document which program it talks to."""
-    assert DOCUMENT["info"]["version"] == VERSION
 
 
 def test_every_reference_resolves() -> None:

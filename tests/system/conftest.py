@@ -5,7 +5,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from subprocess import CalledProcessError
 from typing import Any
@@ -33,11 +33,11 @@ def database_kind() -> str:
     return "sqlite"
 
 
-@pytest.fixture
-def serve(world: World) -> Iterator[Serve]:
-    """`serve(**settings)` starts a server on the world's database and waits until it is ready.
+@contextmanager
+def serving(world: World) -> Iterator[Serve]:
+    """`start(**settings)` starts a server on the world's database and waits until it is ready.
 
-    Its requests use alice's key. All servers end with the test.
+    Its requests use alice's key. All servers end with the `with`.
     """
     with ExitStack() as running:
 
@@ -56,6 +56,26 @@ def serve(world: World) -> Iterator[Serve]:
 
 
 @pytest.fixture
+def serve(world: World) -> Iterator[Serve]:
+    """`serve(**settings)` starts servers that end with the test."""
+    with serving(world) as start:
+        yield start
+
+
+@pytest.fixture(scope="module")
+def shared_serve(shared_world: World) -> Iterator[Serve]:
+    """`shared_serve(**settings)` starts servers that end with the module."""
+    with serving(shared_world) as start:
+        yield start
+
+
+@pytest.fixture(scope="module")
+def shared_served(shared_serve: Serve) -> Service:
+    """A server for the tests of a module that are marked `shared_world`; it limits nobody."""
+    return shared_serve(anonymous_limit=1_000_000)
+
+
+@pytest.fixture
 def drop(world: World) -> Drop:
     """An empty drop directory."""
     return Drop(world)
@@ -71,17 +91,28 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def served(serve: Serve) -> Service:
-    """A server that is ready."""
+def served(request: pytest.FixtureRequest) -> Service:
+    """A server that is ready; the module's shared one if the test is marked `shared_world`."""
+    if request.node.get_closest_marker("shared_world"):
+        shared: Service = request.getfixturevalue("shared_served")
+        return shared
+    serve: Serve = request.getfixturevalue("serve")
     return serve()
+
+
+@contextmanager
+def short_directory() -> Iterator[Path]:
+    """Make a directory with a path short enough for Unix sockets; remove it at the end."""
+    path = Path(tempfile.mkdtemp(prefix="vfd-"))
+    yield path
+    shutil.rmtree(path)
 
 
 @pytest.fixture
 def socket_directory() -> Iterator[Path]:
-    """A directory with a path short enough for Unix sockets."""
-    path = Path(tempfile.mkdtemp(prefix="vfd-"))
-    yield path
-    shutil.rmtree(path)
+    """A directory whose path is short enough for Unix sockets."""
+    with short_directory() as path:
+        yield path
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from h2.connection import H2Connection
 from h2.events import (
     DataReceived,
     Event,
+    PingAckReceived,
     RemoteSettingsChanged,
     ResponseReceived,
     StreamEnded,
@@ -60,6 +61,13 @@ class Http2:
             self._state.send_data(stream, body)
         self._flush()
         return stream
+
+    def wait_until_read(self) -> None:
+        """Wait until the peer has read what was sent: it answers a ping after that."""
+        self._state.ping(bytes(8))
+        self._flush()
+        while not any(isinstance(event, PingAckReceived) for event in self.read()):
+            pass
 
     def read(self) -> list[Event]:
         """Read what the peer sends next; raise ConnectionResetError if it has closed."""

@@ -20,13 +20,13 @@ _FILES = 8_192
 SlowClient = Callable[[ExitStack, str, str], None]
 
 
-def hold(stack: ExitStack, bind: str, client: SlowClient) -> None:
-    """Open a thousand connections from a hundred addresses, until the stack closes."""
+def hold(stack: ExitStack, bind: str, client: SlowClient, clients: int = CLIENTS) -> None:
+    """Open so many connections from a hundred addresses, until the stack closes."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < _FILES:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, _FILES), hard))
         stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
-    sources = [f"127.0.1.{number % ADDRESSES + 1}" for number in range(CLIENTS)]
+    sources = [f"127.0.1.{number % ADDRESSES + 1}" for number in range(clients)]
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(partial(client, stack, bind), sources))
 

@@ -124,7 +124,7 @@ class TestNights:
         assert len(solved["solved"]) == 2
         nights.put("c.csv", CAR)
         (solved,) = nights.night()
-        assert solved["subject"].endswith("solved: a load failed whose register is not known")
+        assert solved["subject"].endswith("solved: a load of an unknown register failed")
         assert nights.night() == []
 
     def test_a_failed_load_is_reported_although_another_succeeded(self, nights):
@@ -153,7 +153,7 @@ class TestNights:
         assert nights.run("watch").stdout.count("failed, at ") == 3
         nights.put("data.csv", CAR)
         nights.night()
-        assert "not known" not in nights.run("watch").stdout
+        assert "unknown register" not in nights.run("watch").stdout
 
     @pytest.mark.parametrize(
         "words", [["some.csv"], ["some.csv", "--register", "rdw", "--map", "missing.toml"]]
@@ -510,7 +510,9 @@ def test_alerts_that_wait_are_a_warning(nights):
     entry = json.loads(queued.read_text())
     entry["message"]["created_at"] -= 7200
     queued.write_text(json.dumps(entry))
-    assert "1 alerts are not delivered; one has waited for 2 h" in nights.run("check").stdout
+    assert (
+        "Alerts are not delivered: 1; the oldest has waited for 2 h" in nights.run("check").stdout
+    )
 
 
 def test_a_running_watch_makes_no_second_message(nights):

@@ -72,7 +72,7 @@ def test_a_missing_database_is_not_created(serve, world):
     """A mistyped URL must not create an empty service (D27)."""
     path = world.directory / "none.db"
     told = refusal(serve, database_url=f"sqlite:///{path}")
-    assert f"there is no database {path}: run `verifyd migrate`" in told
+    assert f"database file {path} does not exist; run " in told
     assert not path.exists()
 
 

@@ -24,7 +24,7 @@ LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ (info|warning|error|critical
 FAULTY = """
 import sys, threading, warnings
 from app import __main__
-from app.cli import version
+from app.cli import notify
 
 def run(_args):
     warnings.warn("old habits", stacklevel=1)
@@ -33,8 +33,8 @@ def run(_args):
     thread.join()
     int("AB12CDE")
 
-version._version = run
-sys.argv[1:] = ["version"]
+notify._watch = run
+sys.argv[1:] = ["watch"]
 __main__.run()
 """
 BROKEN = """
@@ -142,7 +142,7 @@ def test_jobs_log_why_they_fail(world, drop):
 
 
 def test_an_unexpected_error_is_one_line_without_its_message(world):
-    """The message could quote a record; warnings and threads are logged likewise."""
+    """The message could quote a record. A job logs warnings and errors of threads alike."""
     command = [sys.executable, "-c", FAULTY]
     ended = subprocess.run(
         command,

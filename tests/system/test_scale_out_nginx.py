@@ -133,6 +133,11 @@ class TestItsOwnAnswers:
         """The application's answers have the headers for TLS and media types."""
         self.require_browsers_told(send(installation.bind, "GET", path))
 
+    def test_the_document_names_its_address(self, installation):
+        """The server in the document is the address of nginx, not that of a host."""
+        (server,) = send(installation.bind, "GET", "/openapi.json").json()["servers"]
+        assert server["url"] == f"https://localhost:{installation.bind.rpartition(':')[2]}"
+
     def test_its_internal_path_is_not_found(self, installation):
         """The path where nginx keeps its problem body does not exist for clients."""
         self.require_problem(send(installation.bind, "GET", "/problem"), 404, "not_found")

@@ -4,11 +4,13 @@ import fcntl
 import os
 import signal
 import socket
+from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from app.storage.registers import Register
+from tests.conftest import SHARED
 from tests.system.processes import (
     GUNICORN,
     SERVE,
@@ -127,6 +129,7 @@ def test_the_log_has_each_request_and_nothing_secret(served, world):
         assert secret not in written
 
 
+@SHARED
 def test_a_request_id_is_a_proxys_only(serve, served, socket_directory):
     """The id is used from a Unix socket; at an address anybody could send one (D7)."""
     given = "5f0c6a9e2b7d4c1f8a3e9d6b0c2f4a71"
@@ -144,19 +147,26 @@ def test_the_access_log_can_be_switched_off(serve):
     assert service.output("stdout") == ""
 
 
+def server_lines(service: Service) -> list[dict[str, Any]]:
+    """Return what the server logged about malformed requests."""
+    return [line for line in service.lines("stderr") if line["logger"] == "verifyd.server"]
+
+
+@SHARED
 def test_malformed_http_gets_the_common_error_body(served):
     """Gunicorn's refusals are problem bodies, never HTML, and the service continues (D40)."""
+    logged_before = len(server_lines(served))
     for request in MALFORMED.values():
         with connected(served.bind) as connection:
             connection.sendall(request)
             answer = read_answer(connection)
         require_problem(answer, 400, "invalid_request")
         assert answer.headers["Cache-Control"] == "no-store"
-    logged = [line for line in served.lines("stderr") if line["logger"] == "verifyd.server"]
-    assert len(logged) == len(MALFORMED)
+    assert len(server_lines(served)) == logged_before + len(MALFORMED)
     assert served.get("/api/domains").status == 200
 
 
+@SHARED
 def test_too_long_a_request_line_gets_the_one_error_body(served):
     """A request line of 8,190 bytes is the longest that reaches the application (D40)."""
     for path_bytes, status, code in ((8_177, 401, "unauthorized"), (8_178, 414, "uri_too_long")):
@@ -164,6 +174,7 @@ def test_too_long_a_request_line_gets_the_one_error_body(served):
         require_problem(answer, status, code)
 
 
+@SHARED
 def test_a_broken_chunk_gets_the_one_error_body(served):
     """A chunked body is refused whatever it holds (D5)."""
     head = f"POST /api/domains HTTP/1.1\r\nHost: x\r\nX-API-Key: {served.key}\r\n"
@@ -175,6 +186,7 @@ def test_a_broken_chunk_gets_the_one_error_body(served):
             require_problem(read_answer(connection), 400, "invalid_request")
 
 
+@SHARED
 def test_a_client_that_goes_away_harms_nobody(served):
     """A body that never comes ends with its connection, and the service continues."""
     connection, _ = in_flight(served, "gone.example.com")
@@ -216,6 +228,7 @@ def test_hup_renews_the_workers(served):
     assert served.get("/api/domains/example.com").status == 200
 
 
+@SHARED
 def test_a_second_server_at_the_same_address_is_refused(serve, served, socket_directory):
     """The second server exits with 1 and a reason; the first one keeps port and socket."""
     on_socket = serve(bind=f"unix:{socket_directory}/socket", workers=1)
@@ -253,6 +266,7 @@ def test_the_program_runs_as_a_module(world):
     assert "VERIFYD_DATABASE_URL" in environment(database_url="x")
 
 
+@SHARED
 def test_check_asks_a_service_whether_it_is_ready(served, world):
     """`verifyd check --ready` exits with 0 when the service answers at /readyz."""
     settings = {"database_url": world.config.database_url, "state_dir": world.config.state_dir}

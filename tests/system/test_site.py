@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import SHARED
+from tests.system.conftest import short_directory
 from tests.system.http2 import Http2
 from tests.system.nginx import configured, running
 from tests.system.processes import connected, free_port, read_answer, send, until
@@ -24,16 +26,39 @@ HSTS = "max-age=31536000"
 TITLES = {413: "Content Too Large", 414: "URI Too Long"}
 
 
+@pytest.fixture(scope="module")
+def shared_served(shared_serve):
+    """A server on a Unix socket, as installed, that limits nobody."""
+    with short_directory() as directory:
+        yield shared_serve(bind=f"unix:{directory}/socket", anonymous_limit=1_000_000)
+
+
+@pytest.fixture(scope="module")
+def shared_site(shared_served, tmp_path_factory):
+    """The address of nginx in front of it."""
+    with behind_site(shared_served.bind, tmp_path_factory.mktemp("site")) as bind:
+        yield bind
+
+
 @pytest.fixture
-def served(serve, socket_directory):
-    """A server on a Unix socket, as installed; one request per minute without a key."""
-    bind = f"unix:{socket_directory}/socket"
+def served(request):
+    """A server on a Unix socket: the shared one if the test is marked `shared_world`, else its own.
+
+    Its own allows one request per minute without a key.
+    """
+    if request.node.get_closest_marker("shared_world"):
+        return request.getfixturevalue("shared_served")
+    bind = f"unix:{request.getfixturevalue('socket_directory')}/socket"
+    serve = request.getfixturevalue("serve")
     return serve(bind=bind, anonymous_limit=1, metrics_accounts="alice")
 
 
 @pytest.fixture
-def site(served, world):
+def site(request, served, world):
     """The address of nginx in front of a running service."""
+    if request.node.get_closest_marker("shared_world"):
+        yield request.getfixturevalue("shared_site")
+        return
     with behind_site(served.bind, world.directory) as bind:
         yield bind
 
@@ -89,12 +114,25 @@ def test_the_service_answers_through_it(site, served):
     assert re.fullmatch("[0-9a-f]{32}", answer.headers["X-Request-ID"])
 
 
+@SHARED
 @pytest.mark.parametrize(
     "path", ["/", "/api/domains", "/docs", "/openapi.json", "/metrics", "/nothing"]
 )
 def test_answers_have_headers_for_tls_and_types(site, path):
     """Every answer, of nginx or the service, has the headers for TLS and media types."""
     require_browsers_told(send(site, "GET", path))
+
+
+@SHARED
+def test_the_document_names_the_address_of_nginx(site):
+    """Its server is the https address of the request; made-up headers do not count."""
+    made_up = {"X-Forwarded-Proto": "http", "X-Forwarded-Host": "made.up"}
+    port = site.rpartition(":")[2]
+    for headers in ({}, made_up):
+        (server,) = send(site, "GET", "/openapi.json", headers=headers).json()["servers"]
+        assert server["url"] == f"https://localhost:{port}"
+    etag = send(site, "GET", "/openapi.json").headers["ETag"]
+    assert send(site, "GET", "/openapi.json", headers={"If-None-Match": etag}).status == 304
 
 
 def test_long_answers_to_a_key_are_compressed(site, served):
@@ -111,6 +149,7 @@ def test_long_answers_to_a_key_are_compressed(site, served):
         assert "Content-Encoding" not in send(site, "GET", path, headers=accepted).headers
 
 
+@SHARED
 @pytest.mark.parametrize("path", ["/", "/docs", "/docs/errors", "/openapi.json"])
 def test_documents_are_kept_until_they_change(site, path):
     """The ETag of a document arrives as the service sent it, and a copy of it gets 304."""
@@ -123,6 +162,7 @@ def test_documents_are_kept_until_they_change(site, path):
     assert send(site, "GET", LONG_ANSWER).headers["Cache-Control"].endswith(", immutable")
 
 
+@SHARED
 def test_up_to_2_mib_the_refusal_is_the_services_own(site, served):
     """It has all headers of the service's answers; above 2 MiB nginx answers, in JSON."""
     key = {"X-API-Key": served.key}
@@ -169,6 +209,7 @@ def test_its_internal_path_is_not_found(alone):
     require_problem(send(alone, "GET", "/problem"), 404, "not_found")
 
 
+@SHARED
 @pytest.mark.parametrize(
     "path",
     [
@@ -198,6 +239,7 @@ def test_the_405_to_connect_has_allow(alone):
 AROUND_THE_LIMIT = [4_000, 4_095, 8_000, 8_176, 8_177, 8_178, 8_190, 9_000, 16_000]
 
 
+@SHARED
 @pytest.mark.parametrize("length", AROUND_THE_LIMIT)
 def test_a_path_that_is_too_long_gets_one_answer(site, served, length):
     """Nginx and the service have the same limit, and the same answer above it."""
@@ -213,6 +255,7 @@ def test_a_path_that_is_too_long_gets_one_answer(site, served, length):
     assert told[0][0] == (414 if is_too_long else 401)
 
 
+@SHARED
 def test_over_http_2_too_long_a_path_gets_the_same_answer(site):
     """The service refuses in the same words what nginx forwards."""
     with Http2(site) as client:
@@ -229,6 +272,7 @@ def test_plain_http_is_refused_in_json(alone):
     require_problem(answer, 400, "invalid_request")
 
 
+@SHARED
 def test_metrics_need_no_key_on_this_host(site):
     """A Prometheus on this host is local, whatever headers it sends."""
     assert send(site, "GET", "/metrics").status == 200
@@ -245,10 +289,10 @@ def test_a_client_cannot_choose_its_address(site):
     assert statuses == [401, 429]
 
 
-def remote_metrics(site, *headers: str):
+def remote_metrics(site, *headers: str, source: str = "127.0.0.2"):
     """Request the metrics from another address than 127.0.0.1."""
     lines = ["GET /metrics HTTP/1.1", "Host: x", *headers]
-    with connected(site, source="127.0.0.2") as connection:
+    with connected(site, source=source) as connection:
         connection.sendall("".join(f"{line}\r\n" for line in [*lines, ""]).encode())
         return read_answer(connection)
 
@@ -263,10 +307,13 @@ def test_a_remote_prometheus_needs_the_key_of_a_listed_account(site, world):
     assert refused.headers["X-RateLimit-Remaining"] == "599"
 
 
-@pytest.mark.parametrize("header", ["X-Real-IP: 127.0.0.1", "X-Forwarded-For: ::1", "X-Any: y"])
-def test_remote_metrics_without_a_key_are_refused_and_charged(site, header):
+def test_remote_metrics_without_a_key_are_refused_and_charged(site):
     """The answer is 401, and 429 once the bucket is empty (D10), whatever the headers."""
-    assert [remote_metrics(site, header).status for _ in range(2)] == [401, 429]
+    headers = ("X-Real-IP: 127.0.0.1", "X-Forwarded-For: ::1", "X-Any: y")
+    for number, header in enumerate(headers, start=2):
+        source = f"127.0.0.{number}"
+        told = [remote_metrics(site, header, source=source).status for _ in range(2)]
+        assert told == [401, 429], header
 
 
 def test_the_server_for_acme_answers_challenges_and_nothing_else(tmp_path):

@@ -11,6 +11,7 @@ from app.registers.baseline import prune_history
 from app.registers.history import list_loads
 from app.registers.models import RegisterLoad
 from app.registers.undo import drop_register, roll_back, undrop_register
+from tests.conftest import ON_SQLITE
 from tests.unit import test_format_mid as mid
 
 DAY = 86_400
@@ -39,6 +40,7 @@ def refused(replace, rows: int, most: int, since: int | None) -> None:
 
 
 class TestShrink:
+    @ON_SQLITE
     def test_small_steps_add_up(self, world, replace):
         """Steps that are each below a tenth are refused once they add up to more."""
         replace(1_000)
@@ -61,6 +63,7 @@ class TestShrink:
         replace(94)
         assert replace(90).held == 90
 
+    @ON_SQLITE
     def test_refused_loads_do_not_count(self, replace):
         """A refused load does not count for later comparisons."""
         replace(100)
@@ -91,6 +94,7 @@ class TestShrink:
         world.load_files(path, mode="replace")
         assert replace(95).held == 95
 
+    @ON_SQLITE
     def test_merged_rows_count_while_they_are_held(self, replace):
         """Rows that merges added count as long as they are held."""
         replace(100)
@@ -144,6 +148,7 @@ class TestDeletions:
 
         return run
 
+    @ON_SQLITE
     @pytest.mark.parametrize(("held", "rows"), [(500, 500), (500, 51), (90, 10)])
     def test_a_merge_that_removes_much_is_refused(self, world, replace, delete, held, rows):
         """A merge that deletes more than a tenth, and at least ten rows, is refused as a whole."""
@@ -155,6 +160,7 @@ class TestDeletions:
         assert replace(held, mode="merge").changed == 0
         assert delete(rows, allow_shrink=True).held == held - rows
 
+    @ON_SQLITE
     @pytest.mark.parametrize(("held", "rows"), [(500, 50), (9, 9)])
     def test_a_merge_may_remove_some(self, replace, delete, held, rows):
         """A merge may delete a tenth, or fewer than ten rows, which a person may have done."""

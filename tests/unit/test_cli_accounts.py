@@ -49,9 +49,10 @@ def test_accounts_are_listed_by_name(cli):
     for name in ("zebra", "acme"):
         cli.run("accounts", "create", name)
     assert [account["name"] for account in cli.json("accounts", "list")] == ["acme", "zebra"]
-    header, *rows = cli.run("accounts", "list").stdout.splitlines()
+    header, *rows, _, count = cli.run("accounts", "list").stdout.splitlines()
     assert header.split() == ["name", "plan", "status", "tag", "created_at"]
     assert [row.split()[0] for row in rows] == ["acme", "zebra"]
+    assert count == "2 accounts"
 
 
 def test_an_account_moves_to_another_plan(cli):
@@ -117,7 +118,10 @@ def test_delete_asks_on_a_terminal(cli, monkeypatch, answer):
     cli.run("keys", "create", "acme")
     monkeypatch.setattr(sys, "stdin", Terminal(answer))
     ended = cli.run("accounts", "delete", "acme")
-    assert (ended.status, "Delete account acme and its 1 keys" in ended.stderr) == (0, True)
+    assert (ended.status, "Delete account acme and its 1 key for good?" in ended.stderr) == (
+        0,
+        True,
+    )
     assert cli.json("accounts", "list") == []
 
 
@@ -138,3 +142,25 @@ def test_an_account_with_domains_is_refused_without_a_question(cli, store):
     close_quietly(engine)
     assert "has 1 domain, so it was not deleted" in cli.refusal("accounts", "delete", "acme")
     assert cli.json("accounts", "show", "acme")["domains"] == 1
+
+
+def test_show_tells_everything_of_an_account(cli):
+    """Its plan with the numbers, how many domains it uses, and its keys without their secrets."""
+    cli.run("accounts", "create", "acme", "--plan", "free")
+    first, second = (cli.json("keys", "create", "acme", "--label", name) for name in "ab")
+    cli.run("keys", "revoke", first["id"])
+    engine = open_engine(cli.database_url)
+    Domains(engine).create_domain(require_account(engine, "acme").id, "example.com", 5)
+    close_quietly(engine)
+    told = cli.json("accounts", "show", "acme")
+    plan = {"requests": 60, "window_seconds": 60, "bulk_max": 100, "domains_max": 100}
+    assert plan.items() <= told.items()
+    assert (told["plan"], told["domains"], told["active_keys"]) == ("free", 1, 1)
+    assert {key["id"]: key["status"] for key in told["keys"]} == {
+        first["id"]: "revoked",
+        second["id"]: "active",
+    }
+    text = cli.run("accounts", "show", "acme").stdout
+    assert text.endswith("account acme is active, with 1 active key and 1 of 100 domains\n")
+    assert f"\n{second['id']}  b " in text
+    assert second["key"][13:] not in text + str(told)

@@ -47,12 +47,12 @@ def test_the_name_is_taken_in_any_spelling(acme):
         (
             "other",
             "example.com",
-            "account other has no domain example.com; see `verifyd domains list other`",
+            'account other has no domain example.com; see "verifyd domains list other"',
         ),
         (
             "acme",
             "example.org",
-            "account acme has no domain example.org; see `verifyd domains list acme`",
+            'account acme has no domain example.org; see "verifyd domains list acme"',
         ),
         ("acme", "not a name", "not a name is not a domain name such as example.com"),
     ],

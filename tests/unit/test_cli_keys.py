@@ -8,6 +8,7 @@ from app import clock
 from app.accounts.authentication import Authenticator
 from app.accounts.tokens import parse_token
 from app.storage.engine import close_quietly, open_engine
+from tests.conftest import ON_SQLITE
 
 DAY_SECONDS = 86_400
 
@@ -70,6 +71,7 @@ def test_expires_includes_the_day(acme):
     assert made["expires_at"] == "3000-01-01T00:00:00Z"
 
 
+@ON_SQLITE
 @pytest.mark.parametrize(
     "text", ["tomorrow", "20300131", "2030-W05-4", "2030-02-30", "2030-1-31", "9999-12-31"]
 )
@@ -80,6 +82,7 @@ def test_expires_takes_one_form_of_date(acme, text):
     assert acme.json("keys", "list") == []
 
 
+@ON_SQLITE
 def test_an_expiry_in_the_past_is_refused(acme):
     """A key that would never work is refused."""
     refusal = acme.refusal("keys", "create", "acme", "--expires", "2020-01-31")
@@ -97,6 +100,7 @@ def test_a_key_ends_with_its_last_day(acme, monkeypatch):
     assert acme.json("keys", "list")[0]["status"] == "expired"
 
 
+@ON_SQLITE
 @pytest.mark.parametrize("label", ["x" * 101, "a\tb"])
 def test_a_label_that_cannot_be_shown_is_refused(acme, label):
     """Labels are at most 100 printable characters."""
@@ -163,6 +167,7 @@ def test_a_rotation_prolongs_nothing(acme):
     assert new["expires_at"] == new["replaced_until"] == old["expires_at"]
 
 
+@ON_SQLITE
 @pytest.mark.parametrize("grace", [-1, 366 * DAY_SECONDS + 1, 10**18])
 def test_grace_has_limits(acme, grace):
     """The grace period is 0 seconds to a year; otherwise nothing is rotated."""
@@ -179,3 +184,37 @@ def test_a_key_that_no_longer_works_is_not_rotated(acme):
     acme.run("keys", "revoke", made["id"])
     assert "no longer works" in acme.refusal("keys", "rotate", made["id"])
     assert len(acme.json("keys", "list")) == 1
+
+
+def test_a_whole_key_is_revoked(acme):
+    """Its id is contained in it; no output repeats the secret."""
+    made = acme.json("keys", "create", "acme")
+    token = parse_token(made["key"])
+    assert token
+    ended = acme.run("keys", "revoke", made["key"])
+    assert ended.status == 0
+    assert ended.stdout.splitlines()[-1].startswith(f"key {made['id']} is revoked since ")
+    assert not works(acme, made["key"])
+    assert token.secret not in ended.stdout + ended.stderr
+    again = acme.run("keys", "rotate", made["key"], "--json")
+    assert (again.status, made["id"] in again.stderr) == (1, True)
+    assert token.secret not in again.stdout + again.stderr
+
+
+def test_a_whole_key_is_rotated(acme):
+    """As by its id."""
+    old = acme.json("keys", "create", "acme")
+    new = acme.json("keys", "rotate", old["key"], "--grace", 0)
+    assert (new["replaces"], works(acme, new["key"])) == (old["id"], True)
+
+
+@pytest.mark.parametrize(
+    "words", [("accounts", "show"), ("keys", "list"), ("keys", "create"), ("plans", "delete")]
+)
+def test_no_error_repeats_a_key(acme, words):
+    """Also where a key is given in place of a name, and in the document of `--json`."""
+    made = acme.json("keys", "create", "acme")
+    ended = acme.run(*words, made["key"], "--json")
+    assert ended.status == 1
+    assert "vfd_..." in ended.stderr
+    assert made["key"][4:] not in ended.stdout + ended.stderr

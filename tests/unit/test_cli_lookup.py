@@ -54,11 +54,13 @@ class TestAnswers:
         answer = alice.get(f"/v1/compliance/AB12CDE?asOf={DAY}&explain=true").json
         assert plate["compliance"] | {"lastChecked": ""} == answer | {"lastChecked": ""}
 
+    @ON_SQLITE
     def test_the_day_is_today_by_default(self, cli, loaded, monkeypatch):
         """The default day is today in the time zone of the settings (D20)."""
         monkeypatch.setattr("app.clock.today", lambda zone: date.fromisoformat(DAY))
         assert cli.json("lookup", "AB12CDE")["asOf"] == DAY
 
+    @ON_SQLITE
     def test_each_spelling_is_answered(self, cli, loaded):
         """Each given plate has one answer, in the same order (D23)."""
         plates = cli.json("lookup", "AB12CDE", "ab-12-cde", "AB12CDE")["plates"]
@@ -92,6 +94,7 @@ class TestWithoutAnswer:
         assert "P-2" in stdout
         assert stderr.startswith("2 of 3 without an answer: ZZ99ZZZ: Vehicle not found; !!: ")
 
+    @ON_SQLITE
     def test_json_has_their_codes(self, cli, loaded):
         """The whole document is on stdout, with the API's codes."""
         ended = cli.run("lookup", "zz 99", "!!", "--json")
@@ -113,11 +116,13 @@ class TestWithoutAnswer:
             "lookup", "AB12CDE"
         )
 
+    @ON_SQLITE
     @pytest.mark.parametrize("day", ["2025-02-29", "20250701", "tomorrow", ""])
     def test_an_invalid_day_is_refused(self, cli, day):
         """An invalid day is refused, as the API's asOf is."""
         assert "must be a date, YYYY-MM-DD" in cli.misuse("lookup", "AB12CDE", "--as-of", day)
 
+    @ON_SQLITE
     @pytest.mark.parametrize(
         "words",
         [
@@ -133,6 +138,7 @@ class TestWithoutAnswer:
         assert "error: " in cli.misuse("lookup", *words)
 
 
+@ON_SQLITE
 class TestText:
     def test_it_prints_what_decided_and_why(self, cli, loaded):
         """If the line is wide enough, it has answer, register and reason."""

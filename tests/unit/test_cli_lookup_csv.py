@@ -155,7 +155,7 @@ class TestAnswers:
         ended = cli.run("lookup", "--csv", cli.file("a.csv", "plate", "AB12CDE"), *words)
         assert ended.status == 0
         assert ended.stdout.splitlines()[1].startswith("AB12CDE,found,AB12CDE,")
-        assert "lines 1, found 1, notFound 0" in ended.stderr
+        assert "1 line answered for 2026-11-22: 1 found, 0 not found" in ended.stderr
 
     def test_standard_input_is_read_like_a_file(self, cli, monkeypatch):
         """`-` reads standard input like any other file."""
@@ -374,7 +374,7 @@ class TestRefused:
             (b"\n\r\n", "the file has no header"),
             (b"PK\x03\x04x", "is an Excel workbook or a zip: save it as CSV"),
             ("plate\n".encode("utf-16"), "is UTF-16: save it as CSV"),
-            (b"plate\n\0\n", "holds NUL bytes"),
+            (b"plate\n\0\n", "has NUL bytes"),
             (b"\x1f\x8b\x08", "is compressed with gzip"),
             (b'plate\nAB12CDE\n"AB\n', "a quote in line 3 is never closed"),
             (b"plate\n" + b"x" * (1 << 20) + b"x\n", "a line is longer than 1048576 bytes"),

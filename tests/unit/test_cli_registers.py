@@ -45,12 +45,17 @@ class TestDrop:
         modes = [line["mode"] for line in cli.json("imports", "list")]
         assert modes == ["merge", "undrop", "drop", "merge"]
 
-    def test_it_is_logged(self, cli):
-        """A drop is logged, like other changes of registers."""
+    def test_it_ends_with_a_sentence(self, cli):
+        """Which names the register, and how to undo a drop; nothing is logged beside it (D88)."""
         load(cli)
-        for words in (("drop", "native", "--yes"), ("undrop", "native")):
-            (line,) = cli.run("imports", *words).log
-            assert line["message"].endswith(f", {words[0]} of native: done")
+        for words, sentence in (
+            (("drop", "native", "--yes"), "register native dropped; bring it back with "),
+            (("undrop", "native"), "register native (1 vehicles, 0 policies, 0 fines) is back"),
+            (("drop", "native", "--yes", "--purge"), "register native removed for good"),
+        ):
+            ended = cli.run("imports", *words)
+            assert (ended.status, ended.stderr, ended.log) == (0, "", [])
+            assert ended.stdout.splitlines()[-1].startswith(sentence)
 
     def test_its_space_can_be_freed_later(self, cli):
         """A purge removes everything that was kept, and the drop can no longer be undone."""

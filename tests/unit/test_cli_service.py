@@ -34,7 +34,7 @@ def commands(parser: argparse.ArgumentParser, *words: str) -> Iterator[tuple[str
 
 
 COMMANDS = list(commands(build_parser()))
-NO_OWNER = ("version", "copy")
+NO_OWNER = ("version", "copy", "completion")
 """Commands that open no database of the settings."""
 
 
@@ -72,8 +72,8 @@ def test_an_unknown_command_is_a_usage_error(cli, words):
         "keys list",
         "accounts create acme",
         "keys create acme",
-        "keys revoke x",
-        "keys rotate x",
+        "keys revoke 3NnTYh3d",
+        "keys rotate 3NnTYh3d",
         "import x.csv",
         "domains list acme",
         "domains suspend acme example.com",
@@ -86,7 +86,7 @@ def test_an_unknown_command_is_a_usage_error(cli, words):
 )
 def test_no_command_but_migrate_and_demo_creates_a_database(bare_cli, words):
     """A mistyped URL must not become an empty service (D27)."""
-    assert "there is no database" in bare_cli.refusal(*words.split())
+    assert "does not exist; run " in bare_cli.refusal(*words.split())
     assert list(bare_cli.directory.iterdir()) == []
 
 
@@ -95,7 +95,7 @@ def test_a_missing_database_is_reported_with_its_whole_path(bare_cli, monkeypatc
     monkeypatch.chdir(bare_cli.directory)
     monkeypatch.setenv("VERIFYD_DATABASE_URL", "sqlite:///var/verifyd.db")
     told = bare_cli.refusal("check")
-    assert f"there is no database {bare_cli.directory}/var/verifyd.db: run" in told
+    assert f"database file {bare_cli.directory}/var/verifyd.db does not exist; run" in told
 
 
 def test_check_reports_an_unreadable_directory(bare_cli, monkeypatch):

@@ -318,7 +318,7 @@ class TestDisk:
         world.load([CAR])
         monkeypatch.setattr(tempfile, "gettempdir", full)
         warning = found(world)["disk:temporary"].warning
-        assert warning == "No load can be done: No usable temporary directory found in ['/tmp']."
+        assert warning == "No load is possible: No usable temporary directory found in ['/tmp']."
         assert look(world.engine, world.config).unknown == {"disk"}
         client = world.client(world.alice_key)
         assert client.get("/readyz").json["warnings"] == [warning]

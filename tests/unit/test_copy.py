@@ -206,7 +206,7 @@ class TestRefused:
         )
         ended = copy()
         assert ended.status == 1
-        assert "account: what was read back is not what was written" in ended.stderr
+        assert "account: the rows that were read back differ from those written" in ended.stderr
         require_empty(target)
 
     def test_a_newer_target_is_left_alone(self, world, copy, target):
@@ -237,7 +237,7 @@ class TestRefused:
         ):
             ended = bare_cli.run("copy", "--from", source, "--to", target)
             assert ended.status == 1
-        assert "there is no database" in bare_cli.refusal(
+        assert "does not exist; run " in bare_cli.refusal(
             "copy", "--from", f"sqlite:///{world.directory}/none.db", "--to", empty_postgres
         )
 

@@ -94,7 +94,7 @@ def test_without_a_destination_alerts_wait(queue, caplog):
     assert "not delivered: VERIFYD_NOTIFY names no destination" in caplog.text
     queue.now += 3601
     (condition,) = queue_conditions(nowhere)
-    assert "1 alerts are not delivered" in condition.warning
+    assert "Alerts are not delivered: 1;" in condition.warning
     assert deliver(queue.config)
     assert list(map(queue.got, queue.commands)) == [1, 1]
 
@@ -132,7 +132,7 @@ def test_a_note_that_cannot_be_written_hinders_no_destination(queue, monkeypatch
         patched.setattr(Spool, "write", full)
         assert deliver(queue.config)
     assert list(map(queue.got, queue.commands)) == [1, 1]
-    assert "cannot be noted as delivered: Input/output error" in caplog.text
+    assert "its delivery cannot be recorded: Input/output error" in caplog.text
 
 
 @pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")

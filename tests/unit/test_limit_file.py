@@ -134,6 +134,7 @@ class TestStart:
 
 def other_file(path):
     path.write_bytes(b"important" * 100)
+    path.chmod(0o640)  # Whatever the umask is.
 
 
 def symlink(path):

@@ -33,8 +33,7 @@ def test_another_group_is_refused():
     """The refusal has the setting's name, the user and the group."""
     told = group_fault(config("unix:/run/x", 30))
     assert told == (
-        "VERIFYD_SOCKET_GROUP: user 10 is no member of group 30: "
-        "add the user to it, or set another group"
+        "VERIFYD_SOCKET_GROUP: user 10 is not in group 30: add the user to it, or set another group"
     )
 
 
@@ -53,7 +52,7 @@ def test_another_file_than_a_socket_is_refused(tmp_path):
             f"VERIFYD_BIND: {path} exists and is not a socket: remove it, or set another path"
         )
     assert path_fault(f"unix:{tmp_path}/run/socket") == (
-        f"VERIFYD_BIND: the directory {tmp_path}/run does not exist: make it first"
+        f"VERIFYD_BIND: the directory {tmp_path}/run does not exist: create it first"
     )
 
 

@@ -57,6 +57,7 @@ class TestReplace:
         assert (latest(world).status, latest(world).reason) == ("failed", str(refusal.value))
         assert all(row[INSURED] is not None for row in held(world))
 
+    @ON_SQLITE
     def test_all_members_that_fall_are_named(self, load):
         """The refusal lists all members, so that the operator allows them in one go."""
         load(cars(100))
@@ -67,6 +68,7 @@ class TestReplace:
             load(text)
         assert load(text, allow_loss=["insured", "taxDue"]).held == 100
 
+    @ON_SQLITE
     @pytest.mark.parametrize(("before", "is_refused"), [(49, False), (50, True)])
     def test_a_member_that_few_rows_know_is_not_checked(self, load, before, is_refused):
         """A member that less than a twentieth of the rows know is not checked."""
@@ -77,6 +79,7 @@ class TestReplace:
         else:
             assert load(cars(0, 1_000), loss_max=4).held == 1_000
 
+    @ON_SQLITE
     @pytest.mark.parametrize(("rows", "is_refused"), [(9, False), (10, True)])
     def test_a_few_rows_may_be_corrected(self, load, rows, is_refused):
         """Fewer than ten rows may be corrected by hand."""
@@ -87,6 +90,7 @@ class TestReplace:
         else:
             assert load(cars(0, rows)).held == rows
 
+    @ON_SQLITE
     def test_the_limit_is_a_setting(self, load):
         """The limit is set in percentage points."""
         load(cars(100))
@@ -149,6 +153,7 @@ class TestReplace:
                 load(others, dry_run=dry_run)
         assert load(cars(300, 300).replace("AB", "XY")).held == 300
 
+    @ON_SQLITE
     def test_policies_of_another_year_lose_nothing(self, load):
         """All keys of policies change with the period, and that is no loss."""
         header = "registration,number,insurer,validFrom,validTo,cancelledOn\n"
@@ -157,6 +162,7 @@ class TestReplace:
         load(header + "".join(year), mode="merge")
         assert load(header + "".join(line.format(n, 2027, "") for n in range(100))).held == 100
 
+    @ON_SQLITE
     @pytest.mark.parametrize("settled", ["2026-06-01", ""])
     def test_fines_of_other_references_are_compared(self, load, settled):
         """Held dates of settling count as known values, and unsettled fines do not."""
@@ -189,6 +195,7 @@ class TestReplace:
             load(cars(40))
 
 
+@ON_SQLITE
 class TestMerge:
     def test_the_touched_rows_are_compared(self, world, load):
         """Only rows that the merge touched count, and a refused merge changes none."""

@@ -123,7 +123,7 @@ def test_a_full_disk_does_not_end_the_master(directory, caplog):
     count(directory, 7, 5)
     with file_size_limit(8):
         metrics_files.fold(())
-    assert "metrics of an ended worker" in caplog.text
+    assert "counts of an ended worker cannot be added" in caplog.text
     assert told(directory) == {"/x": 5}
 
 

@@ -15,6 +15,7 @@ from app.registers.formats.mapping import read_mapping
 from app.registers.history import list_loads
 from app.registers.reading import pieces
 from app.storage.tables import Kind
+from tests.conftest import ON_SQLITE
 from tests.unit.test_load import files, held
 
 ROWS = 5_000
@@ -64,6 +65,7 @@ def known(world) -> Counter[str]:
     )
 
 
+@ON_SQLITE
 class TestRenamed:
     @pytest.mark.parametrize("mode", ["merge", "replace"])
     def test_renamed_columns_do_not_wipe_a_register(self, world, mode):
@@ -124,6 +126,7 @@ class TestRenamed:
 
 
 class TestJson:
+    @ON_SQLITE
     def test_a_member_is_there_if_any_row_has_it(self, world):
         """Members without a value are left out, so a single row in any page is enough."""
         pages = [as_json(rdw(rows=120), "wam_verzekerd", first) for first in (0, 119)]
@@ -139,6 +142,7 @@ class TestJson:
             world.load_files(*paths)
         assert world.load_files(*paths, allow_missing=["wam_verzekerd"]).loaded == 120 * pages
 
+    @ON_SQLITE
     @pytest.mark.parametrize(("rows", "is_refused"), [(99, False), (100, True)])
     def test_a_few_rows_may_lack_an_optional_member(self, world, rows, is_refused):
         """A page of trailers, which have no MOT, does not mean that a member was renamed."""
@@ -149,12 +153,14 @@ class TestJson:
         else:
             assert world.load_files(*path).loaded == rows
 
+    @ON_SQLITE
     def test_deletions_lack_nothing(self, world):
         """A delta of deletions needs only plates (formats 2)."""
         gone = '{"registration": "QQ%d", "modification": "DELETED"}\n'
         lines = "".join(gone % n for n in range(120))
         assert world.load_files(*files(world, a=lines)).skipped == 120
 
+    @ON_SQLITE
     def test_vehicles_of_the_dvsa_have_their_members(self, world):
         """A renamed motTests would remove all MOT dates, so it is refused."""
         car = '{"registration": "QQ%d", "make": "A", "model": "B", "primaryColour": "C", '
@@ -167,6 +173,7 @@ class TestJson:
             world.load_files(*files(world, a=lines[1]))
 
 
+@ON_SQLITE
 class TestNarrow:
     @pytest.mark.parametrize(
         "text",
@@ -200,6 +207,7 @@ class TestNarrow:
             world.load_files(*path, allow_missing=["validTo"])
 
 
+@ON_SQLITE
 class TestUnknown:
     def test_unknown_columns_are_noted_once_for_all_files(self, world):
         """One note for all files lists unknown columns, which can be mistyped or new."""

@@ -9,6 +9,7 @@ from app import clock
 from app.registers.formats.mapped import MappedCsv
 from app.registers.formats.mapping import read_mapping
 from app.storage.tables import Fine, Policy, Vehicle
+from tests.conftest import ON_SQLITE
 from tests.unit.test_load import files, held
 
 FIRST, SECOND = 1_900_000_000, 1_900_086_400
@@ -77,6 +78,7 @@ class TestPolicies:
         merge("registration,number,validFrom,validTo\nAB12CDE,P-1,2100-01-01,2100-12-31\n")
         assert [row[1] for row in held(world, Policy)] == ["", "Acme"]
 
+    @ON_SQLITE
     def test_many_narrow_rows_go_the_same_way(self, world, merge):
         """Many narrow rows among other policies and vehicles are merged alike."""
         lines = [
@@ -108,6 +110,7 @@ class TestVehicles:
         merge("registration,motExpiry\nAB12CDE,2028-05-13\n")
         assert car(world) == (None, None, None, "2028-05-13")
 
+    @ON_SQLITE
     def test_a_plate_twice_in_a_narrow_file(self, world, merge):
         """The later row of a plate counts, as in any file."""
         merge(CAR)
@@ -115,6 +118,7 @@ class TestVehicles:
         assert merge(narrow).loaded == 2
         assert car(world) == ("FORD", None, True, "2027-05-13")
 
+    @ON_SQLITE
     @pytest.mark.parametrize("order", [1, -1])
     def test_files_of_one_load_are_applied_in_order(self, world, merge, order):
         """Several files in one load have the same effect as several loads."""
@@ -123,6 +127,7 @@ class TestVehicles:
         years = {1: ("FORD", 2013, True, None), -1: ("FORD", 2012, True, "2027-05-13")}
         assert car(world) == years[order]
 
+    @ON_SQLITE
     def test_files_that_tell_different_members_add_up(self, world, merge):
         """Members from several files are combined, also for a vehicle that is new."""
         merge("registration,make\nAB12CDE,FORD\n", "registration,year\nAB12CDE,2012\n")
@@ -138,12 +143,14 @@ class TestVehicles:
         assert merge("registration,year\nAB12CDE,2013\n").changed == 1
         assert held(world)[0][-1] == SECOND
 
+    @ON_SQLITE
     def test_a_replace_keeps_nothing(self, world, merge):
         """A replace keeps no members: the files are all there is."""
         merge(CAR)
         merge("registration,year\nAB12CDE,2013\n", mode="replace")
         assert car(world) == (None, 2013, None, None)
 
+    @ON_SQLITE
     def test_a_dry_run_counts_the_same(self, world, merge):
         """A dry run does not count kept members as changes."""
         merge(CAR)
@@ -153,6 +160,7 @@ class TestVehicles:
         assert tried.changed == 1
 
 
+@ON_SQLITE
 class TestJson:
     @pytest.mark.parametrize("as_text", [json.dumps, lambda rows: "\n".join(map(json.dumps, rows))])
     def test_a_member_that_no_row_has_is_kept(self, world, merge, as_text):

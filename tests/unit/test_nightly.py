@@ -11,7 +11,7 @@ def job():
     """Return a run with two failed loads; alerts read the first one from the history."""
     job = Job()
     job.failed = [(["a.csv"], "not loaded", 1), (["a.csv"], "skipped", 2)]
-    job.told = {1}
+    job.in_history = {1}
     return job
 
 
@@ -26,7 +26,7 @@ def test_files_of_the_same_name_are_different_failures(job):
 
 def test_the_run_does_not_repeat_alerts(job):
     """If alerts read all failures from the history, the run has nothing to add."""
-    job.told = {1, 2}
+    job.in_history = {1, 2}
     assert job.faults(NotAllLoaded("not all")) == []
 
 
@@ -40,9 +40,9 @@ def test_the_run_does_not_repeat_alerts(job):
 )
 def test_an_incomplete_run_says_so(job, error, reason):
     """A run that was stopped says so: loads that it did not begin are in no history."""
-    job.told = {1, 2}
+    job.in_history = {1, 2}
     assert job.faults(error) == [reason]
-    job.told = set()
+    job.in_history = set()
     assert job.faults(error)[-1] == reason
 
 

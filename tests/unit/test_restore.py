@@ -281,7 +281,7 @@ def test_a_manifest_leads_nowhere_else(stocked, backup, name):
     """Names that lead outside of the backup are refused before a file is opened."""
     files = json.loads((backup / "manifest.json").read_bytes())["files"]
     edited(backup, files=files | {name: files["main.db"]})
-    assert "no part of a backup" in stocked.refusal("restore", backup)
+    assert "cannot be part of a backup" in stocked.refusal("restore", backup)
 
 
 def test_a_manifest_without_a_main_file_is_refused(stocked, backup):
@@ -302,10 +302,10 @@ def test_a_backup_of_the_other_engine_is_refused(stocked, backup):
     files = json.loads((backup / "manifest.json").read_bytes())["files"]
     shutil.copy(backup / "main.db", backup / "main.dump")
     edited(backup, engine="postgres", files={"main.dump": files["main.db"]})
-    assert "is of postgres" in stocked.refusal("restore", backup)
+    assert "is a backup of postgres" in stocked.refusal("restore", backup)
 
 
 @pytest.mark.parametrize("place", [".", "nowhere"])
 def test_another_directory_is_refused(stocked, place):
     """A directory without a manifest, or a missing directory, is refused."""
-    assert "is no backup" in stocked.refusal("restore", stocked.directory / place)
+    assert "is not a backup" in stocked.refusal("restore", stocked.directory / place)

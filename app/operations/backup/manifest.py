@@ -1,4 +1,4 @@
-"""What a backup says of itself: `manifest.json`, written last, without which it is none."""
+"""The manifest of a backup, `manifest.json`. A backup is complete once it has one."""
 
 import hashlib
 import os
@@ -15,9 +15,9 @@ from app.storage.files import sync
 
 FILE_NAME = "manifest.json"
 MAIN = "main"
-"""The main database's file, without its suffix."""
+"""The name of the main database's file, without its suffix."""
 _CHUNK_BYTES = 1 << 20
-# SEC: names come from a file; they must not lead out of the backup.
+# SEC: these names come from a file, and must not lead out of the backup.
 _NAMES = {
     "sqlite": re.compile(r"(main|register_[a-z][a-z0-9_]*\.[0-9]+)\.db\Z"),
     "postgres": re.compile(r"main\.dump\Z"),
@@ -25,7 +25,7 @@ _NAMES = {
 
 
 class BackupFile(msgspec.Struct, frozen=True):
-    """One file of a backup, and the rows of each table that is in it."""
+    """One file of a backup, and the number of rows of each table in it."""
 
     size_bytes: int
     sha256: str
@@ -33,7 +33,7 @@ class BackupFile(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """What is in a backup, from which database, and by which program."""
+    """What a backup contains, and which database and program it comes from."""
 
     engine: Literal["sqlite", "postgres"]
     taken_at: str
@@ -42,27 +42,27 @@ class Manifest(msgspec.Struct, frozen=True):
     database_id: str
     schema: int
     oldest_program: int
-    """The oldest schema of a program that may use it (D29)."""
+    """The schema of the oldest program that may use it (D29)."""
     registers: list[str] | None
-    """Registers that are in it; None if they were not asked for."""
+    """The registers in the backup; None if none were requested."""
     files: dict[str, BackupFile]
     has_all_registers: bool = True
-    """Whether `registers`, unless that is None, are all that there were."""
+    """Whether `registers`, unless it is None, names all registers of the database."""
 
     def has_register(self, name: str) -> bool:
-        """Tell whether a register is in it."""
+        """Tell whether the backup contains a register."""
         return self.registers is not None and name in self.registers
 
 
 def described(path: Path, rows: dict[str, int]) -> BackupFile:
-    """Return the entry of a file, which is on the disk for good by then."""
+    """Write a file to disk, and return its entry."""
     with path.open("rb") as stream:
         os.fsync(stream.fileno())
     return BackupFile(path.stat().st_size, _sha256(path), rows)
 
 
 def write(directory: Path, manifest: Manifest) -> None:
-    """Write the manifest into a backup that is complete otherwise."""
+    """Write the manifest into a backup whose other files are complete."""
     path = directory / FILE_NAME
     path.write_bytes(msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
     for synced in (path, directory):
@@ -70,9 +70,9 @@ def write(directory: Path, manifest: Manifest) -> None:
 
 
 def decoded(directory: Path) -> Manifest:
-    """Return the manifest of a backup, whose files are not looked at.
+    """Return the manifest of a backup without a look at its files.
 
-    Raises OperatorError if there is none, or it cannot be read.
+    Raises OperatorError if it does not exist or cannot be read.
     """
     path = directory / FILE_NAME
     try:
@@ -80,36 +80,36 @@ def decoded(directory: Path) -> Manifest:
             raise OperatorError(f"{path} cannot be read: it is not a regular file")
         manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
     except FileNotFoundError:
-        raise OperatorError(f"{directory} is no backup: it has no {FILE_NAME}") from None
+        raise OperatorError(f"{directory} is not a backup: it has no {FILE_NAME}") from None
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise OperatorError(f"{path} cannot be read: {error}") from error
     names = manifest.files.keys()
     if not all(map(_NAMES[manifest.engine].match, names)):
-        raise OperatorError(f"{path} names a file that is no part of a backup")
+        raise OperatorError(f"{path} names a file that cannot be part of a backup")
     if not any(name.startswith(f"{MAIN}.") for name in names):
         raise OperatorError(f"{path} names no main database")
     return manifest
 
 
 def read(directory: Path) -> Manifest:
-    """Return the manifest of a backup whose files are all there, unchanged.
+    """Check all files of a backup, and return its manifest.
 
-    Raises OperatorError with what is wrong.
+    Raises OperatorError if a file is missing or was changed.
     """
     manifest = decoded(directory)
     for name, expected in manifest.files.items():
         path = directory / name
         if not path.is_file() or path.stat().st_size != expected.size_bytes:
-            raise OperatorError(f"{path} is missing, or not as long as it was")
+            raise OperatorError(f"{path} is missing, or its size has changed")
         if _sha256(path) != expected.sha256:
-            raise OperatorError(f"{path} is damaged: its checksum is not the manifest's")
+            raise OperatorError(f"{path} is damaged: its checksum differs from the manifest")
     return manifest
 
 
 def list_backups(directory: Path) -> Iterator[Path]:
-    """Yield the complete backups in a directory, the oldest first; links are none.
+    """Yield the complete backups in a directory, oldest first, without links.
 
-    One that cannot be looked into is among them: `decoded` tells why.
+    Backups that cannot be opened are included: `decoded` says why.
     """
     for path in sorted(directory.glob("verifyd-*")):
         try:

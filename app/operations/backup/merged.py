@@ -1,4 +1,4 @@
-"""Which registers cannot be loaded again from one file, so that backups hold them (D74)."""
+"""Finds the registers that cannot be loaded again from one file, so they are backed up (D74)."""
 
 from peewee import fn
 
@@ -10,10 +10,10 @@ from app.storage.tables import Kind
 
 
 def list_merged(engine: Engine) -> list[str]:
-    """Return the registers whose rows are not those of one replace for each kind, by name.
+    """Return the names of the registers that hold more than the rows of one replace per kind.
 
-    The history tells it. Where that is not certain, after a rollback or when lines of the history
-    are gone, the register counts as merged.
+    The history shows it. If the history is not certain, as after a rollback or when old lines were
+    removed, the register counts as merged.
     """
     changes = _last_changes(engine)
     return [
@@ -24,16 +24,16 @@ def list_merged(engine: Engine) -> list[str]:
 
 
 def _mode(changes: dict[tuple[str, str], tuple[int, str]], register: str, kind: str) -> str:
-    """Return what changed a kind of rows last; empty if the history does not tell."""
-    # A rollback that changed several kinds has none in the history.
+    """Return the mode of the last change of a kind; empty if the history does not have it."""
+    # A rollback of several kinds has no kind in the history.
     found = [changes[key] for key in ((register, kind), (register, "")) if key in changes]
     return max(found)[1] if found else ""
 
 
 def _last_changes(engine: Engine) -> dict[tuple[str, str], tuple[int, str]]:
-    """Return the number and mode of what last changed each kind of rows in each register."""
+    """Return number and mode of the last change, by register and kind."""
     is_merge = RegisterLoad.mode == MERGE
-    # A merge that runs, or was killed, can have changed rows already; a replace cannot.
+    # A merge that is running or was killed may have changed rows already; a replace cannot.
     is_change = (RegisterLoad.status == "done") & (~is_merge | (RegisterLoad.changed > 0))
     is_change &= RegisterLoad.mode.in_([MERGE, REPLACE, ROLLBACK])
     is_change |= (RegisterLoad.status == "running") & is_merge

@@ -1,4 +1,4 @@
-"""Backups of Postgres by its own programs, `pg_dump` and `pg_restore`."""
+"""Backs Postgres up with its own programs, `pg_dump` and `pg_restore`."""
 
 import os
 import re
@@ -16,23 +16,23 @@ _KNOWS_TRANSACTION_TIMEOUT = 17
 
 
 def dump(engine: Engine, target: Path, registers: Sequence[str]) -> dict[str, int]:
-    """Write a dump in Postgres's custom format; return the rows of each table, registers' left out.
+    """Write a dump in Postgres's custom format; return the rows of each table of the main schema.
 
-    It is of one moment, while others read and write; but with registers, loads that end meanwhile
-    wait for it. Raises OperatorError with what `pg_dump` says; peewee.PeeweeException if the
-    database cannot be read.
+    The dump shows one moment, while others read and write. If it contains registers, loads wait
+    for it before they end. Raises OperatorError with the message of `pg_dump`;
+    peewee.PeeweeException if the database cannot be read.
 
     Args:
-        registers: which registers are in it.
+        registers: the registers that the dump contains.
     """
     _require_fitting("pg_dump", engine)
-    # NOTE: in a transaction that Peewee knows of, so that a lost connection ends it (D45): the
-    # rows would be counted at another moment.
+    # NOTE: in a transaction of Peewee, so that a lost connection ends it (D45). Otherwise the rows
+    # would be counted at another moment.
     with engine.atomic():
         engine.execute_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         if registers:
-            # pg_dump reads tables by name. Those of a generation that takes the name meanwhile
-            # hold nothing yet at this moment.
+            # pg_dump finds tables by name. A generation that got the name meanwhile would be empty
+            # at the moment of the dump.
             hold_off_renames(engine)
         (snapshot,) = engine.execute_sql("SELECT pg_export_snapshot()").fetchone()
         words = ["--format=custom", "--no-owner", "--no-privileges"]
@@ -43,28 +43,28 @@ def dump(engine: Engine, target: Path, registers: Sequence[str]) -> dict[str, in
 
 
 def _left_out(engine: Engine, registers: Sequence[str]) -> list[str]:
-    """Return the schemas that a dump leaves out, or patterns for them."""
+    """Return the schemas, or patterns of schemas, that a dump leaves out."""
     if not registers:
         return [*UNREAD, READ]
     return [*UNREAD, *other_schemas(engine, registers)]
 
 
 def restore(engine: Engine, source: Path, rows: dict[str, int]) -> None:
-    """Read a dump into an empty database: all of it or nothing.
+    """Restore a dump into an empty database, all of it or nothing.
 
-    Raises OperatorError with what `pg_restore` says, or if it has other rows than were dumped.
+    Raises OperatorError with the message of `pg_restore`, or if the number of rows differs.
     """
     _require_fitting("pg_restore", engine)
     words = ["--no-owner", "--no-privileges", "--single-transaction", "--exit-on-error"]
     _run("pg_restore", [*words, "--dbname=", str(source)], engine.database)
     if count(engine) != rows:
-        raise OperatorError(f"{source} is not what was dumped: it has other rows")
+        raise OperatorError(f"{source} is not what was dumped: the number of rows differs")
 
 
 def can_restore(program: int, server: int) -> bool:
-    """Tell whether what pg_dump writes can be restored by pg_restore; both are major versions.
+    """Tell whether a dump of this program can be restored into this server; both major versions.
 
-    Since 17 the programs set `transaction_timeout`, which a server before that does not know.
+    Since 17 the programs set `transaction_timeout`, which older servers do not know.
     """
     return program < _KNOWS_TRANSACTION_TIMEOUT or server >= _KNOWS_TRANSACTION_TIMEOUT
 
@@ -73,12 +73,12 @@ def _require_fitting(program: str, engine: Engine) -> None:
     told = _run(program, ["--version"], "")
     found = re.search(r"\d+", told)
     if found is None:
-        raise OperatorError(f"{program} does not tell its version: {told.strip()}")
+        raise OperatorError(f"{program} does not print its version: {told.strip()}")
     server = engine.connection().info.server_version // 10_000
     if not can_restore(int(found[0]), server):
         raise OperatorError(
-            f"with {program} of Postgres {found[0]} nothing can be restored into this server of "
-            f"{server}: install the client programs of a version from {server} to 16"
+            f"{program} of Postgres {found[0]} does not work with this server of version {server}: "
+            f"install the client programs of a version from {server} to 16"
         )
 
 
@@ -92,8 +92,8 @@ def count(engine: Engine) -> dict[str, int]:
 
 def _run(program: str, words: list[str], database_url: str) -> str:
     if shutil.which(program) is None:
-        raise OperatorError(f"{program} is not there: install the client programs of Postgres")
-    ended = subprocess.run(  # noqa: S603 - nobody chooses the words but us
+        raise OperatorError(f"{program} is not installed: install the client programs of Postgres")
+    ended = subprocess.run(  # noqa: S603 - only our own words
         [program, *words, "--no-password"],
         env=_environment(database_url),
         stdin=subprocess.DEVNULL,
@@ -107,15 +107,15 @@ def _run(program: str, words: list[str], database_url: str) -> str:
 
 
 def _environment(database_url: str) -> dict[str, str]:
-    """Return an environment that tells the program where the database is.
+    """Return an environment that names the database for the program.
 
-    SEC: not in its arguments, which everybody on the host can read.
+    SEC: everybody on the host can read arguments, and the URL may hold a password.
     """
     from psycopg import pq  # noqa: PLC0415 - an extra, only needed here
 
     environment = dict(os.environ)
     if getattr(sys, "frozen", False):
-        # The binary's own libraries are not for other programs.
+        # Other programs must not use the libraries of the binary.
         environment.pop("LD_LIBRARY_PATH", None)
         if "LD_LIBRARY_PATH_ORIG" in environment:
             environment["LD_LIBRARY_PATH"] = environment["LD_LIBRARY_PATH_ORIG"]

@@ -1,4 +1,4 @@
-"""Puts a backup in place of a database whose service is stopped (D48)."""
+"""Replaces a database with a backup, while the service is stopped (D48)."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -17,20 +17,20 @@ from app.storage.versions import Versions, program_schema
 
 
 class Restored(NamedTuple):
-    """What a restore did."""
+    """The result of a restore."""
 
     manifest: Manifest
     replaced: Path | None
-    """Where what was there before is kept; None if nothing was."""
+    """The directory that keeps the replaced files; None if there were none."""
     registers: list[str]
-    """The registers that there are now; others must be loaded again."""
+    """The registers of the restored database; others must be loaded again."""
 
 
 def restore(config: Config, source: Path) -> Restored:
-    """Verify a backup, and put it in place of the database that the settings name.
+    """Check a backup, and replace the database of the settings with it.
 
-    What it replaces is kept: SQLite files in a directory beside; on Postgres the database must
-    be empty. Raises OperatorError if the backup is not sound, needs a newer program, or the
+    The replaced SQLite files are kept in a directory beside the database. A Postgres database must
+    be empty. Raises OperatorError if the backup is damaged or needs a newer program, or if the
     database is in use; then nothing was changed.
     """
     found = manifest.read(source)
@@ -39,13 +39,15 @@ def restore(config: Config, source: Path) -> Restored:
         raise OperatorError(f"{source} cannot be restored: {backup.refusal()}")
     database = sqlite_path(config.database_url)
     if found.engine != ("sqlite" if database else "postgres"):
-        raise OperatorError(f"{source} is of {found.engine}, VERIFYD_DATABASE_URL names another")
+        raise OperatorError(
+            f"{source} is a backup of {found.engine}, but VERIFYD_DATABASE_URL names another engine"
+        )
     with serving.stopped(config.state_dir):
         if database:
             replaced, registers = restore_files.put_in_place(database, source, found)
         else:
             replaced, registers = None, _read_dump(config.database_url, source, found)
-        # Accounts of another time must not inherit today's buckets (D11).
+        # The restored accounts must not inherit the buckets of the replaced ones (D11).
         (config.state_dir / LIMITS).unlink(missing_ok=True)
     return Restored(found, replaced, registers)
 
@@ -60,7 +62,7 @@ def _read_dump(database_url: str, source: Path, found: Manifest) -> list[str]:
             )
         ((name, file),) = found.files.items()
         postgres.restore(engine, source / name, file.rows)
-        # What can be undone is in no backup; what was backed up with an older schema lacks tables.
+        # Backups have no snapshots and dropped registers; an older schema lacks their tables.
         for model in (KeptRegister, DroppedRegister):
             if engine.table_exists(model._meta.table_name):
                 model.delete().execute(engine)

@@ -1,4 +1,4 @@
-"""Puts the SQLite files of a backup in place, and keeps those that were there (D48)."""
+"""Puts the SQLite files of a backup in place, and keeps the replaced ones (D48)."""
 
 import os
 import shutil
@@ -21,14 +21,14 @@ from app.storage.sqlite import BUSY_TIMEOUT_SECONDS
 
 
 def put_in_place(database: Path, source: Path, found: Manifest) -> tuple[Path | None, list[str]]:
-    """Replace a database and its registers by those of a backup; nobody may be using them.
+    """Replace a database and its registers with those of a backup; nobody may be using them.
 
-    Registers come from the backup if they are in it. Otherwise those that are there stay, with
-    their history, if they belong to the same database: loads then go on counting where they were.
-    So does what can be rolled back to or undropped, which is in no backup.
+    Registers come from the backup if it contains them. Existing registers stay otherwise, with
+    their history, if they belong to the same database. Their snapshots and the dropped registers
+    stay as well, because backups do not contain them.
 
-    Returns where the files that were replaced are, and which registers there are now. Raises
-    OperatorError or peewee.PeeweeException; then nothing was changed.
+    Returns the directory with the replaced files, and the registers of the restored database.
+    Raises OperatorError or peewee.PeeweeException; then nothing was changed.
     """
     for name, file in found.files.items():
         sqlite.require_sound(source / name, file.rows)
@@ -51,9 +51,9 @@ def put_in_place(database: Path, source: Path, found: Manifest) -> tuple[Path | 
 
 @contextmanager
 def _staged(database: Path, source: Path, found: Manifest) -> Iterator[dict[Path, Path]]:
-    """Copy a backup's files beside the database; gives where each belongs, and where it is.
+    """Copy the files of a backup beside the database; yield each copy by the path it will get.
 
-    What was not moved there in the end is removed.
+    Copies that were not moved to their paths at the end are removed.
     """
     scratch = database.with_name(f".{database.name}.restoring")
     shutil.rmtree(scratch, ignore_errors=True)
@@ -80,9 +80,9 @@ def _target(database: Path, name: str) -> Path:
 
 
 def _move(staged: dict[Path, Path], database: Path) -> None:
-    """Put each file where it belongs, the main one last.
+    """Move each file to its path, the main file last.
 
-    Until then there is no database, and a restore that was killed can be run again.
+    Until then there is no database, so a restore that was killed can be run again.
     """
     for target in sorted(staged, key=lambda path: path == database):
         os.replace(staged[target], target)
@@ -91,9 +91,9 @@ def _move(staged: dict[Path, Path], database: Path) -> None:
 
 @contextmanager
 def _locked(database: Path) -> Iterator[Any]:
-    """Open the database that is to be replaced, for nobody else; None if there is none to read.
+    """Open the database that will be replaced, for this process alone; None if it is unreadable.
 
-    Raises OperatorError if somebody else has it open.
+    Raises OperatorError if another process uses it.
     """
     if not database.exists():
         yield None
@@ -107,30 +107,32 @@ def _locked(database: Path) -> Iterator[Any]:
 def _is_readable_alone(connection: Any) -> bool:
     try:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        connection.execute("BEGIN EXCLUSIVE")  # The lock is kept behind the end of it.
+        connection.execute("BEGIN EXCLUSIVE")  # The lock stays after the transaction.
         connection.execute("COMMIT")
-        # Its log has no part in what is kept, nor may it ever meet the new file.
+        # Its log is not kept, and must never be used with the new file.
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         connection.execute("SELECT database_id FROM installation")
     except driver.DatabaseError as error:
         if "locked" in str(error):
-            raise OperatorError("the database is in use: end all that use it first") from None
-        return False  # It is damaged: perhaps that is why there is a restore.
+            raise OperatorError(
+                "the database is in use: stop everything that uses it first"
+            ) from None
+        return False  # It is damaged, which may be the reason for the restore.
     return True
 
 
 def _carry_over_registers(former: Any, main: Path, found: Manifest) -> None:
-    """Let the restored main file know the registers that are there, and their history.
+    """Copy the existing registers and their history into the restored main file.
 
-    What it says of registers that are in the backup stays. They stand in tables whose names begin
-    with `register`. If what is replaced is another database, of another schema, or damaged, there
-    are no others.
+    Registers that the backup contains keep what the backup says. All these tables have names that
+    begin with `register`. Nothing is copied from another database, from one with another schema,
+    or from a damaged one.
     """
     with driver_errors_translated(), closing(driver.connect(str(main))) as connection, connection:
         for table in sqlite.list_tables(connection):
             if not table.startswith("register"):
                 continue
-            # The load of a register and the register itself are known by its name.
+            # Loads have the name of their register in `register`, registers in `name`.
             columns = [name for _, name, *_ in connection.execute(f'PRAGMA table_info("{table}")')]
             name_at = columns.index("register" if "register" in columns else "name")
             names = ", ".join("?" * len(found.registers or ()))
@@ -141,12 +143,12 @@ def _carry_over_registers(former: Any, main: Path, found: Manifest) -> None:
             for row in former.execute(f'SELECT * FROM "{table}"'):  # noqa: S608
                 if not found.has_register(row[name_at]):
                     places = ", ".join("?" * len(row))
-                    # A number can have been given twice if an earlier backup was restored.
+                    # A number can exist twice if an earlier backup was restored.
                     connection.execute(f'INSERT OR IGNORE INTO "{table}" VALUES ({places})', row)  # noqa: S608
 
 
 def _forget_waiting(main: Path) -> None:
-    """Let the restored main file name nothing that was in no backup."""
+    """Remove snapshots and dropped registers from the restored main file: backups have none."""
     with driver_errors_translated(), closing(driver.connect(str(main))) as connection, connection:
         for table in sqlite.waiting_tables(connection):
             connection.execute(f'DELETE FROM "{table}"')  # noqa: S608
@@ -158,14 +160,14 @@ def _is_same(former: Any, found: Manifest) -> bool:
 
 
 def _set_aside(database: Path, stay: set[Path]) -> Path | None:
-    """Move the main file and its registers, but for those that stay, to a directory beside."""
-    # The main file goes first: without it nobody takes the others for a database.
+    """Move the main file, and the registers that do not stay, to a directory beside them."""
+    # The main file goes first: without it the others are not a database.
     moved = [
         file.with_name(file.name + suffix)
         for file in (database, *other_files(database, stay))
         for suffix in SUFFIXES
     ]
-    # NOTE: the log, empty by now, goes with the connection that holds the lock.
+    # NOTE: the log is empty now, and disappears with the connection that holds the lock.
     moved = [file for file in moved if file.exists() and file.stat().st_size]
     if not moved:
         return None

@@ -1,4 +1,4 @@
-"""Which backups are removed: those beyond the limits, and those that leave no room (D74)."""
+"""Removes old backups: those above the limits, and those whose space a new one needs (D74)."""
 
 import logging
 import os
@@ -12,34 +12,34 @@ from app.operations.backup import manifest
 from app.registers.space import free_bytes_of, size_text
 
 PARTIAL = ".partial"
-"""The end of the name of what is no backup yet, or no more."""
+"""The suffix of directories that are not backups yet, or no longer."""
 _log = logging.getLogger(__name__)
 
 
 class Limits(NamedTuple):
-    """What is left of the backups of a database when a new one has been taken."""
+    """How many backups of a database are kept after a new one was taken."""
 
     number: int
-    """The new one included."""
+    """Including the new one."""
     size_bytes: int
-    """The oldest are removed until all together are smaller; the new one always stays."""
+    """The oldest are removed until all together are smaller. The new one always stays."""
 
 
 class Room(NamedTuple):
-    """Space for a backup: its disk can be that of the service, which needs some, too."""
+    """The disk space for a backup. The service may need space on the same disk."""
 
     directory: Path
     expendable: Sequence[Path]
-    """Older backups, the oldest first, that may be removed for it."""
+    """Older backups that may be removed for it, oldest first."""
 
     def require(self, sources: Iterable[Path]) -> None:
-        """Make room for copies, if need be; raises OperatorError if there is too little."""
+        """Make room for copies if needed. Raises OperatorError if there is too little."""
         needed_bytes = sum(source.stat().st_size for source in sources)
         there = [path for path in self.expendable if path.exists()]
         if self._free_bytes() + sum(map(_size_bytes, there)) < needed_bytes:
             raise OperatorError(
                 f"the backup needs {size_text(needed_bytes)} in {self.directory.parent}, and "
-                f"{size_text(self._free_bytes())} are free: make room"
+                f"{size_text(self._free_bytes())} are free: make room there"
             )
         for path in there:
             if self._free_bytes() < needed_bytes and _is_removed(path):
@@ -52,15 +52,15 @@ class Room(NamedTuple):
 def prune(older: Sequence[Path], newest: Path, limits: Limits) -> None:
     """Remove the oldest backups of a database until the rest is within the limits.
 
-    What cannot be removed is logged and left alone: it keeps nothing else from going.
+    Backups that cannot be removed are logged and skipped.
 
     Args:
-        older: the oldest first.
+        older: oldest first.
         newest: always stays.
     """
     size_bytes = _size_bytes(newest)
     if size_bytes > limits.size_bytes:
-        _log.warning("%s is larger than VERIFYD_BACKUP_LIMIT: it is the only one kept", newest)
+        _log.warning("%s is larger than VERIFYD_BACKUP_LIMIT: it is the only backup kept", newest)
     surplus = []
     for number, path in enumerate(filter(Path.exists, reversed(older)), start=2):
         size_bytes += _size_bytes(path)
@@ -71,14 +71,14 @@ def prune(older: Sequence[Path], newest: Path, limits: Limits) -> None:
 
 
 def _size_bytes(backup: Path) -> int:
-    """Return what a backup takes of the disk."""
+    """Return the disk space of a backup."""
     return sum(path.lstat().st_blocks * 512 for path in backup.iterdir())
 
 
 def list_own(destination: Path, database: str) -> list[Path]:
-    """Return the backups of a database, the oldest first.
+    """Return the backups of a database, oldest first.
 
-    One that cannot be read is logged and left out.
+    Backups that cannot be read are logged and left out.
     """
     return [path for path in manifest.list_backups(destination) if _is_of(path, database)]
 
@@ -87,17 +87,17 @@ def _is_of(backup: Path, database: str) -> bool:
     try:
         return manifest.decoded(backup).database_id == database
     except OperatorError as error:
-        _log.warning("%s; this backup is left alone: restore or remove it by hand", error)
+        _log.warning("%s; this backup is left alone: repair or remove it by hand", error)
         return False
 
 
 def is_gone(backup: Path) -> bool:
-    """Tell whether nothing is left of a backup."""
+    """Tell whether a backup was removed completely."""
     return not backup.exists() and not _removed_name(backup).exists()
 
 
 def _is_removed(backup: Path) -> bool:
-    # Under this name it is no backup, should the removal be killed or fail; the next one goes on.
+    # Under this name it is no longer a backup. If its removal fails, the next one removes it.
     partial = _removed_name(backup)
     try:
         backup.rename(partial)
@@ -113,7 +113,7 @@ def _removed_name(backup: Path) -> Path:
 
 
 def remove_partial(partial: Path) -> None:
-    """Remove what is left of a backup; log it if that cannot be done."""
+    """Remove the rest of a backup; log it if that fails."""
     try:
         shutil.rmtree(partial)
     except OSError as error:

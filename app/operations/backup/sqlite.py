@@ -1,4 +1,4 @@
-"""Copies of SQLite files that are in use, and whether a copy is sound."""
+"""Copies SQLite files that are in use, and checks the copies."""
 
 from contextlib import closing
 from pathlib import Path
@@ -19,19 +19,19 @@ _WAITING_TABLES = ("register_kept", "register_dropped")
 def copy(source: Path, target: Path) -> dict[str, int]:
     """Copy a database while others read and write it; return the rows of each table.
 
-    The copy is that of one moment, and was checked. Writers do not wait for it. Raises
-    OperatorError if the database is damaged; peewee.PeeweeException if it cannot be read, or
-    the copy not be written.
+    The copy shows one moment, and was checked. Writers do not wait for it. Raises OperatorError if
+    the database is damaged; peewee.PeeweeException if it cannot be read, or if the copy cannot be
+    written.
     """
     engine = SqliteEngine(source)
     try:
-        # The first query fixes the moment; the copy is made within the same transaction.
+        # The first query sets the moment. The copy is made in the same transaction.
         engine.execute_sql("BEGIN")
         connection = engine.connection()
         with driver_errors_translated():
             rows = _count(connection)
             with closing(driver.connect(str(target))) as copied:
-                copied.execute("PRAGMA synchronous = OFF")  # It is synced as a whole, later.
+                copied.execute("PRAGMA synchronous = OFF")  # The whole file is synced later.
                 connection.backup(copied, pages=_PAGES_BETWEEN_INTERRUPTS)
     finally:
         close_quietly(engine)
@@ -40,7 +40,7 @@ def copy(source: Path, target: Path) -> dict[str, int]:
 
 
 def require_sound(path: Path, rows: dict[str, int]) -> None:
-    """Check a file that nobody uses: structure, foreign keys, and the rows of each table.
+    """Check a file that nobody uses: structure, foreign keys and the number of rows per table.
 
     Raises OperatorError if it is damaged.
     """
@@ -52,15 +52,15 @@ def require_sound(path: Path, rows: dict[str, int]) -> None:
         if told != ["ok"]:
             raise OperatorError(f"{path} is damaged: {' '.join(told)}")
         if connection.execute("PRAGMA foreign_key_check").fetchone():
-            raise OperatorError(f"{path} is damaged: a row refers to one that is not there")
+            raise OperatorError(f"{path} is damaged: a row refers to a missing row")
         if _count(connection) != rows:
-            raise OperatorError(f"{path} is not what was copied: it has other rows")
+            raise OperatorError(f"{path} is not what was copied: the number of rows differs")
 
 
 def list_registers(main: Path) -> list[tuple[str, int]]:
-    """Return name and generation of the registers that a main file, which nobody uses, names.
+    """Return name and generation of each register in a main file that nobody uses.
 
-    One that nothing was loaded into yet is left out: it need not have a file.
+    Registers without a successful load are left out: they may have no file.
     """
     with (
         driver_errors_translated(),
@@ -73,7 +73,7 @@ def list_registers(main: Path) -> list[tuple[str, int]]:
 
 
 def list_waiting(main: Path) -> list[tuple[str, int]]:
-    """Return name and generation of what can be rolled back to or undropped, by the same file."""
+    """Return name and generation of each snapshot and dropped register in a main file."""
     with (
         driver_errors_translated(),
         closing(driver.connect(f"{file_uri(main, 'ro')}&immutable=1", uri=True)) as connection,
@@ -86,12 +86,12 @@ def list_waiting(main: Path) -> list[tuple[str, int]]:
 
 
 def waiting_tables(connection: Any) -> list[str]:
-    """Return the tables of what can be rolled back to or undropped; older schemas lack some."""
+    """Return the tables of snapshots and dropped registers; older schemas lack some."""
     return [name for name in list_tables(connection) if name in _WAITING_TABLES]
 
 
 def list_tables(connection: Any) -> list[str]:
-    """Return the names of all tables but SQLite's own."""
+    """Return the names of all tables except SQLite's own."""
     rows = connection.execute(
         "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
     )
@@ -101,6 +101,6 @@ def list_tables(connection: Any) -> list[str]:
 def _count(connection: Any) -> dict[str, int]:
     counts = {}
     for table in list_tables(connection):
-        query = f'SELECT COUNT(*) FROM "{table}"'  # noqa: S608 - a name out of the schema
+        query = f'SELECT COUNT(*) FROM "{table}"'  # noqa: S608 - a name from the schema
         (counts[table],) = connection.execute(query).fetchone()
     return counts

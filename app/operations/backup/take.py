@@ -1,4 +1,4 @@
-"""Takes backups: each is a directory, complete from the moment it has its name (D47)."""
+"""Takes backups: each is a directory that gets its name when it is complete (D47)."""
 
 import shutil
 from collections.abc import Iterator, Sequence
@@ -32,12 +32,12 @@ from app.storage.versions import database_id, versions
 from app.version import VERSION, revision
 
 Registers = Literal["none", "merged", "all"]
-"""Which registers a backup holds; `merged` are those that one file cannot bring back (D74)."""
+"""The registers in a backup; `merged` are those that one file cannot bring back (D74)."""
 _LOCK = ".lock"
 
 
 class Taken(NamedTuple):
-    """A backup that was taken, and which older ones were removed for it."""
+    """A new backup, and the older ones that were removed for it."""
 
     directory: Path
     manifest: Manifest
@@ -50,23 +50,26 @@ def take(
     """Take a backup of a database that may be in use, into a new directory in `destination`.
 
     Args:
-        registers: which registers to put in, too.
-        limits: which backups of this database to leave; all if None. One that cannot be read or
-            removed is logged, and does not count.
+        registers: the registers to include.
+        limits: how many backups of this database to keep; all if None. Backups that cannot be read
+            or removed are logged, and do not count.
 
-    A backup that fails or is killed leaves none; what a killed one left is removed by the next.
-    Raises OperatorError if it cannot be taken, or another is being taken to the same place.
+    A failed backup leaves nothing. The files of a killed one are removed by the next. Raises
+    OperatorError if it cannot be taken, or if another backup to this directory is running.
     """
     if not destination.absolute().parent.is_dir():
-        # A mistyped name must not look like a disk that is not mounted.
-        raise OperatorError(f"the directory {destination.absolute().parent} does not exist")
+        # Its name may be mistyped, or its disk may not be mounted.
+        raise OperatorError(
+            f"the directory {destination.absolute().parent} does not exist; "
+            "create it, or correct the path"
+        )
     make_directory(destination)
-    with _alone(destination):
+    with _only_one(destination):
         for left in destination.glob(f".verifyd-*{PARTIAL}"):
             remove_partial(left)
         final = _free_name(destination)
         partial = destination / f".{final.name}{PARTIAL}"
-        # SEC: nobody else's to read, whatever the umask.
+        # SEC: other users must not read it, whatever the umask.
         partial.mkdir(mode=0o700)
         older = list_own(destination, database_id(engine)) if limits else []
         try:
@@ -110,7 +113,7 @@ def _written(engine: Engine, directory: Path, registers: Registers, room: Room) 
 
 
 def _wanted(engine: Engine, registers: Registers) -> list[str]:
-    """Return the names of the registers to put in."""
+    """Return the names of the registers to include."""
     if registers == "none":
         return []
     if registers == "merged":
@@ -121,10 +124,11 @@ def _wanted(engine: Engine, registers: Registers) -> list[str]:
 def _copies(
     database: Path, directory: Path, wanted: Sequence[str], room: Room
 ) -> dict[str, BackupFile]:
-    """Copy the main file, then the registers that this copy of it names.
+    """Copy the main file, then the registers that this copy names.
 
-    A load that commits in between is in its register and still running in the main file: just
-    as if it had been killed there, and its next load settles it (D28).
+    If a load commits in between, its rows are in the register while the main file says that it is
+    running. That is the same as for a killed load, and the next load of the register handles it
+    (D28).
     """
     room.require([database])
     main = directory / f"{manifest.MAIN}.db"
@@ -136,7 +140,9 @@ def _copies(
     }
     for source in sources.values():
         if not source.exists():
-            raise OperatorError(f"{source} is not there: was the register replaced just now?")
+            raise OperatorError(
+                f"{source} does not exist; if the register was replaced meanwhile, try again"
+            )
     room.require(sources.values())
     for target, source in sources.items():
         files[target.name] = manifest.described(target, sqlite.copy(source, target))
@@ -150,19 +156,23 @@ def _dumped(engine: Engine, directory: Path, wanted: Sequence[str]) -> dict[str,
 
 
 @contextmanager
-def _alone(destination: Path) -> Iterator[None]:
+def _only_one(destination: Path) -> Iterator[None]:
     with tried(destination / _LOCK) as is_held:
         if not is_held:
-            raise OperatorError(f"another backup to {destination} is running")
+            raise OperatorError(
+                f"another backup to {destination} is running; try again when it has ended"
+            )
         yield
 
 
 def _free_name(destination: Path) -> Path:
-    """Return a name by the time; names sort as the backups were taken."""
+    """Return a name with the current time, so that names sort by age."""
     stamp = clock.iso_utc(clock.now()).replace("-", "").replace(":", "")
     same_second = destination.glob(f"verifyd-{stamp}-[0-9][0-9][0-9]")
-    # Not the first that is free: it can be that of one that was removed, and older than all.
+    # Not the first free number: a removed backup can have had it, and the names must sort by age.
     number = max((int(path.name[-3:]) for path in same_second), default=-1) + 1
     if number == 1_000:
-        raise OperatorError(f"there are too many backups of this second in {destination}")
+        raise OperatorError(
+            f"there are too many backups of this second in {destination}; try again"
+        )
     return destination / f"verifyd-{stamp}-{number:03}"

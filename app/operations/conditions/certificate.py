@@ -12,20 +12,20 @@ from app.operations.conditions.condition import Condition
 from app.operations.freshness import told
 
 UNREADABLE = "certificate:unreadable"
-"""The key of a certificate that cannot be read: nobody knows when it expires."""
+"""The key of the condition that the certificate, and so its expiry, cannot be read."""
 WARNED_SECONDS = 14 * 86_400
 _END = "-----END CERTIFICATE-----"
 _BYTES_MAX = 1 << 20
 SHIPPED = Path("/etc/verifyd/tls/fullchain.pem")
-"""The certificate of an installation; there is none if TLS ends elsewhere."""
+"""The certificate of an installation. It does not exist if TLS ends elsewhere."""
 _HOOK = Path("/opt/verifyd/current/certificate.sh")
 
 
 def expires_at(path: Path) -> int | None:
     """Return when the first certificate in a PEM file expires, in Unix seconds.
 
-    Returns None if there is no such file: TLS may end elsewhere, and nginx itself reports a file
-    that it misses. Raises OperatorError if the file cannot be read or is not a certificate.
+    Returns None if the file does not exist: TLS may end elsewhere, and nginx itself reports a
+    missing file. Raises OperatorError if the file cannot be read or is not a certificate.
     """
     try:
         found = path.stat()
@@ -63,7 +63,7 @@ def _read(path: Path, _changed_at_ns: int, _inode: int) -> int:
 def certificate_conditions(path: Path | None) -> Iterator[Condition]:
     """Yield a condition if the certificate expires within 14 days, or cannot be read.
 
-    The shipped path may name no file; any other one would be mistyped.
+    The file at the shipped path may be missing. Any other missing file was probably mistyped.
     """
     if path is None:
         return
@@ -96,7 +96,7 @@ def certificate_conditions(path: Path | None) -> Iterator[Condition]:
 
 
 def _remedy(path: Path, error: OperatorError) -> str:
-    """Return how to let the service read a certificate, without taking it from anybody else."""
+    """Return how the service can read a certificate that others still can read, too."""
     if not isinstance(error.__cause__, PermissionError):
         return (
             "set VERIFYD_CERTIFICATE to a certificate in PEM; this shows its dates: "
@@ -110,12 +110,12 @@ def _remedy(path: Path, error: OperatorError) -> str:
     # NOTE: never chmod: others may need the file and the directories as they are.
     return (
         f"the user verifyd must be able to read {path}: sudo setfacl -m u:verifyd:r {path}, "
-        "and u:verifyd:x for the directories above that are closed to it"
+        "and u:verifyd:x for each directory above it that the user cannot enter"
     )
 
 
 def _renewal(path: Path) -> str:
-    """Return how nginx gets the next certificate: certbot runs its hook once for each."""
+    """Return how nginx gets a renewed certificate."""
     if path == SHIPPED and _HOOK.exists():
         return (
             f"renew it, then run: sudo {_HOOK} DIRECTORY, where DIRECTORY has the new "

@@ -1,4 +1,4 @@
-"""What an operator has to look at although every look-up works: one thing, in words (D76)."""
+"""A condition: one thing that an operator must correct although look-ups work (D76)."""
 
 import msgspec
 
@@ -6,26 +6,26 @@ import msgspec
 class Condition(msgspec.Struct, frozen=True):
     """One thing that is wrong.
 
-    SEC: alerts send all of it. No member holds a registration, a key, a record, or the reason of
-    a failed load, which can quote a record.
+    SEC: alerts send all members. None holds a registration, a key, a record, or the reason of a
+    failed load, which can quote a record.
     """
 
     key: str
-    """What it is about, such as `load:rdw`; the part before the colon is its kind."""
+    """What it is about, such as `load:rdw`. The part before the colon is its kind."""
     title: str
     """A clause for the subject of a message, such as `a load of the register rdw failed`."""
     warning: str
-    """A sentence for `verifyd check` and `/readyz`; it names no files."""
+    """A sentence for `verifyd check` and `/readyz`. It names no files."""
     since: int
     """When it began, in Unix seconds."""
     remedy: str
     """What to do now: a command."""
     occurrence: str = ""
-    """What makes it a new event with the same key, such as the number of the failed load."""
+    """A value that changes when it happens again, such as the number of the failed load."""
     details: tuple[str, ...] = ()
-    """Further lines for a message."""
+    """More lines for an alert."""
 
     @property
     def kind(self) -> str:
-        """Return what sort of thing it is: `load`, `stale`, `job`, `missed`, ..."""
+        """Return its kind: `load`, `stale`, `job`, `missed`, ..."""
         return self.key.partition(":")[0]

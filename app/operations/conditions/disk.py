@@ -19,32 +19,31 @@ from app.storage.stores import store_of
 from app.storage.tables import Kind
 
 _SQLITE_FACTOR = 2.5
-"""Disk that a replace takes at most, in sizes of the register.
+"""The disk space that a replace needs at most, as a multiple of the size of the register.
 
-The next generation, half of it once more, and the rows that wait to be written: 2.3 was measured.
+It needs the next generation, another half of it, and the sorted rows. 2.3 was measured.
 """
 _POSTGRES_FACTOR = 1
-"""Only the rows that wait are on this host."""
+"""Only the sorted rows are on this host."""
 _OVER_FACTOR = 1.1
-"""How much more than the need must be free until a shortage is over: the space comes and goes."""
+"""A shortage is over when this multiple of the need is free, because free space varies."""
 
 
 class DiskFacts(NamedTuple):
-    """What was found out about the disk."""
+    """The conditions of the disk."""
 
     conditions: list[Condition]
     is_certain: bool
-    """Whether a condition that is not among them is over."""
+    """Whether a condition that was not found is over."""
 
 
 def disk_facts(
     engine: Engine, registers: Iterable[Entry], facts: Iterable[LoadFacts], data_dir: Path
 ) -> DiskFacts:
-    """Return a condition if a load like the last one of some register would find no room.
+    """Return a condition if the disk has no room for another load like the last of a register.
 
-    A replace takes a multiple of what the register takes now. A merge takes the same multiple of
-    the share of the rows that its files had. What `loaded/` gives up for a load counts as free
-    (D74).
+    A replace needs a multiple of the register's size. A merge needs the same multiple of the share
+    of rows that its files had. Files in `loaded/` that a load may remove count as free space (D74).
 
     Raises peewee.PeeweeException if the database cannot be read.
     """
@@ -53,7 +52,7 @@ def disk_facts(
     try:
         directory = engine.scratch_directory
         free_bytes = free_bytes_of(os.statvfs(directory))
-    except OSError as error:  # tempfile raises it where every directory is full.
+    except OSError as error:  # tempfile raises it if every directory is full.
         return DiskFacts([_without_scratch(error)], is_certain=False)
     name = max(needs, key=lambda name: needs[name], default="")
     needed_bytes = needs.get(name, 0)
@@ -65,7 +64,7 @@ def disk_facts(
     remedy = f"make room in {directory}"
     if engine.file is not None:
         remedy += (
-            ": lower VERIFYD_DROP_LIMIT, or remove a register that nobody needs with: "
+            ": lower VERIFYD_DROP_LIMIT, or remove a register that is not needed with: "
             "sudo verifyd imports drop NAME --purge"
         )
     condition = Condition(
@@ -84,21 +83,21 @@ def disk_facts(
 def _without_scratch(error: OSError) -> Condition:
     return Condition(
         key="disk:temporary",
-        title="no load can be done: there is no place for temporary files",
-        warning=f"No load can be done: {error.strerror or error}.",
+        title="no load is possible: there is no space for temporary files",
+        warning=f"No load is possible: {error.strerror or error}.",
         since=clock.now(),
         remedy="make room: df -h /tmp /var/tmp",
     )
 
 
 def free_bytes_by_directory(engine: Engine, config: Config) -> dict[str, int]:
-    """Return the free bytes of each directory that data is kept in, as far as they are known."""
+    """Return the free bytes of each data directory that can be read."""
     free = {}
     directories = [config.data_dir, config.state_dir]
     with suppress(OSError):
         directories.insert(0, engine.scratch_directory)
     for directory in directories:
-        with suppress(OSError):  # It may not be there.
+        with suppress(OSError):  # It may not exist.
             path = directory.absolute()
             free[str(path)] = free_bytes_of(os.statvfs(path))
     return free

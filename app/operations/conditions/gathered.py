@@ -1,4 +1,4 @@
-"""Everything that an operator has to look at, found once for all who show it (D76).
+"""Finds all conditions, in one place for everything that shows them (D76).
 
 `verifyd check`, `/readyz`, the log of a start and the alerts show the same conditions.
 """
@@ -34,15 +34,15 @@ _BY_SETTING = {
     "VERIFYD_MISSED_AFTER": frozenset({"missed"}),
     "VERIFYD_CERTIFICATE": frozenset({"certificate"}),
 }
-"""Kinds of conditions that nobody can look for while a setting is wrong."""
+"""The kinds of conditions that cannot be looked for while a setting is wrong."""
 
 
 class Gathered(NamedTuple):
-    """What was found at one moment."""
+    """The conditions that were found at one moment."""
 
     conditions: list[Condition]
     unknown: frozenset[str] = frozenset()
-    """Kinds of which a condition that was not found is not over: nobody can tell."""
+    """Kinds that could not be looked for: a condition that was not found may not be over."""
     ran_until: Mapping[str, int] = {}
     """When the last recorded run of each job on this host ended."""
 
@@ -54,12 +54,12 @@ def look(
     ages: list[Freshness] | None = None,
     runs: LastRuns | None = None,
 ) -> Gathered:
-    """Return everything that is wrong by the database, the disk and the certificate.
+    """Return what is wrong according to the database, the disk and the certificate.
 
     PERF: 4 ms of processor time with a history of 3,000 loads; /readyz is asked often.
 
     Args:
-        ages, runs: what the caller has read already.
+        ages, runs: values that the caller has read already.
 
     Raises peewee.PeeweeException if the database cannot be read.
     """
@@ -88,14 +88,14 @@ def look(
 def gathered(
     engine: Engine | None, config: Config, run: Run | None = None, faults: Sequence[str] = ()
 ) -> Gathered:
-    """Return everything that is wrong, also where the database cannot be used.
+    """Return everything that is wrong, also if the database cannot be used.
 
-    That is a condition of its own, and so are wrong settings and the run that has just ended.
+    An unusable database is a condition, and so are wrong settings and a failed run.
 
     Args:
         engine: None if the database could not be opened.
-        run: how a job has just ended; its record may be missing in a database that fails.
-        faults: what is wrong with the settings, of `Config.read`.
+        run: the run of a job that has just ended; a failing database may have no record of it.
+        faults: the faults of the settings, from `Config.read`.
     """
     runs: LastRuns | None = None
     try:
@@ -122,7 +122,7 @@ def gathered(
 
 
 def _is_unrecorded(run: Run, runs: LastRuns | None) -> bool:
-    """Tell whether a run failed, and no job's last run says so."""
+    """Tell whether a run failed that is not recorded as the last run of its job."""
     if not run.faults or runs is None:
         return bool(run.faults)
     counts = run.is_scheduled or run.job not in runs.scheduled_at
@@ -131,7 +131,7 @@ def _is_unrecorded(run: Run, runs: LastRuns | None) -> bool:
 
 
 def _wrong_settings(variables: Sequence[str]) -> Condition:
-    """SEC: without the faults, which can quote a value."""
+    """Return the condition of wrong settings. SEC: without the faults, which can quote a value."""
     return Condition(
         key="settings:wrong",
         title="settings are wrong",

@@ -1,4 +1,4 @@
-"""The nightly jobs: how each run ended, and whether one did not come (D76)."""
+"""The nightly jobs: how each run ended, and whether one was missed (D76)."""
 
 import os
 import socket
@@ -25,7 +25,7 @@ NAMES = {"import": "nightly load", "backup": "nightly backup"}
 _BY_HAND = {"import": "load of the drop directory", "backup": "backup"}
 _KEPT_SECONDS = 400 * 86_400
 _UPTIME_SECONDS = 3600
-"""After a boot timers catch up with what they missed; until then nothing is missed."""
+"""After a boot, timers first catch up with missed runs; until then no run counts as missed."""
 
 
 class JobRun(peewee.Model):
@@ -35,12 +35,12 @@ class JobRun(peewee.Model):
     job = peewee.CharField(10)
     host = peewee.CharField(255)
     is_scheduled = peewee.BooleanField()
-    """Whether it ran with `--scheduled`: another run is expected."""
+    """Whether it ran with `--scheduled`, so that another run is expected."""
     is_done = peewee.BooleanField()
     faults = peewee.TextField()
     """A JSON array of sentences about what failed; SEC: alerts send them."""
     size_bytes = peewee.BigIntegerField(null=True)
-    """Of a backup."""
+    """The size of a backup."""
     started_at = peewee.BigIntegerField()
     finished_at = peewee.BigIntegerField()
 
@@ -58,7 +58,7 @@ class Run(NamedTuple):
     size_bytes: int | None = None
 
     def condition(self) -> Condition:
-        """Return what is wrong after a run that failed."""
+        """Return the condition of a failed run."""
         name = (NAMES if self.is_scheduled else _BY_HAND)[self.job]
         failed = {"import": "did not load everything", "backup": "failed"}[self.job]
         return Condition(
@@ -73,12 +73,12 @@ class Run(NamedTuple):
 
 
 class LastRuns(NamedTuple):
-    """The last runs of the jobs, by job; those of this host unless a member says otherwise."""
+    """The last runs of each job, on this host unless a member says otherwise."""
 
     ended: Mapping[str, Run]
-    """Only scheduled ones count once there is one: others can have another destination."""
+    """Once a job was scheduled, only scheduled runs: others may have another destination."""
     finished_at: Mapping[str, int]
-    """When these ended."""
+    """When each of them ended."""
     scheduled_at: Mapping[str, int]
     """When the last scheduled run began."""
     backup_at: int | None
@@ -87,7 +87,7 @@ class LastRuns(NamedTuple):
 
 
 def record(engine: Engine, run: Run) -> None:
-    """Write down how a run ended; on a full disk, too (D57). Raises peewee.PeeweeException."""
+    """Record how a run ended, also on a full disk (D57). Raises peewee.PeeweeException."""
     now = clock.now()
     values = run._asdict() | {
         "host": socket.gethostname(),
@@ -162,15 +162,15 @@ def _missed(job: str, last_at: int, limit: int, state_dir: Path) -> Iterator[Con
 
 
 def is_catching_up() -> bool:
-    """Tell whether the host has booted so recently that nobody knows what it has missed."""
+    """Tell whether the host booted so recently that timers may still have to catch up."""
     return clock.monotonic_ns() < _UPTIME_SECONDS * 10**9
 
 
 @contextmanager
 def running(state_dir: Path, job: str) -> Iterator[None]:
-    """Let others see that this process runs a job, until it ends, however that happens.
+    """Mark a job as running until this process ends, even if it is killed.
 
-    Where the state directory cannot be used, they do not see it.
+    The mark is missing if the state directory cannot be used.
     """
     with ExitStack() as held:
         with suppress(OSError):
@@ -182,7 +182,7 @@ def running(state_dir: Path, job: str) -> Iterator[None]:
 
 
 def running_since(state_dir: Path, job: str) -> int | None:
-    """Return when the run began that is under way on this host; None if there is none."""
+    """Return when the job that is running on this host began; None if it is not running."""
     path = _lock_file(state_dir, job)
     with suppress(OSError), tried(path, create=False) as is_free:
         return None if is_free else int(path.stat().st_mtime)
@@ -194,7 +194,7 @@ def _lock_file(state_dir: Path, job: str) -> Path:
 
 
 def shortened(sentences: Sequence[str], most: int = 20) -> tuple[str, ...]:
-    """Return at most so many sentences, the last of which counts those that are left out."""
+    """Return at most `most` sentences; the last one counts those that were left out."""
     if len(sentences) <= most:
         return tuple(sentences)
     return (*sentences[: most - 1], f"and {len(sentences) - most + 1} more")

@@ -13,10 +13,10 @@ from app.registers.models import RegisterLoad
 from app.storage.engine import Engine
 
 UNRECOGNISED = "?"
-"""Stands for the register of attempts whose register nobody knows."""
+"""The register of attempts whose register is not known."""
 _UNRECOGNISED_SECONDS = 7 * 86_400
 _REGISTERS_MAX = 50
-"""More names than there can be registers: those whose first load failed are among them."""
+"""More than the registers that can exist, because names whose first load failed count, too."""
 _FAILED_SHOWN_MAX = 5
 _FILES_SHOWN_MAX = 5
 _NAME_CHARACTERS_MAX = 100
@@ -28,11 +28,11 @@ class LoadFacts(NamedTuple):
     register: str
     """Its name, or `UNRECOGNISED`."""
     last_loaded: Any
-    """The last merge or replace that succeeded, a row of the history; None if there is none."""
+    """The last merge or replace that succeeded, as a row of the history; None if there is none."""
     last_failed: Any
-    """None if no load has failed."""
+    """The last load that failed; None if none has failed."""
     failed: Sequence[Any]
-    """The loads that failed and were not made good since, the latest first."""
+    """The loads that failed since the last success, latest first."""
 
     @property
     def last(self) -> Any:
@@ -42,11 +42,10 @@ class LoadFacts(NamedTuple):
 
 
 def load_facts(engine: Engine) -> list[LoadFacts]:
-    """Return the last loads of each register, by its name.
+    """Return the last loads of each register, ordered by name.
 
     Loads that were killed count as failed. Attempts without a register come last, as
-    `UNRECOGNISED`, while any of them is less than a week old and no load of files of the same
-    names has succeeded since.
+    `UNRECOGNISED`. They count for a week, unless files of the same names were loaded since.
 
     Raises peewee.PeeweeException if the database cannot be read.
     """
@@ -56,7 +55,7 @@ def load_facts(engine: Engine) -> list[LoadFacts]:
     if killed:
         is_failed |= load.id.in_(killed)
     is_done: Any = load.status == "done"
-    # What took a load back, or the register away, also settles what failed before.
+    # A rollback or a drop also ends the condition of earlier failures.
     settled_id = fn.MAX(Case(None, [(is_done, load.id)]))
     loaded_id = fn.MAX(Case(None, [(is_done & load.mode.in_([MERGE, REPLACE]), load.id)]))
     failed_id = fn.MAX(Case(None, [(is_failed, load.id)]))
@@ -84,7 +83,7 @@ def load_facts(engine: Engine) -> list[LoadFacts]:
 
 
 def _unrecognised(engine: Engine) -> Iterator[LoadFacts]:
-    """Yield the attempts without a register that were not made good, if there are any."""
+    """Yield the attempts without a register whose files were not loaded since, if there are any."""
     load, later = RegisterLoad, RegisterLoad.alias()
     is_recent = load.started_at > clock.now() - _UNRECOGNISED_SECONDS
     recent = load.select().where((load.register == "") & (load.status == "failed") & is_recent)
@@ -107,13 +106,15 @@ def load_conditions(facts: Iterable[LoadFacts], ages: Iterable[Freshness]) -> It
         title = f"a load of the register {register} failed"
         warning = f"The last load of the register {register} failed, at {at} (load {last.id})."
         remedy = f"sudo verifyd imports show {last.id}"
-        note = "There is nothing in it yet."
+        note = "The register is still empty."
         if register in loaded_at:
-            note = f"It keeps what it held, loaded at {clock.iso_utc(loaded_at[register])}."
+            note = (
+                f"The register still holds what was loaded at {clock.iso_utc(loaded_at[register])}."
+            )
         elif register == UNRECOGNISED:
-            title = "a load failed whose register is not known"
-            warning = f"A load whose register is not known failed, at {at} (load {last.id})."
-            note = "This is over when files of the same names are loaded, or after 7 days."
+            title = "a load of an unknown register failed"
+            warning = f"A load of an unknown register failed, at {at} (load {last.id})."
+            note = "This ends when files of the same names are loaded, or after 7 days."
         elif each.last_loaded is None:
             purge = f"sudo verifyd imports drop {register} --purge"
             remedy += f"; if the name is mistyped, end this warning with: {purge}"
@@ -123,7 +124,7 @@ def load_conditions(facts: Iterable[LoadFacts], ages: Iterable[Freshness]) -> It
             warning=warning,
             since=ended_at(each.failed[-1]),
             remedy=remedy,
-            # Not of `failed`: what was made good must not make an older failure a new event.
+            # Not from `failed`: a later success must not make an older failure a new event.
             occurrence=str(each.last_failed.id),
             details=(*map(_line, each.failed), note),
         )
@@ -145,18 +146,18 @@ def stale_conditions(ages: Iterable[Freshness]) -> Iterator[Condition]:
 
 
 def numbers_of_failed(engine: Engine) -> set[int]:
-    """Return the numbers of the loads that `load_conditions` tells of."""
+    """Return the numbers of the loads that `load_conditions` reports."""
     return {row.id for each in load_facts(engine) for row in each.failed}
 
 
 def ended_at(load: Any) -> int:
-    """Return when a load ended; when it began, if that is unknown because it was killed."""
+    """Return when a load ended; when it began if it was killed, because its end is unknown."""
     return int(load.started_at if load.finished_at is None else load.finished_at)
 
 
 def _line(load: Any) -> str:
-    """Return a failed load in a line. SEC: without its reason, which can quote a record."""
-    # A mistake in the options can hide what was to be done.
+    """Describe a failed load in one line. SEC: without its reason, which can quote a record."""
+    # A mistake in the options can hide mode and kind.
     what = " of ".join(filter(None, (load.mode, load.kind)))
     counts = f"{load.rows:,} rows read, {load.rejected:,} rejected" if load.rows else "no rows read"
     files = shown_files(load.files.split("\n"))
@@ -164,7 +165,7 @@ def _line(load: Any) -> str:
 
 
 def shown_files(names: Sequence[str]) -> str:
-    """Return names of files for a message: a few of them, shortened, on one line."""
+    """Return a few names of files for a message, shortened, on one line."""
     shown = [repr(name)[1:-1][:_NAME_CHARACTERS_MAX] for name in names[:_FILES_SHOWN_MAX]]
     more = len(names) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")

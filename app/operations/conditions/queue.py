@@ -10,7 +10,7 @@ from app.operations.freshness import told
 from app.operations.notices.spool import Spool
 
 UNDELIVERED = "notify"
-"""The kind of this condition, which no alert can tell."""
+"""The kind of this condition, which no alert can report."""
 _LATE_SECONDS = 3600
 
 
@@ -23,7 +23,10 @@ def queue_conditions(config: Config) -> Iterator[Condition]:
             yield Condition(
                 key=f"{UNDELIVERED}:queue",
                 title="alerts are not delivered",
-                warning=f"{len(created)} alerts are not delivered; one has waited for {told(age)}.",
+                warning=(
+                    f"Alerts are not delivered: {len(created)}; "
+                    f"the oldest has waited for {told(age)}."
+                ),
                 since=min(created),
                 remedy="sudo verifyd notify --test",
             )

@@ -1,4 +1,4 @@
-"""Delivers queued messages, and tries again for days what is not taken at once (D78)."""
+"""Delivers queued messages, and tries for days again if a destination refuses one (D78)."""
 
 import logging
 from typing import NamedTuple
@@ -19,11 +19,11 @@ _log = logging.getLogger(__name__)
 
 
 class Outcome(NamedTuple):
-    """What happened at one destination."""
+    """The result of sending to one destination."""
 
     destination: str
     reason: str | None
-    """Why the message was not taken; None if it was."""
+    """Why the message was not delivered; None if it was."""
 
 
 def send_to_all(config: Config, message: Message) -> list[Outcome]:
@@ -35,17 +35,17 @@ def send_to_all(config: Config, message: Message) -> list[Outcome]:
 
 
 def deliver(config: Config) -> bool:
-    """Deliver every queued message that is due; return whether none is given up or left.
+    """Deliver every queued message that is due; return False if one was given up or is waiting.
 
-    If another process delivers already, that one delivers them. A message that is delivered just
-    before this process is killed is sent again, with the same identifier. Raises OSError.
+    If another process is delivering, this one does nothing. If this process is killed after it
+    delivered a message, the message is sent again with the same identifier. Raises OSError.
     """
     spool = Spool(config.data_dir)
     is_well = True
     with spool.delivering() as is_alone:
         while is_alone and (entry := _next_due(spool)):
             is_well = _delivered(spool, entry, config) and is_well
-        # One that waits to be tried again is not delivered, although nothing failed just now.
+        # A message that waits for its next attempt is not delivered, although nothing failed now.
         return is_well and not (is_alone and any(entry.attempts for entry in spool.entries()))
 
 
@@ -59,12 +59,12 @@ def _is_due(entry: Entry, now: int) -> bool:
     if not entry.attempts:
         return True
     wait = min(FIRST_WAIT_SECONDS * 2 ** (entry.attempts - 1), LONGEST_WAIT_SECONDS)
-    # A clock that was set back must not stop the delivery.
+    # A clock that was set back must not stop deliveries.
     return not 0 <= now - entry.tried_at < wait
 
 
 def _delivered(spool: Spool, entry: Entry, config: Config) -> bool:
-    """Send a message to the destinations that do not have it; note what became of it."""
+    """Send a message to the destinations that do not have it yet, and record the result."""
     message = entry.message
     entry = msgspec.structs.replace(entry, attempts=entry.attempts + 1, tried_at=clock.now())
     missing = [each for each in config.notify if each.digest not in entry.delivered]
@@ -92,12 +92,14 @@ def _delivered(spool: Spool, entry: Entry, config: Config) -> bool:
 
 
 def _note(spool: Spool, entry: Entry) -> None:
-    """Note who has a message; if that fails, they get it twice, and the others still once."""
+    """Record which destinations have a message. If that fails, they get it twice."""
     try:
         with spool.locked():
             spool.write(entry)
     except OSError as error:
-        _log.error("alert %s: cannot be noted as delivered: %s", entry.message.id, error.strerror)
+        _log.error(
+            "alert %s: its delivery cannot be recorded: %s", entry.message.id, error.strerror
+        )
 
 
 def _fault(destination: Destination, message: Message, config: Config) -> str | None:

@@ -1,6 +1,6 @@
-"""A message to the operator: what is wrong, since when, what to do; and what is over (D77).
+"""A message to the operator: what is wrong, since when, what to do, and what is over (D77).
 
-SEC: it is made of conditions only, which hold no registration, key or record.
+SEC: it consists of conditions, which hold no registration, key or record.
 """
 
 import socket
@@ -12,15 +12,15 @@ from app import clock
 from app.operations.conditions.condition import Condition
 
 ALERT, SOLVED, TEST = "verifyd.alert", "verifyd.solved", "verifyd.test"
-"""What a message can be."""
+"""The types of messages."""
 _SHOWN_MAX = 20
 _LINE_CHARACTERS_MAX = 1_000
 _TEXT_CHARACTERS_MAX = 30_000
-"""A command gets the text in its environment, where Linux takes 128 KiB."""
+"""Commands get the text in their environment, where Linux allows 128 KiB per variable."""
 
 
 class Alerted(msgspec.Struct, frozen=True):
-    """A condition that the operator was told about, and that was not over when last looked at."""
+    """A condition that was reported to the operator, and is not known to be over."""
 
     occurrence: str
     title: str
@@ -41,7 +41,7 @@ class Message(msgspec.Struct, frozen=True):
     solved: list[Alerted] = []
 
     def document(self) -> dict[str, object]:
-        """Return the members that a program is sent: those of Standard Webhooks, and data."""
+        """Return the JSON document for programs: the members of Standard Webhooks, and data."""
         return {
             "type": self.type,
             "timestamp": clock.iso_utc(self.created_at),
@@ -70,7 +70,7 @@ class Message(msgspec.Struct, frozen=True):
 
 
 def composed(message_id: str, problems: Sequence[Condition], solved: Sequence[Alerted]) -> Message:
-    """Return the message about what is new, and what is over; at least one of either."""
+    """Return the message about new problems and those that are over; at least one is given."""
     host = socket.gethostname()
     titles = [each.title for each in problems] or [each.title for each in solved]
     more = f", and {len(titles) - 1} more" if len(titles) > 1 else ""

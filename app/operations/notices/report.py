@@ -1,7 +1,7 @@
-"""What the operator has to be told now, compared with what was told before (D76, D77).
+"""Decides what to report to the operator, compared with what was reported before (D76, D77).
 
 A condition is reported when it is new, when it happens again, once a week while it lasts, and
-once when it is over. All that is found at one moment is one message.
+once when it is over. Everything that is found at one moment is one message.
 """
 
 import logging
@@ -31,14 +31,15 @@ class Reported(NamedTuple):
 
 
 def report(config: Config, gather: Callable[[], Gathered]) -> Reported:
-    """Queue a message if there is anything to tell.
+    """Queue a message if there is anything to report.
 
-    Nothing is queued, or remembered, where `VERIFYD_NOTIFY` names no destination. Two at once
-    queue one message. A queue that cannot be written to is logged: it must not hinder a command.
+    Nothing is queued or remembered if `VERIFYD_NOTIFY` names no destination. Two processes that
+    report at the same time queue one message. If the queue cannot be written to, that is logged:
+    it must not stop a command.
 
     Args:
-        gather: returns what is wrong. It is called while nobody else reports: what was seen
-            earlier must not be reported later.
+        gather: returns what is wrong. It is called while no other process reports, so that
+            reports are in the order of what was seen.
     """
     if not config.notify:
         return Reported(gather())
@@ -60,13 +61,13 @@ def report(config: Config, gather: Callable[[], Gathered]) -> Reported:
 def _due(
     found: Gathered, alerted: Mapping[str, Alerted], loading_since: int | None
 ) -> tuple[Message, dict[str, Alerted]] | None:
-    """Return the message that is due, and what the operator knows after it."""
+    """Return the message that is due, and all conditions that are reported after it."""
     problems = [
         each
         for each in found.conditions
         if each.kind != UNDELIVERED
         and _is_news(each, alerted)
-        and not _will_be_told(each, loading_since)
+        and not _will_be_reported(each, loading_since)
     ]
     current = {each.key for each in found.conditions}
     solved = {
@@ -78,13 +79,13 @@ def _due(
         return None
     message = composed(new_id(), problems, list(solved.values()))
     known = {key: each for key, each in alerted.items() if key not in solved}
-    return message, known | _told(problems, alerted, message.created_at)
+    return message, known | _remembered(problems, alerted, message.created_at)
 
 
-def _told(
+def _remembered(
     problems: Sequence[Condition], alerted: Mapping[str, Alerted], now: int
 ) -> dict[str, Alerted]:
-    """Return what is remembered of conditions; each began when it was first told."""
+    """Return what is remembered of conditions; each keeps the time when it was first reported."""
     return {
         each.key: Alerted(
             each.occurrence,
@@ -103,24 +104,24 @@ def _is_news(condition: Condition, alerted: Mapping[str, Alerted]) -> bool:
         is_reminded = now - before.told_at >= REMINDED_SECONDS
         return is_reminded or before.occurrence != condition.occurrence
     if condition.kind == "stale":
-        # A register that was not loaded because its load failed is one problem of that night.
+        # A register that is stale because its load failed is only one problem that night.
         failed = alerted.get(condition.key.replace("stale:", "load:", 1))
         return failed is None or now - failed.told_at >= _SAME_NIGHT_SECONDS
     return True
 
 
-def _will_be_told(condition: Condition, loading_since: int | None) -> bool:
-    """Tell whether the nightly load that is under way will tell it with all else at its end."""
+def _will_be_reported(condition: Condition, loading_since: int | None) -> bool:
+    """Tell whether the nightly load that is running now will report a condition at its end."""
     return (
         condition.kind == "load" and loading_since is not None and condition.since >= loading_since
     )
 
 
 def _is_over(key: str, before: Alerted, found: Gathered) -> bool:
-    """Tell whether a condition that is not found any more is over, or could not be looked for."""
+    """Tell whether a condition that was not found is over, and was looked for."""
     kind, _, name = key.partition(":")
     if kind in found.unknown:
         return False
-    # The run that failed may be missing in the database, where that had failed, too. What makes
-    # it over can have begun before it: two at once, one of which is refused.
+    # A failing database may have no record of the failed run. The run that ends the condition can
+    # have begun before the failed one, if that was refused because the other was running.
     return kind != "job" or found.ran_until.get(name, 0) > int(before.occurrence)

@@ -27,25 +27,25 @@ from app.operations.notices.message import Message
 
 COMMAND_SECONDS = 60
 ANSWER_SECONDS = 30
-"""Of an https server, from the connection to the status of its answer."""
+"""For an https server, from the connection to the status of its answer."""
 _CONNECT_SECONDS = 10
 _KILL_SECONDS = 5
-"""Until a killed command has ended; one that the kernel holds ends later."""
+"""For a killed command to end. One that waits in the kernel ends later."""
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _SENDMAIL_PATH = f"{_PATH}:/usr/lib"
-# Where the program was built may keep its certificates elsewhere than where it runs.
+# The host that built the program may keep certificates elsewhere than the host that runs it.
 _CERTIFICATES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt")
 
 
 class NotSent(Exception):
-    """A message was not taken; the text says why, and names no secret."""
+    """A message was not accepted. The text says why, and has no secret."""
 
 
 def send(destination: Destination, message: Message, secret: bytes | None) -> None:
-    """Send a message. Raises NotSent, after at most a minute or so.
+    """Send a message. Raises NotSent, after about a minute at most.
 
     Args:
-        secret: the key that signs what is sent to an https URL.
+        secret: the key that signs messages to an https URL.
     """
     try:
         if destination.kind == "exec":
@@ -59,7 +59,7 @@ def send(destination: Destination, message: Message, secret: bytes | None) -> No
     except TimeoutError as error:
         raise NotSent("it did not answer in time") from error
     except (OSError, ValueError, http.client.HTTPException) as error:
-        # SEC: the message of a ValueError can quote what was sent.
+        # SEC: the message of a ValueError can quote the message that was sent.
         raise NotSent(getattr(error, "strerror", None) or type(error).__name__) from error
 
 
@@ -95,7 +95,7 @@ def _post(url: str, message: Message, secret: bytes | None) -> None:
     )
     try:
         connection.connect()
-        # Each read has a time limit; a server that sends a byte now and then never meets it.
+        # The time limit of a read does not stop a server that sends single bytes.
         deadline = threading.Timer(ANSWER_SECONDS, _shut, [connection.sock])
         deadline.daemon = True
         deadline.start()
@@ -128,9 +128,9 @@ def _tls() -> ssl.SSLContext:
 def _run(words: Sequence[str], stdin: bytes, environment: dict[str, str]) -> None:
     """Run a command with this input. Raises NotSent unless it ends with 0 in time.
 
-    What it prints on stderr goes where ours goes.
+    It shares our stderr.
     """
-    # NOTE: not `with`, which would wait without a limit for what cannot be killed.
+    # NOTE: not `with`, which would wait forever for a process that cannot be killed.
     process = subprocess.Popen(  # noqa: S603 - the operator's own command, without a shell
         words,
         stdin=subprocess.PIPE,
@@ -149,9 +149,9 @@ def _run(words: Sequence[str], stdin: bytes, environment: dict[str, str]) -> Non
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill a command and what it started: it has a session of its own.
+    """Kill a command and the processes it started, which are a session of their own.
 
-    A setuid `sendmail` may be another user's by now; then it is left to itself.
+    A setuid `sendmail` may run as another user now, and is left running.
     """
     if process.stdin:
         with suppress(OSError):
@@ -163,7 +163,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _environment(message: Message | None = None) -> dict[str, str]:
-    """Return the whole environment of a command. SEC: no setting, and no secret, is in it."""
+    """Return the whole environment of a command. SEC: it has no settings and no secrets."""
     environment = {"PATH": _PATH, "LANG": "C.UTF-8"}
     if message is not None:
         environment |= {
@@ -179,12 +179,12 @@ def _environment(message: Message | None = None) -> dict[str, str]:
 def _sendmail() -> str:
     found = shutil.which("sendmail", path=_SENDMAIL_PATH)
     if found is None:
-        raise NotSent("there is no sendmail on this machine")
+        raise NotSent("there is no sendmail on this machine; install one")
     return found
 
 
 def obstacle(destination: Destination, secret: bytes | None) -> str | None:
-    """Return what keeps every message from a destination, as far as this host knows."""
+    """Return why no message can reach a destination, as far as this host knows; otherwise None."""
     if destination.kind == "mailto" and not shutil.which("sendmail", path=_SENDMAIL_PATH):
         return f"names {destination.name}, and there is no sendmail on this machine"
     if destination.kind == "https" and secret is None:

@@ -1,8 +1,8 @@
 """The queue of messages, a directory below `VERIFYD_DATA_DIR` that needs no database (D78).
 
-`queue/NUMBER.json` is a message, together with everything the operator has been told by then. So
-one rename queues a message and remembers that it was queued. The newest message stays in
-`last.json` when it is delivered. Whoever changes anything holds `lock`.
+`queue/NUMBER.json` holds a message, and all conditions that were reported by then. So one rename
+queues a message and remembers what it reported. After its delivery the newest message stays in
+`last.json`. Every change needs `lock`.
 """
 
 import errno
@@ -34,15 +34,15 @@ class Entry(msgspec.Struct, frozen=True):
     number: int
     message: Message
     alerted: dict[str, Alerted]
-    """What the operator has been told with this message and before, and is not over yet."""
+    """The conditions that were reported with this message or before, and are not over."""
     attempts: int = 0
     tried_at: int = 0
     delivered: list[str] = []
-    """Digests of the destinations that took it."""
+    """Digests of the destinations that accepted it."""
 
 
 class Spool:
-    """The directory; it is made when it is needed."""
+    """The directory of the queue, which is created when it is needed."""
 
     def __init__(self, data_dir: Path) -> None:
         self._directory = data_dir / "notices"
@@ -50,7 +50,7 @@ class Spool:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Let nobody else change anything meanwhile. Raises OSError."""
+        """Hold the lock of the queue. Raises OSError."""
         make_directory(self._directory)
         with locked(self._directory / "lock"):
             yield
@@ -63,12 +63,12 @@ class Spool:
             yield is_alone
 
     def alerted(self) -> Mapping[str, Alerted]:
-        """Return what the operator has been told and is not over yet. Raises OSError."""
+        """Return the conditions that were reported and are not over. Raises OSError."""
         newest = max(self._all(), key=lambda entry: entry.number, default=None)
         return newest.alerted if newest else {}
 
     def put(self, message: Message, alerted: dict[str, Alerted]) -> None:
-        """Queue a message, and remember what it tells. Needs the lock. Raises OSError."""
+        """Queue a message, and remember what it reports. Needs the lock. Raises OSError."""
         queued = list(self.entries())
         number = max((entry.number for entry in self._all()), default=0) + 1
         self.write(Entry(number, message, alerted))
@@ -77,19 +77,19 @@ class Spool:
             self.finish(oldest)
 
     def entries(self) -> Iterator[Entry]:
-        """Yield the queued messages, the oldest first. Raises OSError."""
+        """Yield the queued messages, oldest first. Raises OSError."""
         with suppress(FileNotFoundError):
             for name in sorted(os.listdir(self._queue)):
                 yield from self._read(self._queue / name)
 
     def prepare(self) -> None:
-        """Make the directory and its reserve, while the disk has room for them."""
+        """Create the directory and its reserve of disk space, if the disk has room."""
         with suppress(OSError):
             make_directory(self._queue)
             reserve.take(self._reserve)
 
     def try_out(self) -> None:
-        """Do what queuing and delivering a message need, without a message. Raises OSError."""
+        """Test whether messages can be queued and delivered. Raises OSError if not."""
         with self.locked(), self.delivering():
             make_directory(self._queue)
             for directory in (self._directory, self._queue):
@@ -97,7 +97,7 @@ class Spool:
                     pass
 
     def write(self, entry: Entry) -> None:
-        """Write a queued message, or what became of it so far; also on a full disk."""
+        """Write a message with the state of its delivery, also on a full disk."""
         make_directory(self._queue)
         data = msgspec.json.encode(entry)
         try:
@@ -111,7 +111,7 @@ class Spool:
             reserve.take(self._reserve)
 
     def finish(self, entry: Entry) -> None:
-        """Take a message off the queue; the newest one is kept for what it tells."""
+        """Remove a message from the queue. The newest is kept in `last.json`."""
         path = self._path(entry)
         if any(other.number > entry.number for other in self._all()):
             path.unlink(missing_ok=True)
@@ -134,7 +134,7 @@ class Spool:
         yield from self._read(self._directory / _LAST)
 
     def _read(self, path: Path) -> Iterator[Entry]:
-        """Yield what is in a file; nothing if it is gone. One that is damaged is removed."""
+        """Yield the message in a file, unless it no longer exists. A damaged file is removed."""
         try:
             yield msgspec.json.decode(path.read_bytes(), type=Entry)
         except FileNotFoundError:

@@ -1,0 +1,115 @@
+"""The parser of the command line: what it says about mistakes (D88).
+
+The texts are the same on all versions of Python. No colour is used.
+"""
+
+import argparse
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NoReturn
+
+from app.accounts.tokens import without_keys
+from app.config import SETTINGS
+from app.suggestions import closest
+
+_OPTION = re.compile(r"--?[A-Za-z]\S*")
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are short: a line of usage, the mistake, and where the help is.
+
+    It suggests the command, option or value that was probably meant.
+    """
+
+    settings_by_option: Mapping[str, str] = {}
+    """Options that people look for here, and the settings that they need instead."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        # From Python 3.14 on, argparse would colour the help at a terminal.
+        self.color = False
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse as argparse does, but refuse what is unknown here, where suggestions are known."""
+        words = sys.argv[1:] if args is None else list(args)
+        if self._subparsers is None:
+            self._require_known_options(words)
+        parsed, rest = super().parse_known_args(words, namespace)
+        if rest:
+            self.error(f"unrecognized arguments: {' '.join(rest)}")
+        return parsed, rest
+
+    def error(self, message: str) -> NoReturn:
+        """Print the mistake and exit with 2."""
+        # SEC: a mistyped command can hold a key.
+        told = without_keys(message)
+        self.exit(2, f'{self._short_usage()}\nerror: {told}\nsee "{self.prog} --help"\n')
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        # NOTE: argparse calls this for each value of an argument with choices, and for commands.
+        if action.choices is None or value in action.choices:
+            return
+        known = list(map(str, action.choices))
+        if isinstance(action, argparse._SubParsersAction):
+            told = f"there is no command {value!r}"
+            raise argparse.ArgumentError(None, told + _suggestion(str(value), known))
+        told = f"must be {_listed(known)}, not {value!r}"
+        raise argparse.ArgumentError(action, told + _suggestion(str(value), known))
+
+    def _require_known_options(self, words: Sequence[str]) -> None:
+        """Refuse the first unknown option, also where argparse would first miss an argument."""
+        for word in words:
+            if word == "--":
+                return
+            # SEC: only the name is repeated; the value after it can be a secret.
+            option = word.partition("=")[0]
+            if _OPTION.fullmatch(option) and not self._is_known(option):
+                self.error(f"there is no option {option}{self._remedy(option)}")
+
+    def _is_known(self, option: str) -> bool:
+        if not option.startswith("--"):
+            # Short options can be joined, as in -hv.
+            return option[:2] in self._option_string_actions
+        return any(each.startswith(option) for each in self._option_string_actions)
+
+    def _remedy(self, option: str) -> str:
+        """Return what to do instead of giving an unknown option; empty if nobody knows."""
+        name = option.lstrip("-").lower().replace("-", "_").removeprefix("verifyd_")
+        name = self.settings_by_option.get(name, name)
+        if name in SETTINGS:
+            return f"; set {SETTINGS[name].variable} instead"
+        return _suggestion(option, self._option_string_actions)
+
+    def _short_usage(self) -> str:
+        """Return the usage in one line: arguments, and the options that are required."""
+        return " ".join(["usage:", self.prog, *self._usage_words()])
+
+    def _usage_words(self) -> Iterator[str]:
+        is_optional = False
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                yield "COMMAND ..."
+            elif not action.option_strings:
+                yield self._argument(action)
+            elif action.required:
+                yield f"{action.option_strings[0]} {action.metavar}"
+            elif not isinstance(action, argparse._HelpAction):
+                is_optional = True
+        if is_optional and self._subparsers is None:
+            yield "[OPTION ...]"
+
+    @staticmethod
+    def _argument(action: argparse.Action) -> str:
+        metavar = str(action.metavar or action.dest)
+        return {"?": f"[{metavar}]", "*": f"[{metavar} ...]"}.get(str(action.nargs), metavar)
+
+
+def _suggestion(text: str, known: Iterable[str]) -> str:
+    meant = closest(text, known)
+    return f"; did you mean {meant}?" if meant else ""
+
+
+def _listed(words: Sequence[str]) -> str:
+    *others, last = words
+    return f"{', '.join(others)} or {last}" if others else last

@@ -1,0 +1,188 @@
+"""What commands print for people: it ends with a sentence, and no line of it is JSON (D88)."""
+
+import argparse
+import io
+import re
+import sys
+import threading
+
+import pytest
+
+from app.cli import waiting
+from app.registers.lock import locked
+from app.registers.models import insert_line
+from app.storage.engine import close_quietly, open_engine
+
+VEHICLES = "registration,make"
+POLICIES = "registration,number,insurer,validFrom,validTo"
+
+
+@pytest.fixture
+def filled(cli):
+    """A database with an account, a key, a domain and a loaded register."""
+    cli.run("accounts", "create", "acme")
+    cli.file("cars.csv", VEHICLES, "AB12CDE,FORD", "XY34ZZZ,OPEL", "!,FIAT")
+    cli.file("plates.csv", "plate", "AB12CDE")
+    assert cli.run("import", "--max-rejects", 1, cli.directory / "cars.csv").status == 0
+    return cli
+
+
+LAST_LINES = {
+    "check": r"all settings are right; the database can be used",
+    "migrate": r"the database is at schema \d+",
+    "migrate --status": "nothing is pending",
+    "version": r"verifyd \S+.* runs on Python \S+",
+    "accounts create other": "account other created on plan standard",
+    "accounts set-plan acme free": "account acme is on plan free",
+    "accounts list": "1 account",
+    "accounts suspend acme": "account acme is suspended",
+    "accounts resume acme": "account acme is active",
+    "accounts delete acme --yes": "account acme and its 0 keys deleted",
+    "plans list": "3 plans",
+    "plans set tiny --requests 1 --window 60 --bulk-max 1 --domains-max 0": (
+        "plan tiny allows 1 request per 60 seconds"
+    ),
+    "plans delete free": "plan free deleted",
+    "keys create acme": "key .{8} created; save it, it is not shown again",
+    "keys list": "0 keys",
+    "domains list acme": "0 domains",
+    "import {0}/cars.csv --max-rejects 1": "2 vehicles loaded into register native, 1 rejected",
+    "import {0}/cars.csv --max-rejects 1 --dry-run": (
+        "2 vehicles would be loaded into register native, 1 rejected; nothing was changed"
+    ),
+    "import {0}/cars.csv --max-rejects 1 --mode replace": (
+        "2 vehicles loaded into register native, 1 rejected"
+    ),
+    "imports list": "1 attempt",
+    "imports show 1": "load 1: 2 vehicles loaded into register native, 1 rejected",
+    "imports drop native --yes": (
+        'register native dropped; bring it back with "verifyd imports undrop native"'
+    ),
+    "lookup AB12CDE": "1 plate answered",
+    "lookup --csv {0}/plates.csv --output {0}/out.csv": (
+        "1 line answered for .*: 1 found, 0 not found, 0 invalid, 0 not read, written to .*/out.csv"
+    ),
+    "watch": "nothing is wrong",
+}
+
+
+@pytest.mark.parametrize("words", LAST_LINES)
+def test_the_last_line_is_a_sentence(filled, words):
+    """It tells what was done or found; stderr, which is no terminal, has nothing."""
+    ended = filled.run(*words.format(filled.directory).split())
+    assert (ended.status, ended.stderr, ended.log) == (0, "", [])
+    assert re.fullmatch(LAST_LINES[words], ended.stdout.splitlines()[-1])
+    assert not [line for line in ended.stdout.splitlines() if line.startswith(("{", "["))]
+
+
+def test_a_backup_ends_with_its_name(filled):
+    """And with how many older ones were removed."""
+    backups = filled.directory / "backups"
+    for _ in range(2):
+        ended = filled.run("backup", backups, "--keep", 1)
+        assert ended.status == 0
+    (left,) = backups.glob("verifyd-*")
+    told = f"backup {left} taken, and 1 older backup removed"
+    assert ended.stdout.splitlines()[-1] == told
+
+
+def test_a_failed_load_prints_its_reason_alone(filled):
+    """The log has nothing to add: no JSON line, and no second line about the failure."""
+    ended = filled.run("import", filled.file("bad.csv", VEHICLES, "!,FORD"))
+    assert (ended.status, ended.stdout, ended.log) == (1, "", [])
+    assert ended.stderr.startswith("1 of 1 records ")
+    assert "warning" not in ended.stderr
+
+
+def test_the_log_of_a_job_is_json(filled):
+    """Where nobody reads it at a terminal, why a job fails is one JSON line (D75)."""
+    ended = filled.run("backup", filled.directory / "missing" / "backups")
+    assert [line["level"] for line in ended.log] == ["error"]
+
+
+def test_a_mistyped_directory_is_named_and_not_created(filled):
+    """A backup creates only the last directory of its path."""
+    wrong = filled.directory / "bakcups" / "verifyd"
+    ended = filled.run("backup", wrong)
+    assert ended.status == 1
+    assert f"the directory {wrong.parent} does not exist" in ended.stderr
+    assert not wrong.parent.exists()
+
+
+def test_a_second_load_tells_which_one_is_running(filled):
+    """Its number, and since when it runs."""
+    engine = open_engine(filled.database_url)
+    try:
+        with locked(engine, "native"):
+            columns = {"register": "native", "kind": "vehicles", "mode": "merge"}
+            number = insert_line(engine, status="running", format="", files="", **columns)
+            ended = filled.run("import", filled.directory / "cars.csv", "--max-rejects", 1)
+    finally:
+        close_quietly(engine)
+    assert ended.status == 1
+    assert re.fullmatch(
+        rf"another load of the register native is running \(load {number}, since "
+        r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\); try again when it has ended\n",
+        ended.stderr,
+    )
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+PERSONS = argparse.Namespace(is_job=False)
+JOBS = argparse.Namespace(is_job=True)
+
+
+@pytest.fixture
+def said(monkeypatch) -> threading.Event:
+    """Whether something was said."""
+    event, say = threading.Event(), waiting._say
+
+    def say_and_note(what: str) -> None:
+        say(what)
+        event.set()
+
+    monkeypatch.setattr(waiting, "_say", say_and_note)
+    return event
+
+
+class TestWaiting:
+    def test_it_is_said_at_once_at_a_terminal(self, monkeypatch, said):
+        """What the command waits for is on stderr before it ends."""
+        terminal = Terminal()
+        monkeypatch.setattr(sys, "stderr", terminal)
+        with waiting.waiting_for(PERSONS, "a lock"):
+            assert said.wait(10)
+        assert terminal.getvalue() == "waiting for a lock\n"
+
+    def test_a_short_wait_is_not_mentioned_elsewhere(self, capsys):
+        """A log or a pipe gets a line after some seconds only."""
+        with waiting.waiting_for(PERSONS, "a lock"):
+            pass
+        assert capsys.readouterr().err == ""
+
+    def test_a_long_wait_is_mentioned_elsewhere(self, capsys, monkeypatch, said):
+        """As soon as the patience is over."""
+        monkeypatch.setattr(waiting, "PATIENCE_SECONDS", 0)
+        with waiting.waiting_for(PERSONS, "a lock"):
+            assert said.wait(10)
+        assert capsys.readouterr().err == "waiting for a lock\n"
+
+    def test_the_log_of_a_job_has_only_events(self, capsys, monkeypatch):
+        """Its lines are JSON, and nobody waits for it."""
+        monkeypatch.setattr(waiting, "PATIENCE_SECONDS", 0)
+        before = threading.active_count()
+        with waiting.waiting_for(JOBS, "a lock"):
+            assert threading.active_count() == before
+        assert capsys.readouterr().err == ""
+
+    def test_reading_a_terminal_is_said(self, monkeypatch, capsys):
+        """Otherwise the command would look as if it hung."""
+        monkeypatch.setattr(sys, "stdin", Terminal())
+        waiting.say_if_terminal_is_read(False)
+        assert capsys.readouterr().err == ""
+        waiting.say_if_terminal_is_read(True)
+        assert capsys.readouterr().err == "waiting for standard input; end it with Ctrl-D\n"

@@ -53,7 +53,8 @@ def _unavailable(meaning: str, action: str) -> Kind:
 
 CATALOGUE: Mapping[str, Kind] = {
     "invalid_request": _bad_request(
-        "the request is not well-formed HTTP, or its body did not arrive whole",
+        "the request is not well-formed HTTP, or its body did not arrive whole; nginx also "
+        "answers 421, 501 and 505 with this code",
         "Send a Content-Length that fits the body, no Transfer-Encoding, and shorter headers.",
     ),
     "invalid_parameter": _bad_request(
@@ -62,7 +63,8 @@ CATALOGUE: Mapping[str, Kind] = {
     ),
     "unknown_parameter": _bad_request(
         "the operation has no query parameter of this name",
-        "Correct its spelling; upper and lower case count. `detail` names the closest one.",
+        "Correct its spelling; upper and lower case count. `detail` names the closest one, "
+        "or all that there are.",
     ),
     "invalid_registration": _bad_request(
         "the text is no registration",
@@ -74,7 +76,7 @@ CATALOGUE: Mapping[str, Kind] = {
     ),
     "invalid_json": _bad_request(
         "the body is not JSON in UTF-8",
-        "Correct the body at the position that `detail` names.",
+        "Correct the body; `detail` says what is wrong or where.",
     ),
     "invalid_body": _bad_request(
         "a member of the body is missing or wrong",
@@ -82,7 +84,8 @@ CATALOGUE: Mapping[str, Kind] = {
     ),
     "unknown_member": _bad_request(
         "a bulk request has no member of this name",
-        "Correct its spelling; upper and lower case count. `detail` names the closest one.",
+        "Correct its spelling; upper and lower case count. `detail` names the closest one, "
+        "or all that there are.",
     ),
     "too_many_registrations": _bad_request(
         "a bulk request has more registrations than the plan allows",
@@ -104,7 +107,7 @@ CATALOGUE: Mapping[str, Kind] = {
     ),
     "not_found": _not_found(
         "there is no such path",
-        "Correct the path; `detail` names the closest one.",
+        "Correct the path; `detail` names the closest one if there is one.",
     ),
     "vehicle_not_found": _not_found(
         "no register mentions the plate",
@@ -112,7 +115,8 @@ CATALOGUE: Mapping[str, Kind] = {
     ),
     "domain_not_found": _not_found(
         "the account has no such domain",
-        "Treat it as an answer. Domains of other accounts are not found either.",
+        "Treat it as an answer. Domains of other accounts are not found either. If you repeated a "
+        "DELETE, treat it as success: the first one may have taken effect.",
     ),
     "method_not_allowed": Kind(
         405,
@@ -166,8 +170,9 @@ CATALOGUE: Mapping[str, Kind] = {
         Retry.LATER,
     ),
     "service_unavailable": _unavailable(
-        "the rate limits cannot be kept, or the metrics cannot be read",
-        "Wait for `Retry-After` seconds.",
+        "the service cannot answer now, or nginx got no answer from it",
+        "Wait for `Retry-After` seconds. After a 502 or 504 nobody knows whether a POST or DELETE "
+        "took effect: repeat it, and treat 409 or 404 as success.",
     ),
     "database_unavailable": _unavailable(
         "the database cannot be used now",

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from app.domains.resources import DomainCollection, DomainItem
+from app.http.methods import allowed_methods
 from app.operations.account import OwnAccount
 from app.operations.documentation.resources import (
     DocumentationAsset,
@@ -45,7 +46,7 @@ class Endpoint(NamedTuple):
     source: str
 
 
-ENDPOINTS = (
+ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("/api/domains", DomainCollection, "spec 4, D14 to D17"),
     Endpoint("/api/domains/{domain}", DomainItem, "spec 4, D18, D93"),
     Endpoint("/v1/vehicle/{registration}/insurance", Insurance, "spec 4, D19 to D21, D24"),
@@ -63,3 +64,10 @@ ENDPOINTS = (
     Endpoint("/docs/{asset}", DocumentationAsset, "D2, D97"),
     Endpoint("/metrics", MetricsPage, "D2, D80"),
 )
+
+# What pages load is nobody's to ask for.
+SUGGESTED_PATHS = {
+    endpoint.path: allowed_methods(endpoint.resource)
+    for endpoint in ENDPOINTS
+    if endpoint.resource is not DocumentationAsset
+}

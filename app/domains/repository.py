@@ -40,7 +40,7 @@ class DomainQuotaReached(Exception):
 
 
 class Domains:
-    """Lists, finds and creates domains."""
+    """Lists, finds, creates, counts and deletes domains, and sets their status."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -125,8 +125,10 @@ class Domains:
             deleted = Domain.delete().where(is_it, Domain.status != "suspended")
             if deleted.execute(self._engine):
                 return True
-            if self.find_domain(account_id, name):
-                raise DomainSuspended(name)
+            found = self.find_domain(account_id, name)
+        # On Postgres it may have been created or activated since.
+        if found and found.status == "suspended":
+            raise DomainSuspended(name)
         return False
 
     def _take_turn(self, account_id: int) -> None:

@@ -5,7 +5,7 @@ import msgspec
 
 from app import clock
 from app.domains.models import STATUSES
-from app.domains.names import canonical_domain_name, domain_name_fault
+from app.domains.names import InvalidDomainName, require_domain_name
 from app.domains.repository import (
     DomainExists,
     DomainQuotaReached,
@@ -19,6 +19,7 @@ from app.http.context import Request, caller_of
 from app.http.parameters import (
     choice_parameter,
     integer_parameter,
+    invalid_parameter,
     require_known_parameters,
     text_parameter,
 )
@@ -88,9 +89,10 @@ class DomainCollection:
         require_known_parameters(req)
         caller = caller_of(req)
         sent = read_json(req, NewDomain)
-        name = canonical_domain_name(sent.name)
-        if name is None:
-            raise Problem.at("/name", "invalid_domain_name", domain_name_fault(sent.name))
+        try:
+            name = require_domain_name(sent.name)
+        except InvalidDomainName as error:
+            raise Problem.at("/name", "invalid_domain_name", str(error)) from None
         domain = self._create(caller.account_id, name, caller.domains_max)
         resp.status = falcon.HTTP_201
         resp.location = f"/api/domains/{name}"
@@ -139,10 +141,10 @@ class DomainItem:
 
 def _require_name(text: str) -> str:
     """Return the canonical name. Raises Problem domain_not_found if the text is no name."""
-    name = canonical_domain_name(text)
-    if name is None:
-        raise Problem("domain_not_found", domain_name_fault(text))
-    return name
+    try:
+        return require_domain_name(text)
+    except InvalidDomainName as error:
+        raise Problem("domain_not_found", str(error)) from None
 
 
 def _body(domain: HeldDomain) -> DomainBody:
@@ -153,10 +155,7 @@ def _name_parameter(req: Request, name: str) -> str | None:
     text = text_parameter(req, name)
     if text is None:
         return None
-    canonical = canonical_domain_name(text)
-    if canonical is None:
-        raise Problem(
-            "invalid_parameter",
-            f"The parameter {name} must be a domain name. {domain_name_fault(text)}",
-        )
-    return canonical
+    try:
+        return require_domain_name(text)
+    except InvalidDomainName as error:
+        raise invalid_parameter(name, f"must be a domain name. {error}") from None

@@ -17,7 +17,6 @@ OPEN_PATHS = frozenset(
 _OPEN_PREFIX = "/docs/"
 METRICS_PATH = "/metrics"
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}
-_FORMS = "`Authorization: Bearer KEY` or `X-API-Key: KEY`"
 
 
 def is_open(path: str) -> bool:
@@ -54,21 +53,35 @@ def _refusal(req: Request) -> Problem:
 
 def _fault(req: Request) -> str:
     """Return a sentence about the headers; it tells nothing about the keys that there are."""
+    authorization, api_key = req.env.get("HTTP_AUTHORIZATION"), req.env.get("HTTP_X_API_KEY")
+    if authorization is None and api_key is None:
+        return "An API key is needed, as `Authorization: Bearer KEY` or `X-API-Key: KEY`."
+    if authorization is not None:
+        scheme, _, key = authorization.strip().partition(" ")
+        if scheme.lower() != "bearer":
+            return "The header Authorization has no `Bearer`. Send `Authorization: Bearer KEY`."
+        if not key.strip():
+            return "The header Authorization has no key after `Bearer`."
+    if api_key is not None and not api_key.strip():
+        return "The header X-API-Key is empty."
     presented = presented_keys(req)
-    if not presented:
-        return f"An API key is needed, as {_FORMS}."
     if len(presented) > 1:
         return "Two different API keys were sent, in Authorization and X-API-Key. Send one."
-    (key,) = presented
-    if not key and "HTTP_AUTHORIZATION" in req.env:
-        return "The header Authorization has no `Bearer KEY`. Send `Authorization: Bearer KEY`."
-    if not key:
-        return f"The API key is empty. Send it as {_FORMS}."
+    return _format_fault(presented.pop())
+
+
+def _format_fault(key: str) -> str:
+    """Return a sentence about a key that does not work."""
+    if "," in key:
+        return "The header with the API key was sent twice, or has two keys. Send one."
+    if key.lower().startswith("bearer "):
+        return "X-API-Key takes the key alone, without `Bearer`."
+    if not key.startswith(PREFIX):
+        return f"The API key has another format: keys begin with `{PREFIX}`."
+    if len(key) != LENGTH:
+        return f"The API key is not complete: keys have {LENGTH} characters; got {len(key):,}."
     if parse_token(key) is None:
-        return (
-            f"The API key is mistyped or cut off. Keys begin with `{PREFIX}` and have "
-            f"{LENGTH} characters; got {len(key):,}."
-        )
+        return "The API key is mistyped: its last six characters do not fit the others."
     return "The API key is unknown, expired or revoked, or its account is suspended."
 
 

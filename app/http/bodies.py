@@ -9,7 +9,13 @@ import falcon
 import msgspec
 
 from app.errors import Problem
-from app.http.body_faults import find_fault, find_syntax_fault
+from app.http.body_faults import (
+    find_fault,
+    find_repeated,
+    find_syntax_fault,
+    repeated_member,
+    too_deep,
+)
 from app.http.context import Request
 
 BODY_BYTES_MAX = 1024 * 1024
@@ -17,6 +23,7 @@ DRAINED_BYTES_MAX = 4 * 1024 * 1024
 _CHUNK_BYTES = 64 * 1024
 _LENGTH_DIGITS_MAX = 18
 _JSON = "application/json"
+_CHARSETS = ("", "charset=utf-8", "charset=utf8")
 
 _T = TypeVar("_T", bound=msgspec.Struct)
 
@@ -91,19 +98,25 @@ def read_json(req: falcon.Request, shape: type[_T]) -> _T:
         raise body
     _require_clean_text(body)
     try:
-        return msgspec.json.decode(body, type=shape)
+        members = msgspec.json.decode(body, type=shape)
     except msgspec.ValidationError:
         raise find_fault(body, shape) from None
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+    except RecursionError:
+        raise too_deep() from None
+    except (msgspec.DecodeError, UnicodeError):
         raise Problem("invalid_json", find_syntax_fault(body)) from None
+    repeated = find_repeated(body, shape.__struct_fields__)
+    if repeated:
+        raise repeated_member(repeated)
+    return members
 
 
 def _require_json_content_type(req: falcon.Request) -> None:
     media_type, _, rest = (req.content_type or "").partition(";")
     charset = rest.replace(" ", "").replace('"', "").lower()
-    if media_type.strip().lower() != _JSON or charset not in ("", "charset=utf-8"):
-        got = "another type" if media_type else "no Content-Type"
-        detail = f"The body must be sent as {_JSON}, in UTF-8; got {got}."
+    if media_type.strip().lower() != _JSON or charset not in _CHARSETS:
+        got = "another charset" if media_type.strip().lower() == _JSON else "another type"
+        detail = f"The body must be sent as {_JSON}, in UTF-8; got {got if media_type else 'none'}."
         raise Problem("unsupported_media_type", detail)
     if req.env.get("HTTP_CONTENT_ENCODING", "identity").strip().lower() not in ("", "identity"):
         detail = "The body must be sent as it is, without Content-Encoding."

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from types import NoneType
 from typing import Any, NoReturn, get_args, get_origin
@@ -12,8 +13,18 @@ from app.errors import Problem
 from app.http.parameters import is_plain_name, unknown
 
 _NO_OBJECT = "The body must be a JSON object"
+# SEC: searching all of a large body would take much longer than answering a right one.
+_SEARCHED_BYTES_MAX = 64 * 1024
+_SEARCHED_ITEMS_MAX = 10_000
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-_ENDS = {"{": "an object", "[": "an array", '"': "a string", "t": "true", "f": "false", "n": "null"}
+_KINDS = {
+    "{": "an object",
+    "[": "an array",
+    '"': "a string",
+    "t": "true",
+    "f": "false",
+    "n": "null",
+}
 
 
 class _NotANumber(ValueError):
@@ -30,6 +41,8 @@ def find_syntax_fault(body: bytes) -> str:
         return f"The body is not UTF-8: see byte {error.start + 1:,}."
     if text.startswith("\ufeff"):
         return "The body begins with a byte order mark. Send it without one."
+    if len(body) > _SEARCHED_BYTES_MAX:
+        return "The body is not JSON."
     return f"The body is not JSON{_position(text)}."
 
 
@@ -43,7 +56,7 @@ def _position(text: str) -> str:
     except _NotANumber:
         return ": it contains NaN or Infinity"
     except RecursionError:
-        return " that we take: it is nested too deeply"
+        return ", or it is nested too deeply"
     if _SURROGATE.search(text):
         return r": it contains half of a surrogate pair (\ud800 to \udfff)"
     return ""
@@ -54,7 +67,7 @@ def _refuse_constant(_: str) -> NoReturn:
 
 
 def find_fault(body: bytes, shape: type[msgspec.Struct]) -> Problem:
-    """Return the refusal of a body that is JSON in parts and does not fit a Struct.
+    """Return the refusal of a body that does not fit a Struct.
 
     Its code is unknown_member or invalid_body, with a JSON pointer to the first member at fault;
     invalid_json if the body as a whole is not JSON.
@@ -64,7 +77,9 @@ def find_fault(body: bytes, shape: type[msgspec.Struct]) -> Problem:
     except msgspec.ValidationError:
         detail = f"{_NO_OBJECT}; got {_kind(body.decode().lstrip())}."
         return Problem.at("", "invalid_body", detail)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+    except RecursionError:
+        return too_deep()
+    except (msgspec.DecodeError, UnicodeError):
         return Problem("invalid_json", find_syntax_fault(body))
     fields = msgspec.structs.fields(shape)
     known = [field.encode_name for field in fields]
@@ -73,19 +88,41 @@ def find_fault(body: bytes, shape: type[msgspec.Struct]) -> Problem:
             if name not in known:
                 pointer = f"/{name}" if is_plain_name(name) else ""
                 return Problem.at(pointer, "unknown_member", unknown("member", name, known))
+    pointer, detail = _first_fault(members, fields) or _repetition(
+        # Of members with the same name only the last one is left.
+        find_repeated(body, known) or known[0]
+    )
+    return Problem.at(pointer, "invalid_body", detail)
+
+
+def repeated_member(name: str) -> Problem:
+    """Return the refusal of a member that is given more than once."""
+    pointer, detail = _repetition(name)
+    return Problem.at(pointer, "invalid_body", detail)
+
+
+def _repetition(name: str) -> tuple[str, str]:
+    return f"/{name}", f"The member {name} is given more than once."
+
+
+def _first_fault(
+    members: Mapping[str, msgspec.Raw], fields: Sequence[msgspec.structs.FieldInfo]
+) -> tuple[str, str] | None:
+    """Return the first known member that is missing or wrong: a JSON pointer and a sentence."""
     for field in fields:
         name = field.encode_name
         if name in members:
             fault = _fault(members[name], field.type)
             if fault is not None:
-                pointer, detail = fault
-                return Problem.at(f"/{name}{pointer}", "invalid_body", detail)
+                return f"/{name}{fault[0]}", fault[1]
         elif field.required:
-            return Problem.at(f"/{name}", "invalid_body", f"The member {name} is missing.")
-    # Of members with the same name only the last one is left.
-    repeated = _repeated(body, known)
-    detail = f"The member {repeated} is given more than once."
-    return Problem.at(f"/{repeated}", "invalid_body", detail)
+            return f"/{name}", f"The member {name} is missing."
+    return None
+
+
+def too_deep() -> Problem:
+    """Return the refusal of a body that is nested more deeply than the parser follows."""
+    return Problem("invalid_json", "The body is nested too deeply.")
 
 
 def _fault(value: msgspec.Raw, expected: Any) -> tuple[str, str] | None:
@@ -99,17 +136,19 @@ def _fault(value: msgspec.Raw, expected: Any) -> tuple[str, str] | None:
     if get_origin(expected) is list:
         (item_type,) = get_args(expected)
         with suppress(msgspec.ValidationError):  # It is no array.
-            for number, item in enumerate(msgspec.json.decode(value, type=list[msgspec.Raw])):
+            items = msgspec.json.decode(value, type=list[msgspec.Raw])
+            for number, item in enumerate(items[:_SEARCHED_ITEMS_MAX]):
                 fault = _fault(item, item_type)
                 if fault is not None:
                     return f"/{number}{fault[0]}", fault[1]
+            return "", f"This must be {_described(expected)}; one item is none."
     got = _kind(bytes(value).decode())
     return "", f"This must be {_described(expected)}; got {got}."
 
 
 def _kind(text: str) -> str:
     """Return what a JSON value is, in words."""
-    return _ENDS.get(text[:1], "a number")
+    return _KINDS.get(text[:1], "a number")
 
 
 def _described(expected: Any) -> str:
@@ -118,11 +157,18 @@ def _described(expected: Any) -> str:
         return "an array of strings"
     types = get_args(expected) or (expected,)
     name = "true or false" if bool in types else "a string"
-    return f"{name} or null" if NoneType in types else name
+    if NoneType not in types:
+        return name
+    return "true, false or null" if bool in types else f"{name} or null"
 
 
-def _repeated(body: bytes, known: list[str]) -> str:
-    """Return the first known member that a JSON object has more than once."""
+def find_repeated(body: bytes, known: Sequence[str]) -> str | None:
+    """Return the first known member that a JSON object has more than once, None if there is none.
+
+    Names with escapes are found only if the body repeats another name as well.
+    """
+    if all(body.count(f'"{name}"'.encode()) < 2 for name in known):
+        return None
     # The hook is called for the outermost object last.
     names: list[str] = []
 
@@ -131,4 +177,4 @@ def _repeated(body: bytes, known: list[str]) -> str:
 
     with suppress(RecursionError):
         json.loads(body, object_pairs_hook=keep, parse_int=str, parse_float=str)
-    return next((name for name in known if names.count(name) > 1), known[0])
+    return next((name for name in known if names.count(name) > 1), None)

@@ -14,6 +14,7 @@ from app.http.deadline import require_time
 from app.setting_values import Network
 
 _CONTEXT = "verifyd.context"
+_METHODS = frozenset(falcon.HTTP_METHODS)
 # SEC: the id is logged. It must not contain a plate, name or key that a client put into it.
 _REQUEST_ID = re.compile(r"[0-9A-Fa-f]{16,64}|[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 
@@ -65,7 +66,8 @@ def _access_line(req: Request, resp: falcon.Response) -> bytes:
         "event": "request",
         "request_id": context.request_id,
         "key": context.caller.key_id if context.caller else None,
-        "method": req.method,
+        # SEC: a client can send a registration as the method.
+        "method": req.method if req.method in _METHODS else "(other)",
         "route": req.uri_template,
         "status": falcon.http_status_to_code(resp.status),
         "duration_ms": round((time.perf_counter_ns() - context.started_ns) / 1e6, 3),

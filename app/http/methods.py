@@ -16,14 +16,14 @@ class Methods:
     ) -> None:
         """Answer OPTIONS with 204 and `Allow`; admit the other methods that the path takes.
 
-        Raises falcon.HTTPNotFound for a slash too many, Problem method_not_allowed or, where
+        Raises falcon.HTTPNotFound for an empty segment, Problem method_not_allowed or, where
         no responder looks at the body, invalid_request.
         """
         # NOTE: to Falcon `/api/domains/` is `/api/domains/{domain}` with an empty name, and a
         # path may begin with any number of slashes (D1).
-        if req.path != "/" and (req.path.endswith("/") or req.path.startswith("//")):
+        if req.path != "/" and (req.path.endswith("/") or "//" in req.path):
             raise falcon.HTTPNotFound
-        allowed = _allowed(resource)
+        allowed = allowed_methods(resource)
         if req.method == "OPTIONS":
             resp.status = falcon.HTTP_204
             resp.set_header("Allow", ", ".join(allowed))
@@ -35,6 +35,7 @@ class Methods:
             refuse_broken_body(req)
 
 
-def _allowed(resource: object) -> list[str]:
+def allowed_methods(resource: object) -> list[str]:
+    """Return the methods of a resource or of its class, as in the header `Allow`."""
     methods = ("GET", "HEAD", "POST", "DELETE")
     return [m for m in methods if hasattr(resource, f"on_{m.lower()}")] + ["OPTIONS"]

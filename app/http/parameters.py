@@ -11,8 +11,8 @@ from app.suggestions import closest, listed
 
 _TRUE = ("true", "True", "TRUE", "1")
 _FALSE = ("false", "False", "FALSE", "0")
-# SEC: other names are not repeated to whoever made the client send them.
-_PLAIN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,31}")
+# SEC: any other name could be a registration, a secret or markup.
+_PLAIN_NAME = re.compile(r"[A-Za-z_.-]{1,20}")
 
 
 def require_known_parameters(req: falcon.Request, *known: str) -> None:
@@ -94,5 +94,5 @@ def flag_parameter(req: falcon.Request, name: str) -> bool:
 
 
 def invalid_parameter(name: str, fault: str) -> Problem:
-    """Return the refusal of a parameter (400)."""
-    return Problem("invalid_parameter", f"The parameter {name} {fault}.")
+    """Return the refusal of a parameter (400); the fault ends the sentence."""
+    return Problem("invalid_parameter", f"The parameter {name} {fault.removesuffix('.')}.")

@@ -1,7 +1,7 @@
 """Turns every exception into the one error body (D5)."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import falcon
 import msgspec
@@ -9,7 +9,7 @@ import peewee
 
 from app.errors import RETRY_AFTER_SECONDS, Problem
 from app.http.context import Request
-from app.http.paths import closest_template
+from app.http.paths import closest_path
 from app.storage.engine import Engine
 from app.storage.errors import message_of
 
@@ -26,12 +26,12 @@ _OTHERWISE = ("invalid_request", "The request is malformed.")
 
 
 def install(
-    app: falcon.App[Request, falcon.Response], engine: Engine, templates: Sequence[str]
+    app: falcon.App[Request, falcon.Response], engine: Engine, paths: Mapping[str, Sequence[str]]
 ) -> None:
     """Make an application answer every exception with a problem body, whatever `Accept` says.
 
     Args:
-        templates: the paths that exist, to suggest the closest one.
+        paths: the path templates that can be suggested, each with its methods.
     """
 
     def database_failed(
@@ -54,7 +54,12 @@ def install(
     def not_found(
         req: Request, resp: falcon.Response, error: falcon.HTTPNotFound, params: object
     ) -> None:
-        _write(req, resp, Problem("not_found", _nothing_at(req.path, templates)))
+        # SEC: paths without a key are not charged, so their refusal must cost nothing.
+        suggested = req.context.caller and closest_path(req.path, req.method, paths)
+        detail = "There is nothing at this path. /docs lists the paths."
+        if suggested:
+            detail = f"There is nothing at this path; did you mean {suggested}?"
+        _write(req, resp, Problem("not_found", detail))
 
     app.add_error_handler(Exception, _unexpected)
     app.add_error_handler(Problem, _problem)
@@ -64,14 +69,6 @@ def install(
     app.add_error_handler(
         (peewee.ProgrammingError, peewee.DataError, peewee.IntegrityError), programming_failed
     )
-
-
-def _nothing_at(path: str, templates: Sequence[str]) -> str:
-    """Return a sentence about a path that does not exist; it never quotes it."""
-    suggested = closest_template(path, templates)
-    if suggested is None:
-        return "There is nothing at this path. /docs lists the paths."
-    return f"There is nothing at this path; did you mean {suggested}?"
 
 
 def _problem(req: Request, resp: falcon.Response, error: Problem, params: object) -> None:

@@ -41,15 +41,19 @@ def canonical_registration(text: str) -> str | None:
 def registration_fault(text: str) -> str:
     """Return why a text is no registration, as the end of a sentence; it quotes nothing (D90)."""
     if len(text) > _TEXT_CHARACTERS_MAX:
-        return f"at most {_TEXT_CHARACTERS_MAX} characters with spaces; got {len(text):,}"
+        return f"at most {_TEXT_CHARACTERS_MAX} characters with spaces; got {len(text)}"
     rule = f"1 to {REGISTRATION_CHARACTERS_MAX} letters and digits"
-    for place, character in enumerate(text, 1):
-        if not (character.isalpha() or character.isdecimal() or ord(character) in _SEPARATORS):
-            return f"{rule}; character {place} is neither"
-    characters = len(unicodedata.normalize("NFKC", text.translate(_SEPARATORS).upper()))
-    if 0 < characters <= REGISTRATION_CHARACTERS_MAX:
-        return f"{rule}; a character consists of more than these"
-    return f"{rule}; got {characters or 'none'}"
+    if text.isascii():
+        for place, character in enumerate(text, 1):
+            if not (character.isalnum() or character in " -"):
+                return f"{rule}; character {place} is neither"
+    plate = _folded(text)
+    if not plate:
+        return f"{rule}; got {'too many' if text.translate(_SEPARATORS) else 'none'}"
+    if len(plate) > REGISTRATION_CHARACTERS_MAX:
+        return f"{rule}; got {len(plate)}"
+    # The place in a text that was normalised would not help.
+    return f"{rule}; one character is neither"
 
 
 def _folded(text: str) -> str:

@@ -5,9 +5,11 @@ import json
 import pytest
 
 from app import clock
-from app.accounts.administration import create_key, revoke_key
+from app.accounts.administration import create_key, require_account, revoke_key, set_plan
 from app.accounts.models import ApiKey
 from app.accounts.tokens import new_token
+from app.domains.repository import Domains
+from app.error_codes import CATALOGUE
 
 BULK = "/v1/vehicle/bulk-insurance"
 DOMAINS = "/api/domains"
@@ -51,8 +53,12 @@ PLATES = {
     "AB_12": "1 to 12 letters and digits; character 3 is neither",
     "A" * 101: "at most 100 characters with spaces; got 101",
     "%C3%9F" * 9: "1 to 12 letters and digits; got 18",
+    "%E2%91%A0" * 13: "1 to 12 letters and digits; got 13",
+    "MU%CC%88%20AB_12": "1 to 12 letters and digits; one character is neither",
+    "%EF%B7%BA" * 33: "1 to 12 letters and digits; got too many",
 }
 PATHS = {
+    "/v1/vehicle//insurance": "/v1/vehicle/{registration}/insurance",
     "/vehicle/AB12CDE/insurance": "/v1/vehicle/{registration}/insurance",
     "/v1/vehicles/AB12CDE/insurance": "/v1/vehicle/{registration}/insurance",
     "/v1/domains": "/api/domains",
@@ -61,8 +67,10 @@ PATHS = {
 NAMES = {
     "": "A domain name is needed; this is empty.",
     "localhost": "A domain name has at least two labels, such as example.com; got one.",
-    "a." * 127 + "com": "A domain name has at most 253 characters; got 257.",
+    "a." * 127 + "com": "A domain name has at most 253 characters in its ASCII form; got 257.",
+    "a." * 1_000: "A domain name has at most 253 characters in its ASCII form; got 2,000.",
     "a..example": ("Label 2 of the domain name must be 1 to 63 letters, digits and inner hyphens."),
+    "\uff11.\uff12": "The last label of a domain name must not be a number.",
     "192.0.2.1": "The last label of a domain name must not be a number.",
     "\u2603.example": "This is not a valid international domain name (IDNA 2008, UTS 46).",
 }
@@ -76,9 +84,7 @@ BODIES = {
         "The body is not JSON: it contains half of a surrogate pair (\\ud800 to \\udfff)."
     ),
     f'{KNOWN}, "asOf": "\\u0000"}}': "The body contains the character NUL (\\u0000).",
-    f'{KNOWN}, "asOf": {"[" * 100_000}': (
-        "The body is not JSON that we take: it is nested too deeply."
-    ),
+    f'{KNOWN}, "asOf": {"[" * 100_000}': ("The body is nested too deeply."),
     "\ufeff" + KNOWN + "}": "The body begins with a byte order mark. Send it without one.",
 }
 MEMBERS = {
@@ -93,6 +99,16 @@ MEMBERS = {
         "The member asof is unknown; did you mean asOf?",
     ),
     f'{KNOWN}, "<b>": 1}}': ("", "A member is unknown; this operation has "),
+    f'{KNOWN}, "AB12CDE": 1}}': ("", "A member is unknown; this operation has "),
+    f'{KNOWN}, "registrations": ["A1"]}}': (
+        "/registrations",
+        "The member registrations is given more than once.",
+    ),
+    f'{KNOWN}, "asOf": "x", "asOf": "2026-01-01"}}': (
+        "/asOf",
+        "The member asOf is given more than once.",
+    ),
+    f'{KNOWN}, "details": 1}}': ("/details", "This must be true, false or null; got a number."),
     '{"registrations": "AB12CDE"}': (
         "/registrations",
         "This must be an array of strings; got a string.",
@@ -149,9 +165,10 @@ def test_a_path_that_does_not_exist(alice, path):
     assert problem["detail"] == f"There is nothing at this path; did you mean {PATHS[path]}?"
 
 
-def test_a_strange_path_leads_to_the_documentation(alice):
-    """A path like no other gets no guess."""
-    detail = alice.get("/nothing").json["detail"]
+@pytest.mark.parametrize("path", ["/nothing", "/docs/x"])
+def test_a_strange_path_leads_to_the_documentation(alice, path):
+    """A path like no other, or without its key, gets no guess."""
+    detail = alice.get(path).json["detail"]
     assert detail == "There is nothing at this path. /docs lists the paths."
 
 
@@ -196,10 +213,14 @@ def test_a_list_that_is_too_long(alice, world):
 @pytest.mark.parametrize(
     ("headers", "detail"),
     [
-        ({}, "The body must be sent as application/json, in UTF-8; got no Content-Type."),
+        ({}, "The body must be sent as application/json, in UTF-8; got none."),
         (
             {"Content-Type": "text/plain"},
             "The body must be sent as application/json, in UTF-8; got another type.",
+        ),
+        (
+            {"Content-Type": "application/json; charset=latin-1"},
+            "The body must be sent as application/json, in UTF-8; got another charset.",
         ),
         (
             {"Content-Type": "application/json", "Content-Encoding": "gzip"},
@@ -223,26 +244,30 @@ def test_a_method_that_a_path_does_not_have(alice):
     ("headers", "detail"),
     [
         ({}, "An API key is needed, as `Authorization: Bearer KEY` or `X-API-Key: KEY`."),
-        (
-            {"Authorization": "vfd_1"},
-            "The header Authorization has no `Bearer KEY`. Send `Authorization: Bearer KEY`.",
+        *(
+            (
+                {"Authorization": authorization} | more,
+                "The header Authorization has no `Bearer`. Send `Authorization: Bearer KEY`.",
+            )
+            for authorization in ("vfd_1", "Basic dXNlcg==")
+            for more in ({}, key("vfd_1"))
         ),
+        ({"Authorization": "Bearer "}, "The header Authorization has no key after `Bearer`."),
+        (key("Bearer vfd_1"), "X-API-Key takes the key alone, without `Bearer`."),
         (
-            {"Authorization": "Basic dXNlcg=="},
-            "The header Authorization has no `Bearer KEY`. Send `Authorization: Bearer KEY`.",
+            key("vfd_1, vfd_1"),
+            "The header with the API key was sent twice, or has two keys. Send one.",
         ),
         (
             {"Authorization": "Bearer one", "X-API-Key": "two"},
             "Two different API keys were sent, in Authorization and X-API-Key. Send one.",
         ),
+        (key(""), "The header X-API-Key is empty."),
+        (key("0123456789"), "The API key has another format: keys begin with `vfd_`."),
+        (key("vfd_123"), "The API key is not complete: keys have 68 characters; got 7."),
         (
-            key(""),
-            "The API key is empty. Send it as `Authorization: Bearer KEY` or `X-API-Key: KEY`.",
-        ),
-        (
-            key("0123456789"),
-            "The API key is mistyped or cut off. Keys begin with `vfd_` and have 68 characters; "
-            "got 10.",
+            key("vfd_" + "0" * 64),
+            "The API key is mistyped: its last six characters do not fit the others.",
         ),
     ],
 )
@@ -267,3 +292,59 @@ def test_the_type_leads_to_the_page_of_errors(alice):
     """The `type` of an error is an address on this service that explains its code."""
     problem = json.loads(alice.get("/v1/compliance/ZZ99ZZZ").body)
     assert problem["type"] == "/docs/errors#vehicle_not_found"
+
+
+def refusals(world, alice):
+    """Yield the texts of refusals that depend on the state of the account, by their codes."""
+    limits = {"requests": 600, "window_seconds": 60, "bulk_max": 1}
+    set_plan(world.engine, "standard", domains_max=1, **limits)
+    alice.post(DOMAINS, {"name": "a.example"})
+    yield "domain_already_exists", alice.post(DOMAINS, {"name": "A.example"})
+    yield "domain_quota_reached", alice.post(DOMAINS, {"name": "b.example"})
+    yield "domain_not_found", alice.get(f"{DOMAINS}/b.example")
+    account = require_account(world.engine, "alice")
+    Domains(world.engine).set_status(account.id, "a.example", "suspended")
+    yield "domain_suspended", alice.request("DELETE", f"{DOMAINS}/a.example")
+    yield "vehicle_not_found", alice.get(INSURANCE)
+    yield "too_many_registrations", alice.post(BULK, {"registrations": ["A1", "A2"]})
+    yield "body_too_large", alice.post(BULK, b"x" * (1024 * 1024 + 1))
+    yield "invalid_request", alice.get(DOMAINS, environ={"HTTP_TRANSFER_ENCODING": "chunked"})
+    yield "forbidden", alice.get("/metrics", environ={"REMOTE_ADDR": "192.0.2.1"})
+    set_plan(world.engine, "standard", domains_max=1, **limits | {"requests": 1})
+    yield "rate_limit_exceeded", alice.get(DOMAINS)
+    world.store.lose()
+    yield "database_unavailable", alice.get(DOMAINS)
+    yield "not_ready", alice.get("/readyz")
+
+
+TEXTS = {
+    "domain_already_exists": "The account already has the domain a.example.",
+    "domain_quota_reached": "The account has all 1 domains that its plan allows.",
+    "domain_not_found": "The account has no such domain.",
+    "domain_suspended": "The domain a.example is suspended. Only the operator can lift that.",
+    "vehicle_not_found": "Vehicle not found",
+    "too_many_registrations": "The account's plan allows 1 registrations in one request; got 2.",
+    "body_too_large": "A body has at most 1,048,576 bytes; got more.",
+    "invalid_request": "A body must be sent with its Content-Length and without Transfer-Encoding.",
+    "forbidden": "The key's account may not read the metrics",
+    "rate_limit_exceeded": "The limit of 1 requests in 60 s is used up; ",
+    "database_unavailable": "The database cannot be reached now. Retry in 2 s.",
+    "not_ready": "The database cannot be reached.",
+}
+
+
+def test_refusals_that_depend_on_the_account(world, alice, caplog):
+    """Each says what the account has, what its plan allows, or when to come back."""
+    texts = {code: response.json for code, response in refusals(world, alice)}
+    assert {code: problem["code"] for code, problem in texts.items()} == {c: c for c in TEXTS}
+    for code, text in TEXTS.items():
+        assert texts[code]["detail"].startswith(text), texts[code]["detail"]
+
+
+def test_every_code_has_its_text_in_a_test():
+    """Every code has a test of its text, here or in tests/system."""
+    here = {"invalid_parameter", "unknown_parameter", "invalid_registration", "not_found"}
+    here |= {"invalid_domain_name", "invalid_json", "invalid_body", "unknown_member"}
+    here |= {"unsupported_media_type", "method_not_allowed", "unauthorized"}
+    elsewhere = {"uri_too_long", "too_many_connections", "internal_error", "service_unavailable"}
+    assert here | set(TEXTS) | elsewhere == set(CATALOGUE)

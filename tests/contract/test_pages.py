@@ -142,9 +142,11 @@ def test_the_open_paths_are_those_that_need_no_key():
 
 
 def test_the_errors_table_is_complete():
-    """The table has every code of the catalogue with its status."""
-    told = {quoted(row[0])[0]: int(row[1]) for row in table("Code")}
-    assert told == {code: kind.status for code, kind in CATALOGUE.items()}
+    """The table has every code of the catalogue with status, meaning and retry."""
+    told = {quoted(row[0])[0]: (int(row[1]), *row[2:]) for row in table("Code")}
+    assert told == {
+        code: (kind.status, kind.meaning, kind.retry) for code, kind in CATALOGUE.items()
+    }
 
 
 def test_the_metrics_table_is_complete():

@@ -2,11 +2,9 @@
 
 import pytest
 
-from app.http.paths import closest_template
-from app.routes import ENDPOINTS
+from app.http.paths import closest_path
+from app.routes import SUGGESTED_PATHS
 from app.suggestions import closest, listed
-
-TEMPLATES = [endpoint.path for endpoint in ENDPOINTS]
 
 
 @pytest.mark.parametrize("word", ["asof", "as_of", "As-Of", "asOff", "asO"])
@@ -30,32 +28,46 @@ def test_words_are_listed_as_in_a_sentence(words, text):
 
 
 @pytest.mark.parametrize(
-    ("path", "template"),
-    [
-        ("/vehicle/AB12CDE/insurance", "/v1/vehicle/{registration}/insurance"),
-        ("/v1/vehicles/AB12CDE/insurance", "/v1/vehicle/{registration}/insurance"),
-        ("/v2/vehicle/AB12CDE/insurance", "/v1/vehicle/{registration}/insurance"),
-        ("/v1/vehicle/AB12CDE/insurance/", "/v1/vehicle/{registration}/insurance"),
-        ("/api/vehicle/AB12CDE/insurance", "/v1/vehicle/{registration}/insurance"),
-        ("/v1/vehicle/bulk_insurance", "/v1/vehicle/bulk-insurance"),
-        ("/v1/bulk-insurance", "/v1/vehicle/bulk-insurance"),
-        ("/compliance/AB12CDE", "/v1/compliance/{registration}"),
-        ("/v1/complience/AB12CDE", "/v1/compliance/{registration}"),
-        ("/domains", "/api/domains"),
-        ("/v1/domains", "/api/domains"),
-        ("/API/Domains", "/api/domains"),
-        ("/api/domains/", "/api/domains"),
-        ("/api/domain/example.com", "/api/domains/{domain}"),
-        ("/health", "/healthz"),
-        ("/openapi.yaml", "/openapi.json"),
-    ],
+    ("request_line", "template"),
+    {
+        "GET /vehicle/AB12CDE/insurance": "/v1/vehicle/{registration}/insurance",
+        "GET /v1/vehicles/AB12CDE/insurance": "/v1/vehicle/{registration}/insurance",
+        "GET /v2/vehicle/AB12CDE/insurance": "/v1/vehicle/{registration}/insurance",
+        "GET /v1/vehicle/AB12CDE/insurance/": "/v1/vehicle/{registration}/insurance",
+        "GET /api/vehicle/AB12CDE/insurance": "/v1/vehicle/{registration}/insurance",
+        "GET /v1/vehicle/AB12CDE": "/v1/vehicle/{registration}/insurance",
+        "HEAD /v1/vehicle/AB12CDE": "/v1/vehicle/{registration}/insurance",
+        "POST /v1/vehicle/bulk_insurance": "/v1/vehicle/bulk-insurance",
+        "POST /v1/bulk-insurance": "/v1/vehicle/bulk-insurance",
+        "POST /v1/compliance": "/v1/compliance/bulk",
+        "GET /compliance/AB12CDE": "/v1/compliance/{registration}",
+        "GET /v1/complience/AB12CDE": "/v1/compliance/{registration}",
+        "GET /domains": "/api/domains",
+        "GET /v1/domains": "/api/domains",
+        "POST /API/Domains": "/api/domains",
+        "GET /api/domains/": "/api/domains",
+        "DELETE /api/domain/example.com": "/api/domains/{domain}",
+        "GET /account": "/v1/account",
+        "GET /health": "/healthz",
+    }.items(),
 )
-def test_a_wrong_path_has_a_closest_one(path, template):
-    """The usual mistakes lead to the path that was meant."""
-    assert closest_template(path, TEMPLATES) == template
+def test_a_wrong_path_has_a_closest_one(request_line, template):
+    """The usual mistakes lead to the path that was meant, and that has the method."""
+    method, path = request_line.split()
+    assert closest_path(path, method, SUGGESTED_PATHS) == template
 
 
-@pytest.mark.parametrize("path", ["/", "/nothing", "/favicon.ico", "/wp-login.php", "//" * 4_000])
-def test_a_strange_path_has_none(path):
-    """A path that is like no other gets no suggestion."""
-    assert closest_template(path, TEMPLATES) is None
+@pytest.mark.parametrize(
+    "request_line",
+    [
+        *("GET /", "GET /nothing", "GET /favicon.ico", "GET /wp-login.php", "GET /docs/x"),
+        *("GET /v1", "GET /api", "GET /v1/insurance/AB12CDE", "POST /v1/vehicle/bulk-compliance"),
+        *("DELETE /v1/complience/AB12CDE", "BREW /v1/complience/AB12CDE"),
+        *("GET /" + "x/" * 4_000, "GET /" + "x" * 8_000),
+    ],
+    ids=lambda line: line[:40],
+)
+def test_a_strange_path_has_none(request_line):
+    """A path that is like no other, or like one without the method, gets no suggestion."""
+    method, path = request_line.split()
+    assert closest_path(path, method, SUGGESTED_PATHS) is None

@@ -497,7 +497,10 @@ class TestMail:
 def test_without_a_destination_a_test_fails(nights):
     """A test without destinations must not suggest that alerts arrive."""
     ended = nights.run("notify", "--test", notify="")
-    assert (ended.returncode, ended.stderr) == (1, "VERIFYD_NOTIFY names no destination\n")
+    assert (ended.returncode, ended.stderr) == (
+        1,
+        "VERIFYD_NOTIFY names no destination; set it first\n",
+    )
 
 
 def test_alerts_that_wait_are_a_warning(nights):

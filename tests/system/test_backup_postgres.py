@@ -146,7 +146,7 @@ def test_a_database_that_holds_something_is_left_alone(stocked, tmp_path):
 def test_without_its_programs_there_is_no_backup(stocked, tmp_path, monkeypatch):
     """The message names the missing program, and no files remain."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert "pg_dump is not there" in refused(stocked, tmp_path, "backup", tmp_path / "backups")
+    assert "pg_dump is not installed" in refused(stocked, tmp_path, "backup", tmp_path / "backups")
     assert [path.name for path in (tmp_path / "backups").iterdir()] == [".lock"]
 
 

@@ -109,8 +109,8 @@ def test_the_log_has_each_request_and_nothing_secret(served, world):
     """A line has exactly the documented members; no key, registration, name or body (D7)."""
     load_car(world)
     looked_up = served.get("/v1/vehicle/AB12CDE/insurance", **{"X-Request-ID": "AB12CDE"})
-    served.post("/v1/vehicle/bulk-insurance", {"registrations": ["AB12CDE"], "x": "BODY"})
-    served.post("/api/domains", {"name": "secret.example.com"})
+    served.post("/v1/vehicle/bulk-insurance", {"registrations": ["AB12CDE"]})
+    served.post("/api/domains", {"name": "secret.example.com", "x": "BODY"})
     served.get("/api/domains/secret.example.com?limit=QUERY")
     send(served.bind, "GET", "/v1/compliance/AB12CDE", headers={"X-API-Key": served.key[:-1]})
     lines = served.lines("stdout")
@@ -119,7 +119,7 @@ def test_the_log_has_each_request_and_nothing_secret(served, world):
         ("GET", "/v1/vehicle/{registration}/insurance", 200),
         ("POST", "/v1/vehicle/bulk-insurance", 200),
         ("POST", "/api/domains", 201),
-        ("GET", "/api/domains/{domain}", 200),
+        ("GET", "/api/domains/{domain}", 400),
         ("GET", None, 401),
     ]
     assert lines[-5]["request_id"] == looked_up.headers["X-Request-ID"]

@@ -12,6 +12,7 @@ from app.cli import waiting
 from app.registers.lock import locked
 from app.registers.models import insert_line
 from app.storage.engine import close_quietly, open_engine
+from tests.conftest import ON_SQLITE
 
 VEHICLES = "registration,make"
 POLICIES = "registration,number,insurer,validFrom,validTo"
@@ -75,8 +76,9 @@ def test_the_last_line_is_a_sentence(filled, words):
     assert not [line for line in ended.stdout.splitlines() if line.startswith(("{", "["))]
 
 
+@ON_SQLITE
 def test_a_backup_ends_with_its_name(filled):
-    """And with how many older ones were removed."""
+    """The last line names the backup, and says how many older ones were removed."""
     backups = filled.directory / "backups"
     for _ in range(2):
         ended = filled.run("backup", backups, "--keep", 1)

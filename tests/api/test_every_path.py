@@ -283,6 +283,14 @@ class TestHeaders:
                 assert len(response.headers.getall("X-Request-ID")) == 1
 
     @pytest.mark.parametrize("path", [*KNOWN, "/nothing"])
+    def test_web_pages_of_others_are_not_let_in(self, alice, path):
+        """No answer has a header of CORS, whatever a browser asks (D96)."""
+        headers = {"Origin": "https://example.com", "Access-Control-Request-Method": "GET"}
+        for method in ("GET", "OPTIONS"):
+            response = alice.request(method, path, headers=headers)
+            assert not [name for name in response.headers if name.lower().startswith("access-")]
+
+    @pytest.mark.parametrize("path", [*KNOWN, "/nothing"])
     def test_no_header_names_a_product(self, alice, path):
         """No header names a product or a version, and none sets a cookie."""
         headers = alice.get(path).headers

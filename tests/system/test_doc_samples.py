@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 from tests.contract.answers import document
+from tests.system.client_tools import node_tools
 from tests.system.processes import Service, free_port, run_command, send
 
-TYPESCRIPT = ["typescript@5.9.3", "@types/node@20.19.43"]
 COMPILE = (
     "--strict --noUnusedLocals --target es2022 --module nodenext --types node "
     "--rewriteRelativeImportExtensions --outDir out"
@@ -143,7 +143,6 @@ def test_each_python_sample_gets_the_answer_beside_it(demo, tmp_path):
 def test_each_typescript_sample_gets_the_answer_beside_it(demo, tmp_path):
     """The compiler takes each sample strictly, and Node gets an answer with the members shown."""
     page = page_of(demo)
-    install_typescript(tmp_path)
     save_client(page, "typescript", tmp_path)
     for name in OPERATIONS:
         ((_, code),) = samples(section(page, name), "typescript")
@@ -161,28 +160,13 @@ def test_each_typescript_sample_gets_the_answer_beside_it(demo, tmp_path):
     assert ended.stdout == "no register knows this vehicle\n", ended.stderr
 
 
-def install_typescript(directory: Path) -> None:
-    """Install tsc into a directory; skip where it cannot be had."""
-    for program in ("node", "npm"):
-        if not shutil.which(program):
-            pytest.skip(f"{program} is not there")
-    (directory / "package.json").write_text('{"private": true, "type": "module"}')
-    quiet = ["--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts"]
-    ended = subprocess.run(
-        ["npm", "install", *quiet, *TYPESCRIPT],
-        cwd=directory,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if ended.returncode:
-        pytest.skip(f"TypeScript cannot be installed here: {ended.stderr[-300:]}")
-
-
 def compile_all(directory: Path) -> None:
-    """Compile every file of a directory; fail on any error."""
+    """Compile every file of a directory; skip where there is no compiler, fail on any error."""
+    tools = node_tools()
+    (directory / "node_modules").symlink_to(tools.parent)
+    (directory / "package.json").write_text('{"type": "module"}')
     files = sorted(path.name for path in directory.glob("*.ts"))
-    ended = run(["node_modules/.bin/tsc", *COMPILE, *files], directory)
+    ended = run([tools / "tsc", *COMPILE, *files], directory)
     assert ended.returncode == 0, ended.stdout
 
 
@@ -257,7 +241,6 @@ def test_the_python_client_waits_as_long_as_it_is_told(demo, tmp_path, method):
 @pytest.mark.parametrize("method", ["POST"])
 def test_the_typescript_client_waits_as_long_as_it_is_told(demo, tmp_path, method):
     """After 429 and 503 the client waits for Retry-After, then sends the request again."""
-    install_typescript(tmp_path)
     save_client(page_of(demo), "typescript", tmp_path)
     with busy() as server:
         client = tmp_path / "verifyd.ts"

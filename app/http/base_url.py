@@ -16,9 +16,9 @@ _DEFAULT_PORTS = {"http": "80", "https": "443"}
 def base_url(req: falcon.Request, trusted_proxies: Sequence[Network]) -> str | None:
     """Return `SCHEME://HOST[:PORT]`; None if the request names no valid host.
 
-    The service itself speaks plain HTTP. A proxy states its scheme in `X-Forwarded-Proto`; one that
-    does not is taken to speak TLS, as ours does. SEC: from anybody else the header does not count,
-    and `Host` is the client's to choose.
+    The service itself speaks plain HTTP. A trusted proxy states its scheme in `X-Forwarded-Proto`;
+    without that header it counts as TLS, which our nginx always speaks. SEC: the header of any
+    other peer is ignored. `Host` comes from the client, so only a well-formed one is returned.
     """
     host = _HOST.fullmatch(req.env.get("HTTP_HOST", ""))
     if host is None:

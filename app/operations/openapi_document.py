@@ -1,4 +1,4 @@
-"""The OpenAPI document: the file beside this module, made true for this program and host (D94)."""
+"""The OpenAPI document, with the version of the program and the address of the service (D94)."""
 
 import importlib.resources
 from collections.abc import Sequence

@@ -99,12 +99,6 @@ def test_native_files_without_a_key(header: str, kind: Kind) -> None:
     assert recognise(lines.encode())[1] == kind
 
 
-def test_utf_16() -> None:
-    """A UTF-16 file is refused with advice."""
-    with pytest.raises(FileFault, match="UTF-16"):
-        recognise("registration,make\n".encode("utf-16"))
-
-
 def test_table_of_formats() -> None:
     """The table has the formats' own names, and each has the register of its agency (D25)."""
     assert {name: each.name for name, each in FORMATS.items()} == {name: name for name in FORMATS}

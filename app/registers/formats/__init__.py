@@ -76,6 +76,4 @@ def recognise(head: bytes, formats: Mapping[str, Format] = FORMATS) -> tuple[For
 
 def advice(head: bytes) -> str:
     """Return a sentence on what to do with a file that fits no format, or an empty text."""
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return " It seems to be UTF-16; save it as UTF-8."
     return " It is an empty array; name its --format and --kind." if is_empty_array(head) else ""

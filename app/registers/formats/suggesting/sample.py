@@ -92,5 +92,8 @@ class _Ignored:
     def note(self, text: str) -> None:
         pass
 
+    def unreadable(self, column: str, values: int) -> None:
+        pass
+
     def columns(self, names: Iterable[str]) -> None:
         pass

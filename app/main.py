@@ -21,7 +21,13 @@ from app.limits.store import LimitStore, started
 from app.line_writer import LineWriter
 from app.operations import metrics_files
 from app.operations.account import OwnAccount
-from app.operations.documentation import DocumentationAsset, DocumentationPage
+from app.operations.documentation.resources import (
+    DocumentationAsset,
+    DocumentationPage,
+    ErrorsPage,
+    StartPage,
+    TryPage,
+)
 from app.operations.health import Health, Readiness
 from app.operations.metrics import MetricsPage
 from app.operations.openapi_document import OpenApiDocument
@@ -65,7 +71,10 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
         Health(),
         Readiness(engine, authenticator, limits, config),
         OpenApiDocument(config.trusted_proxies),
-        DocumentationPage(),
+        StartPage(),
+        DocumentationPage(config.trusted_proxies),
+        ErrorsPage(),
+        TryPage(),
         DocumentationAsset(),
         MetricsPage(engine, measures, config),
     )

@@ -9,6 +9,7 @@ from jsonschema import Draft202012Validator
 
 from app.error_codes import CATALOGUE
 from app.errors import Problem
+from app.http.authentication import OPEN_PATHS
 from tests.contract.answers import document, resolved
 from tests.contract.document_walk import Steps, operations, places, pointer
 
@@ -74,8 +75,8 @@ HEADERS_BY_STATUS = {
     "503": {"Retry-After"},
     "504": {"Retry-After"},
 }
-OPEN_PATHS = {"/healthz", "/readyz", "/openapi.json", "/docs"}
-DOCUMENTS = {"getOpenApiDocument"}
+PAGES = {"getStartPage", "getDocumentationPage", "getErrorsPage", "getTryPage"}
+DOCUMENTS = {"getOpenApiDocument", *PAGES}
 KEYED = [
     pytest.param(operation, id=operation["operationId"])
     for path, _, operation in operations()

@@ -120,6 +120,14 @@ class TestItsOwnAnswers:
         assert answer.headers.get_all("Strict-Transport-Security") == ["max-age=31536000"]
         assert answer.headers.get_all("X-Content-Type-Options") == ["nosniff"]
 
+    @pytest.mark.parametrize("path", ["/", "/docs", "/openapi.json"])
+    def test_documents_are_kept_until_they_change(self, installation, path):
+        """A client that has a document gets 304, from whichever host."""
+        answer = send(installation.bind, "GET", path)
+        held = {"If-None-Match": answer.headers["ETag"], "Accept-Encoding": "gzip"}
+        for _ in range(3):
+            assert send(installation.bind, "GET", path, headers=held).status == 304
+
     @pytest.mark.parametrize("path", ["/api/domains", "/docs", "/openapi.json"])
     def test_answers_have_headers_for_tls_and_types(self, installation, path):
         """The application's answers have the headers for TLS and media types."""

@@ -96,12 +96,18 @@ async function callNewOnes() {
 
 async function callOperations() {
   const client = clientWith();
+  const start = known((await api.getStartPage({ client })).data);
   return {
     health: known((await api.getHealth({ client })).data).status,
     ready: known((await api.getReadiness({ client })).data).status,
     document: known((await api.getOpenApiDocument({ client })).data).openapi,
     metrics: known((await api.getMetrics({ client })).data).includes("verifyd_"),
-    page: known((await api.getDocumentationPage({ client })).data).includes("<!DOCTYPE html>"),
+    start: typeof start === "object" ? start.name : start,
+    pages: [
+      known((await api.getDocumentationPage({ client })).data),
+      known((await api.getErrorsPage({ client })).data),
+      known((await api.getTryPage({ client })).data),
+    ].map((page) => page.includes("<!DOCTYPE html>")),
   };
 }
 

@@ -102,12 +102,18 @@ async function callNewOnes() {
 async function callOperations() {
   const client = createClient<paths>({ baseUrl });
   const text = { parseAs: "text" } as const;
+  const start = known((await client.GET("/")).data);
   return {
     health: known((await client.GET("/healthz")).data).status,
     ready: known((await client.GET("/readyz")).data).status,
     document: known((await client.GET("/openapi.json")).data).openapi,
     metrics: known((await client.GET("/metrics", text)).data).includes("verifyd_"),
-    page: known((await client.GET("/docs", text)).data).includes("<!DOCTYPE html>"),
+    start: typeof start === "object" ? start.name : start,
+    pages: [
+      known((await client.GET("/docs", text)).data),
+      known((await client.GET("/docs/errors", text)).data),
+      known((await client.GET("/docs/try", text)).data),
+    ].map((page) => page.includes("<!DOCTYPE html>")),
   };
 }
 

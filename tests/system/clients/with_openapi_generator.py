@@ -121,7 +121,15 @@ def call_operations(client: ApiClient) -> dict[str, object]:
         "ready": operations.get_readiness().status,
         "document": operations.get_open_api_document().openapi,
         "metrics": "verifyd_" in operations.get_metrics(),
-        "page": "<!DOCTYPE html>" in operations.get_documentation_page(),
+        "start": operations.get_start_page().name,
+        "pages": [
+            "<!DOCTYPE html>" in page
+            for page in (
+                operations.get_documentation_page(),
+                operations.get_errors_page(),
+                operations.get_try_page(),
+            )
+        ],
     }
 
 

@@ -18,10 +18,13 @@ from verifyd_client.api.domains import (
 )
 from verifyd_client.api.operations import (
     get_documentation_page,
+    get_errors_page,
     get_health,
     get_metrics,
     get_open_api_document,
     get_readiness,
+    get_start_page,
+    get_try_page,
 )
 from verifyd_client.api.vehicles import (
     check_compliance,
@@ -48,6 +51,7 @@ from verifyd_client.models import (
     Policy,
     Problem,
     Readiness,
+    StartLinks,
     Vehicle,
 )
 from verifyd_client.types import Response
@@ -147,7 +151,11 @@ def call_operations(client: AuthenticatedClient) -> dict[str, object]:
         "ready": typed(get_readiness.sync(client=client), Readiness).status,
         "document": document.openapi,
         "metrics": "verifyd_" in typed(get_metrics.sync(client=client), str),
-        "page": "<!DOCTYPE html>" in typed(get_documentation_page.sync(client=client), str),
+        "start": typed(get_start_page.sync(client=client), StartLinks).name,
+        "pages": [
+            "<!DOCTYPE html>" in typed(page.sync(client=client), str)
+            for page in (get_documentation_page, get_errors_page, get_try_page)
+        ],
     }
 
 

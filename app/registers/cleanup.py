@@ -30,6 +30,10 @@ def note_failure(
         columns: the columns of the history line, `reason` among them.
     """
     ignored = (OSError, peewee.PeeweeException, OperatorError)
+    # Peewee leaves a transaction open if Ctrl-C interrupts its commit. Its changes to the register
+    # index are visible here, but end with the process, so nothing may be removed because of them.
+    with suppress(*ignored):
+        engine.rollback()
     # The removal comes first: on a full disk it makes room for the note. The entry is read again,
     # because Ctrl-C can arrive just after the commit.
     with suppress(*ignored), still_locked(engine, generations.name):

@@ -9,6 +9,7 @@ from app.registers import merge
 from app.registers.generations import Generations
 from app.registers.history import list_loads
 from app.registers.undo import drop_register, purge_register, roll_back, undrop_register
+from app.storage.engine import close_quietly
 from app.storage.registers import REGISTERS_MAX, DroppedRegister, KeptRegister, Register
 from app.storage.tables import Kind
 from tests.unit.held import HEADER, begun, generations, loaded, makes, vehicles
@@ -82,6 +83,20 @@ def test_a_load_that_fails_does_not(dropped, replace, alice, mode):
         replace(f'{HEADER}AB12CDE,"FORD\n', mode=mode)
     undrop_register(dropped.engine, "native")
     assert alice.get(PATH).json["vehicle"]["make"] == "SEAT"
+
+
+@pytest.mark.parametrize("mode", ["merge", "replace"])
+def test_a_load_that_is_interrupted_at_its_commit_does_not(dropped, replace, monkeypatch, mode):
+    """Ctrl-C at the commit rolls back the register index, so it must not remove any data."""
+    with monkeypatch.context() as until_then:
+        until_then.setattr(dropped.engine, "commit", _interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            replace(vehicles("KIA"), mode=mode)
+    close_quietly(dropped.engine)  # As at the end of the process.
+    assert list_loads(dropped.engine)[0].status == "failed"
+    undrop_register(dropped.engine, "native")
+    assert makes(dropped) == ["SEAT"]
+    assert len(generations(dropped)) == 2
 
 
 @pytest.mark.parametrize("options", [{}, {"empty_ok": True}])

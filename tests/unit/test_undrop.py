@@ -187,6 +187,14 @@ def test_a_purge_removes_all_of_it(dropped, is_dropped_before):
         purge_register(dropped.engine, "native")
 
 
+def test_a_purge_ends_the_lines_of_killed_loads(world):
+    """A mistyped name whose only load was killed has no line that is running for ever."""
+    begun(world.engine, "typo")
+    purge_register(world.engine, "typo")
+    lines = [(line.mode, line.status, line.reason) for line in list_loads(world.engine)]
+    assert lines == [("purge", "done", None), ("merge", "failed", "interrupted")]
+
+
 def test_a_register_of_no_rows_is_gone_at_once(world):
     """A register without rows, from a killed first load, is removed at once."""
     killed = begun(world.engine, "native", Kind.FINES)

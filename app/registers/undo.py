@@ -38,9 +38,9 @@ def roll_back(
     """
     name = register or _only_kept(engine)
     generations, history = Generations(engine, name), History(engine, name)
-    require_not_dropped(generations)
 
     def rolled_back() -> tuple[int, Snapshot]:
+        # If a merge after a drop was killed between its commits, the register is not dropped.
         recover(engine, generations)
         current = require_not_dropped(generations)
         found = require_snapshot(engine, generations, current, to, kind)

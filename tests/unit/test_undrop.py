@@ -129,6 +129,17 @@ def test_a_killed_merge_that_changed_nothing_does_not(dropped, replace, alice, m
     assert alice.get(PATH).json["vehicle"]["make"] == "SEAT"
 
 
+def test_a_rollback_knows_of_a_killed_merge(dropped, replace, monkeypatch):
+    """After a merge that was killed between its commits, no refusal tells to run `undrop`."""
+    with monkeypatch.context() as until_then:
+        until_then.setattr(merge, "finish_merge", _interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            replace(vehicles("KIA"), mode="merge")
+    with pytest.raises(OperatorError, match="cannot be rolled back: its last load was a merge"):
+        roll_back(dropped.engine, "native", None)
+    assert makes(dropped) == ["KIA"]
+
+
 @pytest.mark.parametrize("is_tidied", [False, True])
 def test_a_load_that_was_killed_does_not(dropped, alice, is_tidied):
     """The killed load made an entry, possibly dropped since, but committed no row."""

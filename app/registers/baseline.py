@@ -10,7 +10,7 @@ from peewee import fn
 from app import clock
 from app.errors import OperatorError
 from app.registers.applying.counts import Counts
-from app.registers.history import DROP, PURGE, REPLACE
+from app.registers.history import COUNTS, REPLACE, History
 from app.registers.models import RegisterLoad, json_list
 from app.registers.request import SHRINK
 from app.storage.engine import Engine
@@ -22,8 +22,6 @@ _REMOVED_MIN = 10
 """A merge may always remove fewer rows than this: someone may have deleted them by hand."""
 _REPLACES_COMPARED = 7
 _KEPT_SECONDS = 400 * 86_400
-# A load that is done has a reason only if a rollback or an undrop took it back.
-_COUNTS: Any = (RegisterLoad.status == "done") & RegisterLoad.reason.is_null()
 
 
 class Baseline(NamedTuple):
@@ -66,12 +64,7 @@ def last_loads(engine: Engine, register: str, kind: Kind) -> list[Any]:
 
 def _counted(engine: Engine, register: str, kind: Kind) -> Any:
     """Return a query for the loads of a kind that count, latest first."""
-    counts = (RegisterLoad.register == register) & _COUNTS
-    drops = RegisterLoad.mode.in_([DROP, PURGE])
-    last_drop = RegisterLoad.select(fn.MAX(RegisterLoad.id)).where(counts & drops).scalar(engine)
-    is_after_drop = RegisterLoad.id > (last_drop or 0)
-    loads = RegisterLoad.select().where(counts & is_after_drop & (RegisterLoad.kind == kind))
-    return loads.order_by(RegisterLoad.id.desc())
+    return History(engine, register).counted().where(RegisterLoad.kind == kind)
 
 
 def _largest(loads: list[Any]) -> tuple[int, int]:
@@ -133,7 +126,7 @@ def prune_history(engine: Engine) -> None:
         ],
         order_by=[RegisterLoad.id.desc()],
     )
-    numbered = RegisterLoad.select(RegisterLoad.id, place.alias("place")).where(_COUNTS)
+    numbered = RegisterLoad.select(RegisterLoad.id, place.alias("place")).where(COUNTS)
     needed = numbered.select_from(numbered.c.id).where(numbered.c.place <= _REPLACES_COMPARED)
     is_old = RegisterLoad.started_at < clock.now() - _KEPT_SECONDS
     has_ended = RegisterLoad.status != "running"

@@ -3,6 +3,8 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from peewee import fn
+
 from app import clock
 from app.registers.lock import is_being_loaded
 from app.registers.models import RegisterLoad, insert_line
@@ -13,6 +15,8 @@ DROP, UNDROP, PURGE = "drop", "undrop", "purge"
 """The modes of history lines."""
 INTERRUPTED = "interrupted"
 """The reason of a load that was killed or stopped."""
+COUNTS: Any = (RegisterLoad.status == "done") & RegisterLoad.reason.is_null()
+"""Which lines count: those that are done, unless a rollback or an undrop took them back (D69)."""
 
 
 class History:
@@ -63,6 +67,15 @@ class History:
         last = status.where(RegisterLoad.register == self.register).order_by(RegisterLoad.id.desc())
         return last.limit(1).scalar(self._engine) in (None, "done")
 
+    def counted(self) -> Any:
+        """Return a query for the lines that count since the last drop or purge, latest first."""
+        counts = (RegisterLoad.register == self.register) & COUNTS
+        drops = RegisterLoad.select(fn.MAX(RegisterLoad.id)).where(
+            counts & RegisterLoad.mode.in_([DROP, PURGE])
+        )
+        is_later = RegisterLoad.id > (drops.scalar(self._engine) or 0)
+        return RegisterLoad.select().where(counts & is_later).order_by(RegisterLoad.id.desc())
+
     def take_back(self, by: int, modes: Sequence[str], after: int) -> None:
         """Mark lines as taken back, so that no later load is compared with them (D69).
 
@@ -73,8 +86,7 @@ class History:
         """
         is_it = (
             (RegisterLoad.register == self.register)
-            & (RegisterLoad.status == "done")
-            & RegisterLoad.reason.is_null()
+            & COUNTS
             & RegisterLoad.mode.in_(modes)
             & (RegisterLoad.id > after)
         )

@@ -7,9 +7,8 @@ from pathlib import Path
 import peewee
 
 from app.errors import OperatorError
-from app.registers.baseline import prune_history
 from app.registers.generations import Generations
-from app.registers.history import History
+from app.registers.history import History, prune_history
 from app.registers.lock import still_locked
 from app.registers.reading.rejects import keep_newest
 from app.registers.recovery import is_applied

@@ -17,6 +17,9 @@ INTERRUPTED = "interrupted"
 """The reason of a load that was killed or stopped."""
 COUNTS: Any = (RegisterLoad.status == "done") & RegisterLoad.reason.is_null()
 """Which lines count: those that are done, unless a rollback or an undrop took them back (D69)."""
+REPLACES_COMPARED = 7
+"""A load is compared with so many replaces of its register (D67)."""
+_KEPT_SECONDS = 400 * 86_400
 
 
 class History:
@@ -46,12 +49,6 @@ class History:
     def fail_interrupted(self, load_id: int) -> None:
         """Note that a load was killed before it changed anything; its time of end is unknown."""
         self._end(load_id, status="failed", reason=INTERRUPTED)
-
-    def list_running(self) -> list[Any]:
-        """Return the loads that are running, or were killed."""
-        is_it = RegisterLoad.register == self.register
-        running = RegisterLoad.select().where(is_it & (RegisterLoad.status == "running"))
-        return list(running.execute(self._engine))
 
     def add_done(self, mode: str, kind: str = "") -> int:
         """Add the line of a rollback, drop, undrop or purge, and return its number.
@@ -141,15 +138,43 @@ def find_load(engine: Engine, load_id: int) -> Any:
 def find_interrupted(engine: Engine) -> set[int]:
     """Return the numbers of loads that were killed and still count as running."""
     unlocked = {
-        load.id for load in _running(engine) if not is_being_loaded(engine, str(load.register))
+        load.id for load in list_running(engine) if not is_being_loaded(engine, str(load.register))
     }
     if not unlocked:
         return unlocked
     # A load that ended while its lock was looked at was not killed.
-    return unlocked & {load.id for load in _running(engine)}
+    return unlocked & {load.id for load in list_running(engine)}
 
 
-def _running(engine: Engine) -> list[Any]:
-    """Return the lines of all registers that count as running."""
+def list_running(engine: Engine, register: str | None = None) -> list[Any]:
+    """Return the loads that are running, or were killed.
+
+    Args:
+        register: return only loads of this register; all if None.
+    """
     running = RegisterLoad.select().where(RegisterLoad.status == "running")
+    if register is not None:
+        running = running.where(RegisterLoad.register == register)
     return list(running.execute(engine))
+
+
+def prune_history(engine: Engine) -> None:
+    """Remove history lines older than 400 days.
+
+    Running loads stay, and so do the last seven of each register, kind, mode and format: later
+    loads are compared with them.
+    """
+    place = fn.ROW_NUMBER().over(
+        partition_by=[
+            RegisterLoad.register,
+            RegisterLoad.kind,
+            RegisterLoad.mode,
+            RegisterLoad.format,
+        ],
+        order_by=[RegisterLoad.id.desc()],
+    )
+    numbered = RegisterLoad.select(RegisterLoad.id, place.alias("place")).where(COUNTS)
+    needed = numbered.select_from(numbered.c.id).where(numbered.c.place <= REPLACES_COMPARED)
+    is_old = RegisterLoad.started_at < clock.now() - _KEPT_SECONDS
+    has_ended = RegisterLoad.status != "running"
+    RegisterLoad.delete().where(is_old & has_ended & RegisterLoad.id.not_in(needed)).execute(engine)

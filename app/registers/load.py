@@ -20,6 +20,7 @@ from app.registers.baseline import find_baseline
 from app.registers.cleanup import note_failure, prune_records, remove_unused
 from app.registers.comparing import outcomes
 from app.registers.current import count_held, opened_unchanged
+from app.registers.history import list_running
 from app.registers.lock import locked
 from app.registers.merge import merge, record
 from app.registers.models import insert_line
@@ -157,7 +158,7 @@ def _compare(work: Work) -> None:
     with opened_unchanged(work.generations, work.entry) as opened:
         table = Table(*opened, work.kind) if opened else None
         held = count_held(opened, work.entry, work.kind)
-        if table is not None and work.history.list_running():
+        if table is not None and list_running(work.engine, work.register):
             # A killed merge may have committed rows that the entry does not know of. A load would
             # recover them first.
             held = table.count()

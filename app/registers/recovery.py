@@ -17,7 +17,7 @@ from app.errors import OperatorError
 from app.registers.applying.table import Applied, find_applied
 from app.registers.current import opened_current, opened_unchanged
 from app.registers.generations import Generations
-from app.registers.history import History
+from app.registers.history import History, list_running
 from app.storage import reserve
 from app.storage.engine import Engine
 from app.storage.register_store import OpenRegister
@@ -60,7 +60,7 @@ def end_killed_loads(
     """
     history = History(engine, generations.name)
     is_changed = False
-    for load in history.list_running():
+    for load in list_running(engine, generations.name):
         if load.id == load_id:
             continue
         applied = find(load.id)

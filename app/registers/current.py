@@ -46,14 +46,21 @@ def opened_unchanged(
         yield opened if Table(*opened, Kind.VEHICLES).exists() else None
 
 
-def count_held(opened: OpenRegister | None, entry: Entry | None, kind: Kind) -> int:
+def count_held(
+    opened: OpenRegister | None, entry: Entry | None, kind: Kind, *, is_recovered: bool = True
+) -> int:
     """Return how many rows of a kind the register holds.
 
     The entry says so, unless it says 0: a killed merge may have added rows. Then they are counted.
+
+    Args:
+        is_recovered: whether it is recorded how killed loads ended. If not, the rows are counted,
+            because a merge may have committed some that the entry does not know of.
     """
     if opened is None or entry is None:
         return 0
-    return entry.rows(kind) or Table(*opened, kind).count()
+    known = entry.rows(kind) if is_recovered else 0
+    return known or Table(*opened, kind).count()
 
 
 def count_known(generations: Generations, entry: Entry | None, counts: Counts) -> None:

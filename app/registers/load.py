@@ -157,11 +157,9 @@ def _compare(work: Work) -> None:
     """Count what a dry run would change."""
     with opened_unchanged(work.generations, work.entry) as opened:
         table = Table(*opened, work.kind) if opened else None
-        held = count_held(opened, work.entry, work.kind)
-        if table is not None and list_running(work.engine, work.register):
-            # A killed merge may have committed rows that the entry does not know of. A load would
-            # recover them first.
-            held = table.count()
+        # A load recovers killed loads first; a dry run does not.
+        is_recovered = not list_running(work.engine, work.register)
+        held = count_held(opened, work.entry, work.kind, is_recovered=is_recovered)
         work.counts = Counts(work.kind, held)
         for _ in outcomes(work.intake, table, work.counts):
             pass

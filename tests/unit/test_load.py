@@ -27,7 +27,7 @@ from app.registers.undo import purge_register
 from app.storage import register_store
 from app.storage.engine import close_quietly, open_engine
 from app.storage.postgres import PostgresEngine
-from app.storage.registers import REGISTERS_MAX, Register
+from app.storage.registers import REGISTERS_MAX, Register, list_entries
 from app.storage.schema import migrate
 from app.storage.stores import store_of
 from app.storage.tables import Fine, Kind, Policy, Vehicle, in_schema
@@ -499,6 +499,16 @@ class TestAllOrNothing:
         for dry_run in (True, False):
             with pytest.raises(OperatorError, match=f"shrink from 150 to 130 {kind}"):
                 world.load_files(*rows(0, 130), mode="replace", dry_run=dry_run)
+
+    def test_rows_are_counted_if_a_killed_merge_is_not_recorded(self, world):
+        """The entry says how many rows there are, but only once killed loads are recorded."""
+        world.load([CAR])
+        found = Generations(world.engine, "native")
+        entry = list_entries(world.engine)[0].with_rows(Kind.VEHICLES, 7)
+        with current.opened_unchanged(found, entry) as opened:
+            for is_recovered, rows in ((True, 7), (False, 1)):
+                options = {"is_recovered": is_recovered}
+                assert current.count_held(opened, entry, Kind.VEHICLES, **options) == rows
 
     @pytest.mark.parametrize("mode", ["merge", "replace"])
     def test_a_dry_run_writes_nothing(self, world, mode):

@@ -163,6 +163,7 @@ def _compare(work: Work) -> None:
         work.counts = Counts(work.kind, held)
         for _ in outcomes(work.intake, table, work.counts):
             pass
+    work.complete_counts()
 
 
 def _clean_up(work: Work, data_dir: Path) -> None:

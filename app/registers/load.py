@@ -30,7 +30,7 @@ from app.registers.reading.rejects import rejects_path
 from app.registers.recovery import recover
 from app.registers.replace import build, publish
 from app.registers.request import LoadRequest, LoadResult
-from app.registers.results import columns_of_failure, result_of
+from app.registers.results import columns_of_reading, result_of
 from app.registers.space import Space
 from app.registers.work import Work
 from app.storage import reserve
@@ -127,7 +127,7 @@ def _failure_noted(work: Work, data_dir: Path) -> Iterator[None]:
         yield
     except BaseException as error:
         work.intake.runs.close()
-        columns = {"reason": reason_of(error)} | columns_of_failure(work.intake)
+        columns = {"reason": reason_of(error)} | columns_of_reading(work.intake)
         note_failure(work.engine, work.generations, work.load_id, columns)
         prune_records(work.engine, data_dir)
         # SEC: the reason can quote a record, so the log does not show it.

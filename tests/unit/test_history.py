@@ -74,7 +74,9 @@ def test_finish_records_all_counts(world, history, generations, monkeypatch):
     monkeypatch.setattr(clock, "now", lambda: 1_900_000_000)
     load_id = begun(world.engine, "native")
     generations.add(load_id)
-    finish_merge(world.engine, generations, load_id, Kind.VEHICLES, COUNTS | {"held": 7})
+    finish_merge(
+        world.engine, generations, load_id, Kind.VEHICLES, COUNTS | {"held": 7}, is_fresh=True
+    )
     (line,) = list_loads(world.engine)
     assert {name: getattr(line, name) for name in COUNTS} == COUNTS
     assert (line.status, line.finished_at) == ("done", 1_900_000_000)

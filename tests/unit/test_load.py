@@ -2,7 +2,7 @@
 
 import gzip
 import io
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,6 +22,7 @@ from app.registers.history import list_loads
 from app.registers.lock import locked
 from app.registers.reading import reader as reading_module
 from app.registers.reading import sorted_runs as sorting
+from app.registers.recovery import recover
 from app.registers.request import LoadRequest
 from app.registers.undo import purge_register
 from app.storage import register_store
@@ -439,6 +440,35 @@ class TestAllOrNothing:
         assert (first.status, first.loaded, first.changed) == ("done", 1, 1)
         assert (second.status, second.loaded, second.changed) == ("done", 1, 1)
         assert Register.select(Register.vehicles).scalar(world.engine) == 2
+
+    @pytest.mark.parametrize("is_killed", [False, True])
+    @pytest.mark.parametrize(
+        ("content", "options", "is_fresh"),
+        [
+            ("registration,make\nAB13CDE,SEAT\n", {}, True),
+            ('[{"registration": "ZZ99ZZZ", "motTests": [], "modification": "DELETED"}]', {}, True),
+            ("registration,make\n", {"empty_ok": True}, True),
+            ("registration,make\n", {}, False),
+            ("registration,make\n,SEAT\n", {}, False),
+        ],
+        ids=["rows", "deletions without effect", "--empty-ok", "no rows", "rejects"],
+    )
+    def test_a_killed_merge_is_as_fresh_as_any(
+        self, world, monkeypatch, content, options, is_fresh, is_killed
+    ):
+        """Whether a register counts as just loaded does not depend on who records it (D51)."""
+        world.load([CAR])
+        Register.update(loaded_at=1_000).execute(world.engine)
+        paths = files(world, a=content)
+        with monkeypatch.context() as until_then:
+            if is_killed:
+                until_then.setattr(merge, "finish_merge", _interrupted)
+            with suppress(KeyboardInterrupt):
+                world.load_files(*paths, register="native", **options)
+        recover(world.engine, Generations(world.engine, "native"))
+        line = list_loads(world.engine)[0]
+        assert (line.status, line.rows) == ("done", content.count("SEAT") + content.count("ZZ99"))
+        assert (Register.select(Register.loaded_at).scalar(world.engine) > 1_000) == is_fresh
 
     def test_an_interruption_after_the_commit_is_settled_by_the_next(self, world, monkeypatch):
         """After the commit, Ctrl-C must not make the history say that nothing was loaded."""

@@ -114,8 +114,9 @@ class Config:
     trusted_proxies: tuple[Network, ...] = setting(
         "",
         values.networks,
-        "addresses or networks whose `X-Real-IP` (D10) and `X-Request-ID` (D7) are trusted, "
-        "separated by commas; the peer on a Unix socket is always trusted",
+        "addresses or networks whose `X-Real-IP` (D10), `X-Request-ID` (D7) and "
+        "`X-Forwarded-Proto` (D94) are trusted, separated by commas; the peer on a Unix socket is "
+        "always trusted",
     )
     anonymous_limit: int = setting(
         "60",

@@ -21,9 +21,16 @@ from app.limits.store import LimitStore, started
 from app.line_writer import LineWriter
 from app.operations import metrics_files
 from app.operations.account import OwnAccount
-from app.operations.documentation import DocumentationAsset, DocumentationPage, OpenApiDocument
+from app.operations.documentation.resources import (
+    DocumentationAsset,
+    DocumentationPage,
+    ErrorsPage,
+    StartPage,
+    TryPage,
+)
 from app.operations.health import Health, Readiness
 from app.operations.metrics import MetricsPage
+from app.operations.openapi_document import OpenApiDocument
 from app.routes import ENDPOINTS, SUGGESTED_PATHS, Resource
 from app.storage.engine import Engine, open_engine
 from app.storage.versions import database_id
@@ -63,8 +70,11 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
         OwnAccount(engine, domains.count_domains),
         Health(),
         Readiness(engine, authenticator, limits, config),
-        OpenApiDocument(),
-        DocumentationPage(),
+        OpenApiDocument(config.trusted_proxies),
+        StartPage(),
+        DocumentationPage(config.trusted_proxies),
+        ErrorsPage(),
+        TryPage(),
         DocumentationAsset(),
         MetricsPage(engine, measures, config),
     )

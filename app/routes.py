@@ -5,9 +5,16 @@ from typing import NamedTuple
 from app.domains.resources import DomainCollection, DomainItem
 from app.http.methods import allowed_methods
 from app.operations.account import OwnAccount
-from app.operations.documentation import DocumentationAsset, DocumentationPage, OpenApiDocument
+from app.operations.documentation.resources import (
+    DocumentationAsset,
+    DocumentationPage,
+    ErrorsPage,
+    StartPage,
+    TryPage,
+)
 from app.operations.health import Health, Readiness
 from app.operations.metrics import MetricsPage
+from app.operations.openapi_document import OpenApiDocument
 from app.vehicles.bulk import BulkCompliance, BulkInsurance
 from app.vehicles.resources import Compliance, Insurance
 
@@ -22,7 +29,10 @@ Resource = (
     | Health
     | Readiness
     | OpenApiDocument
+    | StartPage
     | DocumentationPage
+    | ErrorsPage
+    | TryPage
     | DocumentationAsset
     | MetricsPage
 )
@@ -46,9 +56,12 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("/v1/account", OwnAccount, "D93"),
     Endpoint("/healthz", Health, "D2"),
     Endpoint("/readyz", Readiness, "D2, D29"),
-    Endpoint("/openapi.json", OpenApiDocument, "D2"),
-    Endpoint("/docs", DocumentationPage, "D2"),
-    Endpoint("/docs/{asset}", DocumentationAsset, "D2"),
+    Endpoint("/openapi.json", OpenApiDocument, "D2, D94"),
+    Endpoint("/", StartPage, "D2, D96"),
+    Endpoint("/docs", DocumentationPage, "D2, D96"),
+    Endpoint("/docs/errors", ErrorsPage, "D2, D90, D96"),
+    Endpoint("/docs/try", TryPage, "D2, D63, D96"),
+    Endpoint("/docs/{asset}", DocumentationAsset, "D2, D97"),
     Endpoint("/metrics", MetricsPage, "D2, D80"),
 )
 

@@ -80,13 +80,18 @@ def on_exit(_server: Arbiter) -> None:
     metrics_files.remove()
 
 
-def serve() -> None:
+def serve(*, is_quiet: bool = False) -> None:
     """Serve until TERM or INT arrives, then finish the requests in flight.
+
+    Args:
+        is_quiet: log only warnings and errors of gunicorn, not its start and stop.
 
     Raises OperatorError if the database cannot be used, or if another server uses the address.
     """
     startup.open_standard_streams()
     end_with_bootloader()
+    if is_quiet:
+        LOGGING["loggers"]["gunicorn.error"]["level"] = "WARNING"
     # NOTE: gunicorn does so too, but only after the database was migrated.
     dictConfig(LOGGING)
     log_everything()

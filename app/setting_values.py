@@ -25,6 +25,8 @@ EVERY_REGISTER = "*"
 JOBS = ("import", "backup")
 """The nightly jobs: `verifyd import --drop` and `verifyd backup`."""
 _REGISTER_NAME = re.compile(r"[a-z][a-z0-9_]{0,29}\Z")
+REGISTER_NAME_RULE = "1 to 30 of a-z, 0-9 and _, beginning with a letter"
+"""Completes a sentence such as "a register's name has ..."."""
 _AGE = re.compile(r"(?P<number>[1-9][0-9]{0,8})(?P<unit>[smhd])\Z", re.ASCII)
 _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _SIZE = re.compile(r"(?P<number>[1-9][0-9]{0,8})(?P<unit>[KMGT])\Z", re.ASCII)

@@ -3,6 +3,7 @@
 import logging
 import os
 import secrets
+import signal
 import time
 from contextlib import suppress
 from types import FrameType
@@ -44,6 +45,9 @@ class Worker(SyncWorker):
     def init_signals(self) -> None:
         """Handle signals and the end of the master."""
         super().init_signals()
+        # Ctrl-C at a terminal sends INT to the workers, too. The master then sends them QUIT, which
+        # would kill a worker that is already ending.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         call_at_end_of_parent(self.ppid, self.handle_orphaned)
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
@@ -101,5 +105,5 @@ class Worker(SyncWorker):
         os._exit(1)
 
     def handle_quit(self, sig: int, frame: object) -> None:
-        """Finish the request in flight on INT and QUIT too, as gunicorn does on TERM."""
+        """Finish the request in flight on QUIT too, as gunicorn does on TERM."""
         self.alive = False

@@ -55,9 +55,16 @@ units="verifyd.service verifyd.socket verifyd-backup.service verifyd-backup.time
     verifyd-import.service verifyd-import.timer verifyd-notify.path verifyd-notify.service
     verifyd-notify.timer verifyd-watch.service verifyd-watch.timer"
 files="README.md LOADING.md REFERENCE.md install.sh uninstall.sh certificate.sh verifyd.sh
-    verifyd.env.example nginx/verifyd.conf systemd/hardening.conf"
+    verifyd.env.example nginx/verifyd.conf systemd/hardening.conf
+    monitoring/README.md monitoring/prometheus.yml monitoring/verifyd.rules.yml
+    monitoring/verifyd.rules.test.yml monitoring/grafana/dashboards.yml
+    monitoring/grafana/datasource.yml monitoring/grafana/verifyd.json
+    scale-out/README.md scale-out/nginx.conf"
 for unit in $units; do files="$files systemd/$unit"; done
 documents=".cdx.json .licenses.txt" # what the binary is made of, beside it
+changelog=$here/CHANGELOG.md # beside the pages of a release, but above them in the source
+[ -f "$changelog" ] || changelog=$here/../CHANGELOG.md
+[ -f "$changelog" ] || changelog=
 
 require_binary() {
     if [ -z "$binary" ]; then
@@ -76,8 +83,10 @@ require_binary() {
         done
     fi
     [ -x "$binary" ] || fail "$binary may not be executed: chmod +x $binary"
-    version=$(TMPDIR=${TMPDIR:-/var/tmp} "$binary" version --json |
-        sed -n 's/^ *"version": "\([^"]*\)".*/\1/p')
+    versions=$(TMPDIR=${TMPDIR:-/var/tmp} "$binary" version --json || true)
+    version=$(echo "$versions" | sed -n 's/^ *"version": "\([^"]*\)".*/\1/p')
+    commit=$(echo "$versions" | sed -n 's/^ *"commit": "\([0-9a-f]\{12\}\).*/\1/p')
+    named="$version${commit:+ ($commit)}"
     [ -n "$version" ] || fail "$binary does not run here: it needs glibc 2.36 or newer," \
         "and 100 MB in a directory (TMPDIR) that is not mounted noexec"
 }
@@ -85,7 +94,7 @@ require_binary() {
 # A release is a directory by its version and content: the binary and all that is beside this script.
 lay_out_release() {
     # shellcheck disable=SC2086 # names are words
-    digest=$(cd "$here" && cat -- "$binary" $files | sha256sum | cut -c 1-12)
+    digest=$(cd "$here" && cat -- "$binary" $files ${changelog:+"$changelog"} | sha256sum | cut -c 1-12)
     release=$home/releases/$version-$digest
     [ -d "$release" ] && return
     rm -rf "$release.new"
@@ -95,6 +104,7 @@ lay_out_release() {
         case $file in *.sh) mode=755 ;; esac
         install -D -m "$mode" "$here/$file" "$release.new/$file"
     done
+    [ -z "$changelog" ] || install -m 644 "$changelog" "$release.new/CHANGELOG.md"
     install -m 755 "$binary" "$release.new/verifyd"
     for part in $documents; do
         [ ! -f "$binary$part" ] || install -m 644 "$binary$part" "$release.new/verifyd$part"
@@ -251,7 +261,7 @@ fi
 lay_out_configuration
 if [ -n "$root" ]; then
     point current "$release"
-    say "$version is laid out in $root; \`verifyd migrate\` there makes the database"
+    say "$named is laid out in $root; \`verifyd migrate\` there makes the database"
     exit 0
 fi
 [ -n "$old" ] || "$release/verifyd.sh" migrate
@@ -259,5 +269,5 @@ fi
 point current "$release"
 start "$release" || go_back
 remove_old_releases
-say "$version is installed"
+say "$named is installed in $release"
 has_systemd || say "systemd does not run here: \`verifyd serve\` starts the service"

@@ -4,7 +4,7 @@
 
 It needs npm, which fetches the package and checks its integrity. Nothing else needs npm: the
 files are part of the repository, and manifest.json beside them pins each by its SHA-256.
-Afterwards run `make test`, open /docs in a browser, and read the difference of manifest.json.
+Afterwards run `make test`, open /docs/try in a browser, and read the difference of manifest.json.
 """
 
 import hashlib
@@ -20,7 +20,6 @@ TARGET = Path(__file__).parents[1] / "app" / "operations" / "swagger-ui"
 FILES = (
     "LICENSE",
     "NOTICE",
-    "favicon-32x32.png",
     "swagger-ui-bundle.js",
     "swagger-ui-bundle.js.LICENSE.txt",
     "swagger-ui.css",

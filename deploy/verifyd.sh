@@ -15,6 +15,12 @@ fail() {
     fail "only root and the user verifyd may do so: sudo verifyd $*"
 [ -f "$settings" ] || fail "there is no $settings: begin with ${program%/*}/verifyd.env.example"
 
+# The settings in the file win. A command such as `restore` must not use another database than
+# the environment says. A unit has the settings of the file in its environment already; systemd gives
+# it an INVOCATION_ID.
+given=
+[ -n "${INVOCATION_ID-}" ] || given=" $(env | sed -n 's/^\(VERIFYD_[A-Z_]*\)=.*/\1/p' | tr '\n' ' ')"
+
 # As systemd reads it: NAME=VALUE, the value perhaps in quotes; nothing in it is run. What systemd
 # would read in another way, or pass over in silence, is refused.
 number=0
@@ -29,6 +35,12 @@ while IFS= read -r line || [ -n "$line" ]; do
     case ${line%%=*} in
         "$line" | '' | [!A-Za-z_]* | *[!A-Za-z0-9_]*)
             fail "$settings, line $number: it must be NAME=VALUE, without export and spaces"
+            ;;
+    esac
+    case $given in
+        *" ${line%%=*} "*)
+            fail "${line%%=*} is set in the environment and in $settings; unset it," \
+                "or run the program itself: sudo -u verifyd env ${line%%=*}=... $program"
             ;;
     esac
     value=${line#*=}

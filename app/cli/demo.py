@@ -1,9 +1,9 @@
-"""`verifyd demo`: create a demo register, an account, two domains, a key, and print curl lines."""
+"""`verifyd demo`: create a demo register, an account, two domains and a key; serve them (D42)."""
 
 import argparse
+import sys
 import tempfile
 from pathlib import Path
-from typing import NamedTuple
 
 from app import clock
 from app.accounts.administration import (
@@ -15,67 +15,71 @@ from app.accounts.administration import (
     revoke_key,
 )
 from app.accounts.models import Account
+from app.cli import demo_service
+from app.cli.demo_lines import DOMAINS, STEPS, curl, print_lines
 from app.cli.output import print_item
 from app.cli.parser import Commands, add_command
 from app.cli.session import opened_database
 from app.config import Config
 from app.domains.repository import Domains
 from app.errors import OperatorError
-from app.registers.demo import CAST, write_files
+from app.registers.applying.tally import NAMES
+from app.registers.demo import write_files
+from app.registers.history import REPLACE
 from app.registers.load import load
 from app.registers.request import LoadRequest
-from app.registers.undo import purge_register
 from app.storage.engine import Engine
 from app.storage.registers import Register
 from app.storage.schema import migrate
 
 _ACCOUNT = "demo"
 _REGISTER = "demo"
-_DOMAINS = ("example.com", "fleet.example.org")
-
-
-class Step(NamedTuple):
-    """One request to try, and what it shows."""
-
-    shows: str
-    method: str
-    path: str
-    body: str | None = None
+_LABEL = "demo"
 
 
 def add_commands(commands: Commands) -> None:
     """Add the command."""
-    add_command(
+    command = add_command(
         commands,
         "demo",
         _demo,
         "fill an empty database with invented vehicles to try the service",
-        examples=["demo", "demo --json"],
+        examples=["demo", "demo --serve", "demo --json"],
+    )
+    command.add_argument(
+        "--serve", action="store_true", help="serve the demo until Ctrl-C, as make run does"
     )
 
 
 def _demo(args: argparse.Namespace) -> None:
     config = Config.from_env()
+    access_log = demo_service.claim(config) if args.serve else None
     with opened_database(create=True, check_schema=False) as engine:
         migrate(engine)
-        _require_no_others(engine)
-        account = _ensure_account(engine)
+        _require_demo_or_empty(engine)
         loaded = _load_register(engine, config)
+        account = _ensure_account(engine)
         key = _new_key(engine, account)
-    lines = [_curl(config.bind, key, step) for step in _STEPS]
     if args.json:
+        lines = [curl(config.bind, key, step) for step in STEPS]
         print_item(args, {"account": _ACCOUNT, "key": key, "rows": loaded, "curl": lines})
+    else:
+        print(f"Loaded {loaded:,} rows of demo vehicles, policies and fines.")
+        print_lines(config, key, access_log)
+    if access_log is not None:
+        sys.stdout.flush()
+        demo_service.serve(access_log)
+
+
+def _require_demo_or_empty(engine: Engine) -> None:
+    """Refuse a database of real data: no real request may get an invented vehicle (D42).
+
+    A database with the demo's register is the demo's, whatever else was loaded into it.
+    """
+    if Register.select().where(Register.name == _REGISTER).exists(engine):
         return
-    print(f"Loaded {loaded:,} rows of demo vehicles, policies and fines.\n\nAPI key: {key}\n")
-    for step, line in zip(_STEPS, lines, strict=True):
-        print(f"# {step.shows}\n{line}\n")
-
-
-def _require_no_others(engine: Engine) -> None:
-    # A real request must never be answered with invented vehicles.
     names = [account.name for account in list_accounts(engine)]
-    registers = Register.select(Register.name).where(Register.name != _REGISTER)
-    if names not in ([], [_ACCOUNT]) or registers.exists(engine):
+    if names not in ([], [_ACCOUNT]) or Register.select().exists(engine):
         raise OperatorError(
             "this database has real accounts or registers; the demo needs a database of its own: "
             "set VERIFYD_DATABASE_URL to another file"
@@ -83,24 +87,34 @@ def _require_no_others(engine: Engine) -> None:
 
 
 def _ensure_account(engine: Engine) -> Account:
-    if not list_accounts(engine):
+    if all(account.name != _ACCOUNT for account in list_accounts(engine)):
         create_account(engine, _ACCOUNT)
     account = require_account(engine, _ACCOUNT)
     domains = Domains(engine)
-    for name in _DOMAINS:
+    for name in DOMAINS:
         if domains.find_domain(account.id, name) is None:
-            domains.create_domain(account.id, name, len(_DOMAINS))
+            # Others may have been created and deleted meanwhile.
+            domains_max = domains.count_domains(account.id) + 1
+            domains.create_domain(account.id, name, domains_max)
     return account
 
 
 def _load_register(engine: Engine, config: Config) -> int:
+    """Load the vehicles of today; whatever an earlier day's policies were, they are gone.
+
+    A load that fails leaves the register as it was.
+    """
     loaded = 0
-    # The policies of an earlier day may have expired.
-    if Register.select().where(Register.name == _REGISTER).exists(engine):
-        purge_register(engine, _REGISTER)
     with tempfile.TemporaryDirectory() as directory:
         for path in write_files(Path(directory), clock.today(config.timezone)):
-            request = LoadRequest(files=[str(path)], register=_REGISTER)
+            request = LoadRequest(
+                files=[str(path)],
+                register=_REGISTER,
+                mode=REPLACE,
+                allow_shrink=True,
+                allow_loss=NAMES,
+                keep_snapshots=0,
+            )
             loaded += load(engine, config.data_dir, request, lambda _: None).loaded
     return loaded
 
@@ -108,53 +122,6 @@ def _load_register(engine: Engine, config: Config) -> int:
 def _new_key(engine: Engine, account: Account) -> str:
     """Create a key, and revoke those of earlier runs, which nobody can show again."""
     for key in list_keys(engine, account.name):
-        revoke_key(engine, key.id)
-    return create_key(engine, account.name, label="demo")[1].text
-
-
-def _plate(path: str, part: str) -> str:
-    return path.format(CAST[part])
-
-
-_INSURANCE = "/v1/vehicle/{}/insurance"
-_COMPLIANCE = "/v1/compliance/{}?explain=true"
-_STEPS = (
-    Step("insured: a policy is in force", "GET", _plate(_INSURANCE, "compliant")),
-    Step("not insured: the policy has lapsed", "GET", _plate(_INSURANCE, "lapsed")),
-    Step("404: no register knows this plate", "GET", _plate(_INSURANCE, "unknown")),
-    Step("road-legal: all four checks hold", "GET", _plate(_COMPLIANCE, "compliant")),
-    Step("not compliant: off the road (SORN)", "GET", _plate(_COMPLIANCE, "sorn")),
-    Step("not compliant: a fine is owed", "GET", _plate(_COMPLIANCE, "fined")),
-    Step(
-        "three at once; one of them is unknown",
-        "POST",
-        "/v1/vehicle/bulk-insurance",
-        '{{"registrations": ["{}", "{}", "{}"]}}'.format(
-            *(CAST[part] for part in ("compliant", "lapsed", "unknown"))
-        ),
-    ),
-    Step("the account's domains", "GET", "/api/domains"),
-    Step("one domain", "GET", f"/api/domains/{_DOMAINS[0]}"),
-    Step(
-        "201: a new domain; 409 when it is there already",
-        "POST",
-        "/api/domains",
-        '{"name": "new.example.com"}',
-    ),
-)
-
-
-def _curl(bind: str, key: str, step: Step) -> str:
-    """Return a command to paste into a shell while `verifyd serve` runs."""
-    arguments = ["curl -s"]
-    if bind.startswith("unix:"):
-        arguments.append(f"--unix-socket '{bind.removeprefix('unix:')}'")
-        bind = "localhost"
-    address, _, port = bind.rpartition(":")
-    if address in ("0.0.0.0", "[::]"):  # noqa: S104 - read, not bound
-        bind = f"127.0.0.1:{port}"
-    arguments.append(f"-H 'Authorization: Bearer {key}'")
-    if step.body is not None:
-        arguments.append(f"-H 'Content-Type: application/json' -d '{step.body}'")
-    arguments.append(f"'http://{bind}{step.path}'")
-    return " ".join(arguments)
+        if key.label == _LABEL:
+            revoke_key(engine, key.id)
+    return create_key(engine, account.name, label=_LABEL)[1].text

@@ -113,6 +113,7 @@ class _Drop:
         try:
             options = options_of(batch.register, self._options)
             request = load_options.request_of(options, files, batch.register)
+            load_options.require_same_register(request)
         except OperatorError as error:
             load_id = loads.note_refused(files, batch.register, error)
             self.warn(f"{error}\n{batch}: skipped")
@@ -138,9 +139,12 @@ class _Drop:
             finish(batch, self.skip)
             return
         aside = put_aside(batch, self.warn) if ended.status == "failed" else None
+        load_id = ended.details.get("load")
+        if aside and load_id and self._config.keep_failed:
+            loads.note_moved(load_id, aside)
         where = f"moved to {aside}" if aside else "left for the next run"
         names = [file.path.name for file in batch.files]
-        self._job.failed.append((names, f"not loaded; {where}", ended.details.get("load")))
+        self._job.failed.append((names, f"not loaded; {where}", load_id))
         self.warn(f"{ended.message or ended.reason}\n{batch}: not loaded; {where}")
 
     def _has_made_room(self, directory: str, needed_bytes: int) -> bool:

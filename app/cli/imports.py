@@ -12,6 +12,7 @@ from app.cli.load_sentence import result_sentence
 from app.cli.nightly import reported
 from app.cli.output import print_item
 from app.cli.parser import Commands, add_command, add_group, add_scheduled, register_name
+from app.cli.suggest_map import suggest_map
 from app.cli.waiting import say_if_terminal_is_read
 from app.errors import OperatorError
 from app.registers.reading.sources import STANDARD_INPUT
@@ -27,12 +28,18 @@ def add_commands(commands: Commands) -> None:
         examples=[
             "import vehicles.csv",
             "import rdw.csv.gz --mode replace",
+            "import --suggest-map fleet.csv > fleet.toml",
             "import fleet.csv --map fleet.toml --register fleet --dry-run",
             "import --drop /var/lib/verifyd/drop",
         ],
     )
     command.add_argument(
         "files", metavar="FILE", nargs="*", help="register file: plain, .gz or .zip; - is stdin"
+    )
+    command.add_argument(
+        "--suggest-map",
+        action="store_true",
+        help="print a first mapping file for a CSV file, and load nothing",
     )
     load_options.add_options(command)
     command.add_argument(
@@ -81,6 +88,10 @@ def _import(command: argparse.ArgumentParser, args: argparse.Namespace) -> None:
         command.error("argument --options: only allowed with argument --drop")
     if args.scheduled:
         command.error("argument --scheduled: only allowed with argument --drop")
+    if args.suggest_map:
+        _require_only_a_file(command, args)
+        suggest_map(args)
+        return
     say_if_terminal_is_read(STANDARD_INPUT in args.files)
     with _failure_told_once(), nullcontext() if args.dry_run else reported():
         try:
@@ -106,6 +117,16 @@ def _failure_told_once() -> Iterator[None]:
     finally:
         for logger in loggers:
             logger.setLevel(logging.NOTSET)
+
+
+def _require_only_a_file(command: argparse.ArgumentParser, args: argparse.Namespace) -> None:
+    """Refuse what has no meaning for a suggestion, which loads nothing."""
+    if len(args.files) > 1:
+        command.error("argument --suggest-map: only allowed with one FILE")
+    used = {"suggest_map", "files", "kind", "json", "run", "is_job"}
+    for name, value in vars(args).items():
+        if name not in used and value and value != command.get_default(name):
+            command.error(f"argument --suggest-map: not allowed with {name.replace('_', '-')}")
 
 
 def _require_no_options_of_one_load(

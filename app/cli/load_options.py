@@ -132,6 +132,21 @@ def request_of(
     )
 
 
+def require_same_register(request: LoadRequest) -> None:
+    """Raise OperatorError if the mapping file names another register than the request.
+
+    In the drop directory, the directory names the register. Rows in a register that nobody expects
+    would count in look-ups.
+    """
+    format_ = request.formats.get(request.format or "")
+    if isinstance(format_, MappedCsv) and format_.register not in ("", request.register):
+        raise OperatorError(
+            f"the mapping file names the register {format_.register}, but the directory is that of "
+            f"the register {request.register}; move the files to the directory {format_.register}, "
+            "or remove the register from the mapping file"
+        )
+
+
 def _require_place(rejects: Path) -> None:
     """Raise OperatorError if the directory of the rejects file does not exist."""
     directory = rejects.absolute().parent

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import peewee
@@ -15,10 +16,12 @@ from app.cli.session import opened_database
 from app.cli.stopping import ended_like_ctrl_c
 from app.config import Config
 from app.errors import Hindered, OperatorError
+from app.registers import history
 from app.registers.attempts import Attempt, file_columns, note_attempt, reason_of
 from app.registers.load import load
 from app.registers.reading.reader import Progress, Show
 from app.registers.request import LoadRequest, LoadResult
+from app.storage import reserve
 from app.storage.errors import message_of
 
 NICENESS = 10
@@ -41,6 +44,12 @@ def note_refused(
         load_id = note_attempt(engine, reason_of(error), line)
     error.details = {"load": load_id, "reasons": []}
     return load_id
+
+
+def note_moved(load_id: int, directory: Path) -> None:
+    """Add to the history where the files of a failed load are now, if the database can be used."""
+    with suppress(OperatorError, peewee.PeeweeException), opened_database() as engine:
+        reserve.written(engine, partial(history.note_moved, engine, load_id, directory))
 
 
 def run(request: LoadRequest, attempt: Attempt | None = None) -> LoadResult:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from app.cli.usage import Parser
-from app.setting_values import is_register_name
+from app.setting_values import REGISTER_NAME_RULE, is_register_name
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[Parser]
@@ -71,7 +71,5 @@ def add_scheduled(command: Parser) -> None:
 def register_name(text: str) -> str:
     """Return an argument that names a register. Raises ArgumentTypeError, which argparse shows."""
     if not is_register_name(text):
-        raise argparse.ArgumentTypeError(
-            f"a register's name has 1 to 30 of a-z, 0-9 and _, beginning with a letter: {text!r}"
-        )
+        raise argparse.ArgumentTypeError(f"a register's name has {REGISTER_NAME_RULE}: {text!r}")
     return text

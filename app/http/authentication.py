@@ -11,7 +11,9 @@ from app.http.address import is_local
 from app.http.context import Request
 from app.setting_values import Network
 
-OPEN_PATHS = frozenset({"/healthz", "/readyz", "/openapi.json", "/docs"})
+OPEN_PATHS = frozenset(
+    {"/", "/docs", "/docs/errors", "/docs/try", "/openapi.json", "/healthz", "/readyz"}
+)
 _OPEN_PREFIX = "/docs/"
 METRICS_PATH = "/metrics"
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}

@@ -52,7 +52,8 @@ class Envelope:
     ) -> None:
         """Set the headers that every answer has, and log it."""
         resp.set_header("X-Request-ID", req.context.request_id)
-        resp.set_header("Cache-Control", "no-store")
+        if resp.get_header("Cache-Control") is None:
+            resp.set_header("Cache-Control", "no-store")
         if self._log is not None:
             self._log(_access_line(req, resp))
 

@@ -21,7 +21,7 @@ class Methods:
         """
         # NOTE: to Falcon `/api/domains/` is `/api/domains/{domain}` with an empty name, and a
         # path may begin with any number of slashes (D1).
-        if req.path.endswith("/") or "//" in req.path:
+        if req.path != "/" and (req.path.endswith("/") or "//" in req.path):
             raise falcon.HTTPNotFound
         allowed = allowed_methods(resource)
         if req.method == "OPTIONS":

@@ -1,9 +1,10 @@
 """The address at which the service listens, and the permissions of its Unix socket."""
 
+import errno
 import os
 import socket
 import time
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 
 from app import clock
@@ -18,13 +19,16 @@ SEC: everybody who can connect to it can read `/metrics` and claim any client ad
 """
 # One of these is in the environment if systemd or a former master passes its socket.
 _INHERITED = {"LISTEN_FDS", "GUNICORN_FD"}
-# How long the workers of a killed master may finish requests in flight (D62).
-_LEAVING_NS = 1_500_000_000
+LEAVING_NS = 1_500_000_000
+"""How long the workers of a killed master may finish requests in flight (D62)."""
 _PAUSE_SECONDS = 0.1
+_UNPRIVILEGED, _PORT_MAX = 1024, 65_535
 
 
 def require_free(config: Config) -> None:
-    """Refuse an address where a server answers, because gunicorn would replace its Unix socket.
+    """Refuse an address that another program uses, or that this user may not use.
+
+    gunicorn would replace the Unix socket of another server, and retry a port for five seconds.
 
     Raises OperatorError, also if the socket cannot be created or given to its group.
     """
@@ -33,21 +37,40 @@ def require_free(config: Config) -> None:
     fault = path_fault(config.bind) or group_fault(config)
     if fault:
         raise OperatorError(fault)
-    deadline_ns = clock.monotonic_ns() + _LEAVING_NS
-    while _is_answered(config.bind):
+    deadline_ns = clock.monotonic_ns() + LEAVING_NS
+    while _is_in_use(config.bind):
         if clock.monotonic_ns() > deadline_ns:
             raise OperatorError(
-                f"another server answers at {config.bind}: stop it, or set VERIFYD_BIND"
+                f"another program listens at {config.bind}; stop it, or " + _remedy(config.bind)
             )
         time.sleep(_PAUSE_SECONDS)
 
 
-def _is_answered(bind: str) -> bool:
+def _is_in_use(bind: str) -> bool:
+    """Tell whether somebody listens there. Raises OperatorError if nobody can, or may."""
     family, target = socket_address(bind)
-    with closing(socket.socket(family)) as connection, suppress(OSError):
-        connection.connect(target)
-        return True
+    with closing(socket.socket(family)) as probe:
+        if family == socket.AF_UNIX:
+            return probe.connect_ex(target) == 0
+        # gunicorn sets this, too: otherwise connections that were closed lately are in the way.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(target)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                return True
+            reason = f"VERIFYD_BIND: {bind} cannot be used: {error.strerror}; "
+            raise OperatorError(reason + _remedy(bind)) from error
     return False
+
+
+def _remedy(bind: str) -> str:
+    """Return how to use another address."""
+    if bind.startswith("unix:"):
+        return "set VERIFYD_BIND to another path"
+    host, _, port = bind.rpartition(":")
+    other = 8000 if int(port) < _UNPRIVILEGED else int(port) % _PORT_MAX + 1
+    return f"use another address, such as VERIFYD_BIND={host}:{other}"
 
 
 def path_fault(bind: str) -> str | None:

@@ -31,6 +31,15 @@ def announce(state_dir: Path) -> None:
         )
 
 
+def is_running(state_dir: Path) -> bool:
+    """Tell whether a service is running. Raises OSError if that cannot be found out."""
+    try:
+        with tried(state_dir / _FILE_NAME, create=False) as is_held:
+            return not is_held
+    except FileNotFoundError:
+        return False
+
+
 @contextmanager
 def stopped(state_dir: Path) -> Iterator[None]:
     """Keep the service from starting meanwhile. Raises OperatorError if it is running."""

@@ -64,8 +64,9 @@ def refusal_noted(engine: Engine, attempt: Attempt, *, dry_run: bool) -> Iterato
     except BaseException as error:
         if attempt.load_id is None and not dry_run:
             attempt.load_id = note_attempt(engine, reason_of(error), attempt.columns)
-            which = "a load" if attempt.load_id is None else f"load {attempt.load_id}"
-            _log.warning("%s: refused, %s", which, type(error).__name__)
+            if attempt.load_id is not None:
+                shows = f'"verifyd imports show {attempt.load_id}" shows why'
+                _log.warning("load %d: refused; %s", attempt.load_id, shows)
         raise
 
 

@@ -1,13 +1,14 @@
 """The history of loads in the main database: one line per attempt (D69)."""
 
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from peewee import fn
 
 from app import clock
 from app.registers.lock import is_being_loaded
-from app.registers.models import RegisterLoad, insert_line
+from app.registers.models import RegisterLoad, insert_line, json_list, json_text
 from app.storage.engine import Engine
 
 MERGE, REPLACE, ROLLBACK = "merge", "replace", "rollback"
@@ -20,6 +21,8 @@ COUNTS: Any = (RegisterLoad.status == "done") & RegisterLoad.reason.is_null()
 REPLACES_COMPARED = 7
 """A load is compared with so many replaces of its register (D67)."""
 _KEPT_SECONDS = 400 * 86_400
+_MOVED = "moved to "
+"""The beginning of a note."""
 
 
 class History:
@@ -141,6 +144,20 @@ def list_loads(
 def find_load(engine: Engine, load_id: int) -> Any:
     """Return the line with this number, None if there is none."""
     return RegisterLoad.select().where(RegisterLoad.id == load_id).first(engine)
+
+
+def note_moved(engine: Engine, load_id: int, directory: Path) -> None:
+    """Note to which directory the files of a failed load were moved."""
+    load = find_load(engine, load_id)
+    notes = [*json_list(load.notes, str), f"{_MOVED}{directory}"]
+    changed = RegisterLoad.update(notes=json_text(notes)).where(RegisterLoad.id == load_id)
+    changed.execute(engine)
+
+
+def moved_to(load: Any) -> Path | None:
+    """Return the directory that `note_moved` has noted for a load, None if there is none."""
+    moved = [each for each in json_list(load.notes, str) if each.startswith(_MOVED)]
+    return Path(moved[-1].removeprefix(_MOVED)) if moved else None
 
 
 def find_interrupted(engine: Engine) -> set[int]:

@@ -131,7 +131,7 @@ def _failure_noted(work: Work, data_dir: Path) -> Iterator[None]:
         note_failure(work.engine, work.generations, work.load_id, columns)
         prune_records(work.engine, data_dir)
         # SEC: the reason can quote a record, so the log does not show it.
-        _log.warning("%s: failed, %s", work, type(error).__name__)
+        _log.warning('%s: failed; "verifyd imports show %d" shows why', work, work.load_id)
         raise
 
 

@@ -205,7 +205,8 @@ def _fines(held: Sequence[Holding], verdict: Verdict) -> Decision:
     """Explain the fines: one that is owed in any register is enough (D22)."""
     owed = [each.register for each in held for fine in each.fines if not fine.settled]
     if not owed:
-        why = "no register knows a fine that is owed"
+        why = "no register knows a fine that is owed now"
     else:
-        why = "one fine is owed" if len(owed) == 1 else f"{len(owed)} fines are owed"
+        fines = "one fine is" if len(owed) == 1 else f"{len(owed)} fines are"
+        why = f"{fines} owed now, whatever the day"
     return Decision("noOutstandingFines", verdict.is_good, tuple(dict.fromkeys(owed)), why)

@@ -23,6 +23,7 @@ _LICENCE_FILES = re.compile(
 )
 # What the metadata of these packages does not say as an SPDX expression; their texts do.
 _LICENCES = {
+    "jinja2": "BSD-3-Clause",
     "peewee": "MIT",
     "pyinstaller": "GPL-2.0-or-later WITH Bootloader-exception",
     "pysqlite3": "Zlib",

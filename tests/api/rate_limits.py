@@ -1,9 +1,13 @@
 """Helpers for tests of rate limits: a plan of three per minute, and the headers as numbers."""
 
 from app.accounts.administration import set_plan
+from app.operations.documentation.assets import ASSETS
 
 DOMAINS = "/api/domains"
-OPEN = ["/healthz", "/readyz", "/openapi.json", "/docs", "/docs/docs.js", "/docs/nothing"]
+OPEN = [
+    *("/", "/healthz", "/readyz", "/openapi.json", "/docs", "/docs/errors", "/docs/try"),
+    *(f"/docs/{ASSETS['style.css'].served_name}", "/docs/nothing"),
+]
 NOW = 1_780_000_000
 """The Unix time at which the stopped clock stands."""
 

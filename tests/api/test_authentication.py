@@ -7,6 +7,7 @@ from app.accounts.administration import create_key, list_keys, revoke_key, rotat
 from app.accounts.lifecycle import delete_account, resume_account, suspend_account
 from app.accounts.models import ApiKey
 from app.accounts.tokens import new_token, parse_token
+from app.operations.documentation.assets import ASSETS
 from tests.conftest import SHARED, engine_independent
 from tests.contract.answers import SAME_ID, lasting_headers
 
@@ -18,7 +19,7 @@ KEYED = [
     ("GET", "/v1/vehicle/AB12CDE/insurance"),
     ("POST", "/v1/vehicle/bulk-insurance"),
     ("GET", "/v1/compliance/AB12CDE"),
-    ("GET", "/"),
+    ("GET", "//"),
     ("GET", "/nothing/here"),
     ("GET", "/metrics"),
     ("GET", "/healthz/"),
@@ -28,7 +29,10 @@ KEYED = [
     ("OPTIONS", "/api/domains"),
     ("HEAD", "/api/domains"),
 ]
-OPEN = ["/healthz", "/readyz", "/openapi.json", "/docs", "/docs/docs.js", "/docs/nothing"]
+OPEN = [
+    *("/", "/healthz", "/readyz", "/openapi.json", "/docs", "/docs/errors", "/docs/try"),
+    *(f"/docs/{ASSETS['style.css'].served_name}", "/docs/nothing"),
+]
 
 
 def is_refused(response):

@@ -10,6 +10,7 @@ import pytest
 from app.accounts.administration import set_plan
 from app.domains.models import Domain
 from app.main import create_app
+from app.operations.documentation.assets import ASSETS
 from tests.conftest import engine_independent
 from tests.contract.answers import SAME_ID, lasting_headers
 
@@ -26,10 +27,15 @@ KNOWN = {
     "/openapi.json": "GET, HEAD, OPTIONS",
     "/docs": "GET, HEAD, OPTIONS",
     "/metrics": "GET, HEAD, OPTIONS",
-    "/docs/docs.js": "GET, HEAD, OPTIONS",
+    "/": "GET, HEAD, OPTIONS",
+    "/docs/errors": "GET, HEAD, OPTIONS",
+    "/docs/try": "GET, HEAD, OPTIONS",
+    f"/docs/{ASSETS['style.css'].served_name}": "GET, HEAD, OPTIONS",
 }
+CACHING = dict.fromkeys(("/", "/docs", "/docs/errors", "/docs/try", "/openapi.json"), "no-cache")
+CACHING[f"/docs/{ASSETS['style.css'].served_name}"] = "public, max-age=31536000, immutable"
 UNKNOWN = [
-    "/",
+    "//",
     "/api",
     "/api/",
     "/api/domains/",
@@ -56,6 +62,7 @@ UNKNOWN = [
     "/docs/../openapi.json",
     "/docs/%2E%2E/openapi.json",
     "/docs/swagger-ui.css/",
+    "/docs/errors/",
     "/favicon.ico",
     "/%00",
     "/%FF",
@@ -263,12 +270,25 @@ class TestRequestId:
 class TestHeaders:
     @pytest.mark.parametrize("path", [*KNOWN, "/nothing"])
     def test_no_answer_may_be_stored(self, alice, stranger, path):
-        """Every answer, also a refusal, has an id and forbids caching (D7)."""
+        """Every answer, also a refusal, has an id and forbids caching, but not documents (D7).
+
+        Documents may be kept and must be checked before each use; assets never change.
+        """
         for method in ("GET", "HEAD", "OPTIONS", "POST"):
+            is_read = method in ("GET", "HEAD")
+            expected = CACHING.get(path, "no-store") if is_read else "no-store"
             for client in (alice, stranger):
                 response = client.request(method, path)
-                assert response.headers.getall("Cache-Control") == ["no-store"]
+                assert response.headers.getall("Cache-Control") == [expected]
                 assert len(response.headers.getall("X-Request-ID")) == 1
+
+    @pytest.mark.parametrize("path", [*KNOWN, "/nothing"])
+    def test_web_pages_of_others_are_not_let_in(self, alice, path):
+        """No answer has a header of CORS, whatever a browser asks (D96)."""
+        headers = {"Origin": "https://example.com", "Access-Control-Request-Method": "GET"}
+        for method in ("GET", "OPTIONS"):
+            response = alice.request(method, path, headers=headers)
+            assert not [name for name in response.headers if name.lower().startswith("access-")]
 
     @pytest.mark.parametrize("path", [*KNOWN, "/nothing"])
     def test_no_header_names_a_product(self, alice, path):

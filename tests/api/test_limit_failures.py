@@ -70,7 +70,7 @@ class Test503:
         start(world.limits, database_id(world.engine))
         assert carol.get(DOMAINS).status_int == 200
 
-    @pytest.mark.parametrize("path", ["/healthz", "/openapi.json", "/docs"])
+    @pytest.mark.parametrize("path", ["/", "/healthz", "/openapi.json", "/docs", "/docs/errors"])
     def test_open_paths_answer(self, stranger, broken, caplog, path):
         """Open paths answer without a token; the headers say that nothing is known."""
         response = stranger.get(path)

@@ -61,6 +61,19 @@ class TestHeaders:
         assert (response.status_int, limit(response), remaining(response)) == (500, 3, 1)
 
 
+def test_the_example_of_the_documentation_holds(stopped_clock, alice):
+    """Of 610 requests on a full bucket 10 get 429, and all of them succeed a second later."""
+    use_up(alice, 600)
+    refused = [alice.get(DOMAINS) for _ in range(10)]
+    assert {each.status_int for each in refused} == {429}
+    assert {each.headers["Retry-After"] for each in refused} == {"1"}
+    stopped_clock.pass_seconds(1)
+    use_up(alice, 10)
+    assert alice.get(DOMAINS).status_int == 429
+    stopped_clock.pass_seconds(60)
+    assert remaining(alice.get(DOMAINS)) == 599
+
+
 class TestAccounts:
     def test_all_keys_of_an_account_share_its_bucket(self, world, carol):
         """A second key has no limit of its own (D8)."""

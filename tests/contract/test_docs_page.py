@@ -1,13 +1,14 @@
-"""The documentation page needs nothing but this service."""
+"""The pages need nothing but this service, and their links lead somewhere."""
 
 import gc
 import hashlib
 import json
 import re
 import warnings
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
-from urllib.parse import urljoin
+from urllib.parse import urldefrag, urljoin
 
 import falcon
 import pytest
@@ -15,83 +16,247 @@ import webtest
 from packaging.version import Version
 
 import app.operations
-from app.operations.documentation import DocumentationAsset, DocumentationPage, OpenApiDocument
+from app.error_codes import CATALOGUE
+from app.operations.documentation.assets import ASSETS
+from app.operations.documentation.resources import (
+    DocumentationAsset,
+    DocumentationPage,
+    ErrorsPage,
+    StartPage,
+    TryPage,
+)
+from app.operations.health import Health
+from app.operations.openapi_document import OpenApiDocument
+from tests.contract.answers import document
 
 SWAGGER_UI = Path(app.operations.__file__).parent / "swagger-ui"
 MANIFEST = json.loads((SWAGGER_UI / "manifest.json").read_text())
-ASSETS = {
-    "/docs/docs.js": "text/javascript",
-    "/docs/favicon-32x32.png": "image/png",
-    "/docs/swagger-ui-bundle.js": "text/javascript",
-    "/docs/swagger-ui.css": "text/css",
-}
+PAGES = ["/", "/docs", "/docs/errors", "/docs/try"]
+OWN_PAGES = ["/", "/docs", "/docs/errors"]
+ADDRESSES = {name: f"/docs/{asset.served_name}" for name, asset in ASSETS.items()}
+MEDIA_TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+VOID = {"meta", "link", "img", "input", "br", "hr"}
 
 
-class Links(HTMLParser):
-    """Collects the addresses that a page loads or links to, and its inline scripts."""
+class Page(HTMLParser):
+    """Collects what a page loads, links to and names, and checks that its elements nest."""
 
-    def __init__(self, page: str) -> None:
+    def __init__(self, text: str) -> None:
         super().__init__()
-        self.addresses: list[str] = []
+        self.text = text
+        self.loaded: list[str] = []
+        self.links: list[str] = []
+        self.ids: list[str] = []
+        self.labels: list[str] = []
         self.handlers: list[str] = []
-        self.inline_scripts: list[str] = []
-        self.feed(page)
+        self.inline: list[str] = []
+        self.open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Record the addresses and event handlers of one element."""
-        self.addresses += [value or "" for name, value in attrs if name in ("src", "href")]
-        self.handlers += [name for name, _ in attrs if name.startswith("on")]
+        """Record the addresses, names and event handlers of one element."""
+        if tag not in VOID:
+            self.open.append(tag)
+        for name, value in attrs:
+            if name == "src" or (tag == "link" and name == "href"):
+                self.loaded.append(value or "")
+            elif name == "href":
+                self.links.append(value or "")
+            elif name == "id":
+                self.ids.append(value or "")
+            elif name == "for":
+                self.labels.append(value or "")
+            elif name.startswith("on") or name == "style":
+                self.handlers.append(name)
+
+    def handle_endtag(self, tag: str) -> None:
+        """Close the innermost element, which must be this one."""
+        assert self.open.pop() == tag, self.getpos()
 
     def handle_data(self, data: str) -> None:
-        """Record the text of a script."""
-        if self.lasttag == "script" and data.strip():
-            self.inline_scripts.append(data)
+        """Record the text of a script or style."""
+        if self.open and self.open[-1] in ("script", "style") and data.strip():
+            self.inline.append(data)
 
 
 @pytest.fixture(scope="module")
 def client() -> webtest.TestApp:
-    """An application with only the three resources."""
+    """An application with only the pages and what they link to."""
     app = falcon.App()
+    app.add_route("/", StartPage())
+    app.add_route("/healthz", Health())
     app.add_route("/openapi.json", OpenApiDocument())
     app.add_route("/docs", DocumentationPage())
+    app.add_route("/docs/errors", ErrorsPage())
+    app.add_route("/docs/try", TryPage())
     app.add_route("/docs/{asset}", DocumentationAsset())
     return webtest.TestApp(app)
 
 
-def test_the_document_is_served(client: webtest.TestApp) -> None:
-    """GET /openapi.json answers with the document as JSON."""
-    response = client.get("/openapi.json")
-    assert response.content_type == "application/json"
-    assert json.loads(response.body)["openapi"].startswith("3.1.")
+def page(client: webtest.TestApp, path: str) -> Page:
+    """Return a page as a browser gets it."""
+    response = client.get(path, headers=BROWSER)
+    assert response.content_type == "text/html"
+    return Page(response.text)
 
 
-def test_every_address_on_the_page_is_served(client: webtest.TestApp) -> None:
-    """Each address of the page is served in its media type, and no file is unused."""
-    page = client.get("/docs")
-    assert page.content_type == "text/html"
-    paths = {urljoin("/docs", address) for address in Links(page.text).addresses}
-    assert paths == {*ASSETS, "/openapi.json"}
-    for path, media_type in ASSETS.items():
-        response = client.get(path)
-        assert response.content_type == media_type
-        assert response.content_length == len(response.body) > 0
+@pytest.mark.parametrize("path", PAGES)
+def test_every_address_on_a_page_is_served(client: webtest.TestApp, path: str) -> None:
+    """What a page loads is an asset; what it links to is there, and so is the place within it."""
+    found = page(client, path)
+    assert {urljoin(path, address) for address in found.loaded} <= set(ADDRESSES.values())
+    for address in found.links:
+        target, fragment = urldefrag(urljoin(path, address))
+        assert target.startswith("/")
+        response = client.get(target, headers=BROWSER)
+        if fragment and target != "/docs/try":
+            assert fragment in Page(response.text).ids, address
 
 
-def test_the_page_shows_our_document(client: webtest.TestApp) -> None:
-    """The initialiser loads the document next to the page, and reaches nothing outside."""
-    script = client.get("/docs/docs.js").text
+def test_every_deep_link_names_an_operation(client: webtest.TestApp) -> None:
+    """Swagger UI opens the operation whose tag and id follow the #."""
+    operations = [
+        f"/docs/try#/{node['tags'][0]}/{node['operationId']}"
+        for item in document()["paths"].values()
+        for node in item.values()
+        if "Operations" not in node["tags"]
+    ]
+    links = [urljoin("/docs", address) for address in page(client, "/docs").links]
+    assert [link for link in links if "/try#" in link] == operations
+
+
+@pytest.mark.parametrize(("name", "address"), ADDRESSES.items())
+def test_every_asset_is_served_under_a_name_of_its_content(
+    client: webtest.TestApp, name: str, address: str
+) -> None:
+    """An asset has its media type; its name changes with its content, so it may be kept (D97)."""
+    response = client.get(address)
+    assert response.content_type == MEDIA_TYPES[name.rpartition(".")[2]]
+    assert response.content_length == len(response.body) > 0
+    assert hashlib.sha256(response.body).hexdigest()[:12] in address
+    assert response.headers["Cache-Control"] == "public, max-age=31536000, immutable"
+
+
+def test_every_asset_is_used(client: webtest.TestApp) -> None:
+    """No file is served that no page loads."""
+    used = {urljoin(path, each) for path in PAGES for each in page(client, path).loaded}
+    assert used == set(ADDRESSES.values())
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_is_kept_until_it_changes(client: webtest.TestApp, path: str) -> None:
+    """A page has an ETag and must be checked before each use; unchanged it is 304 (D7)."""
+    response = client.get(path, headers=BROWSER)
+    assert response.headers["Cache-Control"] == "no-cache"
+    held = {"If-None-Match": response.headers["ETag"], **BROWSER}
+    again = client.get(path, headers=held, status=304)
+    assert again.body == b""
+
+
+@pytest.mark.parametrize("path", OWN_PAGES)
+def test_ids_are_unique_and_labels_have_their_control(client: webtest.TestApp, path: str) -> None:
+    """An id is on a page once, and a label is for an element of the page."""
+    found = page(client, path)
+    assert len(found.ids) == len(set(found.ids))
+    assert set(found.labels) <= set(found.ids)
+
+
+def test_swagger_ui_shows_our_document(client: webtest.TestApp) -> None:
+    """The initialiser loads the document, and reaches nothing outside."""
+    script = client.get(ADDRESSES["try.js"]).text
     address = re.search(r'url: "([^"]*)"', script)
     assert address
-    assert urljoin("/docs", address[1]) == "/openapi.json"
+    assert urljoin("/docs/try", address[1]) == "/openapi.json"
     assert "validatorUrl: null" in script
     assert "queryConfigEnabled: false" in script
     assert "persistAuthorization: false" in script
 
 
-@pytest.mark.parametrize("path", ["/docs", "/docs/docs.js"])
+@pytest.mark.parametrize("path", [*PAGES, ADDRESSES["try.js"], ADDRESSES["style.css"]])
 def test_nothing_names_another_host(client: webtest.TestApp, path: str) -> None:
-    """Neither the page nor its initialiser has the address of another host."""
-    assert not re.search(r"//[^\s]", client.get(path).text)
+    """No page, script or style sheet of ours has the address of another host."""
+    text = client.get(path, headers={**BROWSER, "Host": "127.0.0.1:8000"}).text
+    assert set(re.findall(r"//\w[\w.:]*", text)) <= {"//127.0.0.1:8000"}
+
+
+class TestErrors:
+    def test_every_code_has_a_place(self, client: webtest.TestApp) -> None:
+        """The `type` of every error leads to a place on the page (D90)."""
+        assert set(CATALOGUE) <= set(page(client, "/docs/errors").ids)
+
+    @pytest.mark.parametrize("code", CATALOGUE)
+    def test_it_says_what_the_catalogue_says(self, client: webtest.TestApp, code: str) -> None:
+        """Status, meaning, action and retry are those of the catalogue."""
+        text = page(client, "/docs/errors").text
+        start = text.index(f'<section id="{code}"')
+        shown = unescape(re.sub(r"<[^>]*>", "", text[start : text.index("</section>", start)]))
+        kind = CATALOGUE[code]
+        for told in (f"{kind.status} {kind.title}", kind.meaning[1:], kind.action, kind.retry[1:]):
+            assert told.replace("`", "") in shown, told
+
+
+class TestDocumentation:
+    def test_every_operation_is_described(self, client: webtest.TestApp) -> None:
+        """Each operation for clients has its summary, path, parameters and three samples."""
+        text = page(client, "/docs").text
+        for path, item in document()["paths"].items():
+            for node in item.values():
+                if "Operations" in node["tags"]:
+                    assert f'id="{node["operationId"]}"' not in text
+                    continue
+                start = text.index(f'<section class="operation" id="{node["operationId"]}"')
+                shown = text[start : text.index("</section>", start)]
+                assert node["summary"] in shown
+                assert f"<code>{path}</code>" in shown
+                assert shown.count('<div class="sample ') == 3
+
+    def test_every_code_is_explained(self, client: webtest.TestApp) -> None:
+        """The table has every code, with a link to its explanation."""
+        links = page(client, "/docs").links
+        assert {f"docs/errors#{code}" for code in CATALOGUE} <= set(links)
+
+    def test_samples_have_the_address_of_the_request(self, client: webtest.TestApp) -> None:
+        """Whoever copies a sample reaches this service (D94)."""
+        headers = {"Host": "api.example.com"}
+        text = client.get("/docs", headers=headers, extra_environ={"REMOTE_ADDR": "192.0.2.1"}).text
+        assert "http://api.example.com/v1/account" in text
+        assert "127.0.0.1" not in text
+
+    @pytest.mark.parametrize("host", ['"><script>', "a b", ""])
+    def test_a_host_that_is_none_is_not_repeated(self, client: webtest.TestApp, host: str) -> None:
+        """The page holds nothing that a client made up."""
+        assert "<script" not in client.get("/docs", headers={"Host": host}).text
+
+    def test_no_text_is_escaped_twice(self, client: webtest.TestApp) -> None:
+        """Code in descriptions is shown as code."""
+        for path in OWN_PAGES:
+            text = re.sub(r"(?s)<pre.*?</pre>", "", page(client, path).text)
+            assert not re.search(r"&lt;/?(code|strong)|&amp;(amp|lt|gt)|`", text)
+
+
+class TestStart:
+    @pytest.mark.parametrize("accept", [None, "*/*", "application/json", "image/png", "nonsense"])
+    def test_programs_get_links(self, client: webtest.TestApp, accept: str | None) -> None:
+        """A client that does not prefer HTML gets JSON; each link is served."""
+        response = client.get("/", headers={"Accept": accept} if accept else {})
+        assert response.content_type == "application/json"
+        assert response.headers["Vary"] == "Accept"
+        assert list(response.json) == [
+            *("name", "version", "documentation", "openapi", "errors", "health")
+        ]
+        for name in ("documentation", "openapi", "errors", "health"):
+            client.get(response.json[name], status=200)
+
+    @pytest.mark.parametrize("accept", [BROWSER["Accept"], "text/html", "text/*"])
+    def test_browsers_get_a_page(self, client: webtest.TestApp, accept: str) -> None:
+        """A client that prefers HTML gets a page; caches keep both apart."""
+        response = client.get("/", headers={"Accept": accept})
+        assert response.content_type == "text/html"
+        assert response.headers["Vary"] == "Accept"
+        assert response.headers["ETag"] != client.get("/").headers["ETag"]
 
 
 def test_swagger_ui_is_as_upstream_made_it() -> None:
@@ -116,39 +281,55 @@ def test_swagger_ui_has_no_known_fault() -> None:
 
 def test_the_style_sheet_loads_nothing(client: webtest.TestApp) -> None:
     """The style sheet embeds its images and imports no other."""
-    style = client.get("/docs/swagger-ui.css").text
+    style = client.get(ADDRESSES["swagger-ui.css"]).text
     assert set(re.findall(r"url\(\W*(\w+:?)", style)) == {"data:"}
     assert "@import" not in style
 
 
-def test_the_page_has_no_inline_script(client: webtest.TestApp) -> None:
-    """All scripts are files, as the content security policy requires."""
-    links = Links(client.get("/docs").text)
-    assert links.inline_scripts == []
-    assert links.handlers == []
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_has_no_inline_script_or_style(client: webtest.TestApp, path: str) -> None:
+    """All scripts and styles are files, as the content security policy requires."""
+    found = page(client, path)
+    assert found.inline == []
+    assert found.handlers == []
 
 
-@pytest.mark.parametrize("path", ["/docs", *ASSETS])
+def policy_of(response: webtest.TestResponse) -> dict[str, str]:
+    """Return the directives of a content security policy."""
+    policy = response.headers["Content-Security-Policy"].split("; ")
+    return dict(part.split(" ", 1) for part in policy)
+
+
+CONFINED = {
+    "default-src": "'none'",
+    "base-uri": "'none'",
+    "form-action": "'none'",
+    "frame-ancestors": "'none'",
+}
+
+
+@pytest.mark.parametrize("path", OWN_PAGES)
+def test_our_pages_run_nothing(client: webtest.TestApp, path: str) -> None:
+    """A page of ours may load a style sheet and an icon of this service, and nothing else."""
+    response = client.get(path, headers=BROWSER)
+    assert policy_of(response) == CONFINED | {"style-src": "'self'", "img-src": "'self'"}
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize("path", ["/docs/try", *ADDRESSES.values()])
 def test_the_browser_is_kept_to_this_service(client: webtest.TestApp, path: str) -> None:
-    """The page and its files may run and reach only what this service sends."""
+    """Swagger UI and its files may run and reach only what this service sends."""
     response = client.get(path)
-    policy = dict(
-        part.split(" ", 1) for part in response.headers["Content-Security-Policy"].split("; ")
-    )
-    assert policy == {
-        "default-src": "'none'",
+    assert policy_of(response) == CONFINED | {
         "script-src": "'self'",
         "style-src": "'self' 'unsafe-inline'",
         "img-src": "'self' data:",
         "connect-src": "'self'",
-        "base-uri": "'none'",
-        "form-action": "'none'",
-        "frame-ancestors": "'none'",
     }
     assert response.headers["X-Content-Type-Options"] == "nosniff"
 
 
-@pytest.mark.parametrize("path", ["/openapi.json", "/docs", *ASSETS])
+@pytest.mark.parametrize("path", ["/openapi.json", *PAGES, *ADDRESSES.values()])
 def test_head_answers_as_get_without_a_body(client: webtest.TestApp, path: str) -> None:
     """HEAD gives the headers of GET, the length included (D1)."""
     head, get = client.head(path), client.get(path)
@@ -162,7 +343,7 @@ def test_no_file_is_left_open(client: webtest.TestApp, method: str) -> None:
     gc.collect()  # Ignore files that other tests left open.
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ResourceWarning)
-        client.request("/docs/swagger-ui-bundle.js", method=method)
+        client.request(ADDRESSES["swagger-ui-bundle.js"], method=method)
         gc.collect()
     assert [warning.message for warning in caught] == []
 
@@ -180,6 +361,8 @@ def test_no_file_is_left_open(client: webtest.TestApp, method: str) -> None:
         "..%5cswagger-ui.css",
         "%2fetc%2fpasswd",
         "swagger-ui.css%00",
+        "swagger-ui.css",
+        "style.000000000000.css",
         "swagger-ui.css/",
         "SWAGGER-UI.CSS",
         "swagger-ui.js",
@@ -188,6 +371,6 @@ def test_no_file_is_left_open(client: webtest.TestApp, method: str) -> None:
     ],
 )
 def test_unknown_asset_is_not_found(client: webtest.TestApp, asset: str) -> None:
-    """Only the four files of the page are assets; other files and paths are not."""
+    """Only the names on the pages are assets; other files and paths are not."""
     client.get(f"/docs/{asset}", status=404)
     client.head(f"/docs/{asset}", status=404)

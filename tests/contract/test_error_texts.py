@@ -140,7 +140,9 @@ def test_no_operation_ignores_a_parameter(alice):
         assert alice.post(f"{path}?x=1", {}).json["code"] == "unknown_parameter"
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/openapi.json", "/docs"])
+@pytest.mark.parametrize(
+    "path", ["/", "/healthz", "/readyz", "/openapi.json", "/docs", "/docs/errors"]
+)
 def test_other_paths_ignore_parameters(world, path):
     """Probes and browsers add parameters of their own."""
     assert world.client(None).get(f"{path}?x=1").status_int == 200

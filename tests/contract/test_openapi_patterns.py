@@ -186,9 +186,9 @@ def test_every_text_that_is_sent_has_a_pattern():
 
 
 def is_told(schema: dict[str, Any]) -> bool:
-    """Tell whether a schema limits its texts."""
-    if "oneOf" in schema:
-        return all(is_told(resolved(each)) for each in schema["oneOf"])
+    """Tell whether a schema limits the texts that fit it."""
+    if "anyOf" in schema:
+        return all(is_told(resolved(each)) for each in schema["anyOf"])
     if schema["type"] == "array":
         return is_told(schema["items"])
     return schema["type"] != "string" or not schema.keys().isdisjoint({"pattern", "enum"})

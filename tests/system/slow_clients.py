@@ -10,11 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 
+from app.operations.documentation.assets import ASSETS
 from tests.system.http2 import Http2
 from tests.system.processes import connected
 
 CLIENTS, ADDRESSES = 1_000, 100
-LONG_ANSWER = "/docs/swagger-ui-bundle.js"
+LONG_ANSWER = f"/docs/{ASSETS['swagger-ui-bundle.js'].served_name}"
 _FILES = 8_192
 SlowClient = Callable[[ExitStack, str, str], None]
 

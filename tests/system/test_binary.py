@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from app.operations.documentation.assets import ASSETS
 from tests.system.binary import TOOLS, built, copy_tree
 from tests.system.processes import ROOT, Answer, Service, descendants, lives, send, until
 from tests.system.site import behind_site
@@ -94,7 +95,9 @@ def test_all_operations_behind_nginx(binary, tmp_path, socket_directory):
         assert (bulk["processed"], bulk["successful"]) == (BULK_MAX, BULK_MAX)
         too_large = send(site, "POST", "/api/domains", body=b" " * 2_200_000, headers=headers)
         assert (too_large.status, too_large.json()["code"]) == (413, "body_too_large")
-        assert "swagger" in ask("GET", "/docs").body.decode()
+        assert "verifyd.py" in ask("GET", "/docs").body.decode()
+        for asset in ASSETS.values():
+            assert ask("GET", f"/docs/{asset.served_name}").status == 200
         assert_hidden(key, service)
 
         assert service.stop() == 0

@@ -58,7 +58,27 @@ def test_a_failed_file_is_moved_and_others_are_loaded(drop):
     assert drop.held() == {"native": 1, "other": 1}
     assert "The file fits no format" in ended.stderr
     assert f"{drop.root}/a.csv: not loaded; moved to {drop.root}/failed" in ended.stderr
+    assert "FileFault" not in ended.stderr
     assert drop.run().returncode == 0
+
+
+def test_a_stray_file_that_is_removed_is_no_warning(drop, world):
+    """A file of no known register is reported until it is gone from `failed/`; so says `check`."""
+
+    def warnings() -> str:
+        return run_command("check", **drop.settings).stdout
+
+    for name in ("one.csv", "two.csv"):
+        drop.put(name, "nonsense\n")
+    assert drop.run().returncode == 1
+    assert "2 loads of an unknown register failed" in warnings()
+    shown = run_command("imports", "show", "1", **drop.settings).stdout
+    assert f"moved to {drop.root}/failed" in shown
+    (drop.root / "failed" / "two.csv").unlink()
+    assert "A load of an unknown register failed" in warnings()
+    assert "(load 1)" in warnings()
+    (drop.root / "failed" / "one.csv").rename(world.directory / "one.csv")
+    assert "unknown register" not in warnings()
 
 
 @pytest.mark.system_long
@@ -83,7 +103,8 @@ def test_a_directory_that_names_no_register_is_left_alone(drop):
     drop.put("native/a.csv")
     ended = drop.run()
     assert ended.returncode == 1
-    assert ended.stderr.count("skipped: its name is not a register name") == len(names)
+    told = "its name is not a register name, which has 1 to 30 of a-z, 0-9 and _, beginning with"
+    assert ended.stderr.count(f"skipped: {told} a letter") == len(names)
     assert set(drop.left()) == files
     assert drop.held() == {"fleet": 2, "native": 1}
 
@@ -119,6 +140,23 @@ def test_a_mistake_in_an_option_file_is_reported_with_its_name(drop):
     assert ended.stderr.count(": skipped") == len(MISTAKES)
     assert drop.left() == sorted(f"r{number}/a.csv" for number in range(len(MISTAKES)))
     assert drop.held() == {"native": 1}
+
+
+def test_a_mapping_for_another_register_is_refused(drop, world):
+    """The directory names the register, so a mapping that names another one is a mistake."""
+    mapping = world.directory / "map.toml"
+    mapping.write_text(
+        'kind = "vehicles"\nregister = "leases"\n[columns]\nregistration = "Plate"\n'
+    )
+    for register in ("fleet", "leases"):
+        drop.option(register, f"--map {mapping}")
+        drop.put(f"{register}/a.csv", "Plate\nAB12CDE\n")
+    ended = drop.run()
+    assert ended.returncode == 1
+    assert (
+        "names the register leases, but the directory is that of the register fleet" in ended.stderr
+    )
+    assert (drop.left(), drop.held()) == (["fleet/a.csv"], {"leases": 1})
 
 
 def test_options_are_words_with_quotes_and_comments(drop):

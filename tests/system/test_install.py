@@ -186,6 +186,73 @@ def test_an_empty_tree_is_laid_out(tree):
         assert (release / page.name).read_text() == page.read_text()
 
 
+@pytest.mark.parametrize("is_in_source", [True, False])
+def test_no_page_has_a_dead_link(tree, is_in_source):
+    """The pages of an installed host link only to what is installed with them."""
+    if is_in_source:
+        shutil.copy(ROOT / "CHANGELOG.md", tree.deploy.parent)
+    tree.install()
+    release = (tree.root / "opt/verifyd/current").resolve()
+    assert (release / "CHANGELOG.md").exists() == is_in_source
+    for page in DEPLOY.rglob("*.md"):
+        installed = release / page.relative_to(DEPLOY)
+        links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", installed.read_text())
+        dead = [link for link in links if not (installed.parent / link).exists()]
+        assert (page.name, dead) == (page.name, [])
+
+
+def test_a_release_lays_itself_out_again(tree):
+    """The installer of an installed release makes the same release, with its changelog."""
+    shutil.copy(ROOT / "CHANGELOG.md", tree.deploy.parent)
+    tree.install()
+    before = tree.files()
+    tree.deploy = (tree.root / "opt/verifyd/current").resolve()
+    tree.binary = tree.deploy / "verifyd"
+    tree.install()
+    assert tree.files() == before
+
+
+def test_the_installer_names_the_commit(tree):
+    """Builds between two releases have the same version, so the commit tells them apart."""
+    lines = '  "version": "1.2.3",\n  "commit": "0123456789abcdef0123",\n'
+    tree.binary.write_text(f"#!/bin/sh\ncat <<END\n{lines}END\n")
+    assert "1.2.3 (0123456789ab) is laid out in" in tree.install()
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "is_refused"),
+    [
+        ("VERIFYD_DATABASE_URL", {}, True),
+        ("VERIFYD_DATABASE_URL", {"INVOCATION_ID": "0123"}, False),
+        ("VERIFYD_WORKERS", {}, False),
+    ],
+)
+def test_the_wrapper_ignores_no_variable(tmp_path, name, unit, is_refused):
+    """A variable that the settings file would override is refused; another one is used.
+
+    In a unit all settings are in the environment, and the file is read again.
+    """
+    settings = tmp_path / "verifyd.env"
+    settings.write_text("VERIFYD_DATABASE_URL=sqlite:////live.db\n")
+    wrapper = tmp_path / "verifyd.sh"
+    text = (DEPLOY / "verifyd.sh").read_text()
+    wrapper.write_text(text.replace("/etc/verifyd/verifyd.env", str(settings)))
+    for script, line in (("verifyd", "env"), ("id", "echo verifyd")):
+        (tmp_path / script).write_text(f"#!/bin/sh\n{line}\n")
+        (tmp_path / script).chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", name: "other"} | unit
+    ended = subprocess.run(
+        ["sh", wrapper, "restore"], env=environment, capture_output=True, text=True, check=False
+    )
+    if is_refused:
+        assert (ended.returncode, ended.stdout) == (1, "")
+        assert f"{name} is set in the environment and in {settings}" in ended.stderr
+        assert f"sudo -u verifyd env {name}=..." in ended.stderr
+    else:
+        assert ("VERIFYD_WORKERS=other\n" in ended.stdout) == (name == "VERIFYD_WORKERS")
+        assert "VERIFYD_DATABASE_URL=sqlite:////live.db\n" in ended.stdout
+
+
 def test_installing_twice_changes_nothing(tree):
     """Files, modes and links stay the same."""
     tree.install()

@@ -130,12 +130,16 @@ def test_an_uploader_reaches_the_drop_directory_and_nothing_else(installed):
     write = "umask 022; cd /srv/upload; printf 'registration\nAB12CDE\n' >a.csv"
     as_uploader = "setpriv --reuid=uploader --regid=uploader --init-groups sh -c"
     installed.do(f'{as_uploader} "{write}; sha256sum a.csv >a.csv.sha256"')
+    write = "umask 022; cd /srv/upload/nyc; printf 'registration\nAB13CDE\n' >b.csv"
+    installed.do(f'{as_uploader} "{write}; sha256sum b.csv >b.csv.sha256"')
     assert installed.run(f"{as_uploader} 'ls /var/lib/verifyd'").returncode != 0
     installed.do("echo VERIFYD_DROP_WAIT=sha256 >>/etc/verifyd/verifyd.env")
     installed.do("systemctl start verifyd-import")
     found = installed.do("cd /srv/upload; find . -type f").split()
-    assert sorted(found) == ["./loaded/a.csv", "./loaded/a.csv.sha256"]
-    assert '"loaded": 1' in installed.do("verifyd imports list --json")
+    files = ("loaded/a.csv", "nyc/loaded/b.csv")
+    assert sorted(found) == [f"./{file}{end}" for file in files for end in ("", ".sha256")]
+    loads = json.loads(installed.do("verifyd imports list --json"))
+    assert [(each["register"], each["loaded"]) for each in loads] == [("nyc", 1), ("native", 1)]
 
 
 def test_a_file_that_is_open_for_writing_is_detected(installed):
@@ -511,7 +515,10 @@ def test_an_upgrade_and_the_way_back_under_load(installed, next_binary, tmp_path
         creators.wait_for(8)
 
         machine.do(f"rm {BROKEN}")
-        assert "99.0.0 is installed" in machine.do("deploy/install.sh --binary next")
+        assert re.search(
+            r"99\.0\.0( \([0-9a-f]{12}\))? is installed in /opt/verifyd/releases/99\.0\.0-",
+            machine.do("deploy/install.sh --binary next"),
+        )
         assert "99.0.0" in machine.do("verifyd version")
         creators.wait_for(8)
 

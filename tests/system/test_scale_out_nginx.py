@@ -120,10 +120,23 @@ class TestItsOwnAnswers:
         assert answer.headers.get_all("Strict-Transport-Security") == ["max-age=31536000"]
         assert answer.headers.get_all("X-Content-Type-Options") == ["nosniff"]
 
+    @pytest.mark.parametrize("path", ["/", "/docs", "/openapi.json"])
+    def test_documents_are_kept_until_they_change(self, installation, path):
+        """A client that has a document gets 304, from whichever host."""
+        answer = send(installation.bind, "GET", path)
+        held = {"If-None-Match": answer.headers["ETag"], "Accept-Encoding": "gzip"}
+        for _ in range(3):
+            assert send(installation.bind, "GET", path, headers=held).status == 304
+
     @pytest.mark.parametrize("path", ["/api/domains", "/docs", "/openapi.json"])
     def test_answers_have_headers_for_tls_and_types(self, installation, path):
         """The application's answers have the headers for TLS and media types."""
         self.require_browsers_told(send(installation.bind, "GET", path))
+
+    def test_the_document_names_its_address(self, installation):
+        """The server in the document is the address of nginx, not that of a host."""
+        (server,) = send(installation.bind, "GET", "/openapi.json").json()["servers"]
+        assert server["url"] == f"https://localhost:{installation.bind.rpartition(':')[2]}"
 
     def test_its_internal_path_is_not_found(self, installation):
         """The path where nginx keeps its problem body does not exist for clients."""

@@ -235,7 +235,7 @@ def test_a_second_server_at_the_same_address_is_refused(serve, served, socket_di
     for first, command in ((served, SERVE), (on_socket, GUNICORN)):
         second = serve(bind=first.bind, command=command, wait=False)
         assert second.process.wait(20) == 1
-        assert f"another server answers at {first.bind}" in second.output("stderr")
+        assert f"another program listens at {first.bind}" in second.output("stderr")
         assert first.get("/healthz").status == 200
 
 

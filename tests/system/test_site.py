@@ -18,6 +18,7 @@ from tests.system.nginx import configured, running
 from tests.system.processes import connected, free_port, read_answer, send, until
 from tests.system.scale_out import FOLDER
 from tests.system.site import SITE, behind_site, command_with_site
+from tests.system.slow_clients import LONG_ANSWER
 
 TOOLS = Path(sys.executable).parent
 HSTS = "max-age=31536000"
@@ -114,13 +115,26 @@ def test_the_service_answers_through_it(site, served):
 
 
 @SHARED
-@pytest.mark.parametrize("path", ["/api/domains", "/docs", "/openapi.json", "/metrics", "/nothing"])
+@pytest.mark.parametrize(
+    "path", ["/", "/api/domains", "/docs", "/openapi.json", "/metrics", "/nothing"]
+)
 def test_answers_have_headers_for_tls_and_types(site, path):
     """Every answer, of nginx or the service, has the headers for TLS and media types."""
     require_browsers_told(send(site, "GET", path))
 
 
 @SHARED
+def test_the_document_names_the_address_of_nginx(site):
+    """Its server is the https address of the request; made-up headers do not count."""
+    made_up = {"X-Forwarded-Proto": "http", "X-Forwarded-Host": "made.up"}
+    port = site.rpartition(":")[2]
+    for headers in ({}, made_up):
+        (server,) = send(site, "GET", "/openapi.json", headers=headers).json()["servers"]
+        assert server["url"] == f"https://localhost:{port}"
+    etag = send(site, "GET", "/openapi.json").headers["ETag"]
+    assert send(site, "GET", "/openapi.json", headers={"If-None-Match": etag}).status == 304
+
+
 def test_long_answers_to_a_key_are_compressed(site, served):
     """A bulk answer shrinks to a tenth; without a key nginx does not compress."""
     plates = json.dumps({"registrations": ["AB12CDE"] * 1_000})
@@ -131,8 +145,21 @@ def test_long_answers_to_a_key_are_compressed(site, served):
     answer = send(site, "POST", bulk, body=plates, headers=key | accepted)
     assert answer.headers["Content-Encoding"] == "gzip"
     assert len(answer.body) < len(plain.body) / 10
-    for path in ("/openapi.json", "/docs/swagger-ui-bundle.js"):
+    for path in ("/", "/openapi.json", "/docs", "/docs/errors", LONG_ANSWER):
         assert "Content-Encoding" not in send(site, "GET", path, headers=accepted).headers
+
+
+@SHARED
+@pytest.mark.parametrize("path", ["/", "/docs", "/docs/errors", "/openapi.json"])
+def test_documents_are_kept_until_they_change(site, path):
+    """The ETag of a document arrives as the service sent it, and a copy of it gets 304."""
+    accepted = {"Accept-Encoding": "gzip"}
+    answer = send(site, "GET", path, headers=accepted)
+    assert re.fullmatch('"[0-9a-f]{64}"', answer.headers["ETag"])
+    assert answer.headers["Cache-Control"] == "no-cache"
+    held = accepted | {"If-None-Match": answer.headers["ETag"]}
+    assert send(site, "GET", path, headers=held).status == 304
+    assert send(site, "GET", LONG_ANSWER).headers["Cache-Control"].endswith(", immutable")
 
 
 @SHARED

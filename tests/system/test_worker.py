@@ -12,6 +12,7 @@ import pysqlite3
 import pytest
 
 from tests.system.processes import GUNICORN, Service, connected, lives, read_answer, until
+from tests.system.slow_clients import LONG_ANSWER
 
 IMPATIENT = (*GUNICORN[:-1], "--timeout", "1", GUNICORN[-1])
 LAST_SECONDS_MAX = 1
@@ -70,7 +71,7 @@ def test_an_answer_that_is_cut_off_is_not_continued_by_another(serve, world):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         host, _, port = service.bind.rpartition(":")
         connection.connect((host, int(port)))
-        connection.sendall(b"GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: x\r\n\r\n")
+        connection.sendall(f"GET {LONG_ANSWER} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         until(lambda: "WORKER TIMEOUT" in service.output("stderr"), "the worker to be given up")
         received = b""
         connection.settimeout(10)

@@ -17,6 +17,7 @@ class Heard:
         self.skips: list[tuple[int, str]] = []
         self.notes: list[str] = []
         self.names: list[str] = []
+        self.unread: dict[str, int] = {}
 
     def reject(self, line: int, reason: str, record: str) -> None:
         self.rejects.append((line, reason))
@@ -27,6 +28,9 @@ class Heard:
 
     def note(self, text: str) -> None:
         self.notes.append(text)
+
+    def unreadable(self, column: str, values: int) -> None:
+        self.unread[column] = values
 
     def columns(self, names: Iterable[str]) -> None:
         self.names += names

@@ -32,7 +32,7 @@ def failed(cli, *words: object) -> dict[str, Any]:
 
 UNREADABLE = {
     "empty": (b"", "The file is empty."),
-    "utf-16": ("registration\nA1\n".encode("utf-16"), "It seems to be UTF-16; save it as UTF-8."),
+    "utf-16": ("registration\nA1\n".encode("utf-16"), "The file is UTF-16; save it as UTF-8."),
     "html": (b"<!DOCTYPE html><html><body>503</body></html>\n", "The file fits no format."),
     "unknown": (b"a;b\n1;2\n", "The file fits no format."),
     "bad zip": (b"PK\x03\x04 and no more", "The file is damaged"),

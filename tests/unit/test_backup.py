@@ -12,6 +12,7 @@ from pathlib import Path
 import pysqlite3
 import pytest
 
+from app.directories import user_name
 from app.operations.backup import manifest, postgres, sqlite
 from app.storage.versions import program_schema
 from tests.conftest import ON_SQLITE
@@ -321,6 +322,18 @@ def test_a_place_that_is_no_directory_is_refused(stocked):
     file = stocked.file("backups", "precious")
     assert "File exists" in stocked.refusal("backup", file)
     assert file.read_text() == "precious\n"
+
+
+def test_a_place_that_is_closed_to_us_is_told_with_a_remedy(stocked, monkeypatch):
+    """The message names the user, the directory and the command that mends it."""
+    place = stocked.directory / "backups"
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: path != place and access(path, mode))
+    told = stocked.refusal("backup", place)
+    user = user_name()
+    assert f"the user {user} must be able to write to {place}" in told
+    assert f"sudo install -d -o {user} -m 700 {place}" in told
+    assert names(place) == []
 
 
 def test_a_missing_register_is_reported(stocked):

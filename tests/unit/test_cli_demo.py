@@ -2,7 +2,12 @@
 
 import pytest
 
+from app.accounts.administration import require_account
 from app.accounts.authentication import Authenticator
+from app.cli import demo
+from app.domains.repository import Domains
+from app.errors import OperatorError
+from app.registers.demo import CAST
 from app.storage.engine import close_quietly, open_engine
 
 
@@ -13,6 +18,12 @@ def works(cli, key: str) -> bool:
         return Authenticator(engine).find_caller(key) is not None
     finally:
         close_quietly(engine)
+
+
+def make_of(cli, plate: str) -> str:
+    """Return the make that the service answers for a plate."""
+    (found,) = cli.json("lookup", plate)["plates"]
+    return str(found["insurance"]["vehicle"]["make"])
 
 
 def test_demo_makes_everything_from_nothing(bare_cli):
@@ -29,10 +40,11 @@ def test_demo_makes_everything_from_nothing(bare_cli):
 
 
 def test_demo_prints_lines_for_people(bare_cli):
-    """Without `--json` it prints the key, and what each line shows."""
+    """Without `--json` the key is printed once, and lines that use `$KEY`."""
     text = bare_cli.run("demo").stdout
-    assert "\nAPI key: vfd_" in text
-    assert "# insured: a policy is in force\ncurl -s " in text
+    assert text.count("vfd_") == text.count("\nexport KEY=vfd_") == 1
+    assert '# insured: a policy is in force\ncurl -s -H "X-API-Key: $KEY" http://' in text
+    assert "\nDocumentation  http://127.0.0.1:8000/docs\n" in text
 
 
 def test_a_second_run_ends_the_first_ones_key(bare_cli):
@@ -58,13 +70,56 @@ def test_demo_is_refused_where_a_register_was_loaded(cli):
     assert cli.json("accounts", "list") == []
 
 
+def test_the_demo_keeps_what_was_added_to_it(bare_cli):
+    """Own registers, accounts and keys stay; so does the demo's account without its domains."""
+    bare_cli.run("demo")
+    bare_cli.run("import", bare_cli.file("own.csv", "registration,make", "OWN1,FORD"))
+    bare_cli.run("accounts", "create", "acme")
+    mine = bare_cli.json("keys", "create", "demo", "--label", "mine")["key"]
+    bare_cli.json("demo")
+    assert works(bare_cli, mine)
+    assert make_of(bare_cli, "OWN1") == "FORD"
+    assert [account["name"] for account in bare_cli.json("accounts", "list")] == ["acme", "demo"]
+
+
+def test_a_domain_that_was_deleted_comes_back(bare_cli):
+    """The demo's domains are created again, however many others the account has meanwhile."""
+    bare_cli.json("demo")
+    engine = open_engine(bare_cli.database_url)
+    account = require_account(engine, "demo")
+    Domains(engine).delete_domain(account.id, "example.com")
+    for name in ("a.example.net", "b.example.net"):
+        Domains(engine).create_domain(account.id, name, 9)
+    close_quietly(engine)
+    bare_cli.json("demo")
+    assert [domain["name"] for domain in bare_cli.json("domains", "list", "demo")] == [
+        "a.example.net",
+        "b.example.net",
+        "example.com",
+        "fleet.example.org",
+    ]
+
+
+def test_a_failed_load_leaves_the_demo_as_it_was(bare_cli, monkeypatch):
+    """What the demo's register held stays if it cannot be loaded again, as on a full disk."""
+    bare_cli.json("demo")
+    make = make_of(bare_cli, CAST["compliant"])
+
+    def full(*_: object) -> None:
+        raise OperatorError("no space")
+
+    monkeypatch.setattr(demo, "load", full)
+    assert "no space" in bare_cli.refusal("demo")
+    assert make_of(bare_cli, CAST["compliant"]) == make
+
+
 @pytest.mark.parametrize(
     ("bind", "address"),
     [
-        ("127.0.0.1:9000", "'http://127.0.0.1:9000/api/domains'"),
-        ("0.0.0.0:9000", "'http://127.0.0.1:9000/api/domains'"),
-        ("[::]:9000", "'http://127.0.0.1:9000/api/domains'"),
-        ("unix:/run/v.sock", "--unix-socket '/run/v.sock'"),
+        ("127.0.0.1:9000", " http://127.0.0.1:9000/api/domains"),
+        ("0.0.0.0:9000", " http://127.0.0.1:9000/api/domains"),
+        ("[::]:9000", " http://127.0.0.1:9000/api/domains"),
+        ("unix:/run/v.sock", "--unix-socket /run/v.sock"),
     ],
 )
 def test_the_lines_go_where_the_service_listens(bare_cli, monkeypatch, bind, address):

@@ -176,7 +176,7 @@ def test_rejects_never_replace_another_file(cli, name):
     [
         (None, "The file cannot be read: No such file or directory."),
         ((), "The file is empty."),
-        (("name;colour", "x;y"), "The file fits no format. Looked for: "),
+        (("name;colour", "x;y"), "The file fits no format. Its columns are 'name', 'colour'. "),
     ],
 )
 def test_a_file_of_no_use_is_refused_by_name(cli, lines, told):

@@ -17,7 +17,7 @@ from app.operations.conditions.certificate import certificate_conditions, expire
 from app.operations.conditions.gathered import gathered, look
 from app.operations.conditions.jobs import JobRun, Run, last_runs, record, running
 from app.registers.dropped import kept
-from app.registers.history import MERGE, REPLACE, note_refused
+from app.registers.history import MERGE, REPLACE, note_moved, note_refused
 from app.registers.lock import locked
 from app.registers.models import RegisterLoad
 from app.registers.reading.rejects import RejectLimit
@@ -102,6 +102,20 @@ class TestLoads:
         assert "bad.csv" in lines[0]
         assert condition.remedy.startswith("sudo verifyd imports show 2")
 
+    @pytest.mark.parametrize("register", ["native", ""])
+    def test_failures_beyond_the_listed_ones_are_counted(self, world, monkeypatch, register):
+        """The warning counts all that failed, and `since` stays the end of the first of them."""
+        ends = []
+        for number in range(7):
+            monkeypatch.setattr(clock, "now", lambda number=number: NOW + 60 * number)
+            refused(world, f"{number}.csv", register=register)
+            (condition,) = found(world).values()
+            ends.append(condition.since)
+        assert set(ends) == {NOW}
+        assert "7 loads" in condition.warning
+        assert "(loads 7, 6, 5, 4, 3 and 2 more)" in condition.warning
+        assert f"and 2 more, the first of them at {clock.iso_utc(NOW)}" in condition.details
+
     def test_no_record_is_in_it(self, world):
         """The reason of a failed load can quote a record, so it is only in the history."""
         failed_load(world)
@@ -121,6 +135,18 @@ class TestLoads:
         assert sorted(found(world)) == ["load:?"]
         loaded(world, "a.csv")
         assert found(world) == {}
+
+    def test_a_load_by_hand_is_not_over_because_its_file_is_gone(self, world):
+        """Only files that were moved to `failed/` are looked for there, also under a number."""
+        refused(world, "a.csv")
+        refused(world, "b.csv")
+        failed = world.directory / "failed"
+        failed.mkdir()
+        (failed / "b.csv.1").touch()
+        note_moved(world.engine, 2, failed)
+        assert found(world)["load:?"].remedy == "sudo verifyd imports show 2"
+        (failed / "b.csv.1").unlink()
+        assert found(world)["load:?"].remedy == "sudo verifyd imports show 1"
 
     def test_a_load_of_an_unknown_register_is_over_after_a_week(self, world, monkeypatch):
         """The condition ends after a week: perhaps nobody loads a file of that name."""

@@ -40,6 +40,9 @@ class Heard:
     def note(self, text: str) -> None:
         raise AssertionError(text)
 
+    def unreadable(self, column: str, values: int) -> None:
+        """Unreadable values are counted by the load."""
+
     def columns(self, names: Iterable[str]) -> None:
         """The load judges column names, not the format."""
 

@@ -205,11 +205,13 @@ class TestKinds:
             world.load_files(*paths, kind=Kind.VEHICLES)
         assert world.load_files(*paths, kind=Kind.POLICIES).kind == "policies"
 
-    def test_utf_16_is_reported_with_a_named_format(self, world):
-        """If the operator names the format, the error still says that the file is UTF-16."""
-        paths = files(world, a="Kenteken\nA1\n".encode("utf-16"))
-        with pytest.raises(OperatorError, match=r"not rdw-csv: looked for .* UTF-16"):
-            world.load_files(*paths, format="rdw-csv")
+    @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+    @pytest.mark.parametrize("options", [{}, {"format": "rdw-csv"}, {"kind": Kind.VEHICLES}])
+    def test_utf_16_is_refused_by_name(self, world, encoding, options):
+        """A file in UTF-16 is refused as such, whether its format is named or detected."""
+        paths = files(world, a="Kenteken\nA1\n".encode(encoding))
+        with pytest.raises(OperatorError, match="The file is UTF-16; save it as UTF-8"):
+            world.load_files(*paths, **options)
 
     @pytest.mark.parametrize("nothing", ["[]", " [\r\n]\n", "\ufeff[ ]"])
     def test_the_page_after_the_last_is_empty(self, world, nothing):

@@ -55,6 +55,13 @@ def test_page_example(cli) -> None:
     }
 
 
+def test_a_rejected_date_is_quoted_as_it_is_in_the_file(mapped) -> None:
+    """The operator looks for the text of the file, not for what it became."""
+    text = example("csv").replace("28.02.2027", " 31.06.2027 ")
+    rejects = read(text, mapped(example("toml"))).heard.rejects
+    assert rejects == [(2, "validTo: not a date: '31.06.2027'")]
+
+
 def test_page_example_rows(mapped) -> None:
     """Each column, the constant and the words of the example give the documented values."""
     insurer = "Beispiel Leasing"

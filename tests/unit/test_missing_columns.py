@@ -113,6 +113,32 @@ class TestRenamed:
         world.load_files(*path, **allowed, allow_loss=["insured", "motExpiry"])
         assert known(world) == {"insured": 0, "mot": 0}
 
+    def test_a_key_column_is_named_with_the_others(self, world, tmp_path):
+        """All missing columns are named at once, and no option is offered for a key."""
+        path = tmp_path / "mapping.toml"
+        path.write_text(
+            'kind = "policies"\nregister = "fleet"\n[columns]\nregistration = "Plate"\n'
+            'number = "Contract"\nvalidFrom = "From"\nvalidTo = "To"\ninsurer = "Insurer"\n'
+        )
+        formats = {"mapped": MappedCsv(read_mapping(path))}
+        paths = files(world, a="Plate,Nr,Start,To,Company\n")
+        with pytest.raises(OperatorError) as refusal:
+            world.load_files(*paths, formats=formats, format="mapped")
+        assert str(refusal.value) == (
+            f"{paths[0]}: The header has no column Contract, From, Insurer; "
+            "every row needs Contract and From"
+        )
+
+    def test_a_key_column_may_not_be_missing(self, world):
+        """`--allow-missing` does not make a key column optional."""
+        with pytest.raises(OperatorError, match="no column Kenteken; every row needs Kenteken"):
+            world.load_files(
+                *files(world, a=rdw(HEADER.replace("Kenteken", "Plate"), 3)),
+                format="rdw-csv",
+                kind=Kind.VEHICLES,
+                allow_missing=["Kenteken"],
+            )
+
     def test_each_file_of_a_load_needs_its_columns(self, world):
         """Each header is checked: one of three without a column would blank a third of the rows."""
         paths = files(world, a=rdw(rows=9), b=rdw(RENAMED, 9), c=rdw(rows=9))

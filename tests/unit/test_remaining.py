@@ -174,5 +174,8 @@ class _Report:
     def note(self, text: str) -> None:
         pass
 
+    def unreadable(self, column: str, values: int) -> None:
+        pass
+
     def columns(self, names: Iterable[str]) -> None:
         pass

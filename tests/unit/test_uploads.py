@@ -147,7 +147,7 @@ def test_the_time_of_another_clock_does_not_outdate_a_marker(put):
 def test_without_markers_a_minute_must_pass(put):
     """A file waits until it is unchanged for a minute, and not open for writing."""
     path = put("car.csv", age_seconds=50)
-    assert look(path, QUIET).waits_for == "it is still being written"
+    assert look(path, QUIET).waits_for == "it changed less than a minute ago"
     put("car.csv", age_seconds=70)
     assert look(path, QUIET)[1:] == ("", "")
     with open(path, "ab"):

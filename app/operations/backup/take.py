@@ -1,15 +1,16 @@
 """Takes backups: each is a directory that gets its name when it is complete (D47)."""
 
+import os
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import peewee
 
 from app import clock
-from app.directories import make_directory
+from app.directories import make_directory, user_name
 from app.errors import OperatorError
 from app.file_lock import tried
 from app.operations.backup import manifest, postgres, sqlite
@@ -63,7 +64,7 @@ def take(
             f"the directory {destination.absolute().parent} does not exist; "
             "create it, or correct the path"
         )
-    make_directory(destination)
+    _require_writable(destination)
     with _only_one(destination):
         for left in destination.glob(f".verifyd-*{PARTIAL}"):
             remove_partial(left)
@@ -153,6 +154,20 @@ def _dumped(engine: Engine, directory: Path, wanted: Sequence[str]) -> dict[str,
     target = directory / f"{manifest.MAIN}.dump"
     rows = postgres.dump(engine, target, wanted)
     return {target.name: manifest.described(target, rows)}
+
+
+def _require_writable(destination: Path) -> None:
+    """Make the directory of all backups. Raises OperatorError if backups cannot be made in it."""
+    is_writable = False
+    with suppress(PermissionError):
+        make_directory(destination)
+        is_writable = os.access(destination, os.W_OK | os.X_OK)
+    if not is_writable:
+        user = user_name()
+        raise OperatorError(
+            f"no backup was made: the user {user} must be able to write to {destination}; "
+            f"run: sudo install -d -o {user} -m 700 {destination}"
+        )
 
 
 @contextmanager

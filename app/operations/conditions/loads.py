@@ -8,7 +8,8 @@ from peewee import Case, fn
 from app import clock
 from app.operations.conditions.condition import Condition
 from app.operations.freshness import Freshness
-from app.registers.history import MERGE, REPLACE, find_interrupted
+from app.registers.dropped.kept import is_kept
+from app.registers.history import MERGE, REPLACE, find_interrupted, moved_to
 from app.registers.models import RegisterLoad
 from app.storage.engine import Engine
 
@@ -32,7 +33,11 @@ class LoadFacts(NamedTuple):
     last_failed: Any
     """The last load that failed; None if none has failed."""
     failed: Sequence[Any]
-    """The loads that failed since the last success, latest first."""
+    """The latest loads that failed since the last success, latest first."""
+    failed_count: int
+    """How many loads failed since the last success."""
+    first_failed_at: int
+    """When the first of these ended, in Unix seconds."""
 
     @property
     def last(self) -> Any:
@@ -72,13 +77,12 @@ def load_facts(engine: Engine) -> list[LoadFacts]:
     rows = {row.id: row for row in load.select().where(load.id.in_(ids)).execute(engine)}
     facts = []
     for register, settled, loaded, failed in sorted(groups):
-        failures: list[Any] = []
+        failures = _Failures([], 0, 0)
         if failed is not None and failed > (settled or 0):
             since = load.select().where((load.register == register) & is_failed)
-            since = since.where(load.id > (settled or 0)).order_by(load.id.desc())
-            failures = list(since.limit(_FAILED_SHOWN_MAX).execute(engine))
+            failures = _failures(engine, since.where(load.id > (settled or 0)))
         if loaded is not None or failed is not None:
-            facts.append(LoadFacts(register, rows.get(loaded), rows.get(failed), failures))
+            facts.append(LoadFacts(register, rows.get(loaded), rows.get(failed), *failures))
     return [*facts, *_unrecognised(engine)]
 
 
@@ -87,12 +91,39 @@ def _unrecognised(engine: Engine) -> Iterator[LoadFacts]:
     load, later = RegisterLoad, RegisterLoad.alias()
     is_recent = load.started_at > clock.now() - _UNRECOGNISED_SECONDS
     recent = load.select().where((load.register == "") & (load.status == "failed") & is_recent)
-    recent = recent.order_by(load.id.desc())
     is_same = (later.files == load.files) & (later.id > load.id) & (later.status == "done")
     left = recent.where(~fn.EXISTS(later.select(later.id).where(is_same)))
-    failed = list(left.limit(_FAILED_SHOWN_MAX).execute(engine))
+    rows = left.order_by(load.id.desc()).execute(engine)
+    failed = [row for row in rows if not _is_put_away(row)]
     if failed:
-        yield LoadFacts(UNRECOGNISED, None, recent.first(engine), failed)
+        last = recent.order_by(load.id.desc()).first(engine)
+        shown, first_at = failed[:_FAILED_SHOWN_MAX], ended_at(failed[-1])
+        yield LoadFacts(UNRECOGNISED, None, last, shown, len(failed), first_at)
+
+
+def _is_put_away(load: Any) -> bool:
+    """Tell whether somebody has removed the files of a load from `failed/`, or moved them back."""
+    directory = moved_to(load)
+    names = load.files.split("\n")
+    return directory is not None and not any(is_kept(directory, name) for name in names)
+
+
+class _Failures(NamedTuple):
+    """The last three members of `LoadFacts`."""
+
+    shown: list[Any]
+    failed_count: int
+    first_at: int
+
+
+def _failures(engine: Engine, query: Any) -> _Failures:
+    """Return the loads of a query: the latest of them, how many there are, and the first's end."""
+    load = RegisterLoad
+    shown = list(query.order_by(load.id.desc()).limit(_FAILED_SHOWN_MAX).execute(engine))
+    if len(shown) < _FAILED_SHOWN_MAX:
+        return _Failures(shown, len(shown), ended_at(shown[-1]) if shown else 0)
+    first = query.order_by(load.id).first(engine)
+    return _Failures(shown, query.count(engine), ended_at(first))
 
 
 def load_conditions(facts: Iterable[LoadFacts], ages: Iterable[Freshness]) -> Iterator[Condition]:
@@ -104,7 +135,11 @@ def load_conditions(facts: Iterable[LoadFacts], ages: Iterable[Freshness]) -> It
         register, last = each.register, each.failed[0]
         at = clock.iso_utc(ended_at(last))
         title = f"a load of the register {register} failed"
-        warning = f"The last load of the register {register} failed, at {at} (load {last.id})."
+        many = f"{each.failed_count:,} loads" if each.failed_count > 1 else ""
+        ended = (
+            f"the latest at {at} (loads {_numbers(each)})" if many else f"at {at} (load {last.id})"
+        )
+        warning = f"The last {many or 'load'} of the register {register} failed, {ended}."
         remedy = f"sudo verifyd imports show {last.id}"
         note = "The register is still empty."
         if register in loaded_at:
@@ -113,8 +148,11 @@ def load_conditions(facts: Iterable[LoadFacts], ages: Iterable[Freshness]) -> It
             )
         elif register == UNRECOGNISED:
             title = "a load of an unknown register failed"
-            warning = f"A load of an unknown register failed, at {at} (load {last.id})."
-            note = "This ends when files of the same names are loaded, or after 7 days."
+            warning = f"{many or 'A load'} of an unknown register failed, {ended}."
+            note = (
+                "This ends when files of the same names are loaded, when they are removed from "
+                "failed/, or after 7 days."
+            )
         elif each.last_loaded is None:
             purge = f"sudo verifyd imports drop {register} --purge"
             remedy += f"; if the name is mistyped, end this warning with: {purge}"
@@ -122,12 +160,26 @@ def load_conditions(facts: Iterable[LoadFacts], ages: Iterable[Freshness]) -> It
             key=f"load:{register}",
             title=title,
             warning=warning,
-            since=ended_at(each.failed[-1]),
+            since=each.first_failed_at,
             remedy=remedy,
             # Not from `failed`: a later success must not make an older failure a new event.
             occurrence=str(each.last_failed.id),
-            details=(*map(_line, each.failed), note),
+            details=(*map(_line, each.failed), *_more(each), note),
         )
+
+
+def _numbers(facts: LoadFacts) -> str:
+    """Return the numbers of the loads that failed, as far as they are shown."""
+    more = facts.failed_count - len(facts.failed)
+    shown = ", ".join(str(load.id) for load in facts.failed)
+    return f"{shown} and {more:,} more" if more else shown
+
+
+def _more(facts: LoadFacts) -> Iterator[str]:
+    """Yield a line that counts the loads that failed and are not shown, if there are any."""
+    more = facts.failed_count - len(facts.failed)
+    if more:
+        yield f"and {more:,} more, the first of them at {clock.iso_utc(facts.first_failed_at)}"
 
 
 def stale_conditions(ages: Iterable[Freshness]) -> Iterator[Condition]:

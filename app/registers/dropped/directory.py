@@ -9,18 +9,18 @@ option.
 
 import logging
 import os
-import pwd
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from app import clock
+from app.directories import user_name
 from app.registers.dropped import kept, uploads
 from app.registers.dropped.batch import Batch, File, state_of
 from app.registers.dropped.kept import Warn
 from app.registers.dropped.uploads import lstat_if_exists, upload_of
 from app.registers.reading.dated_names import is_dated, sorted_by_date
-from app.setting_values import is_register_name
+from app.setting_values import REGISTER_NAME_RULE, is_register_name
 
 _PARTIAL = ".part"
 _SYSTEM_DIRECTORIES = ("lost+found",)  # At the root of a file system.
@@ -86,7 +86,10 @@ class _Finder:
         elif is_register_name(name):
             return self._register_batch(name)
         else:
-            self._warn(f"{shown(path)}: skipped: its name is not a register name")
+            self._warn(
+                f"{shown(path)}: skipped: its name is not a register name, which has "
+                f"{REGISTER_NAME_RULE}"
+            )
         return None
 
     def _register_batch(self, register: str) -> Batch | None:
@@ -119,7 +122,7 @@ class _Finder:
             markers += [File(each, state_of(state)) for each, state in upload.markers.items()]
         if files and not os.access(directory, os.W_OK | os.X_OK):
             # Files that cannot be moved afterwards would be loaded again every night.
-            must = f"the user {_user()} must be able to write to {directory}"
+            must = f"the user {user_name()} must be able to write to {directory}"
             self._warn(f"{directory}: skipped: {must}")
             return None
         if not files:
@@ -194,11 +197,3 @@ def _refusal(name: str, found: os.stat_result) -> str:
 def _is_ignored(name: str) -> bool:
     """Tell whether a name is hidden, or that of a directory that holds no uploads."""
     return name.startswith(".") or name in (*kept.OURS, *_SYSTEM_DIRECTORIES)
-
-
-def _user() -> str:
-    """Return the name of the user that this process runs as."""
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return str(os.geteuid())

@@ -44,6 +44,20 @@ class _Kept(NamedTuple):
     device: int
 
 
+def is_kept(directory: Path, name: str) -> bool:
+    """Tell whether a file is in LOADED or FAILED under its name, or with a number after it.
+
+    If the directory cannot be read, the file counts as there.
+    """
+    numbered = re.compile(rf"{re.escape(name)}(\.[0-9]+)?")
+    try:
+        return any(map(numbered.fullmatch, os.listdir(directory)))
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+
+
 def move(drop: Path, folders: Sequence[str], kind: str, names: Sequence[str]) -> None:
     """Move files and their markers to `loaded/` or `failed/` beside them.
 

@@ -98,7 +98,7 @@ def _why_unfinished(path: Path, found: os.stat_result) -> str:
     # NOTE: a modification time in the future does not count as a recent change: the file was
     # copied with its time, from a host with another clock.
     if abs(clock.now_ns() - found.st_mtime_ns) < _QUIET_NS:
-        return "it is still being written"
+        return "it changed less than a minute ago"
     return "a process has it open for writing" if is_being_written(path) else ""
 
 

@@ -11,6 +11,7 @@ from app.registers.formats.mid import Mid
 from app.registers.formats.native import NativeCsv, NativeJson, NativeNdjson
 from app.registers.formats.nyc import DEFAULT_STATE, NycCsv, NycJson
 from app.registers.formats.rdw import RdwCsv, RdwJson
+from app.registers.formats.suggesting import csv_fault
 from app.storage.tables import Kind
 
 __all__ = [
@@ -59,18 +60,20 @@ def recognise(head: bytes, formats: Mapping[str, Format] = FORMATS) -> tuple[For
     Args:
         head: its first `HEAD_BYTES`, decompressed.
 
-    Raises FileFault with a list of all formats if none recognises the file.
+    Raises FileFault if none recognises the file: for CSV with its columns and the closest format,
+    otherwise with a list of all formats.
     """
     for each in formats.values():
         kind = each.recognise(head)
         if kind is not None:
             return each, kind
+    fault = csv_fault(head, formats)
+    if fault:
+        raise FileFault(f"The file fits no format. {fault}")
     looked_for = "; ".join(f"{each.name}, {each.looked_for}" for each in formats.values())
     raise FileFault(f"The file fits no format. Looked for: {looked_for}.{advice(head)}")
 
 
 def advice(head: bytes) -> str:
     """Return a sentence on what to do with a file that fits no format, or an empty text."""
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return " It seems to be UTF-16; save it as UTF-8."
     return " It is an empty array; name its --format and --kind." if is_empty_array(head) else ""

@@ -54,6 +54,11 @@ class Column:
     """Whether to reject JSON numbers with a fraction or an exponent, which may lack digits."""
     is_constant: bool = False
     """Whether every row has the same value, which comes from the mapping file."""
+    blanks: frozenset[str] = frozenset()
+    """The texts that mean no value, in lower case, if `parse` also returns None for other texts.
+
+    Those other texts are counted (D100).
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,24 +85,25 @@ class KnownColumns:
     def missing(
         self, names: Iterable[str], allowed: Collection[str], rows: int | None = None
     ) -> list[Column]:
-        """Return the expected and sparse columns that a load lacks.
+        """Return the expected and sparse columns that a load lacks; of a header also the required.
 
         Args:
             names: the columns of the file, or the members of all rows.
             allowed: labels or names of columns that may be missing.
             rows: the number of JSON rows; None for a file with a header.
         """
-        present = set(map(self.fold, [*names, *allowed]))
-        allowed_labels = set(map(self.fold, allowed))
+        present = set(map(self.fold, names))
+        absent = [column for column in self.columns if column.names.isdisjoint(present)]
+        is_required = rows is None  # JSON objects without one are rejected one by one.
+        required = [each for each in absent if is_required and each.presence == Presence.REQUIRED]
+        folded = set(map(self.fold, allowed))
         lacking = [
-            column
-            for column in self.columns
-            if column.names.isdisjoint(present) and self.fold(column.label) not in allowed_labels
+            each for each in absent if folded.isdisjoint({*each.names, self.fold(each.label)})
         ]
         expected = [column for column in lacking if column.presence == Presence.EXPECTED]
         sparse = [column for column in lacking if column.presence == Presence.SPARSE]
         is_judged = expected or rows is None or rows >= SPARSE_ROWS_MIN
-        return [*expected, *sparse] if is_judged else []
+        return [*required, *expected, *sparse] if is_judged else []
 
     def unknown(self, names: Iterable[str]) -> list[str]:
         """Return the names that the format does not know."""

@@ -12,6 +12,7 @@ from app.registers.formats.delimited import DelimitedRecords
 from app.registers.formats.faults import FileFault, RowFault, RowSkip
 from app.registers.formats.format import RECORD_BYTES_MIN, Report
 from app.registers.formats.named_format import NamedFormat
+from app.registers.formats.unreadable import UnreadableValues
 from app.storage.tables import Kind
 
 
@@ -64,9 +65,13 @@ def csv_rows(
     records = DelimitedRecords(stream, report, separator)
     report.columns(records.header)
     positions = layout.positions(records.header)
+    lacking = [at for at, position in enumerate(positions) if position < 0]
+    unreadable = UnreadableValues(layout.columns, lacking)
     records.fields_wanted = max(positions) + 1
     if layout.build_many is not None:
-        records.read_block = partial(_rows_of_block, layout, positions, layout.build_many)
+        records.read_block = partial(
+            _rows_of_block, layout, positions, layout.build_many, unreadable
+        )
     # A column that the file lacks has position -1. So an empty field is appended to each record.
     pick, parsers, build = itemgetter(*positions), layout.parsers, layout.build
     for fields in records:
@@ -74,29 +79,36 @@ def csv_rows(
             yield from fields
             continue
         fields.append("")
+        texts = pick(fields)
         try:
-            row = build(map(call, parsers, pick(fields)))
+            row = build(map(call, parsers, texts))
         except RowFault as fault:
             records.reject(str(fault))
         except RowSkip as skip:
             records.skip(str(skip))
         else:
+            unreadable.add_record(texts)
             yield row
+    unreadable.report_to(report)
 
 
 def _rows_of_block(
     layout: Layout,
     positions: list[int],
     build_many: Callable[[list[list[Any]]], list[Row]],
+    unreadable: UnreadableValues,
     columns: list[list[str]],
 ) -> tuple[Row, ...] | None:
     """Return the rows of a block of records, or None if any record is invalid."""
     empty = [""] * len(columns[0])
     texts = [columns[position] if position >= 0 else empty for position in positions]
     try:
-        return tuple(build_many(layout.values(texts)))
+        values = layout.values(texts)
+        rows = tuple(build_many(values))
     except RowFault:
         return None
+    unreadable.add_block(texts, values)
+    return rows
 
 
 class _NoReport:
@@ -109,6 +121,9 @@ class _NoReport:
         pass
 
     def note(self, text: str) -> None:
+        pass
+
+    def unreadable(self, column: str, values: int) -> None:
         pass
 
     def columns(self, names: Iterable[str]) -> None:

@@ -70,7 +70,7 @@ class DelimitedRecords:
         self._separator = separator or max(_SEPARATORS, key=unquoted.count)
         self._reader = csv.reader(self._quoted_lines(), delimiter=self._separator, strict=True)
         try:
-            self.header = self._fields()
+            self.header = _decoded(self._fields())
         except csv.Error as error:
             raise FileFault(f"The header is malformed CSV: {error}.") from error
         self._header_text = self._text

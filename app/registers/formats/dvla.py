@@ -10,7 +10,7 @@ from app.registers.formats.changes import VehicleRow
 from app.registers.formats.columns import Column, Layout, Presence, normalised
 from app.registers.formats.dates import day, year
 from app.registers.formats.json_format import JsonFormat
-from app.registers.formats.values import known_word, registration, text
+from app.registers.formats.values import MISSING, known_word, registration, text
 from app.storage.tables import Kind
 
 _KEY = "registrationNumber"
@@ -74,7 +74,8 @@ def vehicle_layout() -> Layout:
 def _column(
     label: str, parser_for: Callable[[str], Callable[[str], Any]], presence: Presence
 ) -> Column:
-    return Column(label, frozenset([normalised(label)]), parser_for(label), presence)
+    names = frozenset([normalised(label)])
+    return Column(label, names, parser_for(label), presence, blanks=MISSING)
 
 
 def _vehicle(values: Iterable[Any]) -> VehicleRow:

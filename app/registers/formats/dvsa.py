@@ -1,5 +1,6 @@
 """DVSA: the MOT history of Great Britain and Northern Ireland, bulk and delta (formats 2)."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO
 
@@ -64,7 +65,7 @@ class Dvsa(Format):
 
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Change]:
         """Yield vehicles and deletions."""
-        return _changes(JsonObjects(stream, report, decoded_vehicle), _MemberNames(report))
+        return _changes(JsonObjects(stream, report, decoded_vehicle), _MemberNames(report), report)
 
     def ends_with_line(self, head: bytes) -> bool:
         """Return False for an array, which marks its own end, and True for all other files."""
@@ -75,17 +76,24 @@ class Dvsa(Format):
         return len('{"registration":"A"}')
 
 
-def _changes(objects: JsonObjects, names: "_MemberNames") -> Iterator[Change]:
-    change_of = _vehicle_reader()
+def _changes(objects: JsonObjects, names: "_MemberNames", report: Report) -> Iterator[Change]:
+    unread: list[str] = []
+    unreadable: Counter[str] = Counter()
+    change_of = _vehicle_reader(unread)
     for vehicle in objects:
+        unread.clear()
         try:
             change = change_of(vehicle)
         except RowFault as fault:
             objects.reject(str(fault))
         else:
+            if unread:
+                unreadable.update(unread)
             if type(change) is VehicleRow:
                 names.sample(objects)
             yield change
+    for label, values in unreadable.items():
+        report.unreadable(label, values)
 
 
 class _MemberNames:
@@ -109,8 +117,12 @@ class _MemberNames:
         self._vehicles += 1
 
 
-def _vehicle_reader() -> Callable[[Vehicle], Change]:
-    """Return a function that turns the records of one file into changes."""
+def _vehicle_reader(unread: list[str]) -> Callable[[Vehicle], Change]:
+    """Return a function that turns the records of one file into changes.
+
+    Args:
+        unread: gets the member of each value in a record that cannot be read (D100).
+    """
     make, model = text("make", _PLACEHOLDERS), text("model", _PLACEHOLDERS)
     colour = text("primaryColour", _PLACEHOLDERS)
     year, day = cached(_year), cached(_day)
@@ -126,16 +138,16 @@ def _vehicle_reader() -> Callable[[Vehicle], Change]:
         plate = registration(plate or "")
         if _is_deleted(vehicle):
             return VehicleDeletion(plate)
+        years = (vehicle.manufactured, vehicle.first_used, vehicle.registered)
+        times = (vehicle.updated, vehicle.updated_in_camel_case, vehicle.updated_at)
         return VehicleRow(
             plate,
             make(_text("make", vehicle.make)),
             model(_text("model", vehicle.model)),
-            _first(year, (vehicle.manufactured, vehicle.first_used, vehicle.registered)),
+            _first(year, years, "manufactureDate", unread),
             colour(_text("primaryColour", vehicle.colour)),
-            mot_expiry=_latest_expiry(vehicle, day),
-            updated=_first(
-                updated, (vehicle.updated, vehicle.updated_in_camel_case, vehicle.updated_at)
-            ),
+            mot_expiry=_latest_expiry(vehicle, day, unread),
+            updated=_first(updated, times, "lastUpdateDate", unread),
         )
 
     return change_of
@@ -145,13 +157,24 @@ def _text(label: str, value: Any) -> str:
     return value if type(value) is str else text_of(label, value)
 
 
-def _first(parse: Callable[[str], int | None], values: Iterable[Any]) -> int | None:
-    """Return the first value that can be parsed, or None."""
+def _first(
+    parse: Callable[[str], int | None], values: Iterable[Any], label: str, unread: list[str]
+) -> int | None:
+    """Return the first value that can be parsed. If none can, return None and note the label."""
+    is_unread = False
     for value in values:
-        found = None if value is None else parse(_text("date", value))
+        text = "" if value is None else _text("date", value)
+        found = parse(text) if text else None
         if found is not None:
             return found
+        is_unread |= not _is_blank(text)
+    if is_unread:
+        unread.append(label)
     return None
+
+
+def _is_blank(text: str) -> bool:
+    return text.strip().lower() in MISSING
 
 
 def _is_deleted(vehicle: Vehicle) -> bool:
@@ -172,13 +195,19 @@ def _is_deleted(vehicle: Vehicle) -> bool:
     return False
 
 
-def _latest_expiry(vehicle: Vehicle, day: Callable[[str], str | None]) -> str | None:
+def _latest_expiry(
+    vehicle: Vehicle, day: Callable[[str], str | None], unread: list[str]
+) -> str | None:
     """Return the latest date of expiry of the passed tests, or None."""
-    expiries = [
-        day(test.expiry_date)
+    texts = [
+        test.expiry_date
         for test in vehicle.tests
         if type(test.expiry_date) is str and test.is_passed
     ]
+    expiries = list(map(day, texts))
+    if None in expiries:
+        pairs = zip(texts, expiries, strict=True)
+        unread += ["expiryDate" for text, day in pairs if day is None and not _is_blank(text)]
     return max(filter(None, expiries), default=None)
 
 

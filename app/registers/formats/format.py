@@ -33,6 +33,9 @@ class Report(Protocol):
     def note(self, text: str) -> None:
         """Report a fact about the file that the operator should know."""
 
+    def unreadable(self, column: str, values: int) -> None:
+        """Report that some values of a column cannot be read and count as missing (D100)."""
+
     def columns(self, names: Iterable[str]) -> None:
         """Report the names of columns or JSON members, as the file spells them.
 

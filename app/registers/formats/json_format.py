@@ -13,6 +13,7 @@ from app.registers.formats.json_head import is_array, member_names
 from app.registers.formats.json_stream import JsonObjects
 from app.registers.formats.json_values import JsonNumber
 from app.registers.formats.named_format import NamedFormat
+from app.registers.formats.unreadable import UnreadableValues
 from app.registers.formats.values import quoted
 from app.storage.tables import Kind
 
@@ -52,16 +53,20 @@ def json_rows(
     Raises FileFault where invalid JSON makes the rest of the file unreadable.
     """
     parsers, build, texts_of = layout.parsers, layout.build, _Members(layout.columns, report).texts
+    unreadable = UnreadableValues(layout.columns)
     objects = JsonObjects(stream, report, only_lines=only_lines)
     for members in objects:
         try:
-            row = build(map(call, parsers, texts_of(members)))
+            texts = texts_of(members)
+            row = build(map(call, parsers, texts))
         except RowFault as fault:
             objects.reject(str(fault))
         except RowSkip as skip:
             objects.skip(str(skip))
         else:
+            unreadable.add_record(texts)
             yield row
+    unreadable.report_to(report)
 
 
 class _Members:

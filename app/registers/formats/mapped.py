@@ -52,6 +52,7 @@ class _WithoutRecords:
         self.skip = report.skip
         self.note = report.note
         self.columns = report.columns
+        self.unreadable = report.unreadable
 
     def reject(self, line: int, reason: str, record: str) -> None:
         """Report the line and the reason, without the record."""

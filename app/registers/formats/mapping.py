@@ -15,7 +15,8 @@ from app.errors import OperatorError
 from app.registers.formats.columns import Column, Presence
 from app.registers.formats.faults import RowFault
 from app.registers.formats.native import LAYOUTS
-from app.setting_values import is_register_name
+from app.registers.formats.values import quoted, without_value
+from app.setting_values import REGISTER_NAME_RULE, is_register_name
 from app.storage.tables import Kind
 
 _MEMBERS = {"kind", "register", "delimiter", "date_format", "columns", "constants", "words"}
@@ -65,7 +66,8 @@ class FileMapping:
         name = self.columns[native.label]
         names, parse = frozenset([folded_name(name)]), self._parser(native)
         is_key = native.presence == Presence.REQUIRED
-        return Column(name, names, parse, Presence.REQUIRED if is_key else Presence.EXPECTED)
+        presence = Presence.REQUIRED if is_key else Presence.EXPECTED
+        return Column(name, names, parse, presence, blanks=native.blanks)
 
     def _parser(self, native: Column) -> Callable[[str], Any]:
         """Return a parser that first replaces words and dates in the file by native ones."""
@@ -88,7 +90,13 @@ def _with_dates(pattern: re.Pattern[str], parse: Callable[[str], Any]) -> Callab
 
     def parse_date(text: str) -> Any:
         match = pattern.fullmatch(text.strip())
-        return parse("{year}-{month}-{day}".format(**match.groupdict()) if match else text)
+        if match is None:
+            return parse(text)
+        try:
+            return parse("{year}-{month}-{day}".format(**match.groupdict()))
+        except RowFault as fault:
+            # The operator looks for the text of the file, not for the native one.
+            raise RowFault(f"{without_value(str(fault))}: {quoted(text.strip())}") from None
 
     return parse_date
 
@@ -159,7 +167,7 @@ class _Checker:
     def _register(self) -> str | None:
         name = self._text("register")
         if name is not None and not is_register_name(name):
-            self._fail("register", "must be 1 to 30 of a-z, 0-9 and _, and begin with a letter")
+            self._fail("register", f"must be {REGISTER_NAME_RULE}")
         return name
 
     def _delimiter(self) -> str | None:

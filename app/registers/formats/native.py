@@ -99,15 +99,15 @@ def vehicle_layout() -> Layout:
         _REGISTRATION,
         _column("make", values.text),
         _column("model", values.text),
-        _column("year", dates.year),
+        _column("year", dates.year, is_strict=False),
         _column("color", values.text),
         _column("insured", _boolean),
-        _column("motExpiry", dates.day),
+        _column("motExpiry", dates.day, is_strict=False),
         _column("motExempt", _boolean),
-        _column("firstRegistered", dates.day),
-        _column("taxStatus", lambda label: values.known_word(label, _TAX_STATUSES)),
-        _column("taxDue", dates.day),
-        _column("lastUpdated", dates.moment, dates.moments),
+        _column("firstRegistered", dates.day, is_strict=False),
+        _column("taxStatus", _tax_status, is_strict=False),
+        _column("taxDue", dates.day, is_strict=False),
+        _column("lastUpdated", dates.moment, dates.moments, is_strict=False),
     )
     return Layout(columns, VehicleRow._make, build_many=_as_rows)
 
@@ -122,7 +122,7 @@ def policy_layout() -> Layout:
         _column("validTo", lambda label: dates.strict_day(label, required=True), required=True),
         _column("type", values.text),
         _column("cancelledOn", lambda label: dates.strict_day(label, required=False)),
-        _column("lastUpdated", dates.moment, dates.moments),
+        _column("lastUpdated", dates.moment, dates.moments, is_strict=False),
     )
     return Layout(columns, _policy, build_many=_policies)
 
@@ -132,10 +132,10 @@ def fine_layout() -> Layout:
     columns = (
         _REGISTRATION,
         _column("reference", values.key_text, values.key_texts, required=True),
-        _column("issuedOn", dates.day),
+        _column("issuedOn", dates.day, is_strict=False),
         _column("amount", values.cents),
-        _column("currency", values.currency),
-        _column("settledOn", dates.day),
+        _column("currency", values.currency, is_strict=False),
+        _column("settledOn", dates.day, is_strict=False),
     )
     return Layout(columns, _fine, build_many=_fines)
 
@@ -169,15 +169,27 @@ def _column(
     parser_of_many_for: Callable[[str], Callable[[list[str]], list[Any]]] | None = None,
     *,
     required: bool = False,
+    is_strict: bool = True,
 ) -> Column:
+    """Return a column.
+
+    Args:
+        is_strict: whether the parser rejects the row if it cannot read the text of this column.
+    """
     parse_many = parser_of_many_for(label) if parser_of_many_for else None
     presence = Presence.REQUIRED if required else Presence.OPTIONAL
-    return Column(label, _spellings(label), parser_for(label), presence, parse_many)
+    blanks = frozenset[str]() if is_strict else values.MISSING
+    parse = parser_for(label)
+    return Column(label, _spellings(label), parse, presence, parse_many, blanks=blanks)
 
 
 def _spellings(label: str) -> frozenset[str]:
     """Return the normalised camelCase and snake_case spellings of a name."""
     return frozenset([normalised(label), normalised(_CAPITALS.sub("_", label))])
+
+
+def _tax_status(label: str) -> Callable[[str], str | None]:
+    return values.known_word(label, _TAX_STATUSES)
 
 
 def _boolean(label: str) -> Callable[[str], bool | None]:

@@ -98,7 +98,7 @@ def fine_layout(state: str) -> Layout:
         _column("Plate", str, Presence.REQUIRED),
         _column("State", str, Presence.REQUIRED),
         _column("Summons Number", _reference(), Presence.REQUIRED, is_whole=True),
-        _column("Issue Date", day("Issue Date", _date), Presence.SPARSE),
+        _column("Issue Date", day("Issue Date", _date), Presence.SPARSE, blanks=MISSING),
         _column("Amount Due", cached(_dollars()), Presence.REQUIRED),
         *(_column(label, str, Presence.OPTIONAL) for label in _OTHER_AMOUNTS),
     )
@@ -106,9 +106,15 @@ def fine_layout(state: str) -> Layout:
 
 
 def _column(
-    label: str, parse: Callable[[str], Any], presence: Presence, *, is_whole: bool = False
+    label: str,
+    parse: Callable[[str], Any],
+    presence: Presence,
+    *,
+    is_whole: bool = False,
+    blanks: frozenset[str] = frozenset(),
 ) -> Column:
-    return Column(label, frozenset([normalised(label)]), parse, presence, is_whole=is_whole)
+    names = frozenset([normalised(label)])
+    return Column(label, names, parse, presence, is_whole=is_whole, blanks=blanks)
 
 
 def _plate(text: str) -> str:

@@ -24,6 +24,7 @@ from app.storage.tables import Kind
 
 _KEY = "Kenteken"
 _EXPIRY = "Vervaldatum APK"
+_EXPIRY_TIME = f"{_EXPIRY} DT"
 _PLACEHOLDERS = MISSING | {"niet geregistreerd", "n.v.t.", "geen verstrekking in open data"}
 _NO_DATES = _PLACEHOLDERS | {"0", "00000000"}
 _TIME_OF_DAY = re.compile(r" [0-9]{2}:[0-9]{2}:[0-9]{2} [AP]M")
@@ -65,12 +66,11 @@ class RdwJson(_Rdw, JsonFormat):
 
 def vehicle_layout() -> Layout:
     """Return the columns that are read. The last column replaces a missing date of expiry."""
-    expiry_by_time = day(f"{_EXPIRY} DT", _date, _NO_DATES)
 
     def build(values: Iterable[Any]) -> VehicleRow:
-        plate, make, model, year, color, insured, expiry, time = values
+        plate, make, model, year, color, insured, expiry, expiry_by_time = values
         if expiry == "":
-            expiry = expiry_by_time(time)
+            expiry = expiry_by_time
         return VehicleRow(plate, make, model, year, color, insured, expiry)
 
     def build_many(columns: list[list[Any]]) -> list[VehicleRow]:
@@ -80,15 +80,16 @@ def vehicle_layout() -> Layout:
         _column(_KEY, registration, Presence.REQUIRED, registrations),
         _column("Merk", text("Merk", _PLACEHOLDERS), Presence.EXPECTED),
         _column("Handelsbenaming", text("Handelsbenaming", _PLACEHOLDERS), Presence.SPARSE),
-        _column("Datum eerste toelating", cached(_first_year), Presence.SPARSE),
+        _column("Datum eerste toelating", cached(_first_year), Presence.SPARSE, blanks=_NO_DATES),
         _column("Eerste kleur", text("Eerste kleur", _PLACEHOLDERS), Presence.SPARSE),
         _column(
             "WAM verzekerd",
             known_word("WAM verzekerd", {"ja": True, "nee": False}, _PLACEHOLDERS),
             Presence.EXPECTED,
+            blanks=_PLACEHOLDERS,
         ),
-        _column(_EXPIRY, cached(_expiry), Presence.SPARSE),
-        _column(f"{_EXPIRY} DT", str),
+        _column(_EXPIRY, cached(_expiry), Presence.SPARSE, blanks=_NO_DATES),
+        _column(_EXPIRY_TIME, day(_EXPIRY_TIME, _date, _NO_DATES), blanks=_NO_DATES),
     )
     return Layout(columns, build, build_many=build_many)
 
@@ -98,8 +99,10 @@ def _column(
     parse: Callable[[str], Any],
     presence: Presence = Presence.OPTIONAL,
     parse_many: Callable[[list[str]], list[Any]] | None = None,
+    *,
+    blanks: frozenset[str] = frozenset(),
 ) -> Column:
-    return Column(label, frozenset([normalised(label)]), parse, presence, parse_many)
+    return Column(label, frozenset([normalised(label)]), parse, presence, parse_many, blanks=blanks)
 
 
 def _first_year(text: str) -> int | None:

@@ -8,7 +8,7 @@ from typing import Protocol
 from app.errors import OperatorError
 from app.registers.formats import FileFault
 from app.registers.formats.changes import Columns, NarrowRow
-from app.registers.formats.columns import Column, KnownColumns
+from app.registers.formats.columns import Column, KnownColumns, Presence
 from app.registers.formats.values import quoted
 
 _NAMED_MAX = 10
@@ -45,7 +45,7 @@ class ColumnsSeen:
         self._noted = 0
 
     def add(self, names: Iterable[str]) -> None:
-        """Add names. Raises FileFault if they are a header that lacks an expected column."""
+        """Add names. Raises FileFault if they are a header that lacks columns it must have."""
         names = [name.strip()[:_NAME_CHARACTERS_MAX] for name in names]
         unknown = self._known_columns.unknown(names)
         self._seen.update(map(self._known_columns.fold, set(names).difference(unknown)))
@@ -97,5 +97,8 @@ class ColumnsSeen:
         for column in missing:
             close = get_close_matches(self._known_columns.fold(column.label), by_folded, 1)
             labels.append(column.label + (f" (is it now {by_folded[close[0]]}?)" if close else ""))
+        required = [each.label for each in missing if each.presence == Presence.REQUIRED]
+        if required:
+            return f"{', '.join(labels)}; every row needs {' and '.join(required)}"
         options = " ".join(f"--allow-missing {shlex.quote(column.label)}" for column in missing)
         return f"{', '.join(labels)}; if that is right, repeat the load with {options}"

@@ -1,11 +1,14 @@
 """Detects the format and the kind of the files of a load, unless the operator names them."""
 
+import codecs
 from typing import NamedTuple
 
 from app.registers.formats import FileFault, Format, advice, recognise
 from app.registers.reading.sources import InputFile
 from app.registers.request import LoadRequest
 from app.storage.tables import Kind
+
+_UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 class Detected(NamedTuple):
@@ -25,6 +28,9 @@ def detect(file: InputFile, request: LoadRequest) -> Detected:
     if not file.head and not (request.empty_ok and request.format and request.kind):
         hint = "; to load it with --empty-ok, add --format and --kind" if request.empty_ok else ""
         raise FileFault(f"The file is empty{hint}.", file.name)
+    if file.head.startswith(_UTF_16_MARKS) or b"\0" in file.head[:2]:
+        # Read as a single-byte encoding, its columns would only seem to be missing.
+        raise FileFault("The file is UTF-16; save it as UTF-8.", file.name)
     try:
         format_, detected_kind = _format_of(file.head, request)
         kind = _kind_of(file.head, request, format_, detected_kind)

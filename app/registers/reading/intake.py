@@ -132,6 +132,7 @@ class Intake:
             self._reader.read(file)
             self._check_end(file, baseline)
         self.request.require_whole()
+        self.rejects.note_unreadable()
         self._columns.require_expected(self.loaded)
         self.rejects.require_few(self.loaded)
         self.rejects.note_unwritten()

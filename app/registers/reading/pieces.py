@@ -72,6 +72,7 @@ class PieceReport(NamedTuple):
     rejects: list[tuple[int, str, str]]
     skips: list[tuple[int, str]]
     notes: list[str]
+    unreadable: list[tuple[str, int]]
     columns: list[str]
 
 
@@ -125,6 +126,7 @@ class Piece:
             report.rejects,
             report.skips,
             report.notes,
+            report.unreadables,
             list(report.names),
         )
         changes = columns.narrowed(changes, report.names)
@@ -141,6 +143,7 @@ class _Recorder:
         self.rejects: list[tuple[int, str, str]] = []
         self.skips: list[tuple[int, str]] = []
         self.notes: list[str] = []
+        self.unreadables: list[tuple[str, int]] = []
         self.names: dict[str, None] = {}
 
     def reject(self, line: int, reason: str, record: str) -> None:
@@ -151,6 +154,9 @@ class _Recorder:
 
     def note(self, text: str) -> None:
         self.notes.append(text)
+
+    def unreadable(self, column: str, values: int) -> None:
+        self.unreadables.append((column, values))
 
     def columns(self, names: Iterable[str]) -> None:
         self.names.update(dict.fromkeys(names))

@@ -173,6 +173,8 @@ class Reader:
             self._rejects.skip(line + lines_before, reason)
         for text in report.notes:
             self._rejects.note(text)
+        for column, values in report.unreadable:
+            self._rejects.unreadable(column, values)
         self._runs.add_file(piece.file, run_at)
         return report.lines
 
@@ -194,6 +196,9 @@ class _ReportOfPart:
 
     def note(self, text: str) -> None:
         self._report.note(text)
+
+    def unreadable(self, column: str, values: int) -> None:
+        self._report.unreadable(column, values)
 
     def columns(self, names: Iterable[str]) -> None:
         self.header = list(names)

@@ -5,6 +5,7 @@ import errno
 import io
 import os
 import re
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -101,6 +102,7 @@ class RejectsFile:
         self.file_name = ""
         self.rows_max: Callable[[], int | None] = lambda: None
         """Returns the maximum number of records in the load, or None if it is unknown."""
+        self._unreadable: Counter[str] = Counter()
         self._limit = limit
         self._bytes = 0
         self._descriptor: int | None = None
@@ -127,6 +129,20 @@ class RejectsFile:
     def note(self, text: str) -> None:
         """Keep a note about the current file for the operator."""
         self.notes.append(f"{self.file_name}: {text}")
+
+    def unreadable(self, column: str, values: int) -> None:
+        """Count values of a column that cannot be read and count as missing (D100)."""
+        self._unreadable[column] += values
+
+    def note_unreadable(self) -> None:
+        """Note for each column of the load how many of its values cannot be read."""
+        for column, values in sorted(self._unreadable.items()):
+            if values == 1:
+                self.notes.append(f"{column}: 1 value could not be read and counts as missing")
+            else:
+                self.notes.append(
+                    f"{column}: {values:,} values could not be read and count as missing"
+                )
 
     def note_unwritten(self) -> None:
         """Add a note if not all rejects fit in the file."""

@@ -1,0 +1,106 @@
+"""What `verifyd demo` prints: requests to try, and what to do with the demo."""
+
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from app.config import Config
+from app.registers.demo import CAST
+from app.setting_values import sqlite_path
+
+DOMAINS = ("example.com", "fleet.example.org")
+
+
+class Step(NamedTuple):
+    """One request to try, and what it shows."""
+
+    shows: str
+    path: str
+    body: str | None = None
+
+
+def _plate(path: str, part: str) -> str:
+    return path.format(CAST[part])
+
+
+_INSURANCE = "/v1/vehicle/{}/insurance"
+_BULK = '{{"registrations": ["{}", "{}", "{}"]}}'
+STEPS = (
+    Step("insured: a policy is in force", _plate(_INSURANCE, "compliant")),
+    Step("not insured: the policy has lapsed", _plate(_INSURANCE, "lapsed")),
+    Step("404: no register knows this plate", _plate(_INSURANCE, "unknown")),
+    Step(
+        "three at once; one of them is unknown",
+        "/v1/vehicle/bulk-insurance",
+        _BULK.format(*(CAST[part] for part in ("compliant", "lapsed", "unknown"))),
+    ),
+    Step("road-legal? no: off the road (SORN)", _plate("/v1/compliance/{}?explain=true", "sorn")),
+    Step("the account's domains", "/api/domains"),
+    Step(
+        "201: a new domain; 409 if it exists already",
+        "/api/domains",
+        '{"name": "new.example.com"}',
+    ),
+)
+
+
+def curl(bind: str, key: str, step: Step) -> str:
+    """Return a command for a shell, to use while the demo is served.
+
+    Args:
+        key: the key, or `$KEY`.
+    """
+    arguments = ["curl -s"]
+    if bind.startswith("unix:"):
+        arguments.append(f"--unix-socket {shlex.quote(bind.removeprefix('unix:'))}")
+    arguments.append(f'-H "X-API-Key: {key}"')
+    if step.body is not None:
+        arguments.append(f"-H 'Content-Type: application/json' -d '{step.body}'")
+    arguments.append(shlex.quote(base_url(bind) + step.path))
+    return " ".join(arguments)
+
+
+def base_url(bind: str) -> str:
+    """Return where a client on this host finds the service."""
+    if bind.startswith("unix:"):
+        return "http://localhost"
+    address, _, port = bind.rpartition(":")
+    if address in ("0.0.0.0", "[::]"):  # noqa: S104 - read, not bound
+        address = "127.0.0.1"
+    return f"http://{address}:{port}"
+
+
+def print_lines(config: Config, key: str, access_log: Path | None) -> None:
+    """Print how to use the demo.
+
+    Args:
+        access_log: the file of the access log, if this process is about to serve the demo.
+    """
+    url, program = base_url(config.bind), _command(config)
+    if access_log is None:
+        print(f"\nServe the demo:\n\n{program} serve")
+    print(f"\nPaste these lines into another terminal:\n\nexport KEY={key}\n")
+    for step in STEPS:
+        print(f"# {step.shows}\n{curl(config.bind, '$KEY', step)}\n")
+    print("# load your own file; --suggest-map writes a mapping if its columns have other names")
+    print(f"{program} import FILE\n")
+    print(f"Documentation  {url}/docs")
+    if access_log is not None:
+        print(f"Access log     {access_log if config.access_log else 'off'}")
+        print(f"The demo answers at {url} until you press Ctrl-C.")
+
+
+def _command(config: Config) -> str:
+    """Return how to run this program with the demo's database, from any directory."""
+    database = sqlite_path(config.database_url)
+    words = []
+    if database is not None:  # SEC: another URL may hold a password; it is in the environment.
+        words.append("VERIFYD_DATABASE_URL=" + shlex.quote(f"sqlite:///{database.absolute()}"))
+    name = sys.argv[0]
+    if Path(name).name == "__main__.py":
+        program = [sys.executable, "-m", "app"]
+    else:
+        program = [str(Path(shutil.which(name) or name).absolute())]
+    return " ".join([*words, shlex.join(program)])

@@ -1,0 +1,8 @@
+from verifyd import Problem, ask
+
+try:
+    print(ask("GET", "/v1/vehicle/ZZ99ZZZ/insurance"))
+except Problem as problem:
+    if problem.code != "vehicle_not_found":
+        raise
+    print("no register knows this vehicle")

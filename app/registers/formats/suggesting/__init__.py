@@ -1,0 +1,16 @@
+"""Writes a first mapping for a CSV file with other columns (D99)."""
+
+from app.registers.formats.suggesting.closest import csv_fault
+from app.registers.formats.suggesting.sample import SAMPLE_BYTES, read_sample
+from app.registers.formats.suggesting.suggestion import Suggestion, suggest
+from app.registers.formats.suggesting.toml_text import MappingText, mapping_text
+
+__all__ = [
+    "SAMPLE_BYTES",
+    "MappingText",
+    "Suggestion",
+    "csv_fault",
+    "mapping_text",
+    "read_sample",
+    "suggest",
+]

@@ -1,0 +1,129 @@
+"""What the values of a column look like: plates, dates, years, yes and no."""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import NamedTuple
+
+from app.registers.formats.dates import YEAR_MIN
+from app.vehicles.registration import canonical_registration
+
+MOST = 0.8
+"""The share of values that must look alike."""
+_YEAR_MAX = 2100
+_NUMBER_CHARACTERS_MAX = 40
+_FORMS: Mapping[str, tuple[re.Pattern[str], str]] = {
+    form: (re.compile(pattern), order)
+    for form, pattern, order in (
+        ("YYYY-MM-DD", r"(\d{4})-(\d{2})-(\d{2})", "ymd"),
+        ("DD.MM.YYYY", r"(\d{2})\.(\d{2})\.(\d{4})", "dmy"),
+        ("DD/MM/YYYY", r"(\d{2})/(\d{2})/(\d{4})", "dmy"),
+        ("MM/DD/YYYY", r"(\d{2})/(\d{2})/(\d{4})", "mdy"),
+        ("DD-MM-YYYY", r"(\d{2})-(\d{2})-(\d{4})", "dmy"),
+        ("MM-DD-YYYY", r"(\d{2})-(\d{2})-(\d{4})", "mdy"),
+        ("YYYY/MM/DD", r"(\d{4})/(\d{2})/(\d{2})", "ymd"),
+        ("YYYY.MM.DD", r"(\d{4})\.(\d{2})\.(\d{2})", "ymd"),
+        ("YYYYMMDD", r"((?:19|20)\d{2})(\d{2})(\d{2})", "ymd"),
+    )
+}
+"""Forms of dates that a mapping can name. The first one that fits is the most likely."""
+_OTHER_DATE = re.compile(r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}(?:[ T].*)?")
+_TIME = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}.*")
+_DECIMAL = re.compile(r"-?\d+(?:[.,]\d{1,2})?")
+_NUMBER = re.compile(r"[-+]?[\d.,: /]*\d[\d.,: /]*")
+
+
+class Dates(NamedTuple):
+    """The form of the dates in a column."""
+
+    form: str | None
+    """None: they look like dates, but no mapping can read them."""
+    other: str | None = None
+    """Another form that fits as well."""
+
+
+def present(texts: Sequence[str]) -> list[str]:
+    """Return the values of a column, trimmed, without those that are missing."""
+    return [text for each in texts if (text := each.strip()) and text.lower() != "null"]
+
+
+def dates(values: Sequence[str]) -> Dates | None:
+    """Return the form of dates; None if most values are no dates."""
+    fitting = [(sum(_is_date(each, form) for each in values), form) for form in _FORMS]
+    most = max(count for count, _ in fitting)
+    if values and most >= MOST * len(values):
+        form, *others = [form for count, form in fitting if count == most]
+        return Dates(form, others[0] if others else None)
+    return Dates(None) if share(values, _OTHER_DATE) >= MOST else None
+
+
+def is_day(text: str, form: str) -> str | None:
+    """Return a date as YYYY-MM-DD, None if it has another form."""
+    return _iso(text, form)
+
+
+def are_years(values: Sequence[str]) -> bool:
+    """Tell whether most values are years in which a vehicle can have been built."""
+    years = [each for each in values if re.fullmatch(r"\d{4}", each)]
+    return bool(values) and (
+        sum(YEAR_MIN <= int(each) <= _YEAR_MAX for each in years) >= MOST * len(values)
+    )
+
+
+def are_times(values: Sequence[str]) -> bool:
+    """Tell whether most values are times or dates."""
+    return share(values, _TIME) >= MOST or dates(values) is not None
+
+
+def are_amounts(values: Sequence[str]) -> bool:
+    """Tell whether most values are amounts of money."""
+    return share(values, _DECIMAL) >= MOST
+
+
+def plates(values: Sequence[str], *, mixed: bool = False) -> float:
+    """Return the share of values that can be registrations.
+
+    Args:
+        mixed: count only those that have letters and digits, which hardly anything else is.
+    """
+    if not values:
+        return 0.0
+    return sum(is_plate(each) if mixed else _can_be_plate(each) for each in values) / len(values)
+
+
+def is_plate(text: str) -> bool:
+    """Tell whether a text has letters and digits, and can be a registration."""
+    plate = canonical_registration(text[:100])
+    return plate is not None and any(map(str.isdigit, plate)) and any(map(str.isalpha, plate))
+
+
+def is_value(name: str) -> bool:
+    """Tell whether a name in a header is rather a number or a date, as in a file without header."""
+    text = name.strip()
+    # SEC: the time that the pattern takes grows with the square of the length.
+    return len(text) <= _NUMBER_CHARACTERS_MAX and bool(_NUMBER.fullmatch(text))
+
+
+def share(values: Sequence[str], pattern: re.Pattern[str]) -> float:
+    """Return the share of values that match a pattern."""
+    return sum(map(bool, map(pattern.fullmatch, values))) / len(values) if values else 0.0
+
+
+def _can_be_plate(text: str) -> bool:
+    return canonical_registration(text[:100]) is not None
+
+
+def _is_date(text: str, form: str) -> bool:
+    return _iso(text, form) is not None
+
+
+def _iso(text: str, form: str) -> str | None:
+    pattern, order = _FORMS[form]
+    match = pattern.fullmatch(text)
+    if match is None:
+        return None
+    parts = dict(zip(order, match.groups(), strict=True))
+    try:
+        return date(int(parts["y"]), int(parts["m"]), int(parts["d"])).isoformat()
+    except ValueError:
+        return None

@@ -1,0 +1,201 @@
+"""Guesses which column of a CSV file is which member, by names and by values."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from app.registers.formats.columns import Presence
+from app.registers.formats.mapping import folded_name
+from app.registers.formats.native import LAYOUTS
+from app.registers.formats.suggesting import looks, names
+from app.registers.formats.suggesting.names import SHAPES, Shape
+from app.registers.formats.suggesting.sample import Sample
+from app.registers.formats.suggesting.words import are_flags
+from app.storage.tables import Kind
+
+_SHARED = frozenset({"registration", "lastUpdated"})
+"""Members of several kinds: they do not tell which one it is."""
+
+
+class Guess(NamedTuple):
+    """The column of a member."""
+
+    column: int
+    remark: str = ""
+    """What is not sure; empty if nothing is."""
+
+
+@dataclass(slots=True)
+class Suggestion:
+    """What is known of a file; columns are their positions in the header."""
+
+    sample: Sample
+    kind: Kind
+    is_kind_sure: bool
+    guesses: dict[str, Guess]
+    missing: list[str]
+    """Members that every row needs and that no column was found for."""
+    refused: dict[int, str] = field(default_factory=dict)
+    """Why columns are not used although their names fit."""
+
+    @property
+    def unused(self) -> list[int]:
+        """The columns that no member is read from."""
+        used = {guess.column for guess in self.guesses.values()}
+        return [number for number in range(len(self.sample.header)) if number not in used]
+
+
+def suggest(sample: Sample, kind: Kind | None = None) -> Suggestion:
+    """Return the most likely mapping.
+
+    Args:
+        kind: what the rows are, if the operator knows.
+    """
+    found = {each: _Guesser(sample, each) for each in ([kind] if kind else Kind)}
+    points = {each: guesser.points() for each, guesser in found.items()}
+    best = max(found, key=lambda each: points[each])
+    others = [points[each] for each in found if each != best]
+    is_sure = kind is not None or points[best] > max(others, default=0)
+    return found[best].suggestion(is_sure)
+
+
+def missing_members(kind: Kind, found: Collection[str]) -> list[str]:
+    """Return the members that every row of a kind needs and that are not among those found."""
+    needed = _required_members(kind)
+    if kind == Kind.FINES and "settledOn" not in found:
+        needed.append("amount")
+    return [member for member in needed if member not in found]
+
+
+def _required_members(kind: Kind) -> list[str]:
+    columns = LAYOUTS[kind]().columns
+    return [column.label for column in columns if column.presence == Presence.REQUIRED]
+
+
+class _Guesser:
+    """Assigns the columns of a sample to the members of one kind."""
+
+    def __init__(self, sample: Sample, kind: Kind) -> None:
+        self._sample = sample
+        self._kind = kind
+        counts = Counter(map(folded_name, sample.header))
+        self._usable = [
+            number
+            for number, name in enumerate(sample.header)
+            if name.strip() and counts[folded_name(name)] == 1
+        ]
+        self._repeated = [
+            number for number, name in enumerate(sample.header) if counts[folded_name(name)] > 1
+        ]
+        self._values: dict[int, list[str]] = {}
+        self._refused: dict[int, str] = {}
+        self._guesses: dict[str, Guess] = {}
+        self._by_name()
+
+    def points(self) -> float:
+        """Return how well the names fit this kind."""
+        own = [member for member in self._guesses if member not in _SHARED]
+        needed = set(_required_members(self._kind)) - _SHARED
+        return len(own) + len(needed.intersection(own))
+
+    def suggestion(self, is_kind_sure: bool) -> Suggestion:
+        """Return the guesses, completed by what the values of the other columns look like."""
+        self._by_values()
+        for number in self._repeated:
+            if names.scores(self._sample.header[number], self._kind):
+                self._refused[number] = "its name is in the header more than once"
+        missing = missing_members(self._kind, self._guesses)
+        order = [column.label for column in LAYOUTS[self._kind]().columns]
+        guesses = {each: self._guesses[each] for each in order if each in self._guesses}
+        used = {guess.column for guess in guesses.values()}
+        refused = {n: reason for n, reason in self._refused.items() if n not in used}
+        return Suggestion(self._sample, self._kind, is_kind_sure, guesses, missing, refused)
+
+    def _by_name(self) -> None:
+        candidates = [
+            (-score, number, member)
+            for number in self._usable
+            for member, score in names.scores(self._sample.header[number], self._kind).items()
+        ]
+        used = set()
+        for score, number, member in sorted(candidates):
+            if number in used or member in self._guesses:
+                continue
+            fault = _misfit(SHAPES.get(member, Shape.TEXT), self._column(number))
+            if fault:
+                self._refused[number] = f"named like {member}, but {fault}"
+                continue
+            used.add(number)
+            is_exact = -score == names.EXACT
+            self._guesses[member] = Guess(number, "" if is_exact else "guessed from its name")
+
+    def _by_values(self) -> None:
+        if "registration" not in self._guesses:
+            for number in self._free():
+                if looks.plates(self._column(number), mixed=True) >= looks.MOST:
+                    self._guesses["registration"] = _by_its_values(number)
+                    break
+        if self._kind == Kind.POLICIES:
+            self._guess_period()
+        if self._kind == Kind.VEHICLES and "year" not in self._guesses:
+            years = [number for number in self._free() if looks.are_years(self._column(number))]
+            if len(years) == 1:
+                self._guesses["year"] = _by_its_values(years[0])
+
+    def _guess_period(self) -> None:
+        """Guess the first and the last day: two columns of dates that are always in this order."""
+        if not self._guesses.keys().isdisjoint({"validFrom", "validTo"}):
+            return
+        days = {number: self._days(number) for number in self._free()}
+        dated = [number for number, found in days.items() if found]
+        for first in dated:
+            for last in dated:
+                if first != last and _is_before(days[first], days[last]):
+                    self._guesses["validFrom"] = _by_its_values(first)
+                    self._guesses["validTo"] = _by_its_values(last)
+                    return
+
+    def _days(self, number: int) -> list[str | None]:
+        """Return the days of a column, None for other values; an empty list if it has no days."""
+        found = looks.dates(self._column(number))
+        form = found.form if found else None
+        if form is None:
+            return []
+        return [looks.is_day(record[number].strip(), form) for record in self._sample.records]
+
+    def _free(self) -> Iterator[int]:
+        used = {guess.column for guess in self._guesses.values()}
+        return (number for number in self._usable if number not in used)
+
+    def _column(self, number: int) -> list[str]:
+        if number not in self._values:
+            self._values[number] = self._sample.values(number)
+        return self._values[number]
+
+
+def _by_its_values(number: int) -> Guess:
+    return Guess(number, "guessed from its values")
+
+
+def _is_before(first: Sequence[str | None], last: Sequence[str | None]) -> bool:
+    pairs = [(a, b) for a, b in zip(first, last, strict=True) if a and b]
+    return bool(pairs) and all(a <= b for a, b in pairs) and any(a < b for a, b in pairs)
+
+
+def _misfit(shape: Shape, values: Sequence[str]) -> str | None:
+    """Return why values cannot be those of a member; None if they can, or there are none."""
+    if not values or shape == Shape.TEXT:
+        return None
+    fits, what = _CHECKS[shape]
+    return None if fits(values) else f"most of its values are no {what}"
+
+
+_CHECKS: Mapping[Shape, tuple[Callable[[Sequence[str]], bool], str]] = {
+    Shape.PLATE: (lambda values: looks.plates(values) >= looks.MOST, "registrations"),
+    Shape.DAY: (lambda values: looks.dates(values) is not None, "dates"),
+    Shape.TIME: (looks.are_times, "times"),
+    Shape.YEAR: (looks.are_years, "years"),
+    Shape.FLAG: (are_flags, "words for yes or no"),
+    Shape.MONEY: (looks.are_amounts, "amounts"),
+}

@@ -1,0 +1,174 @@
+"""A suggestion as the text of a mapping file, with comments on what is not sure."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from app.registers.formats.suggesting import looks
+from app.registers.formats.suggesting.names import SHAPES, Shape
+from app.registers.formats.suggesting.suggestion import Suggestion
+from app.registers.formats.suggesting.words import flag_words, status_words
+
+_TO_COMPLETE = "complete this line: every row needs it"
+_ISO = "YYYY-MM-DD"
+_UNUSED_MAX = 200
+_WORDS_MAX = 20
+
+
+class MappingText(NamedTuple):
+    """The text of a mapping file."""
+
+    text: str
+    lines_to_complete: dict[str, int]
+    """The numbers of the lines without which it cannot be used, by member."""
+
+
+def mapping_text(found: Suggestion, file: str, register: str) -> MappingText:
+    """Return a mapping file; `read_mapping` accepts it unless there are lines to complete.
+
+    SEC: it has names of columns and known words, but no other value of the file.
+
+    Args:
+        file: how the file is named in comments.
+        register: the register that it names.
+    """
+    lines = list(_lines(found, file, register))
+    to_complete = {
+        line.partition(" ")[0]: number
+        for number, line in enumerate(lines, 1)
+        if _TO_COMPLETE in line
+    }
+    return MappingText("\n".join(lines) + "\n", to_complete)
+
+
+def _lines(found: Suggestion, file: str, register: str) -> Iterator[str]:
+    rows = len(found.sample.records)
+    sampled = f"its first {rows:,} rows" if rows != 1 else "its only row"
+    form, remarks = _date_format(found)
+    yield f"# A first mapping for {_quoted(file)}, from {sampled}. Check each line,"
+    yield "# then load the file with: verifyd import FILE --map MAPPING --dry-run"
+    yield _commented(f'kind = "{found.kind}"', "" if found.is_kind_sure else "not sure")
+    yield _commented(f'register = "{register}"', "any name; one for each source")
+    yield f"delimiter = {_quoted(found.sample.separator)}"
+    if form is not None:
+        yield _commented(f'date_format = "{form}"', remarks.pop("", ""))
+    yield ""
+    yield "[columns]"
+    for member in found.missing:
+        yield _commented(f'{member} = ""', _TO_COMPLETE + _or_else(member))
+    for member, guess in found.guesses.items():
+        name = _quoted(found.sample.header[guess.column])
+        remark = "; ".join(
+            filter(None, [guess.remark, remarks.get(member), _value_remark(found, member)])
+        )
+        yield _commented(f"{member} = {name}", remark)
+    yield from _constants(found)
+    yield from _words(found)
+    yield from _unused(found)
+
+
+def _or_else(member: str) -> str:
+    return ", or settledOn" if member == "amount" else ""
+
+
+def _date_format(found: Suggestion) -> tuple[str | None, dict[str, str]]:
+    """Return the form of most dates, and remarks by member; that of the form itself has no name."""
+    remarks: dict[str, str] = {}
+    forms: dict[str, looks.Dates] = {}
+    for member, guess in found.guesses.items():
+        if SHAPES.get(member) != Shape.DAY:
+            continue
+        dates = looks.dates(found.sample.values(guess.column))
+        if dates is None:
+            remarks[member] = "no values among these rows"
+        elif dates.form is None:
+            remarks[member] = (
+                "its dates have a form that mappings cannot read: D.M.YY, or with a time"
+            )
+        else:
+            forms[member] = dates
+    if not forms:
+        return None, remarks
+    # A column in which only one form fits decides for those in which two do.
+    sure = Counter(each.form for each in forms.values() if not each.other)
+    form = (sure or Counter(each.form for each in forms.values())).most_common(1)[0][0]
+    for member, dates in forms.items():
+        if form not in dates:
+            remarks[member] = f"its dates are {dates.form}: only one form can be read"
+    if not sure:
+        other = next(each.other for each in forms.values())
+        remarks[""] = f"not sure: could be {other}"
+    return form, remarks
+
+
+def _value_remark(found: Suggestion, member: str) -> str:
+    values = found.sample.values(found.guesses[member].column)
+    if member == "amount" and any("," in each for each in values):
+        return "its amounts have a decimal comma, which is rejected: write 12.50"
+    if not values and SHAPES.get(member) != Shape.DAY:
+        return "no values among these rows"
+    return ""
+
+
+def _constants(found: Suggestion) -> Iterator[str]:
+    hints = {"insurer": '"Example Insurance"', "currency": '"EUR"'}
+    absent = [
+        f"# {member} = {value}"
+        for member, value in hints.items()
+        if member in _members(found) and member not in found.guesses
+    ]
+    if absent:
+        yield ""
+        yield "# [constants]                # a value that is the same in every row"
+        yield from absent
+
+
+def _members(found: Suggestion) -> list[str]:
+    return {"policies": ["insurer"], "fines": ["currency"]}.get(found.kind.value, [])
+
+
+def _words(found: Suggestion) -> Iterator[str]:
+    for member, guess in found.guesses.items():
+        is_flag, is_status = SHAPES.get(member) == Shape.FLAG, member == "taxStatus"
+        if not is_flag and not is_status:
+            continue
+        values = set(found.sample.values(guess.column))
+        known, others = (flag_words if is_flag else status_words)(values)
+        if not known and not others:
+            continue
+        yield ""
+        comment = f"{others:,} other words: add them here" if others else ""
+        yield _commented(f"[words.{member}]", comment)
+        for word, ours in list(known.items())[:_WORDS_MAX]:
+            yield f"{_quoted(word)} = {ours}"
+
+
+def _unused(found: Suggestion) -> Iterator[str]:
+    unused = [number for number in found.unused if found.sample.header[number].strip()]
+    if not unused:
+        return
+    yield ""
+    yield "# Columns that are not read:"
+    for number in unused[:_UNUSED_MAX]:
+        reason = found.refused.get(number, "")
+        yield f"#   {_quoted(found.sample.header[number])}" + (f": {reason}" if reason else "")
+    if len(unused) > _UNUSED_MAX:
+        yield f"#   and {len(unused) - _UNUSED_MAX:,} more"
+
+
+def _commented(line: str, comment: str) -> str:
+    return f"{line:<28} # {comment}" if comment else line
+
+
+def _quoted(text: str) -> str:
+    """Return a string of TOML; characters that would not show are escaped."""
+    return '"' + "".join(map(_escaped, text)) + '"'
+
+
+def _escaped(character: str) -> str:
+    if character in '"\\':
+        return f"\\{character}"
+    if character.isprintable():
+        return character
+    code = ord(character)
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

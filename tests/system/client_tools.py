@@ -1,0 +1,93 @@
+"""Generators of clients and linters of OpenAPI documents, installed once with pinned versions."""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.system.processes import KEPT
+
+PROGRAMS = Path(__file__).parent / "clients"
+_SECONDS_MAX = 600
+
+
+def ran(
+    words: Sequence[object], directory: Path, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end, with its output as text."""
+    return subprocess.run(
+        [str(word) for word in words],
+        cwd=directory,
+        env={**os.environ, "NO_COLOR": "1", **(env or {})},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=_SECONDS_MAX,
+        check=False,
+    )
+
+
+def python_tools() -> Path:
+    """Return a Python that has the generators of Python clients; skip where they cannot be had."""
+    wanted = PROGRAMS / "requirements.txt"
+
+    def install(path: Path) -> None:
+        _require_installed(ran([sys.executable, "-m", "venv", path], path))
+        pip = [path / "bin" / "python", "-m", "pip", "-q", "--disable-pip-version-check"]
+        _require_installed(ran([*pip, "install", "-r", wanted], path))
+
+    made_from = wanted.read_bytes() + sys.version.encode()
+    return _made_once("python-clients", made_from, install) / "bin" / "python"
+
+
+def node_tools() -> Path:
+    """Return the programs of the packages of npm; skip where they cannot be had."""
+    wanted = PROGRAMS / "package.json"
+    missing = [each for each in ("node", "npm") if shutil.which(each) is None]
+    if missing:
+        pytest.skip(f"{' and '.join(missing)} missing on this machine")
+
+    def install(path: Path) -> None:
+        shutil.copy(wanted, path)
+        quiet = ["--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts"]
+        _require_installed(ran(["npm", "install", *quiet], path))
+
+    return _made_once("node-clients", wanted.read_bytes(), install) / "node_modules" / ".bin"
+
+
+def openapi_generator() -> list[object]:
+    """Return the command of openapi-generator, a Java program; skip where Java is missing."""
+    if shutil.which("java") is None:
+        pytest.skip("java missing on this machine")
+    (jar,) = python_tools().parents[1].glob("lib/python*/site-packages/openapi_generator_cli/*.jar")
+    return ["java", "-jar", jar]
+
+
+def _made_once(name: str, made_from: bytes, make: Callable[[Path], None]) -> Path:
+    """Return a directory that is made when it is missing; other processes wait meanwhile.
+
+    Args:
+        made_from: what its content depends on. Other bytes get another directory.
+    """
+    KEPT.mkdir(exist_ok=True)
+    path = KEPT / f"{name}-{hashlib.sha256(made_from).hexdigest()[:12]}"
+    with (KEPT / f".{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = path / ".done"
+        if not done.exists():
+            shutil.rmtree(path, ignore_errors=True)
+            path.mkdir()
+            make(path)
+            done.touch()
+    return path
+
+
+def _require_installed(ended: subprocess.CompletedProcess[str]) -> None:
+    if ended.returncode:
+        pytest.skip(f"the generators cannot be installed here: {ended.stderr[-500:]}")

@@ -156,7 +156,7 @@ def _read(work: Work) -> None:
 def _compare(work: Work) -> None:
     """Count what a dry run would change."""
     with opened_unchanged(work.generations, work.entry) as opened:
-        table = Table(*opened, work.kind) if opened else None
+        table = Table(opened, work.kind) if opened else None
         # A load recovers killed loads first; a dry run does not.
         is_recovered = not list_running(work.engine, work.register)
         held = count_held(opened, work.entry, work.kind, is_recovered=is_recovered)

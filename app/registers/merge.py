@@ -33,12 +33,12 @@ def merge(work: Work, require_lock: Callable[[], None]) -> None:
         work.entry = work.generations.announce(work.entry, work.kind)
         reserve.written(work.engine, partial(_note_read, work))
         with opened.engine.atomic():
-            table = Table(*opened, work.kind)
+            table = Table(opened, work.kind)
             _write(work, table)
             work.check_losses()
             table.analyse()
             applied = Applied(work.intake.loaded - counts.skipped, counts.changed, counts.held)
-            note_applied(*opened, work.load_id, applied)
+            note_applied(opened, work.load_id, applied)
             require_lock()
 
 

@@ -116,4 +116,4 @@ def is_applied(engine: Engine, generations: Generations, load_id: int) -> bool:
 
 
 def _find_applied(opened: OpenRegister | None, load_id: int) -> Applied | None:
-    return find_applied(*opened, load_id) if opened else None
+    return find_applied(opened, load_id) if opened else None

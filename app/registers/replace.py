@@ -38,9 +38,9 @@ def _fill(work: Work, opened: OpenRegister, counts: Counts, **span: str | None) 
         span: `after` and `until` of `outcomes`.
     """
     with opened_current(work.generations, work.entry) as held, opened.engine.atomic():
-        current = Table(*held, work.kind) if held else None
+        current = Table(held, work.kind) if held else None
         compared = outcomes(work.intake, current, counts, **span)
-        Table(*opened, work.kind).fill(outcome.rows for outcome in compared)
+        Table(opened, work.kind).fill(outcome.rows for outcome in compared)
 
 
 def publish(work: Work) -> None:

@@ -9,8 +9,8 @@ from peewee import fn
 from app.registers.applying.tally import Member, Tally
 from app.registers.formats.changes import Columns
 from app.registers.order import order_of
-from app.storage.engine import Engine
 from app.storage.errors import driver_errors_translated
+from app.storage.register_store import OpenRegister
 from app.storage.tables import TABLES, AppliedLoad, Kind, column_names, in_schema, qualified
 
 
@@ -22,34 +22,28 @@ class Applied(NamedTuple):
     held: int
 
 
-def find_applied(engine: Engine, schema: str | None, load_id: int) -> Applied | None:
+def find_applied(opened: OpenRegister, load_id: int) -> Applied | None:
     """Return the row counts of a load from the register, or None if it was not committed."""
-    model = _in_schema(schema, AppliedLoad)
-    found = model.select().where(model.load_id == load_id).first(engine)
+    model = _in_schema(opened.schema, AppliedLoad)
+    found = model.select().where(model.load_id == load_id).first(opened.engine)
     return Applied(found.loaded, found.changed, found.held) if found else None
 
 
-def note_applied(engine: Engine, schema: str | None, load_id: int, applied: Applied) -> None:
+def note_applied(opened: OpenRegister, load_id: int, applied: Applied) -> None:
     """Record in the register that it contains a load. Call this in the load's transaction."""
-    model = _in_schema(schema, AppliedLoad)
-    model.insert(load_id=load_id, **applied._asdict()).execute(engine)
+    model = _in_schema(opened.schema, AppliedLoad)
+    model.insert(load_id=load_id, **applied._asdict()).execute(opened.engine)
 
 
 class Table:
-    """The table for one kind of rows in an open register.
+    """The table for one kind of rows in an open register."""
 
-    Args:
-        engine: the engine of an `OpenRegister`.
-        schema: its schema.
-    """
-
-    def __init__(self, engine: Engine, schema: str | None, kind: Kind) -> None:
+    def __init__(self, opened: OpenRegister, kind: Kind) -> None:
         self._order = order_of(kind)
         self._kind = kind
-        self._engine = engine
-        self._schema = schema
-        self._model = _in_schema(schema, TABLES[kind])
-        self._name = qualified(schema, TABLES[kind]._meta.table_name)
+        self._engine, self._schema = opened
+        self._model = _in_schema(self._schema, TABLES[kind])
+        self._name = qualified(self._schema, TABLES[kind]._meta.table_name)
         self._columns = column_names(self._model)
 
     def exists(self) -> bool:

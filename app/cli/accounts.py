@@ -192,7 +192,7 @@ def _print_details(details: AccountDetails) -> None:
 def _suspend(args: argparse.Namespace) -> None:
     with opened_database() as engine:
         suspend = partial(lifecycle.suspend_account, engine, args.name)
-        item = _item(reserve.written(engine, suspend))
+        item = _item(reserve.with_reserve(engine, suspend))
     print_item(args, item, f"account {item['name']} is suspended")
 
 

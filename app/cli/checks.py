@@ -42,7 +42,7 @@ def _database_faults(config: Config, warnings: list[str]) -> list[str]:
     faults = []
     try:
         with opened_database(config, check_schema=False) as engine:
-            found = reserve.written(engine, partial(versions, engine))
+            found = reserve.with_reserve(engine, partial(versions, engine))
             variable = SETTINGS["database_url"].variable
             faults += [f"{variable}: {right}" for right in engine.missing_rights()]
             _require_readable(engine, found)

@@ -145,7 +145,7 @@ def _list(args: argparse.Namespace) -> None:
 def _revoke(args: argparse.Namespace) -> None:
     with opened_database() as engine:
         revoke = partial(administration.revoke_key, engine, args.id)
-        revoked = key_item(reserve.written(engine, revoke))
+        revoked = key_item(reserve.with_reserve(engine, revoke))
     print_item(args, revoked, f"key {args.id} is revoked since {revoked['revoked_at']}")
 
 

@@ -77,7 +77,7 @@ def note_attempt(engine: Engine, reason: str, columns: dict[str, Any]) -> int | 
     """
     load_id = None
     with suppress(OSError, peewee.PeeweeException):
-        load_id = reserve.written(engine, partial(note_refused, engine, reason, **columns))
+        load_id = reserve.with_reserve(engine, partial(note_refused, engine, reason, **columns))
         prune_history(engine)  # If every load of a night is refused, nothing else prunes it.
     return load_id
 

@@ -116,7 +116,7 @@ def _find_entry(work: Work) -> None:
 def _begin(work: Work, data_dir: Path, attempt: Attempt) -> None:
     """Add the history line, whose number is in the name of the rejects file."""
     insert = partial(insert_line, work.engine, status="running", **attempt.columns)
-    work.load_id = attempt.load_id = reserve.written(work.engine, insert)
+    work.load_id = attempt.load_id = reserve.with_reserve(work.engine, insert)
     _name_rejects(work, rejects_path(data_dir, work.register, work.load_id))
 
 
@@ -138,9 +138,9 @@ def _failure_noted(work: Work, data_dir: Path) -> Iterator[None]:
 def _recover(work: Work) -> None:
     """Remove surplus snapshots, record how killed loads ended, and read the register's entry."""
     # Surplus snapshots are removed before the load as well, because it may need their space.
-    reserve.written(work.engine, partial(_forget_surplus, work))
+    reserve.with_reserve(work.engine, partial(_forget_surplus, work))
     recovered = partial(recover, work.engine, work.generations, work.load_id)
-    work.entry = reserve.written(work.engine, recovered)
+    work.entry = reserve.with_reserve(work.engine, recovered)
     work.generations.require_room(work.entry)
 
 

@@ -101,7 +101,7 @@ def record(engine: Engine, run: Run) -> None:
             JobRun.delete().where(JobRun.finished_at < now - _KEPT_SECONDS).execute(engine)
             JobRun.insert(**values).execute(engine)
 
-    reserve.written(engine, write)
+    reserve.with_reserve(engine, write)
 
 
 def last_runs(engine: Engine) -> LastRuns:

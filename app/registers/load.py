@@ -101,9 +101,8 @@ def _run(work: Work, data_dir: Path, attempt: Attempt) -> LoadResult:
 
 def _name_rejects(work: Work, default: Path | None) -> None:
     """Set the path of the rejects file: the operator's, else the default, else no file."""
-    rejects, named = work.intake.rejects, work.request.rejects
-    rejects.is_named = named is not None
-    rejects.path = named or default
+    named = work.request.rejects
+    work.intake.rejects.write_to(named or default, is_named=named is not None)
 
 
 def _find_entry(work: Work) -> None:

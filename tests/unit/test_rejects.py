@@ -20,10 +20,12 @@ from app.registers.reading.rejects import (
 ANY_NUMBER = RejectLimit.parse("100%")
 
 
-def rejects_file(path: Path, limit: RejectLimit = ANY_NUMBER) -> RejectsFile:
+def rejects_file(
+    path: Path, limit: RejectLimit = ANY_NUMBER, *, is_named: bool = False
+) -> RejectsFile:
     """Return a report that writes to this file."""
     rejects = RejectsFile(limit)
-    rejects.path = path
+    rejects.write_to(path, is_named=is_named)
     return rejects
 
 
@@ -205,8 +207,7 @@ def test_a_default_file_that_cannot_be_made_is_noted(tmp_path):
     (tmp_path / "file").write_text("")
     rejects = rejected(tmp_path / "file" / "rejects.csv", "a")
     assert "cannot be written" in rejects.notes[0]
-    rejects = rejects_file(tmp_path / "file" / "rejects.csv")
-    rejects.is_named = True
+    rejects = rejects_file(tmp_path / "file" / "rejects.csv", is_named=True)
     with pytest.raises(OSError, match="File exists"):
         rejects.reject(2, "no registration", "a")
 

@@ -92,9 +92,7 @@ class RejectsFile:
         self, limit: RejectLimit, rows_max: Callable[[], int | None] = lambda: None
     ) -> None:
         self.path: Path | None = None
-        """The file, which is known when the load has its number; None to count only."""
-        self.is_named = False
-        """Whether the operator named the path. It is then an error if it cannot be opened."""
+        """The file; None to count only."""
         self.rejected = 0
         self.skipped = 0
         self.notes: list[str] = []
@@ -106,10 +104,19 @@ class RejectsFile:
         self._unreadable: Counter[str] = Counter()
         self._limit = limit
         self._rows_max = rows_max
+        self._is_named = False
         self._bytes = 0
         self._descriptor: int | None = None
         self._is_closed = False
         self._is_full = False
+
+    def write_to(self, path: Path | None, *, is_named: bool) -> None:
+        """Write the rejects to this file, whose name can contain the number of the load.
+
+        Args:
+            is_named: whether the operator named it. It is then an error if it cannot be opened.
+        """
+        self.path, self._is_named = path, is_named
 
     def reject(self, line: int, reason: str, record: str) -> None:
         """Count and write a rejected record. Raises TooManyRejects."""
@@ -189,7 +196,7 @@ class RejectsFile:
             if self.path is not None:
                 self._append(self.path, header + line)
         except OSError as error:
-            if self.is_named and self._descriptor is None:
+            if self._is_named and self._descriptor is None:
                 raise
             self._is_closed = True
             self.notes.append(f"the rejects cannot be written to {self.path}: {error.strerror}")

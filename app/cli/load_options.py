@@ -11,7 +11,7 @@ from app.registers.formats import DEFAULT_STATE, FORMATS, Format, formats_of
 from app.registers.formats.mapped import MappedCsv
 from app.registers.formats.mapping import read_mapping
 from app.registers.history import MERGE, REPLACE
-from app.registers.reading.rejects import RejectLimit
+from app.registers.reading.reject_limit import RejectLimit
 from app.registers.request import DEFAULT_MAX_REJECTS, LoadRequest
 from app.storage.tables import Kind
 

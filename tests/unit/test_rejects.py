@@ -9,8 +9,8 @@ import pytest
 
 from app.errors import OperatorError
 from app.registers.reading import rejects as rejects_module
+from app.registers.reading.reject_limit import RejectLimit
 from app.registers.reading.rejects import (
-    RejectLimit,
     RejectsFile,
     TooManyRejects,
     keep_newest,

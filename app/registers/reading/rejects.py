@@ -10,13 +10,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Self
 
 import msgspec
 
 from app.directories import make_directory
 from app.errors import Hindered, OperatorError
 from app.registers.formats.values import without_value
+from app.registers.reading.reject_limit import RejectLimit
 
 RECORD_CHARACTERS_MAX = 2_000
 FILE_BYTES_MAX = 10_000_000
@@ -27,29 +28,6 @@ _REJECTS_BETWEEN_CHECKS = 1_000
 _DIRECTORY = "rejects"
 _HEADER = ("file", "line", "reason", "record")
 _FILE_NAME = re.compile(r"[a-z][a-z0-9_]*-(?P<load>[0-9]{1,18})\.csv")
-
-
-class RejectLimit(NamedTuple):
-    """How many rejects a load may have: `N`, or `N%` of its records (D28)."""
-
-    number: float
-    is_percent: bool
-
-    @classmethod
-    def parse(cls, text: str) -> "RejectLimit":
-        """Return the limit that a text of the form `N` or `N%` means. Raises ValueError."""
-        is_percent = text.endswith("%")
-        number = float(text[:-1]) if is_percent else int(text)
-        if not 0 <= number <= (100 if is_percent else 10**12):
-            raise ValueError("must be N or N%, not negative, at most 100%")
-        return cls(number, is_percent)
-
-    def is_passed(self, rejected: int, rows: int) -> bool:
-        """Return whether `rejected` records of `rows` are too many."""
-        return rejected > (rows * self.number / 100 if self.is_percent else self.number)
-
-    def __str__(self) -> str:
-        return f"{self.number:g}%" if self.is_percent else f"{self.number:g}"
 
 
 class Reason(msgspec.Struct, frozen=True):

@@ -11,8 +11,8 @@ import peewee
 
 from app.errors import OperatorError
 from app.registers.history import INTERRUPTED, note_refused, prune_history
+from app.registers.intake import Intake
 from app.registers.models import json_text
-from app.registers.reading.intake import Intake
 from app.registers.reading.rejects import RejectsFile
 from app.registers.reading.sources import file_size
 from app.registers.reading.streams import printable

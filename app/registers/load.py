@@ -21,10 +21,10 @@ from app.registers.cleanup import note_failure, prune_records, remove_unused
 from app.registers.comparing import outcomes
 from app.registers.current import count_held, opened_unchanged
 from app.registers.history import list_running
+from app.registers.intake import opened_intake
 from app.registers.lock import locked
 from app.registers.merge import merge, record
 from app.registers.models import insert_line
-from app.registers.reading.intake import opened_intake
 from app.registers.reading.reader import Show
 from app.registers.reading.rejects import rejects_path
 from app.registers.recovery import recover

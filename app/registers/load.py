@@ -16,7 +16,7 @@ from app import clock
 from app.registers.applying.counts import Counts
 from app.registers.applying.table import Table
 from app.registers.attempts import Attempt, reason_of, refusal_noted
-from app.registers.baseline import find_baseline
+from app.registers.baseline import baseline_of
 from app.registers.cleanup import note_failure, prune_records, remove_unused
 from app.registers.comparing import outcomes
 from app.registers.current import count_held, opened_unchanged
@@ -146,7 +146,7 @@ def _recover(work: Work) -> None:
 def _read(work: Work) -> None:
     """Read and sort all files, and check them and the disk space."""
     format_name = work.intake.format.name
-    baseline = find_baseline(work.engine, work.entry, work.register, work.kind, format_name)
+    baseline = baseline_of(work.engine, work.entry, work.register, work.kind, format_name)
     space = Space(work.engine, kind=work.kind, mode=work.request.mode, entry=work.entry)
     with work.intake.rejects:
         work.intake.read(space, baseline)

@@ -9,7 +9,7 @@ from app import clock
 from app.operations.conditions.condition import Condition
 from app.operations.freshness import Freshness
 from app.registers.dropped.kept import is_kept
-from app.registers.history import MERGE, REPLACE, find_interrupted, moved_to
+from app.registers.history import MERGE, REPLACE, interrupted_loads, moved_to
 from app.registers.models import RegisterLoad
 from app.storage.engine import Engine
 
@@ -56,7 +56,7 @@ def load_facts(engine: Engine) -> list[LoadFacts]:
     """
     load = RegisterLoad
     is_failed: Any = load.status == "failed"
-    killed = find_interrupted(engine)
+    killed = interrupted_loads(engine)
     if killed:
         is_failed |= load.id.in_(killed)
     is_done: Any = load.status == "done"

@@ -3,7 +3,6 @@
 All mistakes in them are reported before a register file is opened.
 """
 
-import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,13 +13,12 @@ from typing import Any, NoReturn
 from app.errors import OperatorError
 from app.registers.formats.columns import Column, Presence
 from app.registers.formats.faults import RowFault
+from app.registers.formats.mapped_texts import date_pattern, with_dates, with_words
 from app.registers.formats.native import LAYOUTS
-from app.registers.formats.values import quoted, without_value
 from app.setting_values import REGISTER_NAME_RULE, is_register_name
 from app.storage.tables import Kind
 
 _MEMBERS = {"kind", "register", "delimiter", "date_format", "columns", "constants", "words"}
-_DATE_PARTS = {"YYYY": "(?P<year>[0-9]{4})", "MM": "(?P<month>[0-9]{2})", "DD": "(?P<day>[0-9]{2})"}
 _ISO_FORMAT = "YYYY-MM-DD"
 _DATES = frozenset(
     "motExpiry firstRegistered taxDue validFrom validTo cancelledOn issuedOn settledOn "
@@ -73,53 +71,16 @@ class FileMapping:
         """Return a parser that first replaces words and dates in the file by native ones."""
         parse = native.parse
         if native.label in _DATES and self.date_format != _ISO_FORMAT:
-            parse = _with_dates(date_pattern(self.date_format), parse)
+            parse = with_dates(date_pattern(self.date_format), parse)
         words = self.words.get(native.label)
         if words:
-            parse = _with_words(words, native.parse, parse)
+            parse = with_words(words, native.parse, parse)
         return parse
 
 
 def folded_name(name: str) -> str:
     """Return the form of a column's name that is used to compare names in mapping files."""
     return name.strip().casefold()
-
-
-def _with_dates(pattern: re.Pattern[str], parse: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return a parser that turns dates of a pattern into native ones before it parses them."""
-
-    def parse_date(text: str) -> Any:
-        match = pattern.fullmatch(text.strip())
-        if match is None:
-            return parse(text)
-        try:
-            return parse("{year}-{month}-{day}".format(**match.groupdict()))
-        except RowFault as fault:
-            # The operator looks for the text of the file, not for the native one.
-            raise RowFault(f"{without_value(str(fault))}: {quoted(text.strip())}") from None
-
-    return parse_date
-
-
-def _with_words(
-    words: Mapping[str, str], parse_native: Callable[[str], Any], parse_other: Callable[[str], Any]
-) -> Callable[[str], Any]:
-    """Return a parser that replaces known words, and parses other texts with `parse_other`."""
-
-    def parse_word(text: str) -> Any:
-        native = words.get(text.strip().lower())
-        return parse_other(text) if native is None else parse_native(native)
-
-    return parse_word
-
-
-def date_pattern(form: str) -> re.Pattern[str]:
-    """Return the pattern of a date format such as `DD.MM.YYYY`. Raises ValueError."""
-    parts = re.split("(YYYY|MM|DD)", form)
-    pattern = "".join(_DATE_PARTS.get(part, re.escape(part)) for part in parts)
-    if sorted(parts[1::2]) != sorted(_DATE_PARTS) or re.search("[A-Za-z0-9]", "".join(parts[::2])):
-        raise ValueError(form)
-    return re.compile(pattern)
 
 
 def read_mapping(path: Path) -> FileMapping:

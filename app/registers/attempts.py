@@ -10,8 +10,7 @@ from typing import Any
 import peewee
 
 from app.errors import OperatorError
-from app.registers.baseline import prune_history
-from app.registers.history import INTERRUPTED, note_refused
+from app.registers.history import INTERRUPTED, note_refused, prune_history
 from app.registers.models import json_text
 from app.registers.reading.intake import Intake
 from app.registers.reading.rejects import RejectsFile

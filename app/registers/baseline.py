@@ -1,16 +1,13 @@
-"""Compares a load with earlier ones of its register, and prunes the history (D67 to D69).
+"""Compares a load with earlier ones of its register (D67 to D69).
 
 Only loads that are done count. Those that were rolled back do not, nor those before a drop.
 """
 
 from typing import Any, NamedTuple
 
-from peewee import fn
-
-from app import clock
 from app.errors import OperatorError
 from app.registers.applying.counts import Counts
-from app.registers.history import DROP, PURGE, REPLACE
+from app.registers.history import REPLACE, REPLACES_COMPARED, History
 from app.registers.models import RegisterLoad, json_list
 from app.registers.request import SHRINK
 from app.storage.engine import Engine
@@ -20,10 +17,6 @@ from app.storage.tables import Kind
 SHRINK_MAX_PERCENT = 10
 _REMOVED_MIN = 10
 """A merge may always remove fewer rows than this: someone may have deleted them by hand."""
-_REPLACES_COMPARED = 7
-_KEPT_SECONDS = 400 * 86_400
-# A load that is done has a reason only if a rollback or an undrop took it back.
-_COUNTS: Any = (RegisterLoad.status == "done") & RegisterLoad.reason.is_null()
 
 
 class Baseline(NamedTuple):
@@ -60,18 +53,13 @@ def last_loads(engine: Engine, register: str, kind: Kind) -> list[Any]:
     """Return the loads of a kind that count, latest first, back to the seventh-last replace."""
     loads = _counted(engine, register, kind).where(RegisterLoad.held.is_null(False))
     replaces = loads.where(RegisterLoad.mode == REPLACE)
-    oldest = replaces.offset(_REPLACES_COMPARED - 1).limit(1).first(engine)
+    oldest = replaces.offset(REPLACES_COMPARED - 1).limit(1).first(engine)
     return list(loads.where(RegisterLoad.id >= (oldest.id if oldest else 0)).execute(engine))
 
 
 def _counted(engine: Engine, register: str, kind: Kind) -> Any:
     """Return a query for the loads of a kind that count, latest first."""
-    counts = (RegisterLoad.register == register) & _COUNTS
-    drops = RegisterLoad.mode.in_([DROP, PURGE])
-    last_drop = RegisterLoad.select(fn.MAX(RegisterLoad.id)).where(counts & drops).scalar(engine)
-    is_after_drop = RegisterLoad.id > (last_drop or 0)
-    loads = RegisterLoad.select().where(counts & is_after_drop & (RegisterLoad.kind == kind))
-    return loads.order_by(RegisterLoad.id.desc())
+    return History(engine, register).counted().where(RegisterLoad.kind == kind)
 
 
 def _largest(loads: list[Any]) -> tuple[int, int]:
@@ -116,25 +104,3 @@ def require_few_removed(kind: Kind, counts: Counts) -> None:
             f"more than {SHRINK_MAX_PERCENT} %; if that is right, repeat the load with "
             "--allow-shrink"
         )
-
-
-def prune_history(engine: Engine) -> None:
-    """Remove history lines older than 400 days.
-
-    Running loads stay, and so do the last seven of each register, kind, mode and format: later
-    loads are compared with them.
-    """
-    place = fn.ROW_NUMBER().over(
-        partition_by=[
-            RegisterLoad.register,
-            RegisterLoad.kind,
-            RegisterLoad.mode,
-            RegisterLoad.format,
-        ],
-        order_by=[RegisterLoad.id.desc()],
-    )
-    numbered = RegisterLoad.select(RegisterLoad.id, place.alias("place")).where(_COUNTS)
-    needed = numbered.select_from(numbered.c.id).where(numbered.c.place <= _REPLACES_COMPARED)
-    is_old = RegisterLoad.started_at < clock.now() - _KEPT_SECONDS
-    has_ended = RegisterLoad.status != "running"
-    RegisterLoad.delete().where(is_old & has_ended & RegisterLoad.id.not_in(needed)).execute(engine)

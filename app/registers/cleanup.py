@@ -7,9 +7,8 @@ from pathlib import Path
 import peewee
 
 from app.errors import OperatorError
-from app.registers.baseline import prune_history
 from app.registers.generations import Generations
-from app.registers.history import History
+from app.registers.history import History, prune_history
 from app.registers.lock import still_locked
 from app.registers.reading.rejects import keep_newest
 from app.registers.recovery import is_applied
@@ -30,6 +29,10 @@ def note_failure(
         columns: the columns of the history line, `reason` among them.
     """
     ignored = (OSError, peewee.PeeweeException, OperatorError)
+    # Peewee leaves a transaction open if Ctrl-C interrupts its commit. Its changes to the register
+    # index are visible here, but end with the process, so nothing may be removed because of them.
+    with suppress(*ignored):
+        engine.rollback()
     # The removal comes first: on a full disk it makes room for the note. The entry is read again,
     # because Ctrl-C can arrive just after the commit.
     with suppress(*ignored), still_locked(engine, generations.name):

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 from app.registers.applying.counts import Counts
 from app.registers.applying.table import Table
+from app.registers.applying.tally import Tally
 from app.registers.generations import Generations
 from app.storage.register_store import OpenRegister
 from app.storage.registers import Entry
@@ -46,21 +47,29 @@ def opened_unchanged(
         yield opened if Table(*opened, Kind.VEHICLES).exists() else None
 
 
-def count_held(opened: OpenRegister | None, entry: Entry | None, kind: Kind) -> int:
+def count_held(
+    opened: OpenRegister | None, entry: Entry | None, kind: Kind, *, is_recovered: bool = True
+) -> int:
     """Return how many rows of a kind the register holds.
 
     The entry says so, unless it says 0: a killed merge may have added rows. Then they are counted.
+
+    Args:
+        is_recovered: whether it is recorded how killed loads ended. If not, the rows are counted,
+            because a merge may have committed some that the entry does not know of.
     """
     if opened is None or entry is None:
         return 0
-    return entry.rows(kind) or Table(*opened, kind).count()
+    known = entry.rows(kind) if is_recovered else 0
+    return known or Table(*opened, kind).count()
 
 
-def count_known(generations: Generations, entry: Entry | None, counts: Counts) -> None:
-    """Count what all rows held know, if a replace repeats less than half of their keys (D67).
+def count_known(generations: Generations, entry: Entry | None, counts: Counts) -> Tally | None:
+    """Return the tally of all rows held, if a replace repeats less than half of their keys (D67).
 
-    Sets `counts.known_held`.
+    Returns None if it repeats more, or if there are no rows.
     """
-    if counts.repeated * 2 < counts.held_before:
-        with opened_unchanged(generations, entry) as opened:
-            counts.known_held = Table(*opened, counts.kind).tally() if opened else None
+    if counts.repeated * 2 >= counts.held_before:
+        return None
+    with opened_unchanged(generations, entry) as opened:
+        return Table(*opened, counts.kind).tally() if opened else None

@@ -4,6 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from peewee import fn
+
 from app import clock
 from app.registers.lock import is_being_loaded
 from app.registers.models import RegisterLoad, insert_line, json_list, json_text
@@ -14,6 +16,11 @@ DROP, UNDROP, PURGE = "drop", "undrop", "purge"
 """The modes of history lines."""
 INTERRUPTED = "interrupted"
 """The reason of a load that was killed or stopped."""
+COUNTS: Any = (RegisterLoad.status == "done") & RegisterLoad.reason.is_null()
+"""Which lines count: those that are done, unless a rollback or an undrop took them back (D69)."""
+REPLACES_COMPARED = 7
+"""A load is compared with so many replaces of its register (D67)."""
+_KEPT_SECONDS = 400 * 86_400
 _MOVED = "moved to "
 """The beginning of a note."""
 
@@ -25,6 +32,14 @@ class History:
         self._engine = engine
         self.register = register
 
+    def note_read(self, load_id: int, columns: Mapping[str, object]) -> None:
+        """Note what a running load has read.
+
+        Args:
+            columns: columns of the line.
+        """
+        self._update(load_id, **columns)
+
     def finish(self, load_id: int, finished_at: int, columns: Mapping[str, object]) -> None:
         """Note that a load succeeded.
 
@@ -32,7 +47,7 @@ class History:
             finished_at: Unix seconds.
             columns: further columns of the line.
         """
-        self._end(load_id, status="done", finished_at=finished_at, **columns)
+        self._update(load_id, status="done", finished_at=finished_at, **columns)
 
     def fail(self, load_id: int, columns: Mapping[str, object]) -> None:
         """Note that a load failed.
@@ -40,17 +55,11 @@ class History:
         Args:
             columns: further columns of the line, `reason` among them.
         """
-        self._end(load_id, status="failed", finished_at=clock.now(), **columns)
+        self._update(load_id, status="failed", finished_at=clock.now(), **columns)
 
     def fail_interrupted(self, load_id: int) -> None:
         """Note that a load was killed before it changed anything; its time of end is unknown."""
-        self._end(load_id, status="failed", reason=INTERRUPTED)
-
-    def list_running(self) -> list[Any]:
-        """Return the loads that are running, or were killed."""
-        is_it = RegisterLoad.register == self.register
-        running = RegisterLoad.select().where(is_it & (RegisterLoad.status == "running"))
-        return list(running.execute(self._engine))
+        self._update(load_id, status="failed", reason=INTERRUPTED)
 
     def add_done(self, mode: str, kind: str = "") -> int:
         """Add the line of a rollback, drop, undrop or purge, and return its number.
@@ -66,6 +75,15 @@ class History:
         last = status.where(RegisterLoad.register == self.register).order_by(RegisterLoad.id.desc())
         return last.limit(1).scalar(self._engine) in (None, "done")
 
+    def counted(self) -> Any:
+        """Return a query for the lines that count since the last drop or purge, latest first."""
+        counts = (RegisterLoad.register == self.register) & COUNTS
+        drops = RegisterLoad.select(fn.MAX(RegisterLoad.id)).where(
+            counts & RegisterLoad.mode.in_([DROP, PURGE])
+        )
+        is_later = RegisterLoad.id > (drops.scalar(self._engine) or 0)
+        return RegisterLoad.select().where(counts & is_later).order_by(RegisterLoad.id.desc())
+
     def take_back(self, by: int, modes: Sequence[str], after: int) -> None:
         """Mark lines as taken back, so that no later load is compared with them (D69).
 
@@ -76,15 +94,14 @@ class History:
         """
         is_it = (
             (RegisterLoad.register == self.register)
-            & (RegisterLoad.status == "done")
-            & RegisterLoad.reason.is_null()
+            & COUNTS
             & RegisterLoad.mode.in_(modes)
             & (RegisterLoad.id > after)
         )
         reason = f"taken back by load {by}"
         RegisterLoad.update(reason=reason).where(is_it).execute(self._engine)
 
-    def _end(self, load_id: int, **columns: object) -> None:
+    def _update(self, load_id: int, **columns: object) -> None:
         """Update a line, but only if it is still running: a load that is done cannot fail."""
         is_it = (RegisterLoad.id == load_id) & (RegisterLoad.status == "running")
         RegisterLoad.update(**columns).where(is_it).execute(self._engine)
@@ -146,15 +163,43 @@ def moved_to(load: Any) -> Path | None:
 def find_interrupted(engine: Engine) -> set[int]:
     """Return the numbers of loads that were killed and still count as running."""
     unlocked = {
-        load.id for load in _running(engine) if not is_being_loaded(engine, str(load.register))
+        load.id for load in list_running(engine) if not is_being_loaded(engine, str(load.register))
     }
     if not unlocked:
         return unlocked
     # A load that ended while its lock was looked at was not killed.
-    return unlocked & {load.id for load in _running(engine)}
+    return unlocked & {load.id for load in list_running(engine)}
 
 
-def _running(engine: Engine) -> list[Any]:
-    """Return the lines of all registers that count as running."""
+def list_running(engine: Engine, register: str | None = None) -> list[Any]:
+    """Return the loads that are running, or were killed.
+
+    Args:
+        register: return only loads of this register; all if None.
+    """
     running = RegisterLoad.select().where(RegisterLoad.status == "running")
+    if register is not None:
+        running = running.where(RegisterLoad.register == register)
     return list(running.execute(engine))
+
+
+def prune_history(engine: Engine) -> None:
+    """Remove history lines older than 400 days.
+
+    Running loads stay, and so do the last seven of each register, kind, mode and format: later
+    loads are compared with them.
+    """
+    place = fn.ROW_NUMBER().over(
+        partition_by=[
+            RegisterLoad.register,
+            RegisterLoad.kind,
+            RegisterLoad.mode,
+            RegisterLoad.format,
+        ],
+        order_by=[RegisterLoad.id.desc()],
+    )
+    numbered = RegisterLoad.select(RegisterLoad.id, place.alias("place")).where(COUNTS)
+    needed = numbered.select_from(numbered.c.id).where(numbered.c.place <= REPLACES_COMPARED)
+    is_old = RegisterLoad.started_at < clock.now() - _KEPT_SECONDS
+    has_ended = RegisterLoad.status != "running"
+    RegisterLoad.delete().where(is_old & has_ended & RegisterLoad.id.not_in(needed)).execute(engine)

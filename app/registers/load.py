@@ -20,6 +20,7 @@ from app.registers.baseline import find_baseline
 from app.registers.cleanup import note_failure, prune_records, remove_unused
 from app.registers.comparing import outcomes
 from app.registers.current import count_held, opened_unchanged
+from app.registers.history import list_running
 from app.registers.lock import locked
 from app.registers.merge import merge, record
 from app.registers.models import insert_line
@@ -29,7 +30,7 @@ from app.registers.reading.rejects import rejects_path
 from app.registers.recovery import recover
 from app.registers.replace import build, publish
 from app.registers.request import LoadRequest, LoadResult
-from app.registers.results import columns_of_failure, result_of
+from app.registers.results import columns_of_reading, result_of
 from app.registers.space import Space
 from app.registers.work import Work
 from app.storage import reserve
@@ -126,7 +127,7 @@ def _failure_noted(work: Work, data_dir: Path) -> Iterator[None]:
         yield
     except BaseException as error:
         work.intake.runs.close()
-        columns = {"reason": reason_of(error)} | columns_of_failure(work.intake)
+        columns = {"reason": reason_of(error)} | columns_of_reading(work.intake)
         note_failure(work.engine, work.generations, work.load_id, columns)
         prune_records(work.engine, data_dir)
         # SEC: the reason can quote a record, so the log does not show it.
@@ -156,14 +157,13 @@ def _compare(work: Work) -> None:
     """Count what a dry run would change."""
     with opened_unchanged(work.generations, work.entry) as opened:
         table = Table(*opened, work.kind) if opened else None
-        held = count_held(opened, work.entry, work.kind)
-        if table is not None and work.history.list_running():
-            # A killed merge may have committed rows that the entry does not know of. A load would
-            # recover them first.
-            held = table.count()
+        # A load recovers killed loads first; a dry run does not.
+        is_recovered = not list_running(work.engine, work.register)
+        held = count_held(opened, work.entry, work.kind, is_recovered=is_recovered)
         work.counts = Counts(work.kind, held)
         for _ in outcomes(work.intake, table, work.counts):
             pass
+    work.complete_counts()
 
 
 def _clean_up(work: Work, data_dir: Path) -> None:

@@ -3,9 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from app import clock
 from app.errors import Hindered
-from app.registers.models import RegisterLoad
 from app.storage.engine import Engine
 from app.storage.stores import store_of
 
@@ -19,17 +17,12 @@ def locked(engine: Engine, register: str) -> Iterator[Callable[[], None]]:
     """
     with store_of(engine, register).tried_lock() as require_held:
         if require_held is None:
-            raise Hindered(_busy(engine, register))
+            # The message names no load: the history does not say who holds the lock. Its latest
+            # running line can be that of a killed load, while a drop or a rollback holds the lock.
+            raise Hindered(
+                f"another load of the register {register} is running; try again when it has ended"
+            )
         yield require_held
-
-
-def _busy(engine: Engine, register: str) -> str:
-    """Return why a register is locked: which load of it is running, and since when."""
-    is_running = (RegisterLoad.register == register) & (RegisterLoad.status == "running")
-    query = RegisterLoad.select().where(is_running).order_by(RegisterLoad.id.desc())
-    load = query.first(engine)
-    since = f" (load {load.id}, since {clock.iso_utc(load.started_at)})" if load else ""
-    return f"another load of the register {register} is running{since}; try again when it has ended"
 
 
 @contextmanager

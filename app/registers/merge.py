@@ -12,7 +12,7 @@ from app.registers.applying.table import Applied, Table, note_applied
 from app.registers.comparing import outcomes
 from app.registers.current import count_held, opened_current
 from app.registers.recovery import finish_merge
-from app.registers.results import columns_of_success
+from app.registers.results import columns_of_reading, columns_of_success
 from app.registers.work import Work
 from app.storage import reserve
 
@@ -31,6 +31,7 @@ def merge(work: Work, require_lock: Callable[[], None]) -> None:
             return  # Nothing was read, so there is no reason to create a register.
         work.counts = counts = Counts(work.kind, count_held(opened, work.entry, work.kind))
         work.entry = work.generations.announce(work.entry, work.kind)
+        reserve.written(work.engine, partial(_note_read, work))
         with opened.engine.atomic():
             table = Table(*opened, work.kind)
             _write(work, table)
@@ -39,6 +40,11 @@ def merge(work: Work, require_lock: Callable[[], None]) -> None:
             applied = Applied(work.intake.loaded - counts.skipped, counts.changed, counts.held)
             note_applied(*opened, work.load_id, applied)
             require_lock()
+
+
+def _note_read(work: Work) -> None:
+    """Note what was read, for whoever records the load if it is killed between its commits."""
+    work.history.note_read(work.load_id, columns_of_reading(work.intake))
 
 
 def _write(work: Work, table: Table) -> None:

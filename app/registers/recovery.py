@@ -17,7 +17,9 @@ from app.errors import OperatorError
 from app.registers.applying.table import Applied, find_applied
 from app.registers.current import opened_current, opened_unchanged
 from app.registers.generations import Generations
-from app.registers.history import History
+from app.registers.history import History, list_running
+from app.registers.models import json_list
+from app.registers.request import counts_as_loaded
 from app.storage import reserve
 from app.storage.engine import Engine
 from app.storage.register_store import OpenRegister
@@ -60,14 +62,16 @@ def end_killed_loads(
     """
     history = History(engine, generations.name)
     is_changed = False
-    for load in history.list_running():
+    for load in list_running(engine, generations.name):
         if load.id == load_id:
             continue
         applied = find(load.id)
         if applied is None:
             history.fail_interrupted(load.id)
             continue
-        kind, is_fresh = Kind(load.kind), applied.loaded > 0
+        # A merge notes what it has read before its first commit.
+        valid, accepted = load.rows - load.rejected, json_list(load.accepted, str)
+        kind, is_fresh = Kind(load.kind), counts_as_loaded(valid, accepted)
         finish_merge(engine, generations, load.id, kind, applied._asdict(), is_fresh=is_fresh)
         is_changed = True
     return is_changed
@@ -80,7 +84,7 @@ def finish_merge(
     kind: Kind,
     columns: Mapping[str, Any],
     *,
-    is_fresh: bool = True,
+    is_fresh: bool,
 ) -> None:
     """Record in the main database that a merge is committed in the register.
 

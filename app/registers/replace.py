@@ -26,6 +26,7 @@ def build(work: Work) -> None:
             others = [each for each in Kind if each != kind and entry.holds(each)]
             made.copy_current(entry.generation, others)
         parallel_build.build(made, work.intake, partial(_fill, work), work.counts)
+        work.complete_counts()
         work.check_losses()
 
 

@@ -16,6 +16,16 @@ LOSS = "loss:"
 """The prefix of a member that may be lost, as in `loss:insured`."""
 
 
+def counts_as_loaded(valid: int, accepted: Sequence[str]) -> bool:
+    """Tell whether a register counts as just loaded after a load (D51).
+
+    Args:
+        valid: how many records were loaded or skipped.
+        accepted: what the operator allowed, as `RegisterLoad.accepted` has it.
+    """
+    return valid > 0 or EMPTY in accepted
+
+
 class LoadRequest(NamedTuple):
     """What the operator asked for. Format, kind and register are detected if they are None."""
 

@@ -48,8 +48,8 @@ def columns_of_success(intake: Intake, counts: Counts) -> dict[str, Any]:
     return _totals(intake, counts)._asdict() | _columns_of_files(intake) | after
 
 
-def columns_of_failure(intake: Intake) -> dict[str, Any]:
-    """Return the columns of the history line of a load that failed: what it had read."""
+def columns_of_reading(intake: Intake) -> dict[str, Any]:
+    """Return the columns of the history line that say what a load has read so far."""
     rejected, skipped = intake.rejects.rejected, intake.rejects.skipped
     rows = intake.loaded + rejected + skipped
     return {"rows": rows, "rejected": rejected, "skipped": skipped} | _columns_of_files(intake)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from app import clock
 from app.errors import OperatorError
 from app.registers.generations import Generations
-from app.registers.history import MERGE, REPLACE, ROLLBACK
+from app.registers.history import COUNTS, MERGE, REPLACE, History
 from app.registers.models import RegisterLoad
 from app.storage.engine import Engine
 from app.storage.registers import Entry
@@ -61,7 +61,7 @@ def _last_load(engine: Engine, kept: Entry, later: int) -> int:
     """
     merged = RegisterLoad.select(RegisterLoad.id).where(
         (RegisterLoad.register == kept.name)
-        & (RegisterLoad.status == "done")
+        & COUNTS
         & (RegisterLoad.mode == MERGE)
         & (RegisterLoad.id > kept.generation)
         & (RegisterLoad.id < later)
@@ -129,13 +129,9 @@ def _choices(snapshots: Sequence[Snapshot]) -> str:
 
 def _why_none(engine: Engine, name: str) -> str:
     """Return why a register has no snapshots."""
-    done = RegisterLoad.select(RegisterLoad.mode).where(
-        (RegisterLoad.register == name)
-        & (RegisterLoad.status == "done")
-        & RegisterLoad.mode.in_((MERGE, REPLACE, ROLLBACK))
-        & ((RegisterLoad.mode != MERGE) | (RegisterLoad.changed > 0))
-    )
-    modes = [mode for (mode,) in done.order_by(RegisterLoad.id.desc()).tuples().execute(engine)]
+    is_change = (RegisterLoad.mode == REPLACE) | (RegisterLoad.changed > 0)
+    last = History(engine, name).counted().where(is_change).limit(2)
+    modes = [load.mode for load in last.execute(engine)]
     if modes[:1] == [MERGE]:
         return "its last load was a merge"
     if len(modes) < 2:

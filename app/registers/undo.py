@@ -12,7 +12,7 @@ from app.errors import OperatorError
 from app.registers.generations import Generations
 from app.registers.history import DROP, MERGE, PURGE, REPLACE, ROLLBACK, UNDROP, History
 from app.registers.lock import locked
-from app.registers.recovery import recover
+from app.registers.recovery import end_killed_loads, recover
 from app.registers.snapshots import Snapshot, require_not_dropped, require_snapshot
 from app.storage import reserve
 from app.storage.engine import Engine
@@ -38,9 +38,9 @@ def roll_back(
     """
     name = register or _only_kept(engine)
     generations, history = Generations(engine, name), History(engine, name)
-    require_not_dropped(generations)
 
     def rolled_back() -> tuple[int, Snapshot]:
+        # If a merge after a drop was killed between its commits, the register is not dropped.
         recover(engine, generations)
         current = require_not_dropped(generations)
         found = require_snapshot(engine, generations, current, to, kind)
@@ -134,6 +134,8 @@ def purge_register(engine: Engine, name: str) -> None:
 
     def purged() -> int:
         with engine.atomic():
+            # No later load may come to record how loads ended that were killed.
+            end_killed_loads(engine, generations, 0, lambda _: None)
             generations.forget_dropped()
             return history.add_done(PURGE)
 

@@ -42,16 +42,18 @@ class Work:
     def __str__(self) -> str:
         return f"load {self.load_id}, {self.request.mode} of {self.register} {self.kind}"
 
+    def complete_counts(self) -> None:
+        """Complete the counts of a replace, once all rows are compared."""
+        if self.is_replace:
+            self.counts.end_replace()
+            self.counts.known_held = count_known(self.generations, self.entry, self.counts)
+
     def check_losses(self) -> None:
         """Refuse a load that loses rows or content, and note suspicious changes (D67).
 
-        Call this once all rows are compared, before anything is committed. Raises OperatorError.
+        Call this once the counts are complete, before anything is committed. Raises OperatorError.
         """
-        if self.is_replace:
-            self.counts.end_replace()
         require_few_lost(self.intake, self.counts)
-        if self.is_replace:
-            count_known(self.generations, self.entry, self.counts)
         require_no_loss(self.engine, self.register, self.request, self.counts)
         self.intake.rejects.notes += exchange_notes(self.request, self.counts)
         self.intake.rejects.notes += uniform_notes(self.request, self.counts)

@@ -1,21 +1,15 @@
-"""Limits on a load that follow from earlier loads of its register, and how long lines stay."""
+"""Limits on a load that follow from earlier loads of its register."""
 
-from contextlib import suppress
 from typing import Any
 
 import pytest
 
-from app import clock
 from app.errors import OperatorError
-from app.registers.baseline import prune_history
 from app.registers.history import list_loads
 from app.registers.models import RegisterLoad
 from app.registers.undo import drop_register, roll_back, undrop_register
 from tests.conftest import ON_SQLITE
 from tests.unit import test_format_mid as mid
-
-DAY = 86_400
-NOW = 1_900_000_000
 
 
 @pytest.fixture
@@ -184,56 +178,3 @@ class TestDeletions:
         delete(250, allow_shrink=True)
         assert replace(250).held == 250
         refused(replace, 224, 250, None)
-
-
-class TestPrune:
-    @pytest.fixture
-    def line(self, world):
-        """`line(DAYS, STATUS...)` adds a line of this many days ago, and returns its number."""
-
-        def add(days: int, status: str = "failed", **columns: Any) -> int:
-            base = {"register": "", "kind": "", "mode": "merge", "format": "", "files": "a.csv"}
-            columns = base | {"loaded_by": "x", "started_at": NOW - days * DAY} | columns
-            return int(RegisterLoad.insert(status=status, **columns).execute(world.engine))
-
-        return add
-
-    @pytest.fixture(autouse=True)
-    def _at(self, monkeypatch):
-        monkeypatch.setattr(clock, "now", lambda: NOW)
-
-    def left(self, world) -> list[int]:
-        """Return the numbers of the remaining lines."""
-        prune_history(world.engine)
-        return sorted(each.id for each in list_loads(world.engine))
-
-    def test_failures_go_after_400_days(self, world, line):
-        """Failures are removed after 400 days; a running load stays until it is settled."""
-        line(401)
-        assert self.left(world) == []
-        kept = [line(399), line(401, "running")]
-        assert self.left(world) == kept
-
-    def test_lines_that_the_next_load_needs_stay(self, world, line):
-        """The last seven lines that count stay, for each register, kind, mode and format."""
-        own = {"register": "rdw", "kind": "vehicles", "mode": "replace", "format": "rdw-csv"}
-        line(900, "done", **own)
-        line(850, "done", **own, reason="rolled back by load 9")
-        kept = [line(800 - n, "done", **own) for n in range(7)]
-        kept += [line(800, "done", **own | {"mode": "merge"})]
-        kept += [line(800, "done", **own | {"format": "rdw-json"})]
-        kept += [line(800, "done", **own | {"kind": "fines"})]
-        assert self.left(world) == kept
-
-    def test_the_next_load_does_it(self, world, line):
-        """Every load removes old lines, whether it succeeds, fails or is refused early."""
-        path = world.directory / "a.csv"
-        done, failed, refused = ("registration\nA1\n", 'registration\n"', "not a register")
-        for content, status in ((done, "done"), (failed, "failed"), (refused, "failed")):
-            old = line(401)
-            path.write_text(content)
-            with suppress(OperatorError):
-                world.load_files(path)
-            newest = list_loads(world.engine)[0]
-            assert (newest.status, newest.id) == (status, old + 1)
-            assert old not in [each.id for each in list_loads(world.engine)]

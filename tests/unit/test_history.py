@@ -1,19 +1,24 @@
-"""The history of loads, and how killed loads are settled (D25, D28)."""
+"""The history of loads, how killed loads are settled, and how long lines stay (D25, D28, D69)."""
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from app import clock
+from app.errors import OperatorError
 from app.registers.applying.table import Applied
 from app.registers.generations import Generations
-from app.registers.history import History, list_loads
+from app.registers.history import History, list_loads, prune_history
+from app.registers.models import RegisterLoad
 from app.registers.recovery import end_killed_loads, finish_merge
 from app.registers.undo import drop_register
 from app.storage.registers import Register
 from app.storage.tables import Kind
 from tests.unit.held import begun
 
+DAY = 86_400
+NOW = 1_900_000_000
 ROW = {"registration": "AB12CDE", "make": "FORD"}
 COUNTS = {"rows": 3, "loaded": 2, "changed": 1, "rejected": 1, "skipped": 0}
 
@@ -69,7 +74,9 @@ def test_finish_records_all_counts(world, history, generations, monkeypatch):
     monkeypatch.setattr(clock, "now", lambda: 1_900_000_000)
     load_id = begun(world.engine, "native")
     generations.add(load_id)
-    finish_merge(world.engine, generations, load_id, Kind.VEHICLES, COUNTS | {"held": 7})
+    finish_merge(
+        world.engine, generations, load_id, Kind.VEHICLES, COUNTS | {"held": 7}, is_fresh=True
+    )
     (line,) = list_loads(world.engine)
     assert {name: getattr(line, name) for name in COUNTS} == COUNTS
     assert (line.status, line.finished_at) == ("done", 1_900_000_000)
@@ -127,3 +134,56 @@ def test_loads_are_listed_by_register(world, history):
     first, second = begun(world.engine, "native"), begun(world.engine, "other")
     assert [line.id for line in list_loads(world.engine)] == [second, first]
     assert [line.id for line in list_loads(world.engine, "other")] == [second]
+
+
+class TestPrune:
+    @pytest.fixture
+    def line(self, world):
+        """`line(DAYS, STATUS...)` adds a line of this many days ago, and returns its number."""
+
+        def add(days: int, status: str = "failed", **columns: Any) -> int:
+            base = {"register": "", "kind": "", "mode": "merge", "format": "", "files": "a.csv"}
+            columns = base | {"loaded_by": "x", "started_at": NOW - days * DAY} | columns
+            return int(RegisterLoad.insert(status=status, **columns).execute(world.engine))
+
+        return add
+
+    @pytest.fixture(autouse=True)
+    def _at(self, monkeypatch):
+        monkeypatch.setattr(clock, "now", lambda: NOW)
+
+    def left(self, world) -> list[int]:
+        """Return the numbers of the remaining lines."""
+        prune_history(world.engine)
+        return sorted(each.id for each in list_loads(world.engine))
+
+    def test_failures_go_after_400_days(self, world, line):
+        """Failures are removed after 400 days; a running load stays until it is settled."""
+        line(401)
+        assert self.left(world) == []
+        kept = [line(399), line(401, "running")]
+        assert self.left(world) == kept
+
+    def test_lines_that_the_next_load_needs_stay(self, world, line):
+        """The last seven lines that count stay, for each register, kind, mode and format."""
+        own = {"register": "rdw", "kind": "vehicles", "mode": "replace", "format": "rdw-csv"}
+        line(900, "done", **own)
+        line(850, "done", **own, reason="rolled back by load 9")
+        kept = [line(800 - n, "done", **own) for n in range(7)]
+        kept += [line(800, "done", **own | {"mode": "merge"})]
+        kept += [line(800, "done", **own | {"format": "rdw-json"})]
+        kept += [line(800, "done", **own | {"kind": "fines"})]
+        assert self.left(world) == kept
+
+    def test_the_next_load_does_it(self, world, line):
+        """Every load removes old lines, whether it succeeds, fails or is refused early."""
+        path = world.directory / "a.csv"
+        done, failed, refused = ("registration\nA1\n", 'registration\n"', "not a register")
+        for content, status in ((done, "done"), (failed, "failed"), (refused, "failed")):
+            old = line(401)
+            path.write_text(content)
+            with suppress(OperatorError):
+                world.load_files(path)
+            newest = list_loads(world.engine)[0]
+            assert (newest.status, newest.id) == (status, old + 1)
+            assert old not in [each.id for each in list_loads(world.engine)]

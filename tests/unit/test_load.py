@@ -2,7 +2,7 @@
 
 import gzip
 import io
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,12 +22,13 @@ from app.registers.history import list_loads
 from app.registers.lock import locked
 from app.registers.reading import reader as reading_module
 from app.registers.reading import sorted_runs as sorting
+from app.registers.recovery import recover
 from app.registers.request import LoadRequest
 from app.registers.undo import purge_register
 from app.storage import register_store
 from app.storage.engine import close_quietly, open_engine
 from app.storage.postgres import PostgresEngine
-from app.storage.registers import REGISTERS_MAX, Register
+from app.storage.registers import REGISTERS_MAX, Register, list_entries
 from app.storage.schema import migrate
 from app.storage.stores import store_of
 from app.storage.tables import Fine, Kind, Policy, Vehicle, in_schema
@@ -424,7 +425,7 @@ class TestAllOrNothing:
 
         result = load_module.load(world.engine, world.config.state_dir, request, meanwhile)
         refusal, changed = told
-        assert "native is running (load 1, since " in str(refusal)
+        assert "another load of the register native is running" in str(refusal)
         assert changed == 1
         assert result.changed == 1
         assert [line.status for line in list_loads(world.engine)] == ["done", "failed", "done"]
@@ -441,6 +442,35 @@ class TestAllOrNothing:
         assert (first.status, first.loaded, first.changed) == ("done", 1, 1)
         assert (second.status, second.loaded, second.changed) == ("done", 1, 1)
         assert Register.select(Register.vehicles).scalar(world.engine) == 2
+
+    @pytest.mark.parametrize("is_killed", [False, True])
+    @pytest.mark.parametrize(
+        ("content", "options", "is_fresh"),
+        [
+            ("registration,make\nAB13CDE,SEAT\n", {}, True),
+            ('[{"registration": "ZZ99ZZZ", "motTests": [], "modification": "DELETED"}]', {}, True),
+            ("registration,make\n", {"empty_ok": True}, True),
+            ("registration,make\n", {}, False),
+            ("registration,make\n,SEAT\n", {}, False),
+        ],
+        ids=["rows", "deletions without effect", "--empty-ok", "no rows", "rejects"],
+    )
+    def test_a_killed_merge_is_as_fresh_as_any(
+        self, world, monkeypatch, content, options, is_fresh, is_killed
+    ):
+        """Whether a register counts as just loaded does not depend on who records it (D51)."""
+        world.load([CAR])
+        Register.update(loaded_at=1_000).execute(world.engine)
+        paths = files(world, a=content)
+        with monkeypatch.context() as until_then:
+            if is_killed:
+                until_then.setattr(merge, "finish_merge", _interrupted)
+            with suppress(KeyboardInterrupt):
+                world.load_files(*paths, register="native", **options)
+        recover(world.engine, Generations(world.engine, "native"))
+        line = list_loads(world.engine)[0]
+        assert (line.status, line.rows) == ("done", content.count("SEAT") + content.count("ZZ99"))
+        assert (Register.select(Register.loaded_at).scalar(world.engine) > 1_000) == is_fresh
 
     def test_an_interruption_after_the_commit_is_settled_by_the_next(self, world, monkeypatch):
         """After the commit, Ctrl-C must not make the history say that nothing was loaded."""
@@ -501,6 +531,16 @@ class TestAllOrNothing:
         for dry_run in (True, False):
             with pytest.raises(OperatorError, match=f"shrink from 150 to 130 {kind}"):
                 world.load_files(*rows(0, 130), mode="replace", dry_run=dry_run)
+
+    def test_rows_are_counted_if_a_killed_merge_is_not_recorded(self, world):
+        """The entry says how many rows there are, but only once killed loads are recorded."""
+        world.load([CAR])
+        found = Generations(world.engine, "native")
+        entry = list_entries(world.engine)[0].with_rows(Kind.VEHICLES, 7)
+        with current.opened_unchanged(found, entry) as opened:
+            for is_recovered, rows in ((True, 7), (False, 1)):
+                options = {"is_recovered": is_recovered}
+                assert current.count_held(opened, entry, Kind.VEHICLES, **options) == rows
 
     @pytest.mark.parametrize("mode", ["merge", "replace"])
     def test_a_dry_run_writes_nothing(self, world, mode):

@@ -6,9 +6,13 @@ from typing import Any
 import pytest
 
 from app.errors import OperatorError
+from app.registers.applying.counts import Counts
 from app.registers.history import list_loads
 from app.registers.reading import pieces
+from app.registers.reading.intake import opened_intake
+from app.registers.request import LoadRequest
 from app.registers.undo import drop_register, purge_register, roll_back
+from app.registers.work import Work
 from tests.conftest import ON_SQLITE
 from tests.unit.test_load import files, held
 
@@ -193,6 +197,17 @@ class TestReplace:
         assert json.loads(latest(world).known)["insured"] == 100
         with pytest.raises(OperatorError, match=r"insured .* in 40\.0 %.*before in 100\.0 %"):
             load(cars(40))
+
+    def test_a_check_changes_no_counts(self, world, load):
+        """Counts are completed before they are checked, so a check can be repeated or left out."""
+        load(cars(100))
+        path = files(world, a=cars(100))[0]
+        request = LoadRequest(files=[str(path)], mode="replace", allow_shrink=True)
+        with opened_intake(request, world.directory, lambda _: None) as intake:
+            work = Work(world.engine, "native", intake)
+            work.entry, work.counts = work.generations.find_current(), Counts(work.kind, 100)
+            work.check_losses()
+        assert (work.counts.removed, work.counts.known_held) == (0, None)
 
 
 @ON_SQLITE

@@ -153,7 +153,25 @@ class TestSeveralSteps:
             roll_back(world.engine, None, None)
             assert makes(world) == [make]
             assert KeptRegister.select().count(world.engine) == stored - 1
-        with pytest.raises(OperatorError, match="no earlier state is kept"):
+        with pytest.raises(OperatorError, match="it held nothing before its last load"):
+            roll_back(world.engine, "native", None)
+
+    def test_a_load_that_was_taken_back_counts_for_no_state(self, world, replace):
+        """A merge that changed nothing is taken back with the replace before it."""
+        for make in ("FORD", "SEAT"):
+            replace(vehicles(make))
+        replace(vehicles("SEAT"), mode="merge")
+        roll_back(world.engine, "native", None)
+        replace(vehicles("KIA"))
+        assert roll_back(world.engine, "native", None, to=1)["load"] == 1
+        assert makes(world) == ["FORD"]
+
+    def test_a_drop_is_not_blamed_on_the_setting(self, world, replace):
+        """Loads before a drop are no reason to keep more snapshots."""
+        replace(vehicles("FORD"))
+        drop_register(world.engine, "native")
+        replace(vehicles("SEAT"))
+        with pytest.raises(OperatorError, match="it held nothing before its last load"):
             roll_back(world.engine, "native", None)
 
     def test_no_more_are_kept_than_asked_for(self, world, four, replace):

@@ -9,6 +9,7 @@ from app.registers import merge
 from app.registers.generations import Generations
 from app.registers.history import list_loads
 from app.registers.undo import drop_register, purge_register, roll_back, undrop_register
+from app.storage.engine import close_quietly
 from app.storage.registers import REGISTERS_MAX, DroppedRegister, KeptRegister, Register
 from app.storage.tables import Kind
 from tests.unit.held import HEADER, begun, generations, loaded, makes, vehicles
@@ -84,6 +85,20 @@ def test_a_load_that_fails_does_not(dropped, replace, alice, mode):
     assert alice.get(PATH).json["vehicle"]["make"] == "SEAT"
 
 
+@pytest.mark.parametrize("mode", ["merge", "replace"])
+def test_a_load_that_is_interrupted_at_its_commit_does_not(dropped, replace, monkeypatch, mode):
+    """Ctrl-C at the commit rolls back the register index, so it must not remove any data."""
+    with monkeypatch.context() as until_then:
+        until_then.setattr(dropped.engine, "commit", _interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            replace(vehicles("KIA"), mode=mode)
+    close_quietly(dropped.engine)  # As at the end of the process.
+    assert list_loads(dropped.engine)[0].status == "failed"
+    undrop_register(dropped.engine, "native")
+    assert makes(dropped) == ["SEAT"]
+    assert len(generations(dropped)) == 2
+
+
 @pytest.mark.parametrize("options", [{}, {"empty_ok": True}])
 def test_a_merge_that_reads_no_row_does_not(dropped, replace, alice, options):
     """A nightly delta without rows removes neither the dropped register nor its earlier states."""
@@ -112,6 +127,17 @@ def test_a_killed_merge_that_changed_nothing_does_not(dropped, replace, alice, m
             replace(DELETION, mode="merge", register="native")
     undrop_register(dropped.engine, "native")
     assert alice.get(PATH).json["vehicle"]["make"] == "SEAT"
+
+
+def test_a_rollback_knows_of_a_killed_merge(dropped, replace, monkeypatch):
+    """After a merge that was killed between its commits, no refusal tells to run `undrop`."""
+    with monkeypatch.context() as until_then:
+        until_then.setattr(merge, "finish_merge", _interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            replace(vehicles("KIA"), mode="merge")
+    with pytest.raises(OperatorError, match="cannot be rolled back: its last load was a merge"):
+        roll_back(dropped.engine, "native", None)
+    assert makes(dropped) == ["KIA"]
 
 
 @pytest.mark.parametrize("is_tidied", [False, True])
@@ -170,6 +196,14 @@ def test_a_purge_removes_all_of_it(dropped, is_dropped_before):
         undrop_register(dropped.engine, "native")
     with pytest.raises(OperatorError, match="there is no register native"):
         purge_register(dropped.engine, "native")
+
+
+def test_a_purge_ends_the_lines_of_killed_loads(world):
+    """A mistyped name whose only load was killed has no line that is running for ever."""
+    begun(world.engine, "typo")
+    purge_register(world.engine, "typo")
+    lines = [(line.mode, line.status, line.reason) for line in list_loads(world.engine)]
+    assert lines == [("purge", "done", None), ("merge", "failed", "interrupted")]
 
 
 def test_a_register_of_no_rows_is_gone_at_once(world):

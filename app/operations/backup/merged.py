@@ -2,7 +2,7 @@
 
 from peewee import fn
 
-from app.registers.history import MERGE, REPLACE, ROLLBACK
+from app.registers.history import COUNTS, MERGE, REPLACE, ROLLBACK
 from app.registers.models import RegisterLoad
 from app.storage.engine import Engine
 from app.storage.registers import list_entries
@@ -34,7 +34,7 @@ def _last_changes(engine: Engine) -> dict[tuple[str, str], tuple[int, str]]:
     """Return number and mode of the last change, by register and kind."""
     is_merge = RegisterLoad.mode == MERGE
     # A merge that is running or was killed may have changed rows already; a replace cannot.
-    is_change = (RegisterLoad.status == "done") & (~is_merge | (RegisterLoad.changed > 0))
+    is_change = COUNTS & (~is_merge | (RegisterLoad.changed > 0))
     is_change &= RegisterLoad.mode.in_([MERGE, REPLACE, ROLLBACK])
     is_change |= (RegisterLoad.status == "running") & is_merge
     last = (

@@ -20,7 +20,7 @@ from app.registers.reading.rejects import RejectsFile
 from app.registers.reading.remaining import Remaining
 from app.registers.reading.sorted_runs import Runs
 from app.registers.reading.sources import InputFile, open_files
-from app.registers.request import LoadRequest
+from app.registers.request import LoadRequest, counts_as_loaded
 from app.registers.space import Space
 from app.storage.tables import Kind
 
@@ -104,7 +104,7 @@ class Intake:
     @property
     def is_fresh(self) -> bool:
         """Whether the register counts as updated: a record was valid, or it may be empty."""
-        return bool(self.loaded or self.rejects.skipped or self.request.empty_ok)
+        return counts_as_loaded(self.loaded + self.rejects.skipped, self.request.accepted)
 
     @property
     def is_terminated(self) -> bool | None:

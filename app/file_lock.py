@@ -34,12 +34,20 @@ def locked(path: Path, *, shared: bool = False, create: bool = True) -> Iterator
 
 
 @contextmanager
-def tried(path: Path, *, shared: bool = False, create: bool = True) -> Iterator[bool]:
+def tried(
+    path: Path, *, shared: bool = False, create: bool = True, outlast_shared: bool = False
+) -> Iterator[bool]:
     """Try to lock a file without waiting. Yield True if the lock is held, else False.
 
     Takes the same arguments as `locked`, and raises the same errors.
+
+    Args:
+        outlast_shared: try again while others hold only shared locks. Use it if they hold these
+            just long enough to see whether the lock is free.
     """
     descriptor = _try(path, shared=shared, create=create)
+    while descriptor is None and outlast_shared and _is_only_shared(path, create=create):
+        descriptor = _try(path, shared=shared, create=create)
     try:
         yield descriptor is not None
     finally:
@@ -68,6 +76,14 @@ def _try(path: Path, *, shared: bool, create: bool) -> int | None:
         return _opened_and_locked(path, _operation(shared) | fcntl.LOCK_NB, create=create)
     except BlockingIOError:
         return None
+
+
+def _is_only_shared(path: Path, *, create: bool) -> bool:
+    """Tell whether a shared lock is possible now, so nobody holds the lock alone."""
+    descriptor = _try(path, shared=True, create=create)
+    if descriptor is not None:
+        os.close(descriptor)
+    return descriptor is not None
 
 
 def _operation(shared: bool) -> int:

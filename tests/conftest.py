@@ -24,7 +24,7 @@ from app.limits.file import FILE_NAME
 from app.limits.store import start
 from app.main import create_app
 from app.registers.load import load
-from app.registers.reading.rejects import RejectLimit
+from app.registers.reading.reject_limit import RejectLimit
 from app.registers.request import LoadRequest, LoadResult
 from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.versions import database_id

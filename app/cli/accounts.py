@@ -53,6 +53,13 @@ class AccountDetails(AccountItem):
 def add_commands(commands: Commands) -> None:
     """Add the command group."""
     accounts = add_group(commands, "accounts", "create, list, suspend and delete accounts")
+    _add_plan_commands(accounts)
+    _add_lists(accounts)
+    _add_status_commands(accounts)
+
+
+def _add_plan_commands(accounts: Commands) -> None:
+    """Add the commands that set the plan of an account."""
     create = add_command(
         accounts,
         "create",
@@ -76,6 +83,10 @@ def add_commands(commands: Commands) -> None:
     )
     _add_name(change)
     change.add_argument("plan", metavar="PLAN", help="name of the plan")
+
+
+def _add_lists(accounts: Commands) -> None:
+    """Add the commands that change nothing."""
     add_command(
         accounts,
         "list",
@@ -91,6 +102,10 @@ def add_commands(commands: Commands) -> None:
         examples=["accounts show acme", "accounts show acme --json"],
     )
     _add_name(show)
+
+
+def _add_status_commands(accounts: Commands) -> None:
+    """Add the commands that suspend, resume and delete an account."""
     suspend = add_command(
         accounts,
         "suspend",
@@ -177,7 +192,7 @@ def _print_details(details: AccountDetails) -> None:
 def _suspend(args: argparse.Namespace) -> None:
     with opened_database() as engine:
         suspend = partial(lifecycle.suspend_account, engine, args.name)
-        item = _item(reserve.written(engine, suspend))
+        item = _item(reserve.with_reserve(engine, suspend))
     print_item(args, item, f"account {item['name']} is suspended")
 
 

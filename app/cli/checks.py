@@ -22,13 +22,8 @@ from app.storage.errors import message_of
 from app.storage.registers import find_unreadable
 from app.storage.versions import Versions, versions
 
-_MISSING_RIGHTS = (
-    "SELECT current_setting('transaction_read_only') = 'on', "
-    "has_database_privilege(current_database(), 'CREATE'), current_user"
-)
 
-
-def find_faults(config: Config, warnings: list[str]) -> list[str]:
+def list_faults(config: Config, warnings: list[str]) -> list[str]:
     """Return a sentence for each fault of the files, the rights and the schema.
 
     The values of the settings are checked when the Config is made. Conditions that do not affect
@@ -47,7 +42,7 @@ def _database_faults(config: Config, warnings: list[str]) -> list[str]:
     faults = []
     try:
         with opened_database(config, check_schema=False) as engine:
-            found = reserve.written(engine, partial(versions, engine))
+            found = reserve.with_reserve(engine, partial(versions, engine))
             variable = SETTINGS["database_url"].variable
             faults += [f"{variable}: {right}" for right in engine.missing_rights()]
             _require_readable(engine, found)

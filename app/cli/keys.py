@@ -50,6 +50,12 @@ class RotatedKeyItem(NewKeyItem):
 def add_commands(commands: Commands) -> None:
     """Add the command group."""
     keys = add_group(commands, "keys", "create, list, revoke and rotate API keys")
+    _add_create(keys)
+    _add_list_and_revoke(keys)
+    _add_rotate(keys)
+
+
+def _add_create(keys: Commands) -> None:
     create = add_command(
         keys,
         "create",
@@ -67,6 +73,9 @@ def add_commands(commands: Commands) -> None:
         metavar="DATE",
         help="last day on which the key works, YYYY-MM-DD in UTC [none]",
     )
+
+
+def _add_list_and_revoke(keys: Commands) -> None:
     listed = add_command(
         keys,
         "list",
@@ -87,6 +96,9 @@ def add_commands(commands: Commands) -> None:
     revoke.add_argument(
         "id", type=_key_id, metavar="ID", help="id of the key in the list, or the whole key"
     )
+
+
+def _add_rotate(keys: Commands) -> None:
     rotate = add_command(
         keys,
         "rotate",
@@ -133,7 +145,7 @@ def _list(args: argparse.Namespace) -> None:
 def _revoke(args: argparse.Namespace) -> None:
     with opened_database() as engine:
         revoke = partial(administration.revoke_key, engine, args.id)
-        revoked = key_item(reserve.written(engine, revoke))
+        revoked = key_item(reserve.with_reserve(engine, revoke))
     print_item(args, revoked, f"key {args.id} is revoked since {revoked['revoked_at']}")
 
 

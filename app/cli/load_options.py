@@ -11,13 +11,20 @@ from app.registers.formats import DEFAULT_STATE, FORMATS, Format, formats_of
 from app.registers.formats.mapped import MappedCsv
 from app.registers.formats.mapping import read_mapping
 from app.registers.history import MERGE, REPLACE
-from app.registers.reading.rejects import RejectLimit
+from app.registers.reading.reject_limit import RejectLimit
 from app.registers.request import DEFAULT_MAX_REJECTS, LoadRequest
 from app.storage.tables import Kind
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options for how files are loaded."""
+    _add_reading(parser)
+    _add_permissions(parser)
+    _add_rejects(parser)
+
+
+def _add_reading(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say what is in the files, and what a load does with it."""
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
         "--format",
@@ -44,6 +51,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=MERGE,
         help="merge adds and changes rows; replace also removes all others [merge]",
     )
+
+
+def _add_permissions(parser: argparse.ArgumentParser) -> None:
+    """Add the options that allow what a load refuses by default."""
     parser.add_argument(
         "--allow-shrink",
         action="store_true",
@@ -80,6 +91,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="count files without rows as a fresh load",
     )
+
+
+def _add_rejects(parser: argparse.ArgumentParser) -> None:
+    """Add the options about rejected records."""
     parser.add_argument(
         "--rejects",
         type=Path,

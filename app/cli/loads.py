@@ -49,7 +49,7 @@ def note_refused(
 def note_moved(load_id: int, directory: Path) -> None:
     """Add to the history where the files of a failed load are now, if the database can be used."""
     with suppress(OperatorError, peewee.PeeweeException), opened_database() as engine:
-        reserve.written(engine, partial(history.note_moved, engine, load_id, directory))
+        reserve.with_reserve(engine, partial(history.note_moved, engine, load_id, directory))
 
 
 def run(request: LoadRequest, attempt: Attempt | None = None) -> LoadResult:

@@ -16,8 +16,8 @@ from app.registers.history import (
     INTERRUPTED,
     MERGE,
     REPLACE,
-    find_interrupted,
     find_load,
+    interrupted_loads,
     list_loads,
 )
 from app.registers.models import RegisterLoad, json_list
@@ -137,7 +137,7 @@ def _load_id(text: str) -> int:
 
 def _list(args: argparse.Namespace) -> None:
     with opened_database() as engine:
-        interrupted = find_interrupted(engine)
+        interrupted = interrupted_loads(engine)
         failed_or = interrupted if args.failed else None
         found = list_loads(engine, args.register, failed_or=failed_or, limit=args.limit)
     loads = [_item(each, interrupted) for each in found]
@@ -156,7 +156,7 @@ def _show(args: argparse.Namespace) -> None:
         found = find_load(engine, args.id)
         if found is None:
             raise OperatorError(f'there is no load {args.id}; see "verifyd imports list"')
-        load = _item(found, find_interrupted(engine))
+        load = _item(found, interrupted_loads(engine))
     rejects = rejects_path(data_dir, found.register, found.id)
     details: LoadDetails = {**load, "rejects": str(rejects) if rejects.is_file() else None}
     print_item(args, details if args.json else _text(details), _sentence(load))

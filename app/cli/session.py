@@ -33,7 +33,7 @@ def opened_database(
         _check_file(engine.file, create=create)
     try:
         if check_schema:
-            refusal = reserve.written(engine, partial(versions, engine)).refusal()
+            refusal = reserve.with_reserve(engine, partial(versions, engine)).refusal()
             if refusal:
                 raise OperatorError(refusal)
         yield engine

@@ -31,7 +31,7 @@ class _NotANumber(ValueError):
     """A body contains NaN or Infinity."""
 
 
-def find_syntax_fault(body: bytes) -> str:
+def syntax_fault(body: bytes) -> str:
     """Return a sentence that says where a body stops being the JSON we take."""
     if not body.strip():
         return f"The body is empty. {_NO_OBJECT}."
@@ -66,7 +66,7 @@ def _refuse_constant(_: str) -> NoReturn:
     raise _NotANumber
 
 
-def find_fault(body: bytes, shape: type[msgspec.Struct]) -> Problem:
+def refusal_of(body: bytes, shape: type[msgspec.Struct]) -> Problem:
     """Return the refusal of a body that does not fit a Struct.
 
     Its code is unknown_member or invalid_body, with a JSON pointer to the first member at fault;
@@ -80,7 +80,7 @@ def find_fault(body: bytes, shape: type[msgspec.Struct]) -> Problem:
     except RecursionError:
         return too_deep()
     except (msgspec.DecodeError, UnicodeError):
-        return Problem("invalid_json", find_syntax_fault(body))
+        return Problem("invalid_json", syntax_fault(body))
     fields = msgspec.structs.fields(shape)
     known = [field.encode_name for field in fields]
     if shape.__struct_config__.forbid_unknown_fields:

@@ -49,8 +49,6 @@ class Measures:
         # and app.server sets that only when it starts.
         from prometheus_client import (  # noqa: PLC0415
             CollectorRegistry,
-            Counter,
-            Histogram,
             disable_created_metrics,
             values,
         )
@@ -62,6 +60,15 @@ class Measures:
         values.ValueClass = values.get_value_class()
         disable_created_metrics()
         self.registry = CollectorRegistry()
+        self._create_measures()
+        for route in self._routes:
+            self.seconds(route, 200)
+        self.is_kept = True
+
+    def _create_measures(self) -> None:
+        """Create all measures in the registry."""
+        from prometheus_client import Counter, Histogram  # noqa: PLC0415 - as in `renew`
+
         seconds = Histogram(
             "verifyd_request_seconds",
             "Requests and how long they took, by route and status.",
@@ -93,9 +100,6 @@ class Measures:
         # PERF: looking up labels costs as much as counting.
         self.seconds = cache(seconds.labels)
         self.limited = cache(limited.labels)
-        for route in self._routes:
-            self.seconds(route, 200)
-        self.is_kept = True
 
     def renew_if_lost(self) -> None:
         """Start again if the files were removed, or could not be created. Raises OSError."""

@@ -114,7 +114,7 @@ def _loads(facts: list[LoadFacts], ages: list[Freshness]) -> Iterator["Metric"]:
     for name, at in sorted(succeeded.items()):
         success.add_metric([name], at)
     for each in facts:
-        if _is_failure_shown(each):
+        if each.last_failed is not None and _is_failure_shown(each):
             failure.add_metric([each.register], ended_at(each.last_failed))
         if each.last is not None and each.register != UNRECOGNISED:
             rejected.add_metric([each.register], each.last.rejected)
@@ -126,8 +126,6 @@ def _is_failure_shown(facts: LoadFacts) -> bool:
 
     After a drop no load may follow, so nothing else would end the alert.
     """
-    if facts.last_failed is None:
-        return False
     return bool(facts.failed) or facts.last is not facts.last_failed
 
 

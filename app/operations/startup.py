@@ -42,7 +42,7 @@ def prepare_database(config: Config) -> None:
         )
     try:
         # The last stop removed files that a connection needs, and the disk may be full now.
-        found = reserve.written(engine, partial(versions, engine))
+        found = reserve.with_reserve(engine, partial(versions, engine))
         if found.can_migrate and found.database:
             for script in migrate(engine):
                 _log.info("migrated: %s", script)

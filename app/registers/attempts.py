@@ -11,8 +11,8 @@ import peewee
 
 from app.errors import OperatorError
 from app.registers.history import INTERRUPTED, note_refused, prune_history
+from app.registers.intake import Intake
 from app.registers.models import json_text
-from app.registers.reading.intake import Intake
 from app.registers.reading.rejects import RejectsFile
 from app.registers.reading.sources import file_size
 from app.registers.reading.streams import printable
@@ -77,7 +77,7 @@ def note_attempt(engine: Engine, reason: str, columns: dict[str, Any]) -> int | 
     """
     load_id = None
     with suppress(OSError, peewee.PeeweeException):
-        load_id = reserve.written(engine, partial(note_refused, engine, reason, **columns))
+        load_id = reserve.with_reserve(engine, partial(note_refused, engine, reason, **columns))
         prune_history(engine)  # If every load of a night is refused, nothing else prunes it.
     return load_id
 

@@ -30,7 +30,7 @@ class Baseline(NamedTuple):
     """The number of that replace; 0 if there is none."""
 
 
-def find_baseline(
+def baseline_of(
     engine: Engine, entry: Entry | None, register: str, kind: Kind, format_name: str
 ) -> Baseline:
     """Return what the next load of this register, kind and format is compared with.

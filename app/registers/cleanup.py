@@ -41,9 +41,9 @@ def note_failure(
         if is_applied(engine, generations, load_id):
             return
         fail = partial(History(engine, generations.name).fail, load_id, columns)
-        reserve.written(engine, fail)
+        reserve.with_reserve(engine, fail)
         with still_locked(engine, generations.name):
-            reserve.written(engine, partial(generations.remove_made_by, load_id))
+            reserve.with_reserve(engine, partial(generations.remove_made_by, load_id))
     reserve.fill(engine)
 
 

@@ -9,7 +9,7 @@ from app.registers.baseline import require_few_removed, require_no_shrink
 from app.registers.formats import FileFault
 from app.registers.formats.changes import Columns, are_complete
 from app.registers.history import REPLACE
-from app.registers.reading.intake import NO_SNAPSHOT, Intake
+from app.registers.intake import NO_SNAPSHOT, Intake
 from app.registers.reading.reader import Progress
 
 

@@ -9,7 +9,6 @@ from app.registers.applying.tally import Tally
 from app.registers.generations import Generations
 from app.storage.register_store import OpenRegister
 from app.storage.registers import Entry
-from app.storage.scripts import migrate_register
 from app.storage.tables import Kind
 
 
@@ -28,7 +27,7 @@ def opened_current(generations: Generations, entry: Entry | None) -> Iterator[Op
         yield None
         return
     with generations.store.opened(entry.generation) as opened:
-        migrate_register(*opened)
+        opened.migrate()
         yield opened
 
 
@@ -44,7 +43,7 @@ def opened_unchanged(
         yield None
         return
     with generations.store.opened(entry.generation, create=False) as opened:
-        yield opened if Table(*opened, Kind.VEHICLES).exists() else None
+        yield opened if Table(opened, Kind.VEHICLES).exists() else None
 
 
 def count_held(
@@ -61,7 +60,7 @@ def count_held(
     if opened is None or entry is None:
         return 0
     known = entry.rows(kind) if is_recovered else 0
-    return known or Table(*opened, kind).count()
+    return known or Table(opened, kind).count()
 
 
 def count_known(generations: Generations, entry: Entry | None, counts: Counts) -> Tally | None:
@@ -72,4 +71,4 @@ def count_known(generations: Generations, entry: Entry | None, counts: Counts) -
     if counts.repeated * 2 >= counts.held_before:
         return None
     with opened_unchanged(generations, entry) as opened:
-        return Table(*opened, counts.kind).tally() if opened else None
+        return Table(opened, counts.kind).tally() if opened else None

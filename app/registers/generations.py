@@ -18,7 +18,6 @@ from app.storage.registers import (
     KeptRegister,
     Register,
 )
-from app.storage.scripts import migrate_register
 from app.storage.stores import store_of
 from app.storage.tables import Kind
 
@@ -150,7 +149,7 @@ class Generations:
     def migrate_waiting(self, entry: Entry) -> None:
         """Migrate a waiting generation to this program's schema, before readers see it again."""
         with self.store.opened_waiting(entry.generation) as opened:
-            migrate_register(*opened)
+            opened.migrate()
 
     def forget_snapshots(self, leave: int = 0) -> None:
         """Remove all snapshots but the latest from the index.

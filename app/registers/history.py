@@ -160,7 +160,7 @@ def moved_to(load: Any) -> Path | None:
     return Path(moved[-1].removeprefix(_MOVED)) if moved else None
 
 
-def find_interrupted(engine: Engine) -> set[int]:
+def interrupted_loads(engine: Engine) -> set[int]:
     """Return the numbers of loads that were killed and still count as running."""
     unlocked = {
         load.id for load in list_running(engine) if not is_being_loaded(engine, str(load.register))

@@ -16,15 +16,15 @@ from app import clock
 from app.registers.applying.counts import Counts
 from app.registers.applying.table import Table
 from app.registers.attempts import Attempt, reason_of, refusal_noted
-from app.registers.baseline import find_baseline
+from app.registers.baseline import baseline_of
 from app.registers.cleanup import note_failure, prune_records, remove_unused
 from app.registers.comparing import outcomes
 from app.registers.current import count_held, opened_unchanged
 from app.registers.history import list_running
+from app.registers.intake import opened_intake
 from app.registers.lock import locked
 from app.registers.merge import merge, record
 from app.registers.models import insert_line
-from app.registers.reading.intake import opened_intake
 from app.registers.reading.reader import Show
 from app.registers.reading.rejects import rejects_path
 from app.registers.recovery import recover
@@ -101,9 +101,8 @@ def _run(work: Work, data_dir: Path, attempt: Attempt) -> LoadResult:
 
 def _name_rejects(work: Work, default: Path | None) -> None:
     """Set the path of the rejects file: the operator's, else the default, else no file."""
-    rejects, named = work.intake.rejects, work.request.rejects
-    rejects.is_named = named is not None
-    rejects.path = named or default
+    named = work.request.rejects
+    work.intake.rejects.write_to(named or default, is_named=named is not None)
 
 
 def _find_entry(work: Work) -> None:
@@ -116,7 +115,7 @@ def _find_entry(work: Work) -> None:
 def _begin(work: Work, data_dir: Path, attempt: Attempt) -> None:
     """Add the history line, whose number is in the name of the rejects file."""
     insert = partial(insert_line, work.engine, status="running", **attempt.columns)
-    work.load_id = attempt.load_id = reserve.written(work.engine, insert)
+    work.load_id = attempt.load_id = reserve.with_reserve(work.engine, insert)
     _name_rejects(work, rejects_path(data_dir, work.register, work.load_id))
 
 
@@ -138,16 +137,16 @@ def _failure_noted(work: Work, data_dir: Path) -> Iterator[None]:
 def _recover(work: Work) -> None:
     """Remove surplus snapshots, record how killed loads ended, and read the register's entry."""
     # Surplus snapshots are removed before the load as well, because it may need their space.
-    reserve.written(work.engine, partial(_forget_surplus, work))
+    reserve.with_reserve(work.engine, partial(_forget_surplus, work))
     recovered = partial(recover, work.engine, work.generations, work.load_id)
-    work.entry = reserve.written(work.engine, recovered)
+    work.entry = reserve.with_reserve(work.engine, recovered)
     work.generations.require_room(work.entry)
 
 
 def _read(work: Work) -> None:
     """Read and sort all files, and check them and the disk space."""
     format_name = work.intake.format.name
-    baseline = find_baseline(work.engine, work.entry, work.register, work.kind, format_name)
+    baseline = baseline_of(work.engine, work.entry, work.register, work.kind, format_name)
     space = Space(work.engine, kind=work.kind, mode=work.request.mode, entry=work.entry)
     with work.intake.rejects:
         work.intake.read(space, baseline)
@@ -156,7 +155,7 @@ def _read(work: Work) -> None:
 def _compare(work: Work) -> None:
     """Count what a dry run would change."""
     with opened_unchanged(work.generations, work.entry) as opened:
-        table = Table(*opened, work.kind) if opened else None
+        table = Table(opened, work.kind) if opened else None
         # A load recovers killed loads first; a dry run does not.
         is_recovered = not list_running(work.engine, work.register)
         held = count_held(opened, work.entry, work.kind, is_recovered=is_recovered)

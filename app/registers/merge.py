@@ -31,14 +31,14 @@ def merge(work: Work, require_lock: Callable[[], None]) -> None:
             return  # Nothing was read, so there is no reason to create a register.
         work.counts = counts = Counts(work.kind, count_held(opened, work.entry, work.kind))
         work.entry = work.generations.announce(work.entry, work.kind)
-        reserve.written(work.engine, partial(_note_read, work))
+        reserve.with_reserve(work.engine, partial(_note_read, work))
         with opened.engine.atomic():
-            table = Table(*opened, work.kind)
+            table = Table(opened, work.kind)
             _write(work, table)
             work.check_losses()
             table.analyse()
             applied = Applied(work.intake.loaded - counts.skipped, counts.changed, counts.held)
-            note_applied(*opened, work.load_id, applied)
+            note_applied(opened, work.load_id, applied)
             require_lock()
 
 
@@ -62,7 +62,7 @@ def record(work: Work) -> None:
     """Record in the main database that the merge is committed."""
     if not work.counts.changed:
         # A load that changes nothing must not leave a new, empty register.
-        reserve.written(work.engine, partial(work.generations.remove_made_by, work.load_id))
+        reserve.with_reserve(work.engine, partial(work.generations.remove_made_by, work.load_id))
     finish = partial(
         finish_merge,
         work.engine,
@@ -72,4 +72,4 @@ def record(work: Work) -> None:
         columns_of_success(work.intake, work.counts),
         is_fresh=work.intake.is_fresh,
     )
-    reserve.written(work.engine, finish)
+    reserve.with_reserve(work.engine, finish)

@@ -111,9 +111,9 @@ def is_applied(engine: Engine, generations: Generations, load_id: int) -> bool:
             return _find_applied(opened, load_id)
 
     with suppress(OSError, peewee.PeeweeException, OperatorError):
-        return reserve.written(engine, find) is not None
+        return reserve.with_reserve(engine, find) is not None
     return False
 
 
 def _find_applied(opened: OpenRegister | None, load_id: int) -> Applied | None:
-    return find_applied(*opened, load_id) if opened else None
+    return find_applied(opened, load_id) if opened else None

@@ -25,7 +25,7 @@ def build(work: Work) -> None:
         if entry is not None:
             others = [each for each in Kind if each != kind and entry.holds(each)]
             made.copy_current(entry.generation, others)
-        parallel_build.build(made, work.intake, partial(_fill, work), work.counts)
+        parallel_build.build(made, work.intake.runs, partial(_fill, work), work.counts)
         work.complete_counts()
         work.check_losses()
 
@@ -38,9 +38,9 @@ def _fill(work: Work, opened: OpenRegister, counts: Counts, **span: str | None) 
         span: `after` and `until` of `outcomes`.
     """
     with opened_current(work.generations, work.entry) as held, opened.engine.atomic():
-        current = Table(*held, work.kind) if held else None
+        current = Table(held, work.kind) if held else None
         compared = outcomes(work.intake, current, counts, **span)
-        Table(*opened, work.kind).fill(outcome.rows for outcome in compared)
+        Table(opened, work.kind).fill(outcome.rows for outcome in compared)
 
 
 def publish(work: Work) -> None:

@@ -3,8 +3,8 @@
 from typing import Any, NamedTuple
 
 from app.registers.applying.counts import Counts
+from app.registers.intake import Intake
 from app.registers.models import json_text
-from app.registers.reading.intake import Intake
 from app.registers.request import LoadResult
 
 

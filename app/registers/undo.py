@@ -52,7 +52,7 @@ def roll_back(
         return load_id, found
 
     with locked(engine, name):
-        load_id, found = reserve.written(engine, rolled_back)
+        load_id, found = reserve.with_reserve(engine, rolled_back)
     _log.info("load %d, rollback of %s to load %d: done", load_id, name, found.load_id)
     changed = found.only_kind
     return {
@@ -84,7 +84,7 @@ def drop_register(engine: Engine, name: str) -> None:
         return load_id
 
     with locked(engine, name):
-        load_id = reserve.written(engine, dropped)
+        load_id = reserve.with_reserve(engine, dropped)
         _remove_unused(generations)
     reserve.fill(engine)
     _log.info("load %d, drop of %s: done", load_id, name)
@@ -114,7 +114,7 @@ def undrop_register(engine: Engine, name: str) -> Entry:
         return load_id, dropped
 
     with locked(engine, name):
-        load_id, entry = reserve.written(engine, undropped)
+        load_id, entry = reserve.with_reserve(engine, undropped)
         _remove_unused(generations)
     _log.info("load %d, undrop of %s: done", load_id, name)
     return entry
@@ -144,7 +144,7 @@ def purge_register(engine: Engine, name: str) -> None:
             return  # It was never loaded, or it was loaded again just now.
         # The data is removed first, so that a purge that is killed can be repeated.
         generations.remove_waiting()
-        load_id = reserve.written(engine, purged)
+        load_id = reserve.with_reserve(engine, purged)
     reserve.fill(engine)
     _log.info("load %d, purge of %s: done", load_id, name)
 

@@ -6,7 +6,7 @@ from app.registers.comparing import require_few_lost
 from app.registers.current import count_known
 from app.registers.generations import Generations
 from app.registers.history import REPLACE, History
-from app.registers.reading.intake import Intake
+from app.registers.intake import Intake
 from app.storage.engine import Engine
 from app.storage.registers import Entry
 

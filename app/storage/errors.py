@@ -4,6 +4,8 @@ from contextlib import AbstractContextManager
 
 import peewee
 
+from app.storage.peewee_internals import exception_wrapper
+
 # Primary result codes of SQLite.
 BUSY, IOERR, FULL, CANTOPEN = 5, 10, 13, 14
 
@@ -51,5 +53,4 @@ def driver_errors_translated() -> AbstractContextManager[None]:
     Peewee itself translates only errors in the first step of a statement. Fetching rows can fail,
     too.
     """
-    translated: AbstractContextManager[None] = vars(peewee)["__exception_wrapper__"]
-    return translated
+    return exception_wrapper

@@ -118,7 +118,7 @@ class PostgresEngine(PostgresDialect, peewee.PostgresqlDatabase):
 
     def cursor(self, named_cursor: None = None) -> Any:
         """Return a cursor of this thread that was read to its end, or a new one."""
-        unused = self._unused.__dict__.pop("cursor", None)
+        unused, self._unused.cursor = getattr(self._unused, "cursor", None), None
         if unused and not self.is_closed() and unused.connection is self.connection():
             return unused
         return super().cursor(named_cursor)

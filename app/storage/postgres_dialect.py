@@ -83,7 +83,9 @@ class PostgresDialect(Engine):
 
 
 def copy_text(rows: Sequence[Row]) -> str:
-    """Return rows in COPY's text format, exactly as Postgres writes it.
+    """Return rows in COPY's text format, as Postgres writes it except for flags.
+
+    Flags become `True` and `False`, which COPY reads like the `t` and `f` that Postgres writes.
 
     Args:
         rows: tuples of texts, whole numbers, flags and None, all of the same length.

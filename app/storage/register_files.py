@@ -5,7 +5,6 @@ reader that has attached a file can read it until its next request, even if it w
 cannot mistake a later file for it, because the number of a generation is never used again.
 """
 
-import fcntl
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import peewee
 
+from app.file_lock import tried
 from app.storage.files import SUFFIXES, register_file, sync
 from app.storage.register_store import (
     NextGeneration,
@@ -101,28 +101,24 @@ class RegisterFiles(RegisterStore):
     @contextmanager
     def tried_lock(self) -> Iterator[Callable[[], None] | None]:
         """Try to lock the lock file of the register without waiting."""
-        path = self._lock_file
-        descriptor, is_ours = _opened_lock(path)
-        try:
-            yield (lambda: None) if is_ours else None
-        finally:
-            if is_ours and not self._is_register():
-                # The name may be a typing error: do not leave a lock file for it.
-                path.unlink(missing_ok=True)
-            os.close(descriptor)
+        # `is_locked` holds a shared lock for a moment, which must not keep a load from running.
+        with tried(self._lock_file, outlast_shared=True) as is_ours:
+            try:
+                yield (lambda: None) if is_ours else None
+            finally:
+                if is_ours and not self._is_register():
+                    # The name may be a typing error: do not leave a lock file for it.
+                    self._lock_file.unlink(missing_ok=True)
 
     def is_locked(self) -> bool:
         """Tell whether somebody holds the lock. If its file cannot be opened, return True."""
         try:
-            descriptor = os.open(self._lock_file, os.O_RDONLY | os.O_CLOEXEC)
+            with tried(self._lock_file, shared=True, create=False) as is_free:
+                return not is_free
         except FileNotFoundError:
             return False
         except OSError:
             return True
-        try:
-            return not _is_locked_now(descriptor, fcntl.LOCK_SH)
-        finally:
-            os.close(descriptor)
 
     def _file(self, generation: int) -> Path:
         return register_file(self._database, self._name, generation)
@@ -207,34 +203,3 @@ def _remove(file: Path) -> None:
     """Remove a database file, if it exists, and the files that SQLite keeps beside it."""
     for suffix in SUFFIXES:
         file.with_name(file.name + suffix).unlink(missing_ok=True)
-
-
-def _opened_lock(path: Path) -> tuple[int, bool]:
-    """Open a lock file. Return its descriptor, and whether this process holds the lock now."""
-    while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        if not _locked(descriptor):
-            return descriptor, False
-        if os.fstat(descriptor).st_nlink:
-            return descriptor, True
-        os.close(descriptor)  # Its last holder has just removed the file.
-
-
-def _locked(descriptor: int) -> bool:
-    """Try to lock a file, and tell whether this process holds the lock now.
-
-    If others hold it only as a shared lock, try again: `is_locked` does that for a moment.
-    """
-    while not _is_locked_now(descriptor, fcntl.LOCK_EX):
-        if not _is_locked_now(descriptor, fcntl.LOCK_SH):
-            return False
-    return True
-
-
-def _is_locked_now(descriptor: int, how: int) -> bool:
-    """Lock a file if it is free, and tell whether it was."""
-    try:
-        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

@@ -22,7 +22,7 @@ from app.storage.register_store import (
     closed_afterwards,
 )
 from app.storage.scripts import migrate_register
-from app.storage.tables import TABLES, Kind, RegisterRef, qualified
+from app.storage.tables import TABLES, Kind, qualified, schema_of
 
 READ = "register_*"
 """The pattern, for pg_dump, of the schemas that readers use."""
@@ -38,7 +38,7 @@ class RegisterSchemas(RegisterStore):
     def __init__(self, engine: PostgresEngine, name: str) -> None:
         self._engine = engine
         self._name = name
-        self._current = RegisterRef(name, 0, "").schema
+        self._current = schema_of(name)
         self._next = f"next_register_{name}"
 
     def has_current(self, generation: int) -> bool:
@@ -223,7 +223,7 @@ def other_schemas(engine: Engine, registers: Iterable[str]) -> list[str]:
     """Return the schemas with names that readers use, except those of these registers."""
     query = "SELECT nspname FROM pg_namespace WHERE nspname ~ '^register_'"
     there = [str(name) for (name,) in engine.execute_sql(query).fetchall()]
-    wanted = {RegisterRef(name, 0, "").schema for name in registers}
+    wanted = {schema_of(name) for name in registers}
     return [name for name in there if name not in wanted]
 
 

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple, TypeVar
 
 from app.storage.engine import Engine, close_quietly
+from app.storage.scripts import migrate_register, pending_register
 from app.storage.tables import TABLES, Kind, column_names, qualified
 
 E = TypeVar("E", bound=Engine)
@@ -22,6 +23,14 @@ class OpenRegister(NamedTuple):
     engine: Engine
     schema: str | None
     """The schema of its tables; None for the default schema of the connection."""
+
+    def migrate(self) -> list[str]:
+        """Create or migrate its tables, and return the names of the scripts that ran."""
+        return migrate_register(self.engine, self.schema)
+
+    def pending_migrations(self) -> list[str]:
+        """Return the names of the scripts that `migrate` would run."""
+        return pending_register(self.engine, self.schema)
 
     def copy_from(self, schema: str, kinds: Iterable[Kind]) -> None:
         """Add all rows of these kinds from another schema of the same connection."""

@@ -51,23 +51,25 @@ def release(path: Path) -> None:
         os.truncate(path, 0)
 
 
-def written(engine: Engine, write: Callable[[], T]) -> T:
-    """Run a small write and return its result. If the disk is full, use the reserve for it.
+def with_reserve(engine: Engine, access: Callable[[], T]) -> T:
+    """Access the database and return the result. If the disk is full, use the reserve for it.
+
+    Reading needs a little space as well: for the `-shm` of a file that nobody has open.
 
     Args:
-        write: a function that does all of its changes or none. It may run twice.
+        access: a function that does all of its changes, which are few, or none. It may run twice.
 
-    Raises what `write` raises.
+    Raises what `access` raises.
     """
     try:
-        return write()
+        return access()
     except peewee.OperationalError as error:
         if engine.file is None or not is_out_of_space(error):
             raise
         file = reserve_file(engine.file)
     release(file)
     try:
-        return write()
+        return access()
     finally:
         fill(engine)
 

@@ -7,7 +7,7 @@ from app.errors import OperatorError
 from app.storage.engine import Engine
 from app.storage.register_store import OpenRegister
 from app.storage.registers import list_entries
-from app.storage.scripts import migrate_main, migrate_register, pending_main, pending_register
+from app.storage.scripts import migrate_main, pending_main
 from app.storage.stores import store_of
 from app.storage.versions import versions
 
@@ -32,7 +32,7 @@ def migrate(engine: Engine) -> list[str]:
         applied = migrate_main(engine)
     for name, opened in _registers(engine):
         with opened as register:
-            applied += [f"{name}: {script}" for script in migrate_register(*register)]
+            applied += [f"{name}: {script}" for script in register.migrate()]
     return applied
 
 
@@ -46,7 +46,7 @@ def pending_migrations(engine: Engine) -> list[str]:
         return pending
     for name, opened in _registers(engine):
         with opened as register:
-            pending += [f"{name}: {script}" for script in pending_register(*register)]
+            pending += [f"{name}: {script}" for script in register.pending_migrations()]
     return pending
 
 

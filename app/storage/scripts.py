@@ -18,15 +18,15 @@ def migrate_main(engine: Engine) -> list[str]:
     return applied
 
 
-def migrate_register(register: Engine, schema: str | None) -> list[str]:
+def migrate_register(engine: Engine, schema: str | None) -> list[str]:
     """Create or migrate the tables of one register, and return the names of the scripts that ran.
 
     Args:
-        register: the connection of the register.
+        engine: the engine of the register.
         schema: the schema of its tables; None for the default schema of the connection.
     """
-    with register.migration():
-        applied: list[str] = _register(register, schema).up()
+    with engine.migration():
+        applied: list[str] = _register(engine, schema).up()
     return applied
 
 
@@ -35,17 +35,17 @@ def pending_main(engine: Engine) -> list[str]:
     return _pending(_main(engine))
 
 
-def pending_register(register: Engine, schema: str | None) -> list[str]:
+def pending_register(engine: Engine, schema: str | None) -> list[str]:
     """Return the names of the scripts that a register lacks."""
-    return _pending(_register(register, schema))
+    return _pending(_register(engine, schema))
 
 
 def _main(engine: Engine) -> Runner:
     return Runner(engine, str(SCRIPTS / "main"))
 
 
-def _register(register: Engine, schema: str | None) -> Runner:
-    return Runner(register, str(SCRIPTS / "register"), schema=schema)
+def _register(engine: Engine, schema: str | None) -> Runner:
+    return Runner(engine, str(SCRIPTS / "register"), schema=schema)
 
 
 def _pending(runner: Runner) -> list[str]:

@@ -28,6 +28,7 @@ from app.storage.errors import (
     result_code,
 )
 from app.storage.files import Stamp, file_uri, is_at_rest, register_file, stamp_of
+from app.storage.peewee_internals import connection_state
 from app.storage.sqlite_dialect import SqliteDialect
 from app.storage.tables import RegisterRef
 
@@ -49,7 +50,8 @@ class SqliteEngine(SqliteDialect, peewee.SqliteDatabase):
     def __init__(self, path: Path, *, create: bool = False) -> None:
         self.file = path
         self._name = os.fspath(path.absolute())
-        self._registers = threading.local()
+        self._opened = threading.local()
+        """What each thread's connection has opened: the inode of the file, and the registers."""
         pragmas: dict[str, object] = {"foreign_keys": 1, "synchronous": "full"}
         if create and not (path.exists() and path.stat().st_size):
             # NOTE: do not change the mode of an existing file: it may belong to another program.
@@ -64,12 +66,12 @@ class SqliteEngine(SqliteDialect, peewee.SqliteDatabase):
         )
 
     def _connect(self) -> Any:
-        self._registers.files = {}
-        self._registers.stamps = {}
-        self._registers.is_unproven = False
+        self._opened.files = {}
+        self._opened.stamps = {}
+        self._opened.is_unproven = False
         before = self._inode()
         connection = self._connected()
-        self._registers.inode = before or self._inode()  # Connecting may have created it.
+        self._opened.inode = before or self._inode()  # Connecting may have created it.
         return connection
 
     def _connected(self) -> Any:
@@ -94,7 +96,7 @@ class SqliteEngine(SqliteDialect, peewee.SqliteDatabase):
         """
         # NOTE: Peewee's own in_transaction() is already false when it commits.
         is_idle = not self.is_closed() and not self.connection().in_transaction
-        if is_idle and self._inode() != self._registers.inode:
+        if is_idle and self._inode() != self._opened.inode:
             self.close()
         return super().cursor(named_cursor)
 
@@ -103,7 +105,7 @@ class SqliteEngine(SqliteDialect, peewee.SqliteDatabase):
         cursor = self.execute_sql(sql, params)
         with driver_errors_translated():
             rows: list[tuple[Any, ...]] = cursor.fetchall()
-        if self._registers.is_unproven:
+        if self._opened.is_unproven:
             self._require_unchanged()
         return rows
 
@@ -122,8 +124,8 @@ class SqliteEngine(SqliteDialect, peewee.SqliteDatabase):
             self.rollback()
         if self.is_closed() or result_code(error) in (BUSY, FULL):
             return
-        state: Any = vars(self)["_state"]  # Peewee's connection of this thread.
-        former, registers = self.connection(), dict(vars(self._registers))
+        state = connection_state(self)
+        former, opened = self.connection(), dict(vars(self._opened))
         state.reset()
         try:
             self.execute_sql("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
@@ -131,7 +133,7 @@ class SqliteEngine(SqliteDialect, peewee.SqliteDatabase):
             if not self.is_closed():
                 self.close()
             state.set_connection(former)
-            vars(self._registers).update(registers)
+            vars(self._opened).update(opened)
         else:
             former.close()
 
@@ -188,8 +190,8 @@ class SqliteEngine(SqliteDialect, peewee.SqliteDatabase):
         Raises OperationalError if a file is missing or cannot be read.
         """
         self.cursor()
-        attached: dict[str, Path] = self._registers.files
-        stamps: dict[str, Stamp] = self._registers.stamps
+        attached: dict[str, Path] = self._opened.files
+        stamps: dict[str, Stamp] = self._opened.stamps
         if attached == files and (not stamps or self.in_transaction()):
             return  # A transaction cannot detach anything.
         for schema in list(attached):
@@ -216,14 +218,14 @@ class SqliteEngine(SqliteDialect, peewee.SqliteDatabase):
             # The disk has no room for the -shm of the file. Nobody writes to the file now, so it
             # can be read without one. The next query tries the regular way again.
             self.execute_sql(attach, (f"{file_uri(file, 'ro')}&immutable=1", schema))
-            self._registers.stamps[schema] = stamp
-            self._registers.is_unproven = True
+            self._opened.stamps[schema] = stamp
+            self._opened.is_unproven = True
 
     def _require_unchanged(self) -> None:
         """Raise OperationalError if a file that is attached without a lock was written to."""
-        self._registers.is_unproven = False
-        for schema, stamp in self._registers.stamps.items():
-            file = self._registers.files[schema]
+        self._opened.is_unproven = False
+        for schema, stamp in self._opened.stamps.items():
+            file = self._opened.files[schema]
             if not is_at_rest(file) or stamp_of(file) != stamp:
                 raise peewee.OperationalError(f"{file} was changed while it was read")
 

@@ -31,6 +31,11 @@ def with_kind(letters: str, kind: Kind) -> str:
     return "".join(sorted({*letters, kind.letter}))
 
 
+def schema_of(register: str) -> str:
+    """Return the schema that readers of a register use: `register_NAME` (D25)."""
+    return f"register_{register}"
+
+
 class RegisterRef(NamedTuple):
     """One register, as a reader needs it."""
 
@@ -41,12 +46,12 @@ class RegisterRef(NamedTuple):
 
     @property
     def schema(self) -> str:
-        """The schema of its tables for readers: `register_NAME` (D25)."""
-        return f"register_{self.name}"
+        """The schema of its tables for readers."""
+        return schema_of(self.name)
 
-    def holds(self, kind: str) -> bool:
-        """Tell whether rows of this kind (`vehicles`, ...) were ever loaded."""
-        return Kind(kind).letter in self.kinds
+    def holds(self, kind: Kind) -> bool:
+        """Tell whether rows of this kind were ever loaded."""
+        return kind.letter in self.kinds
 
 
 class Vehicle(peewee.Model):

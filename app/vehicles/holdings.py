@@ -1,12 +1,12 @@
 """Reads what each register holds about a plate: vehicle row, policies and fines (D25)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import peewee
 
 from app.storage.engine import Engine, Prepared
-from app.storage.tables import Fine, Policy, RegisterRef, Vehicle, in_schema
+from app.storage.tables import TABLES, Kind, RegisterRef, in_schema
 from app.vehicles.facts import FineFacts, PolicyFacts, VehicleFacts
 from app.vehicles.look_up_query import listed, many_plates
 
@@ -34,9 +34,9 @@ def holdings_of(
     plates = sorted(set(registrations))
     held: dict[str, list[Holding]] = {plate: [] for plate in plates}
     for ref in registers:
-        vehicles = _rows(engine, ref, "vehicles", VehicleFacts, plates)
-        policies = _rows(engine, ref, "policies", PolicyFacts, plates)
-        fines = _rows(engine, ref, "fines", FineFacts, plates)
+        vehicles = _rows(engine, ref, Kind.VEHICLES, VehicleFacts, plates)
+        policies = _rows(engine, ref, Kind.POLICIES, PolicyFacts, plates)
+        fines = _rows(engine, ref, Kind.FINES, FineFacts, plates)
         for plate, holdings in held.items():
             vehicle = vehicles[plate][0] if plate in vehicles else None
             others = tuple(policies.get(plate, ())), tuple(fines.get(plate, ()))
@@ -44,31 +44,28 @@ def holdings_of(
     return {plate: tuple(holdings) for plate, holdings in held.items()}
 
 
-class _Table(NamedTuple):
-    model: Any
-    order: tuple[str, ...]
-    """The columns by which the rows of a plate are sorted."""
-
-
-_TABLES = {
-    "vehicles": _Table(Vehicle, ()),
-    "policies": _Table(Policy, ("valid_from", "number", "insurer")),
-    "fines": _Table(Fine, ("reference",)),
+_ORDER: Mapping[Kind, tuple[str, ...]] = {
+    Kind.VEHICLES: (),
+    Kind.POLICIES: ("valid_from", "number", "insurer"),
+    Kind.FINES: ("reference",),
 }
+"""The columns by which the rows of a plate are sorted."""
 
 
 def _rows(
-    engine: Engine, ref: RegisterRef, kind: str, shape: type[_F], plates: Sequence[str]
+    engine: Engine, ref: RegisterRef, kind: Kind, shape: type[_F], plates: Sequence[str]
 ) -> dict[str, list[_F]]:
     """Return the rows of one table by plate, each in the shape of its facts."""
     if not ref.holds(kind):
         return {}
-    model, order = _TABLES[kind]
+    model: Any = TABLES[kind]
     table: Any = in_schema(model, ref.schema)
     facts_of: Any = shape
     columns = [getattr(table, name) for name in ("registration", *facts_of._fields)]
     query = table.select(*columns).where(table.registration.in_(many_plates(engine)))
-    prepared = Prepared(engine, lambda: query.order_by(*(getattr(table, name) for name in order)))
+    prepared = Prepared(
+        engine, lambda: query.order_by(*(getattr(table, name) for name in _ORDER[kind]))
+    )
     flags = [
         field.name for field in model._meta.sorted_fields if isinstance(field, peewee.BooleanField)
     ]

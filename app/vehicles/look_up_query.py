@@ -13,7 +13,7 @@ import peewee
 from peewee import JOIN, Case, Tuple, fn
 
 from app.storage.engine import Engine, Row, parameter
-from app.storage.tables import Fine, Policy, RegisterRef, Vehicle, column_names, in_schema
+from app.storage.tables import Fine, Kind, Policy, RegisterRef, Vehicle, column_names, in_schema
 from app.vehicles.facts import PolicyFacts, Record, VehicleFacts
 
 
@@ -42,9 +42,9 @@ def look_up_query(
     register with policies those of `PolicyFacts`.
     """
     plate = plates.cte("plate", columns=("registration",))
-    vehicles = [in_schema(Vehicle, r.schema) for r in registers if r.holds("vehicles")]
-    policies = [in_schema(Policy, r.schema) for r in registers if r.holds("policies")]
-    fines = [in_schema(Fine, r.schema) for r in registers if r.holds("fines")]
+    vehicles = [in_schema(Vehicle, r.schema) for r in registers if r.holds(Kind.VEHICLES)]
+    policies = [in_schema(Policy, r.schema) for r in registers if r.holds(Kind.POLICIES)]
+    fines = [in_schema(Fine, r.schema) for r in registers if r.holds(Kind.FINES)]
 
     source: peewee.Source = plate
     for table in vehicles:

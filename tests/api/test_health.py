@@ -12,7 +12,7 @@ from app.accounts.tokens import Token
 from app.errors import OperatorError
 from app.operations.conditions.jobs import Run, record
 from app.registers.generations import Generations
-from app.registers.reading.rejects import RejectLimit
+from app.registers.reading.reject_limit import RejectLimit
 from app.registers.undo import purge_register
 from app.storage.registers import Register
 from app.storage.sqlite import BUSY_TIMEOUT_SECONDS

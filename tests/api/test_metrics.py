@@ -13,7 +13,7 @@ from app.operations.conditions.jobs import Run, record
 from app.registers.history import note_refused
 from app.registers.lock import locked
 from app.registers.models import insert_line
-from app.registers.reading.rejects import RejectLimit
+from app.registers.reading.reject_limit import RejectLimit
 from app.registers.undo import drop_register, purge_register, roll_back
 from app.routes import ENDPOINTS
 from app.version import VERSION

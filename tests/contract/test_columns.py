@@ -11,10 +11,10 @@ import peewee
 import pytest
 
 from app.cli import lookup_document
-from app.registers.applying.table import order_of
 from app.registers.applying.tally import MEMBERS
 from app.registers.formats.changes import FineRow, PolicyRow, VehicleRow
 from app.registers.formats.native import LAYOUTS
+from app.registers.order import order_of
 from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.schema import migrate
 from app.storage.scripts import migrate_register

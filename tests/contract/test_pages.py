@@ -229,16 +229,17 @@ def test_every_package_is_in_the_table():
 
 
 def test_imports_point_the_documented_way():
-    """The line of layers names real modules, in the order of the import contracts."""
-    (line,) = re.findall(r"`([^`]* -> [^`]*)`\.", PAGES["app/README.md"])
-    told = [name.split(", ") for name in line.split(" -> ")]
+    """The lines of layers name real modules, in the order of the import contracts."""
+    lines = re.findall(r"`([^`]* -> [^`]*)`\.", PAGES["app/README.md"])
     contracts = ConfigParser(interpolation=None)
     contracts.read(ROOT / "setup.cfg", encoding="utf-8")
-    layers = contracts["importlinter:contract:one-way"]["layers"].split("\n")
-    place = {name: n for n, layer in enumerate(layers) for name in re.findall(r"\w+", layer)}
-    assert {name for names in told for name in names} <= place.keys()
-    for above, below in pairwise(told):
-        assert max(place[name] for name in above) < min(place[name] for name in below)
+    for line, contract in zip(lines, ("one-way", "loads"), strict=True):
+        told = [name.split(", ") for name in line.split(" -> ")]
+        layers = contracts[f"importlinter:contract:{contract}"]["layers"].split("\n")
+        place = {name: n for n, layer in enumerate(layers) for name in re.findall(r"\w+", layer)}
+        assert {name for names in told for name in names} <= place.keys()
+        for above, below in pairwise(told):
+            assert max(place[name] for name in above) < min(place[name] for name in below)
 
 
 def test_every_target_of_make_is_in_the_table():

@@ -7,6 +7,8 @@ from typing import NamedTuple
 from app.registers.formats import FORMATS, Format, recognise
 from app.registers.formats.changes import Change
 
+SKIPPED = "skipped"
+
 
 class Heard:
     """A report that keeps everything it receives."""
@@ -14,7 +16,7 @@ class Heard:
     def __init__(self) -> None:
         self.rejects: list[tuple[int, str]] = []
         self.records: list[str] = []
-        self.skips: list[tuple[int, str]] = []
+        self.skipped = 0
         self.notes: list[str] = []
         self.names: list[str] = []
         self.unread: dict[str, int] = {}
@@ -23,8 +25,8 @@ class Heard:
         self.rejects.append((line, reason))
         self.records.append(record)
 
-    def skip(self, line: int, reason: str) -> None:
-        self.skips.append((line, reason))
+    def skip(self) -> None:
+        self.skipped += 1
 
     def note(self, text: str) -> None:
         self.notes.append(text)
@@ -57,8 +59,8 @@ def read(data: bytes | str, format_: Format | str | None = None) -> Read:
 
 
 def outcome(data: bytes | str, format_: Format | str | None = None) -> Change | str:
-    """Read a file of one record: return its change, or why there is none."""
+    """Read a file of one record: return its change, why it is rejected, or `SKIPPED`."""
     changes, heard = read(data, format_)
-    told = [reason for _, reason in [*heard.rejects, *heard.skips]]
+    told = [reason for _, reason in heard.rejects] + [SKIPPED] * heard.skipped
     assert len(changes) + len(told) == 1
     return changes[0] if changes else told[0]

@@ -20,7 +20,7 @@ from app.registers.dropped import kept
 from app.registers.history import MERGE, REPLACE, note_moved, note_refused
 from app.registers.lock import locked
 from app.registers.models import RegisterLoad
-from app.registers.reading.rejects import RejectLimit
+from app.registers.reading.reject_limit import RejectLimit
 from app.registers.undo import drop_register, roll_back, undrop_register
 from app.storage.engine import close_quietly, open_engine
 from app.storage.registers import Register

@@ -1,10 +1,12 @@
 """Locks on files: shared or exclusive, and safe if the file is removed meanwhile."""
 
+import fcntl
 import os
 import threading
 
 import pytest
 
+from app import file_lock
 from app.file_lock import hold_until_exit, locked, tried
 
 
@@ -45,6 +47,25 @@ def test_many_share(path):
         assert is_held
         assert not is_free(path)
     assert is_free(path)
+
+
+def test_shared_locks_can_be_outlasted(path, monkeypatch):
+    """With `outlast_shared` the lock is held once all shared locks end; a lock alone refuses."""
+    other = os.open(path, os.O_CREAT)
+    fcntl.flock(other, fcntl.LOCK_SH)
+    asked = file_lock._is_only_shared
+
+    def asked_at_last(*args, **how):
+        try:
+            return asked(*args, **how)
+        finally:
+            fcntl.flock(other, fcntl.LOCK_UN)
+
+    monkeypatch.setattr(file_lock, "_is_only_shared", asked_at_last)
+    assert is_free(path, outlast_shared=True)
+    os.close(other)
+    with locked(path):
+        assert not is_free(path, outlast_shared=True)
 
 
 def test_the_file_is_for_its_owner(path):

@@ -34,8 +34,8 @@ class Heard:
         assert record
         self.rejects.append((line, reason))
 
-    def skip(self, line: int, reason: str) -> None:
-        raise AssertionError(f"line {line} skipped: {reason}")
+    def skip(self) -> None:
+        raise AssertionError("skipped")
 
     def note(self, text: str) -> None:
         raise AssertionError(text)

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.registers.formats import FORMATS, HEAD_BYTES, FileFault, recognise
+from app.registers.formats import FORMATS, FileFault, recognise
+from app.registers.formats.format import HEAD_BYTES
 from app.storage.tables import Kind
 
 

@@ -286,7 +286,7 @@ class TestAllOrNothing:
 
         def losing(self, rows):
             with connect(world.config.database_url) as operator:
-                name = self.register.connection().info.dbname
+                name = self._engine.connection().info.dbname
                 end_connections(operator, name)
             written(self, rows)
 
@@ -489,7 +489,7 @@ class TestAllOrNothing:
             with pytest.raises(KeyboardInterrupt):
                 world.load([CAR])
         with monkeypatch.context() as until_then:
-            until_then.setattr(current, "migrate_register", _interrupted)
+            until_then.setattr(register_store.OpenRegister, "migrate", _interrupted)
             with pytest.raises(KeyboardInterrupt):
                 world.load([OTHER])
         world.load([OTHER])

@@ -8,8 +8,8 @@ import pytest
 from app.errors import OperatorError
 from app.registers.applying.counts import Counts
 from app.registers.history import list_loads
+from app.registers.intake import opened_intake
 from app.registers.reading import pieces
-from app.registers.reading.intake import opened_intake
 from app.registers.request import LoadRequest
 from app.registers.undo import drop_register, purge_register, roll_back
 from app.registers.work import Work

@@ -9,7 +9,7 @@ from app.storage.files import register_file
 from app.storage.registers import REGISTERS_MAX, Register, in_precedence
 from app.storage.scripts import migrate_register
 from app.storage.stores import store_of
-from app.storage.tables import RegisterRef, Vehicle
+from app.storage.tables import Kind, RegisterRef, Vehicle
 from tests.conftest import ON_POSTGRES, ON_SQLITE
 
 PLATE = "AB12CDE"
@@ -58,7 +58,7 @@ class TestState:
         (ref,) = in_precedence("rdw/12/fv", ())
         assert ref == RegisterRef("rdw", 12, "fv")
         assert ref.schema == "register_rdw"
-        assert [ref.holds(kind) for kind in ("vehicles", "policies", "fines")] == [1, 0, 1]
+        assert [ref.holds(kind) for kind in Kind] == [1, 0, 1]
 
     def test_each_generation_has_a_file_of_its_own(self, tmp_path):
         """The file lies next to the main database, named after register and generation (D25)."""

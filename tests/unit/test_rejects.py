@@ -9,8 +9,8 @@ import pytest
 
 from app.errors import OperatorError
 from app.registers.reading import rejects as rejects_module
+from app.registers.reading.reject_limit import RejectLimit
 from app.registers.reading.rejects import (
-    RejectLimit,
     RejectsFile,
     TooManyRejects,
     keep_newest,
@@ -20,9 +20,18 @@ from app.registers.reading.rejects import (
 ANY_NUMBER = RejectLimit.parse("100%")
 
 
+def rejects_file(
+    path: Path, limit: RejectLimit = ANY_NUMBER, *, is_named: bool = False
+) -> RejectsFile:
+    """Return a report that writes to this file."""
+    rejects = RejectsFile(limit)
+    rejects.write_to(path, is_named=is_named)
+    return rejects
+
+
 def rejected(path: Path, *records: str, limit: RejectLimit = ANY_NUMBER) -> RejectsFile:
     """Return a closed file of these records."""
-    with RejectsFile(path, limit) as rejects:
+    with rejects_file(path, limit) as rejects:
         for line, record in enumerate(records, 2):
             rejects.reject(line, "no registration", record)
     return rejects
@@ -63,8 +72,8 @@ def test_other_limits_are_refused(text):
 
 def test_there_is_no_file_without_a_reject(tmp_path):
     """Skipped records are only counted."""
-    with RejectsFile(tmp_path / "rejects.csv", ANY_NUMBER) as rejects:
-        rejects.skip(2, "another state")
+    with rejects_file(tmp_path / "rejects.csv") as rejects:
+        rejects.skip()
     assert (rejects.rejected, rejects.skipped) == (0, 1)
     assert list(tmp_path.iterdir()) == []
 
@@ -72,7 +81,7 @@ def test_there_is_no_file_without_a_reject(tmp_path):
 def test_the_file_is_a_csv_of_what_was_rejected(tmp_path):
     """A row has file, line, reason and record, whatever characters the record has."""
     path = tmp_path / "new" / "rejects.csv"
-    with RejectsFile(path, ANY_NUMBER) as rejects:
+    with rejects_file(path) as rejects:
         rejects.file_name = "a.csv"
         rejects.reject(7, "no registration", 'a "quote", a comma\nand a line')
         rejects.reject(9, "not UTF-8", "half a pair \ud800")
@@ -166,7 +175,7 @@ class TestBounds:
 
     def test_a_dry_run_says_the_same(self, tmp_path):
         """A dry run counts what would be in the file."""
-        counted = RejectsFile(None, ANY_NUMBER)
+        counted = RejectsFile(ANY_NUMBER)
         for line, record in enumerate("abcdefghij", 2):
             counted.reject(line, "no registration", record)
         written = rejected(tmp_path / "rejects.csv", *"abcdefghij")
@@ -198,8 +207,7 @@ def test_a_default_file_that_cannot_be_made_is_noted(tmp_path):
     (tmp_path / "file").write_text("")
     rejects = rejected(tmp_path / "file" / "rejects.csv", "a")
     assert "cannot be written" in rejects.notes[0]
-    rejects = RejectsFile(tmp_path / "file" / "rejects.csv", ANY_NUMBER)
-    rejects.is_named = True
+    rejects = rejects_file(tmp_path / "file" / "rejects.csv", is_named=True)
     with pytest.raises(OSError, match="File exists"):
         rejects.reject(2, "no registration", "a")
 

@@ -16,7 +16,8 @@ from app.registers.formats import FORMATS, FileFault
 from app.registers.history import list_loads
 from app.registers.reading import pieces, rejects, remaining
 from app.registers.reading import reader as reading
-from app.registers.reading.rejects import RejectLimit, TooManyRejects
+from app.registers.reading.reject_limit import RejectLimit
+from app.registers.reading.rejects import TooManyRejects
 from app.storage.tables import Kind
 
 HEADER = "registration,make,model,color\n"
@@ -168,7 +169,7 @@ class _Report:
     def reject(self, line: int, reason: str, record: str) -> None:
         pass
 
-    def skip(self, line: int, reason: str) -> None:
+    def skip(self) -> None:
         self.skipped += 1
 
     def note(self, text: str) -> None:

@@ -65,21 +65,21 @@ def test_no_database_is_its_own_reserve(world, name):
 @pytest.mark.parametrize("code", [FULL, IOERR_SHMSIZE])
 def test_a_write_that_finds_no_room_gets_the_reserve(world, file, refused_write, code):
     """The write is repeated while the reserve is empty; then the reserve is filled again."""
-    assert reserve.written(world.engine, refused_write(code, 1)) == 0
+    assert reserve.with_reserve(world.engine, refused_write(code, 1)) == 0
     assert file.stat().st_size == reserve.RESERVE_BYTES
 
 
 def test_a_write_that_fails_again_raises(world, file, refused_write):
     """There is only one reserve, so the second failure is raised; it is filled again, too."""
     with pytest.raises(peewee.OperationalError, match="as told"):
-        reserve.written(world.engine, refused_write(FULL, 2))
+        reserve.with_reserve(world.engine, refused_write(FULL, 2))
     assert file.stat().st_size == reserve.RESERVE_BYTES
 
 
 def test_other_errors_leave_the_reserve(world, refused_write):
     """A write that fails for another reason is not repeated."""
     with pytest.raises(peewee.OperationalError, match="as told"):
-        reserve.written(world.engine, refused_write(READONLY, 1))
+        reserve.with_reserve(world.engine, refused_write(READONLY, 1))
 
 
 def test_a_disk_without_room_is_no_error(world, file):

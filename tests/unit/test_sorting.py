@@ -14,8 +14,9 @@ from app.registers.formats.changes import (
     VehicleDeletion,
     VehicleRow,
 )
+from app.registers.order import Order
 from app.registers.reading import sorted_runs as sorting
-from app.registers.reading.sorted_runs import Order, Runs, write_run
+from app.registers.reading.sorted_runs import Runs, write_run
 
 ROWS = st.lists(st.tuples(st.text("ABÜ", max_size=2), st.text("xy", max_size=1), st.integers(0, 9)))
 CHANGES = st.lists(

@@ -18,7 +18,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.errors import Hindered
-from app.registers.formats import HEAD_BYTES, FileFault
+from app.registers.formats import FileFault
+from app.registers.formats.format import HEAD_BYTES
 from app.registers.reading import sources, streams
 from app.registers.reading.dated_names import sorted_by_date
 from app.registers.reading.sources import open_members, unpacked_bytes_of

@@ -12,6 +12,7 @@ from app.operations.conditions.condition import Condition
 from app.operations.conditions.loads import LoadFacts
 from app.registers.dropped import kept
 from app.registers.history import REPLACE
+from app.registers.models import RegisterLoad
 from app.registers.space import free_bytes_of, size_text
 from app.storage.engine import Engine
 from app.storage.registers import Entry
@@ -103,12 +104,10 @@ def free_bytes_by_directory(engine: Engine, config: Config) -> dict[str, int]:
     return free
 
 
-def _needed_bytes(engine: Engine, register: Entry, last: object) -> int:
-    held = sum(map(register.rows, Kind))
-    if getattr(last, "mode", REPLACE) == REPLACE:
-        share = 1.0
-    else:
-        share = min(1.0, int(getattr(last, "rows", held)) / max(held, 1))
+def _needed_bytes(engine: Engine, register: Entry, last: RegisterLoad | None) -> int:
+    share = 1.0
+    if last is not None and last.mode != REPLACE:
+        share = min(1.0, last.rows / max(sum(map(register.rows, Kind)), 1))
     store = store_of(engine, register.name)
     factor = _POSTGRES_FACTOR if engine.file is None else _SQLITE_FACTOR
     return int(factor * share * store.size_bytes(register.generation))

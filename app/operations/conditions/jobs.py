@@ -5,7 +5,7 @@ import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import peewee
@@ -101,14 +101,14 @@ def record(engine: Engine, run: Run) -> None:
             JobRun.delete().where(JobRun.finished_at < now - _KEPT_SECONDS).execute(engine)
             JobRun.insert(**values).execute(engine)
 
-    reserve.written(engine, write)
+    reserve.with_reserve(engine, write)
 
 
 def last_runs(engine: Engine) -> LastRuns:
     """Return the last runs. Raises peewee.PeeweeException."""
     groups = (JobRun.job, JobRun.host, JobRun.is_scheduled, JobRun.is_done)
     newest = JobRun.select(fn.MAX(JobRun.id)).group_by(*groups)
-    rows: list[Any] = list(
+    rows: list[JobRun] = list(
         JobRun.select().where(JobRun.id.in_(newest)).order_by(JobRun.id).execute(engine)
     )
     host = socket.gethostname()
@@ -125,7 +125,7 @@ def last_runs(engine: Engine) -> LastRuns:
     )
 
 
-def _run(row: Any) -> Run:
+def _run(row: JobRun) -> Run:
     faults = msgspec.json.decode(row.faults, type=tuple[str, ...])
     return Run(row.job, row.is_scheduled, row.started_at, faults, row.size_bytes)
 

@@ -9,7 +9,7 @@ from app import clock
 from app.operations.conditions.condition import Condition
 from app.operations.freshness import Freshness
 from app.registers.dropped.kept import is_kept
-from app.registers.history import MERGE, REPLACE, find_interrupted, moved_to
+from app.registers.history import MERGE, REPLACE, interrupted_loads, moved_to
 from app.registers.models import RegisterLoad
 from app.storage.engine import Engine
 
@@ -28,11 +28,11 @@ class LoadFacts(NamedTuple):
 
     register: str
     """Its name, or `UNRECOGNISED`."""
-    last_loaded: Any
+    last_loaded: RegisterLoad | None
     """The last merge or replace that succeeded, as a row of the history; None if there is none."""
-    last_failed: Any
+    last_failed: RegisterLoad | None
     """The last load that failed; None if none has failed."""
-    failed: Sequence[Any]
+    failed: Sequence[RegisterLoad]
     """The latest loads that failed since the last success, latest first."""
     failed_count: int
     """How many loads failed since the last success."""
@@ -40,7 +40,7 @@ class LoadFacts(NamedTuple):
     """When the first of these ended, in Unix seconds."""
 
     @property
-    def last(self) -> Any:
+    def last(self) -> RegisterLoad | None:
         """Return the last load, however it ended; None if there is none."""
         rows = [row for row in (self.last_loaded, self.last_failed) if row is not None]
         return max(rows, key=lambda row: int(row.id), default=None)
@@ -56,7 +56,7 @@ def load_facts(engine: Engine) -> list[LoadFacts]:
     """
     load = RegisterLoad
     is_failed: Any = load.status == "failed"
-    killed = find_interrupted(engine)
+    killed = interrupted_loads(engine)
     if killed:
         is_failed |= load.id.in_(killed)
     is_done: Any = load.status == "done"
@@ -101,7 +101,7 @@ def _unrecognised(engine: Engine) -> Iterator[LoadFacts]:
         yield LoadFacts(UNRECOGNISED, None, last, shown, len(failed), first_at)
 
 
-def _is_put_away(load: Any) -> bool:
+def _is_put_away(load: RegisterLoad) -> bool:
     """Tell whether somebody has removed the files of a load from `failed/`, or moved them back."""
     directory = moved_to(load)
     names = load.files.split("\n")
@@ -111,7 +111,7 @@ def _is_put_away(load: Any) -> bool:
 class _Failures(NamedTuple):
     """The last three members of `LoadFacts`."""
 
-    shown: list[Any]
+    shown: list[RegisterLoad]
     failed_count: int
     first_at: int
 
@@ -130,7 +130,7 @@ def load_conditions(facts: Iterable[LoadFacts], ages: Iterable[Freshness]) -> It
     """Yield a condition for each register whose last load failed."""
     loaded_at = {each.register.name: each.loaded_at for each in ages}
     for each in facts:
-        if not each.failed:
+        if not each.failed or each.last_failed is None:
             continue
         register, last = each.register, each.failed[0]
         at = clock.iso_utc(ended_at(last))
@@ -202,12 +202,12 @@ def numbers_of_failed(engine: Engine) -> set[int]:
     return {row.id for each in load_facts(engine) for row in each.failed}
 
 
-def ended_at(load: Any) -> int:
+def ended_at(load: RegisterLoad) -> int:
     """Return when a load ended; when it began if it was killed, because its end is unknown."""
     return int(load.started_at if load.finished_at is None else load.finished_at)
 
 
-def _line(load: Any) -> str:
+def _line(load: RegisterLoad) -> str:
     """Describe a failed load in one line. SEC: without its reason, which can quote a record."""
     # A mistake in the options can hide mode and kind.
     what = " of ".join(filter(None, (load.mode, load.kind)))

@@ -7,7 +7,6 @@ deletions and cancellations are applied one by one, in the order of the file (fo
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from app.registers.applying.table import order_of
 from app.registers.formats.changes import (
     Columns,
     FineRow,
@@ -21,7 +20,7 @@ from app.registers.formats.changes import (
     with_time,
     without_time,
 )
-from app.registers.reading.sorted_runs import Order
+from app.registers.order import Order, order_of
 from app.storage.tables import Kind
 
 Keyed = dict[str, Columns]

@@ -3,14 +3,14 @@
 import json
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from app.errors import OperatorError
 from app.registers.applying.counts import Counts
 from app.registers.applying.tally import Tally
 from app.registers.baseline import SHRINK_MAX_PERCENT, last_loads
 from app.registers.history import REPLACE
-from app.registers.models import json_list
+from app.registers.models import RegisterLoad, json_list
 from app.registers.request import LOSS, SHRINK, LoadRequest
 from app.storage.engine import Engine
 from app.storage.tables import Kind
@@ -143,7 +143,7 @@ def _held_shares(counts: Counts) -> dict[str, list[Share]]:
     return {member.name: [Share(known, held.rows)] for member, known in members}
 
 
-def _shares_in_replaces(loads: Sequence[Any]) -> dict[str, list[Share]]:
+def _shares_in_replaces(loads: Sequence[RegisterLoad]) -> dict[str, list[Share]]:
     """Return the shares of each member in the replaces among these loads, the latest first.
 
     A replace does not count if a later load was allowed to lose the member or to lose rows.
@@ -161,7 +161,7 @@ def _shares_in_replaces(loads: Sequence[Any]) -> dict[str, list[Share]]:
     return shares
 
 
-def _best_since_accepted(loads: Sequence[Any]) -> dict[str, list[Share]]:
+def _best_since_accepted(loads: Sequence[RegisterLoad]) -> dict[str, list[Share]]:
     """Return a list with the best share of each member since its loss was last accepted.
 
     Later loads of fewer than `ROWS_MIN` rows do not count.
@@ -179,13 +179,13 @@ def _best_since_accepted(loads: Sequence[Any]) -> dict[str, list[Share]]:
     return accepted
 
 
-def _losses_accepted(load: Any) -> set[str]:
+def _losses_accepted(load: RegisterLoad) -> set[str]:
     """Return the members that a load was allowed to lose."""
     accepted = json_list(load.accepted, str)
     return {each.removeprefix(LOSS) for each in accepted if each.startswith(LOSS)}
 
 
-def _shares_of(load: Any) -> dict[str, Share]:
+def _shares_of(load: RegisterLoad) -> dict[str, Share]:
     """Return the share of each member in the history of a load; empty if it was not counted."""
     known: dict[str, int] = json.loads(load.known or '{"rows": 0}')
     rows = known.pop("rows")

@@ -6,8 +6,8 @@ from typing import BinaryIO, Protocol
 
 from app.registers.applying.counts import Counts
 from app.registers.forked_worker import CORES, ForkedWorker
-from app.registers.reading.intake import Intake
 from app.registers.reading.serialization import read_value, write_value
+from app.registers.reading.sorted_runs import Runs
 from app.storage.register_store import NextGeneration, OpenRegister
 
 
@@ -22,25 +22,25 @@ class Fill(Protocol):
         """
 
 
-def build(made: NextGeneration, intake: Intake, fill: Fill, counts: Counts) -> None:
+def build(made: NextGeneration, runs: Runs, fill: Fill, counts: Counts) -> None:
     """Write all rows of a load to the next generation.
 
     With two cores and enough rows, a forked worker writes the upper half of the key range. If the
     worker fails, this process writes that half too, and raises the error if it fails as well.
     """
-    middle = intake.runs.middle() if CORES > 1 else None
+    middle = runs.middle() if CORES > 1 else None
     if middle is None:
         fill(made.opened, counts)
         return
-    result = intake.runs.new_file()
+    result = runs.new_file()
     part_counts = Counts(counts.kind, counts.held_before)
     work = partial(_build_part, made, part_counts, partial(fill, after=middle), result)
-    worker = ForkedWorker(work, [result, *intake.runs.files])
+    worker = ForkedWorker(work, [result, *runs.files])
     try:
         fill(made.opened, counts, until=middle)
         is_done = worker.wait()
         if is_done:
-            made.add_part(intake.kind)
+            made.add_part(counts.kind)
             counts.add_tuple(read_value(result)[0])
     finally:
         worker.end()

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from app.registers.formats.dvla import Dvla
 from app.registers.formats.dvsa import Dvsa
-from app.registers.formats.faults import FileFault, RowFault
-from app.registers.formats.format import HEAD_BYTES, Format, Report
+from app.registers.formats.faults import FileFault
+from app.registers.formats.format import Format
 from app.registers.formats.json_head import is_empty_array
 from app.registers.formats.mid import Mid
 from app.registers.formats.native import NativeCsv, NativeJson, NativeNdjson
@@ -17,11 +17,8 @@ from app.storage.tables import Kind
 __all__ = [
     "DEFAULT_STATE",
     "FORMATS",
-    "HEAD_BYTES",
     "FileFault",
     "Format",
-    "Report",
-    "RowFault",
     "advice",
     "formats_of",
     "recognise",
@@ -58,7 +55,7 @@ def recognise(head: bytes, formats: Mapping[str, Format] = FORMATS) -> tuple[For
     """Return the format and the kind of a file.
 
     Args:
-        head: its first `HEAD_BYTES`, decompressed.
+        head: its first `format.HEAD_BYTES`, decompressed.
 
     Raises FileFault if none recognises the file: for CSV with its columns and the closest format,
     otherwise with a list of all formats.

@@ -10,6 +10,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from app.storage.tables import (
+    TABLES,
     TIME_COLUMN,
     Fine,
     Policy,
@@ -128,8 +129,11 @@ def are_complete(changes: Iterable[Columns]) -> bool:
     return INCOMPLETE.isdisjoint(map(type, changes))
 
 
-_TIME = column_names(Vehicle).index(TIME_COLUMN) - len(column_names(Vehicle))
-"""The position of the time in a row of any table, counted from the end."""
+_TIME = -1
+"""The position of the time in a row of any table: the last."""
+
+if {column_names(model)[_TIME] for model in TABLES.values()} != {TIME_COLUMN}:
+    raise TypeError(f"the last column of every table must be {TIME_COLUMN}")
 
 time_of = itemgetter(_TIME)
 """Return the time of a row, in Unix seconds."""

@@ -84,8 +84,8 @@ def csv_rows(
             row = build(map(call, parsers, texts))
         except RowFault as fault:
             records.reject(str(fault))
-        except RowSkip as skip:
-            records.skip(str(skip))
+        except RowSkip:
+            report.skip()
         else:
             unreadable.add_record(texts)
             yield row
@@ -117,7 +117,7 @@ class _NoReport:
     def reject(self, line: int, reason: str, record: str) -> None:
         pass
 
-    def skip(self, line: int, reason: str) -> None:
+    def skip(self) -> None:
         pass
 
     def note(self, text: str) -> None:

@@ -106,10 +106,6 @@ class DelimitedRecords:
         text = "\n".join([self._text, *self._continued]) if '"' in self._text else self._text
         self._report.reject(self._line, reason, _decoded([text])[0])
 
-    def skip(self, reason: str) -> None:
-        """Skip the record that was yielded last."""
-        self._report.skip(self._line, reason)
-
     def _reject_ragged(self, found: int) -> None:
         last_line = self._line + (len(self._continued) if '"' in self._text else 0)
         if found < len(self.header) and last_line == self._unended_line:

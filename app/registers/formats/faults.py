@@ -37,4 +37,4 @@ class RowFault(Exception):
 
 
 class RowSkip(Exception):
-    """A valid record is not loaded. The message is the reason."""
+    """A valid record is not loaded, such as a fine of another state."""

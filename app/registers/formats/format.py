@@ -27,8 +27,8 @@ class Report(Protocol):
             record: the text of the record, or the part that may be written to the rejects file.
         """
 
-    def skip(self, line: int, reason: str) -> None:
-        """Report a valid record that is not loaded, with the line on which it begins."""
+    def skip(self) -> None:
+        """Report a valid record that is not loaded."""
 
     def note(self, text: str) -> None:
         """Report a fact about the file that the operator should know."""

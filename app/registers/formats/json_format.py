@@ -61,8 +61,8 @@ def json_rows(
             row = build(map(call, parsers, texts))
         except RowFault as fault:
             objects.reject(str(fault))
-        except RowSkip as skip:
-            objects.skip(str(skip))
+        except RowSkip:
+            report.skip()
         else:
             unreadable.add_record(texts)
             yield row

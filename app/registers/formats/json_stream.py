@@ -70,10 +70,6 @@ class JsonObjects:
         """Reject the object that was yielded last."""
         self._report.reject(self._line_of_object(), reason, decoded_text(self._text))
 
-    def skip(self, reason: str) -> None:
-        """Skip the object that was yielded last."""
-        self._report.skip(self._line_of_object(), reason)
-
     def _of_lines(self, stream: BinaryIO) -> Iterator[Any]:
         line = 0
         self._line_of_object = lambda: line

@@ -85,7 +85,7 @@ def fine_layout(state: str) -> Layout:
         plate, of_state = next(texts), next(texts)
         # A row of another state is skipped even if its other values are invalid.
         if of_state.strip().upper() != state:
-            raise RowSkip(f"state {quoted(of_state)}")
+            raise RowSkip
         reference, issued_on, due, *others = texts
         if due is None:
             # A fine with six blank amounts is written off, so nothing is owed.

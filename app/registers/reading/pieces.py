@@ -9,10 +9,11 @@ from typing import BinaryIO, NamedTuple, cast
 from app.registers.forked_worker import ForkedWorker
 from app.registers.formats import Format
 from app.registers.formats.changes import Columns
+from app.registers.order import Order
 from app.registers.reading.columns_seen import ColumnsSeen
 from app.registers.reading.rejects import RECORD_CHARACTERS_MAX
 from app.registers.reading.serialization import read_value, write_value
-from app.registers.reading.sorted_runs import Order, Runs, write_run
+from app.registers.reading.sorted_runs import Runs, write_run
 from app.storage.tables import Kind
 
 PIECE_BYTES = 8 * 1024 * 1024
@@ -70,7 +71,7 @@ class PieceReport(NamedTuple):
     loaded: int
     lines: int
     rejects: list[tuple[int, str, str]]
-    skips: list[tuple[int, str]]
+    skipped: int
     notes: list[str]
     unreadable: list[tuple[str, int]]
     columns: list[str]
@@ -124,7 +125,7 @@ class Piece:
             len(changes),
             _count_lines(self.lines),
             report.rejects,
-            report.skips,
+            report.skipped,
             report.notes,
             report.unreadables,
             list(report.names),
@@ -141,7 +142,7 @@ class _Recorder:
     def __init__(self, header_lines: int) -> None:
         self._header_lines = header_lines
         self.rejects: list[tuple[int, str, str]] = []
-        self.skips: list[tuple[int, str]] = []
+        self.skipped = 0
         self.notes: list[str] = []
         self.unreadables: list[tuple[str, int]] = []
         self.names: dict[str, None] = {}
@@ -149,8 +150,8 @@ class _Recorder:
     def reject(self, line: int, reason: str, record: str) -> None:
         self.rejects.append((line - self._header_lines, reason, record[:RECORD_CHARACTERS_MAX]))
 
-    def skip(self, line: int, reason: str) -> None:
-        self.skips.append((line - self._header_lines, reason))
+    def skip(self) -> None:
+        self.skipped += 1
 
     def note(self, text: str) -> None:
         self.notes.append(text)

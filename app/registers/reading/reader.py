@@ -169,8 +169,7 @@ class Reader:
         self.loaded += report.loaded
         for line, reason, record in report.rejects:
             self._rejects.reject(line + lines_before, reason, record)
-        for line, reason in report.skips:
-            self._rejects.skip(line + lines_before, reason)
+        self._rejects.skipped += report.skipped
         for text in report.notes:
             self._rejects.note(text)
         for column, values in report.unreadable:
@@ -191,8 +190,8 @@ class _ReportOfPart:
     def reject(self, line: int, reason: str, record: str) -> None:
         self._report.reject(line + self._lines_before, reason, record)
 
-    def skip(self, line: int, reason: str) -> None:
-        self._report.skip(line + self._lines_before, reason)
+    def skip(self) -> None:
+        self._report.skip()
 
     def note(self, text: str) -> None:
         self._report.note(text)

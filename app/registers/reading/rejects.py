@@ -10,13 +10,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Self
 
 import msgspec
 
 from app.directories import make_directory
 from app.errors import Hindered, OperatorError
 from app.registers.formats.values import without_value
+from app.registers.reading.reject_limit import RejectLimit
 
 RECORD_CHARACTERS_MAX = 2_000
 FILE_BYTES_MAX = 10_000_000
@@ -27,29 +28,6 @@ _REJECTS_BETWEEN_CHECKS = 1_000
 _DIRECTORY = "rejects"
 _HEADER = ("file", "line", "reason", "record")
 _FILE_NAME = re.compile(r"[a-z][a-z0-9_]*-(?P<load>[0-9]{1,18})\.csv")
-
-
-class RejectLimit(NamedTuple):
-    """How many rejects a load may have: `N`, or `N%` of its records (D28)."""
-
-    number: float
-    is_percent: bool
-
-    @classmethod
-    def parse(cls, text: str) -> "RejectLimit":
-        """Return the limit that a text of the form `N` or `N%` means. Raises ValueError."""
-        is_percent = text.endswith("%")
-        number = float(text[:-1]) if is_percent else int(text)
-        if not 0 <= number <= (100 if is_percent else 10**12):
-            raise ValueError("must be N or N%, not negative, at most 100%")
-        return cls(number, is_percent)
-
-    def is_passed(self, rejected: int, rows: int) -> bool:
-        """Return whether `rejected` records of `rows` are too many."""
-        return rejected > (rows * self.number / 100 if self.is_percent else self.number)
-
-    def __str__(self) -> str:
-        return f"{self.number:g}%" if self.is_percent else f"{self.number:g}"
 
 
 class Reason(msgspec.Struct, frozen=True):
@@ -83,15 +61,16 @@ class RejectsFile:
     written, for instance because the disk is full, the load continues.
 
     Args:
-        path: the file; None to count only.
         limit: how many rejects the load may have. The load ends as soon as it certainly exceeds the
             limit.
+        rows_max: returns the maximum number of records in the load, or None if it is unknown.
     """
 
-    def __init__(self, path: Path | None, limit: RejectLimit) -> None:
-        self.path = path
-        self.is_named = False
-        """Whether the operator named the path. It is then an error if it cannot be opened."""
+    def __init__(
+        self, limit: RejectLimit, rows_max: Callable[[], int | None] = lambda: None
+    ) -> None:
+        self.path: Path | None = None
+        """The file; None to count only."""
         self.rejected = 0
         self.skipped = 0
         self.notes: list[str] = []
@@ -100,14 +79,22 @@ class RejectsFile:
         self.written = 0
         """How many rejects were written to the file, or would have been if `path` is None."""
         self.file_name = ""
-        self.rows_max: Callable[[], int | None] = lambda: None
-        """Returns the maximum number of records in the load, or None if it is unknown."""
         self._unreadable: Counter[str] = Counter()
         self._limit = limit
+        self._rows_max = rows_max
+        self._is_named = False
         self._bytes = 0
         self._descriptor: int | None = None
         self._is_closed = False
         self._is_full = False
+
+    def write_to(self, path: Path | None, *, is_named: bool) -> None:
+        """Write the rejects to this file, whose name can contain the number of the load.
+
+        Args:
+            is_named: whether the operator named it. It is then an error if it cannot be opened.
+        """
+        self.path, self._is_named = path, is_named
 
     def reject(self, line: int, reason: str, record: str) -> None:
         """Count and write a rejected record. Raises TooManyRejects."""
@@ -122,7 +109,7 @@ class RejectsFile:
         if self._limit.is_percent and self.rejected % _REJECTS_BETWEEN_CHECKS == 0:
             self._require_possible()
 
-    def skip(self, line: int, reason: str) -> None:
+    def skip(self) -> None:
         """Count a valid record that is not loaded."""
         self.skipped += 1
 
@@ -161,7 +148,7 @@ class RejectsFile:
 
     def _require_possible(self) -> None:
         """Raise TooManyRejects if the limit is exceeded even if all other records are valid."""
-        rows = self.rows_max()
+        rows = self._rows_max()
         if rows is not None and self._limit.is_passed(self.rejected, rows):
             raise self._too_many(
                 f"{self.rejected:,} records were rejected so far, more than {self._limit} of all "
@@ -187,7 +174,7 @@ class RejectsFile:
             if self.path is not None:
                 self._append(self.path, header + line)
         except OSError as error:
-            if self.is_named and self._descriptor is None:
+            if self._is_named and self._descriptor is None:
                 raise
             self._is_closed = True
             self.notes.append(f"the rejects cannot be written to {self.path}: {error.strerror}")

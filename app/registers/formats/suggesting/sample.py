@@ -86,7 +86,7 @@ class _Ignored:
     def reject(self, line: int, reason: str, record: str) -> None:
         pass
 
-    def skip(self, line: int, reason: str) -> None:
+    def skip(self) -> None:
         pass
 
     def note(self, text: str) -> None:

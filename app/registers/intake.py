@@ -7,12 +7,12 @@ from itertools import chain
 from pathlib import Path
 
 from app import clock
-from app.registers.applying.table import order_of
 from app.registers.baseline import Baseline
 from app.registers.formats import FileFault, Format
 from app.registers.formats.changes import Columns
 from app.registers.formats.json_head import is_empty_array
 from app.registers.history import REPLACE
+from app.registers.order import order_of
 from app.registers.reading.columns_seen import ColumnsSeen
 from app.registers.reading.detection import detect
 from app.registers.reading.reader import Progress, Reader, Show
@@ -58,7 +58,7 @@ class Intake:
         first = next(files)
         self._detected = detect(first, request)
         self.request = request
-        self.rejects = RejectsFile(None, request.max_rejects)
+        self.rejects = RejectsFile(request.max_rejects, self._rows_max)
         self.runs = Runs(order_of(self.kind), runs_directory)
         self.show = show
         self.read_at = 0
@@ -84,7 +84,6 @@ class Intake:
         self._remaining = Remaining(request.files, are_trusted=request.are_trusted)
         self._are_terminated: list[bool] = []
         self._space: Space | None = None
-        self.rejects.rows_max = self._rows_max
 
     @property
     def format(self) -> Format:

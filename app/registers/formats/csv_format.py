@@ -1,7 +1,7 @@
 """CSV files with a header: finds the values of a row by the names of its columns."""
 
 import io
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from operator import call, itemgetter
 from typing import Any, BinaryIO
@@ -10,7 +10,7 @@ from app.registers.formats.changes import Row
 from app.registers.formats.columns import Layout, normalised
 from app.registers.formats.delimited import DelimitedRecords
 from app.registers.formats.faults import FileFault, RowFault, RowSkip
-from app.registers.formats.format import RECORD_BYTES_MIN, Report
+from app.registers.formats.format import RECORD_BYTES_MIN, IgnoringReport, Report
 from app.registers.formats.named_format import NamedFormat
 from app.registers.formats.unreadable import UnreadableValues
 from app.storage.tables import Kind
@@ -38,7 +38,9 @@ class CsvFormat(NamedFormat):
         Such a record is not always rejected: a format may skip it.
         """
         try:
-            columns = len(DelimitedRecords(io.BytesIO(head), _NoReport(), self.separator).header)
+            columns = len(
+                DelimitedRecords(io.BytesIO(head), IgnoringReport(), self.separator).header
+            )
         except FileFault:
             return RECORD_BYTES_MIN
         return max(RECORD_BYTES_MIN, columns)
@@ -47,9 +49,16 @@ class CsvFormat(NamedFormat):
 def header_names(head: bytes) -> frozenset[str]:
     """Return the normalised names of the columns, or an empty set if the head is not CSV."""
     try:
-        return frozenset(map(normalised, DelimitedRecords(io.BytesIO(head), _NoReport()).header))
+        return frozenset(
+            map(normalised, DelimitedRecords(io.BytesIO(head), IgnoringReport()).header)
+        )
     except FileFault:
         return frozenset()
+
+
+def _header(head: bytes, separator: str | None = None) -> list[str]:
+    """Return the names of the columns. Raises FileFault if the head is not CSV."""
+    return DelimitedRecords(io.BytesIO(head), IgnoringReport(), separator).header
 
 
 def csv_rows(
@@ -109,22 +118,3 @@ def _rows_of_block(
         return None
     unreadable.add_block(texts, values)
     return rows
-
-
-class _NoReport:
-    """A report that ignores everything, for reading only the header."""
-
-    def reject(self, line: int, reason: str, record: str) -> None:
-        pass
-
-    def skip(self) -> None:
-        pass
-
-    def note(self, text: str) -> None:
-        pass
-
-    def unreadable(self, column: str, values: int) -> None:
-        pass
-
-    def columns(self, names: Iterable[str]) -> None:
-        pass

@@ -121,3 +121,22 @@ class Format(ABC):
         if kind not in self.kinds:
             kinds = " or ".join(sorted(self.kinds))
             raise FileFault(f"{self.name} files contain {kinds}, not {kind}.")
+
+
+class IgnoringReport:
+    """A report that ignores everything, for looking at a file without loading it."""
+
+    def reject(self, line: int, reason: str, record: str) -> None:
+        """Ignore a record that is wrong."""
+
+    def skip(self) -> None:
+        """Ignore a record that is not for us."""
+
+    def note(self, text: str) -> None:
+        """Ignore a note."""
+
+    def unreadable(self, column: str, values: int) -> None:
+        """Ignore values that cannot be read."""
+
+    def columns(self, names: Iterable[str]) -> None:
+        """Ignore the names of columns."""

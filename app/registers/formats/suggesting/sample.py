@@ -1,13 +1,13 @@
 """The beginning of a CSV file: its header and its first records."""
 
 import io
-from collections.abc import Iterable
 from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple
 
 from app.registers.formats.delimited import DelimitedRecords
 from app.registers.formats.faults import FileFault
+from app.registers.formats.format import IgnoringReport
 from app.registers.formats.line_blocks import BYTE_ORDER_MARK
 from app.registers.formats.suggesting import looks
 
@@ -63,7 +63,7 @@ def read_sample(data: bytes) -> Sample:
     separator = _separator_of(data)
     if len(data) >= SAMPLE_BYTES:
         data = data[: data.rfind(b"\n") + 1] or data
-    records = DelimitedRecords(io.BytesIO(data), _Ignored(), separator)
+    records = DelimitedRecords(io.BytesIO(data), IgnoringReport(), separator)
     rows: list[list[str]] = []
     # A last record that is cut off, or a quote that is open: the load reports that.
     with suppress(FileFault):
@@ -78,22 +78,3 @@ def _separator_of(data: bytes) -> str:
     text = line.decode("latin-1")
     unquoted = "".join(text.split('"')[::2])
     return max(_SEPARATORS, key=unquoted.count)
-
-
-class _Ignored:
-    """A report that ignores everything: only good records say what a column holds."""
-
-    def reject(self, line: int, reason: str, record: str) -> None:
-        pass
-
-    def skip(self) -> None:
-        pass
-
-    def note(self, text: str) -> None:
-        pass
-
-    def unreadable(self, column: str, values: int) -> None:
-        pass
-
-    def columns(self, names: Iterable[str]) -> None:
-        pass

@@ -51,7 +51,7 @@ class Limits:
             detail = f"The rate limits cannot be kept now. Retry in {RETRY_AFTER_SECONDS} s."
             raise Problem("service_unavailable", detail) from None
         if not share.outcome.admitted:
-            raise _exceeded(share)
+            raise _exceeded(share, "" if context.caller else " without a valid key")
         if context.refusal is not None:
             raise context.refusal
 
@@ -92,11 +92,11 @@ class Limits:
         return share
 
 
-def _exceeded(share: Share) -> Problem:
+def _exceeded(share: Share, whose: str) -> Problem:
     plan, wait = share.rate, share.outcome.retry_after_seconds
     return Problem(
         "rate_limit_exceeded",
-        f"The limit of {plan.limit:,} requests in {plan.window_seconds:,} s is used up; "
+        f"The limit of {plan.limit:,} requests{whose} in {plan.window_seconds:,} s is used up; "
         f"the next one is admitted in {wait:,} s.",
         headers={"Retry-After": str(wait)},
     )

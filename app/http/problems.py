@@ -58,7 +58,8 @@ def install(
         suggested = req.context.caller and closest_path(req.path, req.method, paths)
         detail = "There is nothing at this path. /docs lists the paths."
         if suggested:
-            detail = f"There is nothing at this path; did you mean {suggested}?"
+            slash = ", without the final slash" if req.path.endswith("/") else ""
+            detail = f"There is nothing at this path; did you mean {suggested}{slash}?"
         _write(req, resp, Problem("not_found", detail))
 
     app.add_error_handler(Exception, _unexpected)

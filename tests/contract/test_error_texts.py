@@ -62,7 +62,7 @@ PATHS = {
     "/vehicle/AB12CDE/insurance": "/v1/vehicle/{registration}/insurance",
     "/v1/vehicles/AB12CDE/insurance": "/v1/vehicle/{registration}/insurance",
     "/v1/domains": "/api/domains",
-    "/api/domains/": "/api/domains",
+    "/api/domains/": "/api/domains, without the final slash",
 }
 NAMES = {
     "": "A domain name is needed; this is empty.",

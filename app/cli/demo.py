@@ -59,12 +59,17 @@ def _demo(args: argparse.Namespace) -> None:
         _require_demo_or_empty(engine)
         loaded = _load_register(engine, config)
         account = _ensure_account(engine)
-        key = _new_key(engine, account)
+        is_first = not _revoke_keys(engine, account)
+        key = create_key(engine, account.name, label=_LABEL)[1].text
     if args.json:
         lines = [curl(config.bind, key, step) for step in STEPS]
         print_item(args, {"account": _ACCOUNT, "key": key, "rows": loaded, "curl": lines})
     else:
         print(f"Loaded {loaded:,} rows of demo vehicles, policies and fines.")
+        if not is_first:
+            print(
+                "What you loaded or created is kept. The key below is new; the last one is revoked."
+            )
         print_lines(config, key, access_log)
     if access_log is not None:
         sys.stdout.flush()
@@ -119,9 +124,9 @@ def _load_register(engine: Engine, config: Config) -> int:
     return loaded
 
 
-def _new_key(engine: Engine, account: Account) -> str:
-    """Create a key, and revoke those of earlier runs, which nobody can show again."""
-    for key in list_keys(engine, account.name):
-        if key.label == _LABEL:
-            revoke_key(engine, key.id)
-    return create_key(engine, account.name, label=_LABEL)[1].text
+def _revoke_keys(engine: Engine, account: Account) -> bool:
+    """Revoke the keys of earlier runs, which nobody can show again; tell if there were any."""
+    keys = [key for key in list_keys(engine, account.name) if key.label == _LABEL]
+    for key in keys:
+        revoke_key(engine, key.id)
+    return bool(keys)

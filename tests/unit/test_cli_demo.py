@@ -55,6 +55,14 @@ def test_a_second_run_ends_the_first_ones_key(bare_cli):
     assert len(bare_cli.json("domains", "list", "demo")) == 2
 
 
+def test_only_a_later_run_says_that_its_key_is_new(bare_cli):
+    """A later run says that the last key is revoked, and that everything else is kept."""
+    sentence = "What you loaded or created is kept. The key below is new"
+    first, second = (bare_cli.run("demo").stdout for _ in range(2))
+    assert sentence not in first
+    assert sentence in second
+
+
 def test_demo_is_refused_where_there_are_accounts(cli):
     """The demo is refused if accounts exist: invented vehicles must never answer real customers."""
     cli.run("accounts", "create", "acme")

@@ -1,6 +1,6 @@
 """The operations on many vehicles: one statement for all of them (spec 4, D23, D92)."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import TypeVar
 
 import falcon
@@ -52,7 +52,8 @@ class BulkInsurance:
         """POST /v1/vehicle/bulk-insurance. One item per element, in the order sent (D23)."""
         sent = _read(req, BulkRequest)
         day = self._reader.day(sent.asOf)
-        _answer(self._reader, req, resp, sent, day, lambda found: insurance_item(found, day))
+        found = self._reader.look_up(caller_of(req).registers, sent.registrations, day)
+        _answer(resp, sent, found, [insurance_item(each, day) for each in found])
 
 
 class BulkCompliance:
@@ -72,13 +73,15 @@ class BulkCompliance:
         """POST /v1/compliance/bulk. One item per element, in the order sent (D92)."""
         sent = _read(req, BulkComplianceRequest)
         day = self._reader.day(sent.asOf)
+        found = self._reader.look_up(caller_of(req).registers, sent.registrations, day)
         explain, mot_first_years = bool(sent.explain), self._reader.mot_first_years
-
-        def item(found: Found) -> Item:
-            judgement = found.record and judge(found.record, day, mot_first_years)
-            return compliance_item(found, judgement, explain=explain)
-
-        _answer(self._reader, req, resp, sent, day, item)
+        items = [
+            compliance_item(
+                each, each.record and judge(each.record, day, mot_first_years), explain=explain
+            )
+            for each in found
+        ]
+        _answer(resp, sent, found, items)
 
 
 def _read(req: Request, shape: type[_Sent]) -> _Sent:
@@ -103,16 +106,9 @@ def _read(req: Request, shape: type[_Sent]) -> _Sent:
 
 
 def _answer(
-    reader: VehicleReader,
-    req: Request,
-    resp: falcon.Response,
-    sent: BulkRequest,
-    day: str,
-    item_of: Callable[[Found], Item],
+    resp: falcon.Response, sent: BulkRequest, found: Sequence[Found], items: Sequence[Item]
 ) -> None:
-    """Look all plates up with one statement, and answer with an item for each."""
-    found = reader.look_up(caller_of(req).registers, sent.registrations, day)
-    items = [item_of(each) for each in found]
+    """Answer with an item for each plate, with details if they were asked for."""
     if sent.details:
         for each, item in zip(found, items, strict=True):
             if each.record is not None:

@@ -34,9 +34,10 @@ def judge_insurance(record: Record, day: str) -> Verdict:
 
     The policy decides if one is known, else a register's plain yes or no (D20).
     """
-    if record.policy is None:
+    policy = record.policy
+    if policy is None:
         return _BY_FLAG[record.insured]
-    return _BY_STATE[policy_state(record.policy, day)]
+    return _BY_STATE[policy_state(policy, day)]
 
 
 def policy_state(policy: PolicyFacts, day: str) -> PolicyState:

@@ -65,7 +65,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("/metrics", MetricsPage, "D2, D80"),
 )
 
-# What pages load is nobody's to ask for.
+# Only pages ask for assets, so a mistyped path is never meant for one.
 SUGGESTED_PATHS = {
     endpoint.path: allowed_methods(endpoint.resource)
     for endpoint in ENDPOINTS

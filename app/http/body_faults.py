@@ -141,7 +141,7 @@ def _fault(value: msgspec.Raw, expected: Any) -> tuple[str, str] | None:
                 fault = _fault(item, item_type)
                 if fault is not None:
                     return f"/{number}{fault[0]}", fault[1]
-            return "", f"This must be {_described(expected)}; one item is none."
+            return "", f"This must be {_described(expected)}; one item is not."
     got = _kind(bytes(value).decode())
     return "", f"This must be {_described(expected)}; got {got}."
 

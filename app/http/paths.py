@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 
-# What clients leave out at the beginning of a path, or confuse.
+# Clients often forget or confuse the first segment of a path.
 _BASES = ("v1", "api")
 _SIMILARITY_MIN = 0.75
 _PENALTY_OF_A_GAP = 0.1

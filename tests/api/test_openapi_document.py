@@ -101,7 +101,7 @@ class Test304:
     @pytest.mark.parametrize("method", ["GET", "HEAD"])
     @pytest.mark.parametrize("held", ["{}", "W/{}", '"other", {}', 'W/"a",W/{}, "b"', "*"])
     def test_a_client_that_has_it_gets_no_body(self, stranger, etag, method, held):
-        """Lists, weak tags and `*` count; a weak tag is what a compressing proxy makes of ours."""
+        """Lists, `*` and weak tags match; a compressing proxy turns our tag into a weak one."""
         headers = {"If-None-Match": held.format(etag)}
         response = stranger.request(method, PATH, headers=headers)
         assert (response.status_int, response.body) == (304, b"")

@@ -177,7 +177,7 @@ def test_swagger_ui_shows_our_document(client: webtest.TestApp) -> None:
 
 @pytest.mark.parametrize("path", [*PAGES, ADDRESSES["try.js"], ADDRESSES["style.css"]])
 def test_nothing_names_another_host(client: webtest.TestApp, path: str) -> None:
-    """No page, script or style sheet of ours has the address of another host."""
+    """Our pages, scripts and style sheets contain no address of another host."""
     text = client.get(path, headers={**BROWSER, "Host": "127.0.0.1:8000"}).text
     assert set(re.findall(r"//\w[\w.:]*", text)) <= {"//127.0.0.1:8000"}
 
@@ -310,7 +310,7 @@ CONFINED = {
 
 @pytest.mark.parametrize("path", OWN_PAGES)
 def test_our_pages_run_nothing(client: webtest.TestApp, path: str) -> None:
-    """A page of ours may load a style sheet and an icon of this service, and nothing else."""
+    """Our pages may load only a style sheet and an icon of this service."""
     response = client.get(path, headers=BROWSER)
     assert policy_of(response) == CONFINED | {"style-src": "'self'", "img-src": "'self'"}
     assert response.headers["X-Content-Type-Options"] == "nosniff"

@@ -1,0 +1,121 @@
+"""`python -m tests.bench.peers`: verifyd compared with other stacks, and with its targets.
+
+All contestants run on this machine at the same time, with the same data and as many processes, and
+are measured alternately. So a busy machine slows all of them alike: compare within a run, not
+between runs. wrk and the contestants share the cores.
+"""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+
+from tests.bench.peers.alone import ALONE
+from tests.bench.peers.chart import chart
+from tests.bench.peers.compared import COMPARED, compare
+from tests.bench.peers.contestants import KNOWN
+from tests.bench.peers.data import build
+from tests.bench.peers.environments import MissingError, require_program
+from tests.bench.peers.report import PARTS, fill, markdown, text_report
+from tests.bench.peers.results import Options, Results, this_machine
+from tests.bench.peers.targets import verdicts
+
+USUAL = [part for part in PARTS if part != "growth"]
+
+
+def main() -> None:
+    args = _arguments()
+    if args.read:
+        results = msgspec.json.decode(args.read.read_bytes(), type=Results)
+    else:
+        try:
+            require_program("wrk", "wrk")
+        except MissingError as error:
+            sys.exit(f"bench-peers: {error}")
+        results = _measured(args)
+    print(f"\n{text_report(results)}")
+    if args.json:
+        args.json.write_bytes(_json(results))
+    if args.svg:
+        args.svg.write_bytes(chart(results))
+    if args.page:
+        fill(args.page, markdown(results, os.path.relpath(args.svg, args.page.parent)))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.peers", description=__doc__)
+    what = f"of {', '.join(PARTS)}; default: all but growth, which builds a large register"
+    parser.add_argument("parts", metavar="PART", nargs="*", help=what)
+    add = parser.add_argument
+    add("--rows", type=int, default=1_000_000, help="vehicles; default: %(default)s")
+    add("--seconds", type=int, default=10, help="of each round; default: %(default)s")
+    add("--rounds", type=int, default=3, help="default: %(default)s")
+    add("--processes", type=int, default=2, help="of each contestant; default: %(default)s")
+    add("--connections", type=int, default=16, help="of wrk; default: %(default)s")
+    add("--rate", type=int, default=500, help="look-ups a second; default: %(default)s")
+    sizes = (100_000, 10_000_000)
+    add("--sizes", type=int, nargs=2, default=sizes, help="of growth; default: %(default)s")
+    names = f"of {', '.join(KNOWN)}; verifyd always takes part; default: all"
+    add("--contestants", metavar="NAME", nargs="+", default=list(KNOWN), help=names)
+    add("--directory", type=Path, help="where to work; default: a temporary one")
+    add("--json", metavar="FILE", type=Path, help="write all figures")
+    add("--svg", metavar="FILE", type=Path, help="draw the look-ups per second")
+    add("--page", type=Path, help="fill chart and table into this page; needs --svg")
+    add("--read", metavar="FILE", type=Path, help="measure nothing; read figures of --json")
+    args = parser.parse_args()
+    for given, known in ((args.parts, PARTS), (args.contestants, KNOWN)):
+        if unknown := set(given) - known.keys():
+            parser.error(f"no such name: {', '.join(sorted(unknown))}")
+    if args.page and not args.svg:
+        parser.error("--page needs --svg")
+    return args
+
+
+def _measured(args: argparse.Namespace) -> Results:
+    """Build a register and measure all parts that are wanted."""
+    options = Options(
+        vehicles=args.rows,
+        sizes=tuple(args.sizes),
+        **{
+            name: getattr(args, name)
+            for name in ("seconds", "rounds", "processes", "connections", "rate")
+        },
+    )
+    parts = args.parts or USUAL
+    results = Results(this_machine(), options, {}, {})
+    with TemporaryDirectory(prefix="verifyd-peers-", dir=args.directory) as temporary:
+        directory = Path(temporary)
+        print(f"Building a register of {options.vehicles:,} vehicles ...", flush=True)
+        data = build(directory / "data", options.vehicles)
+        compared = [part for part in PARTS if part in parts and part in COMPARED]
+        if compared:
+            names = [name for name in KNOWN if name == "verifyd" or name in args.contestants]
+            figures, left_out = compare(directory, data, options, names, compared)
+            results.figures.update(figures)
+            results.left_out.update(left_out)
+        for part, measure in ALONE.items():
+            if part in parts:
+                print(f"{PARTS[part]} ...", flush=True)
+                results.figures[part] = measure(directory, data, options)
+    return results
+
+
+def _json(results: Results) -> bytes:
+    document = msgspec.to_builtins(results) | {
+        "medians": {
+            part: {
+                subject: {name: results.value(part, subject, name) for name in results.names(part)}
+                for subject in results.subjects(part)
+            }
+            for part in results.figures
+        },
+        "targets": [each._asdict() for each in verdicts(results)],
+    }
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+
+
+if __name__ == "__main__":
+    main()

@@ -19,7 +19,7 @@ from tests.bench.peers.compared import COMPARED, compare
 from tests.bench.peers.contestants import KNOWN
 from tests.bench.peers.data import build
 from tests.bench.peers.environments import MissingError, require_program
-from tests.bench.peers.report import PARTS, fill, markdown, text_report
+from tests.bench.peers.report import PARTS, fill, table, text_report
 from tests.bench.peers.results import Options, Results, this_machine
 from tests.bench.peers.targets import verdicts
 
@@ -39,10 +39,11 @@ def main() -> None:
     print(f"\n{text_report(results)}")
     if args.json:
         args.json.write_bytes(_json(results))
-    if args.svg:
-        args.svg.write_bytes(chart(results))
-    if args.page:
-        fill(args.page, markdown(results, os.path.relpath(args.svg, args.page.parent)))
+    if args.svg and results.subjects("lookup"):
+        args.svg.write_text(chart(results))
+    for page in args.page:
+        picture = f"![Look-ups per second]({os.path.relpath(args.svg, page.parent)})\n"
+        fill(page, {"chart": picture, "table": table(results)})
 
 
 def _arguments() -> argparse.Namespace:
@@ -58,12 +59,14 @@ def _arguments() -> argparse.Namespace:
     add("--rate", type=int, default=500, help="look-ups a second; default: %(default)s")
     sizes = (100_000, 10_000_000)
     add("--sizes", type=int, nargs=2, default=sizes, help="of growth; default: %(default)s")
-    names = f"of {', '.join(KNOWN)}; verifyd always takes part; default: all"
-    add("--contestants", metavar="NAME", nargs="+", default=list(KNOWN), help=names)
+    names = f"of {', '.join(KNOWN)}, separated by commas; verifyd always takes part; default: all"
+    every = ",".join(KNOWN)
+    add("--contestants", metavar="NAMES", type=lambda t: t.split(","), default=every, help=names)
     add("--directory", type=Path, help="where to work; default: a temporary one")
     add("--json", metavar="FILE", type=Path, help="write all figures")
-    add("--svg", metavar="FILE", type=Path, help="draw the look-ups per second")
-    add("--page", type=Path, help="fill chart and table into this page; needs --svg")
+    add("--svg", metavar="FILE", type=Path, help="draw the look-ups per second, if measured")
+    filled = "fill chart and table into the blocks of this page; needs --svg"
+    add("--page", metavar="FILE", type=Path, action="append", default=[], help=filled)
     add("--read", metavar="FILE", type=Path, help="measure nothing; read figures of --json")
     args = parser.parse_args()
     for given, known in ((args.parts, PARTS), (args.contestants, KNOWN)):

@@ -1,4 +1,4 @@
-"""Checks that contestants give the answers that verifyd gives, so that nobody wins by doing less."""
+"""Checks that contestants answer as verifyd does, so that nobody wins by doing less."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -95,9 +95,9 @@ def require_same_answers(verifyd: Contestant, other: Contestant, data: Data) -> 
 
     Raises WrongAnswerError with the first difference.
     """
-    count = 0
-    for count, question in enumerate(questions(data), 1):
+    asked = list(questions(data))
+    for question in asked:
         found = differences(ask(verifyd, question), ask(other, question))
         if found:
             raise WrongAnswerError(f"{other.title}: {question.path}: {'; '.join(found)}")
-    return count
+    return len(asked)

@@ -33,6 +33,8 @@ def compare(
     with ExitStack() as running:
         contestants = []
         for name in names:
+            if not any(KNOWN[name].takes_part(part) for part in parts):
+                continue
             try:
                 contestants.append(running.enter_context(started(name, setting)))
             except MissingError as error:
@@ -40,7 +42,12 @@ def compare(
         _check(contestants, data)
         measures = _measures(directory, data, options)
         figures = {
-            part: _by_turns(part, measures[part], _able(contestants, part), options)
+            part: _by_turns(
+                part,
+                measures[part],
+                [each for each in contestants if KNOWN[each.name].takes_part(part)],
+                options,
+            )
             for part in parts
         }
     return figures, left_out
@@ -53,12 +60,6 @@ def _check(contestants: Sequence[Contestant], data: Data) -> None:
         if not KNOWN[other.name].is_bare:
             count = require_same_answers(verifyd, other, data)
             print(f"{other.title}: {count} answers like those of {verifyd.title}", flush=True)
-
-
-def _able(contestants: Sequence[Contestant], part: str) -> list[Contestant]:
-    if part in ("lookup", "rate"):
-        return list(contestants)
-    return [each for each in contestants if not KNOWN[each.name].is_bare]
 
 
 def _by_turns(

@@ -162,12 +162,13 @@ def _fastapi(setting: Setting) -> _Running:
 
 
 @contextmanager
-def _fastify(setting: Setting, log: str) -> _Running:
+def _fastify(setting: Setting, log: str = "on", bulk: str = "one") -> _Running:
     port = free_port()
     modules = node_modules()
     environment = {
         "NODE_PATH": str(modules),
         "NODE_ENV": "production",
+        "PEERS_BULK": bulk,
         "PEERS_LOG": log,
         "PEERS_PORT": str(port),
         "PEERS_PROCESSES": str(setting.processes),
@@ -219,6 +220,14 @@ class Known(NamedTuple):
     start: Callable[[Setting], AbstractContextManager[_Started]]
     is_bare: bool = False
     """It answers every path with the same text, and looks nothing up."""
+    only: str = ""
+    """The one part in which it takes part; all by default."""
+
+    def takes_part(self, part: str) -> bool:
+        """Tell whether it is measured in a part."""
+        if self.is_bare:
+            return part in ("lookup", "rate")
+        return self.only in ("", part)
 
 
 KNOWN: Mapping[str, Known] = {
@@ -227,7 +236,12 @@ KNOWN: Mapping[str, Known] = {
     "postgres": Known("verifyd on Postgres", _verifyd_on_postgres),
     "bare": Known("bare WSGI function, gunicorn sync worker", _bare, is_bare=True),
     "fastify": Known("Fastify + better-sqlite3, log off", partial(_fastify, log="off")),
-    "fastify-log": Known("Fastify + better-sqlite3, log on", partial(_fastify, log="on")),
+    "fastify-log": Known("Fastify + better-sqlite3, log on", _fastify),
+    "fastify-each": Known(
+        "Fastify, log off, a query for each plate",
+        partial(_fastify, log="off", bulk="each"),
+        only="bulk",
+    ),
     "flask": Known("Flask + SQLAlchemy + Flask-Limiter", _flask),
     "fastapi": Known("FastAPI + SQLAlchemy + slowapi", _fastapi),
 }

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from app import clock
 from app.registers.demo import demo_register
+from app.registers.demo.crowd import PLATES
 from app.storage.files import register_file
 from tests.bench.intake.files import plate
 from tests.bench.intake.installation import Installation
@@ -26,7 +27,7 @@ _CURRENT = "SELECT generation FROM register WHERE name = 'native'"
 _TABLE_SQL = "SELECT sql FROM verifyd.sqlite_master WHERE type = 'table' AND name = ?"
 _ROWS_AT_ONCE = 10_000
 
-CASES = 300
+CASES = PLATES
 """The first so many vehicles differ in their papers: the cars of the demo."""
 
 
@@ -59,7 +60,7 @@ def write_files(directory: Path, vehicles: int) -> list[Path]:
     cars = demo_register(clock.today(UTC))
     numbers = array("I", range(vehicles))
     random.Random(0).shuffle(numbers)
-    plates = sorted({row["registration"] for rows in cars for row in rows}, key=str)
+    templates = sorted({row["registration"] for rows in cars for row in rows}, key=str)
     paths = []
     for name, rows in cars._asdict().items():
         path = directory / f"{name}.csv"
@@ -69,7 +70,7 @@ def write_files(directory: Path, vehicles: int) -> list[Path]:
             file.write(header)
             while some := list(islice(left, _ROWS_AT_ONCE)):
                 file.writelines(
-                    plate(n) + line for n in some for line in lines[plates[n % len(plates)]]
+                    plate(n) + line for n in some for line in lines[templates[n % len(templates)]]
                 )
         paths.append(path)
     return paths

@@ -1,4 +1,4 @@
-"""What the contestants need: environments of their own below `.peers`, made once, with pinned versions."""
+"""The environments of the contestants, made once below `.peers`, with pinned versions."""
 
 import hashlib
 import shutil

@@ -1,7 +1,7 @@
 """Writes results as tables for a terminal and for a page."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.bench.peers.contestants import KNOWN
@@ -28,7 +28,7 @@ _HEADERS = {
     "first_answer_s": "seconds",
 }
 _DIGITS = {"answers_per_second": 0, "cpu_us": 0, "memory_mb": 0}
-_BEGIN, _END = "<!-- Written by make bench-peers: begin -->", "<!-- end -->"
+_BLOCK = re.compile(r"(?s)(?P<begin><!-- bench-peers: (?P<name>\w+) -->\n).*?(?P<end><!-- end -->)")
 Row = Sequence[str]
 
 
@@ -86,12 +86,8 @@ def _aligned(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
-def markdown(results: Results, chart: str) -> str:
-    """Return the chart and a table of all contestants, for a page.
-
-    Args:
-        chart: the path of the chart, relative to the page.
-    """
+def table(results: Results) -> str:
+    """Return a table of all contestants in Markdown, and below it how and where it was measured."""
     options = results.options
     header = ["", "look-ups/s", "p50", "p99", "CPU per look-up", "vehicles/s in bulk", "memory"]
     rows: list[Row] = [header, ["---"] * len(header)]
@@ -107,13 +103,13 @@ def markdown(results: Results, chart: str) -> str:
         ]
         title = title_of(subject)
         rows.append([f"**{title}**" if title.startswith("verifyd") else title, *cells])
-    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    return (
-        f"![Look-ups per second]({chart})\n\n{table}\n\n"
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    how = (
         f"{options.vehicles:,} vehicles, {options.processes} processes each, {options.connections} "
         f"connections, clients on the same machine, medians of {options.rounds} rounds of "
-        f"{options.seconds} s. {results.machine}.\n"
+        f"{options.seconds} s. {results.machine}."
     )
+    return "\n".join([*lines, "", how, ""])
 
 
 def _with_unit(results: Results, subject: str, name: str, unit: str) -> str:
@@ -121,11 +117,16 @@ def _with_unit(results: Results, subject: str, name: str, unit: str) -> str:
     return "" if value is None else f"{_number(value, name)}{unit}"
 
 
-def fill(page: Path, text: str) -> None:
-    """Replace what is between the two comments of a page. Raises ValueError without them."""
+def fill(page: Path, blocks: Mapping[str, str]) -> None:
+    """Replace the text of the blocks that a page has.
+
+    A block stands between `<!-- bench-peers: NAME -->` and `<!-- end -->`. Raises ValueError if
+    the page has none.
+    """
     before = page.read_text(encoding="utf-8")
-    place = re.compile(f"(?s)(?<={re.escape(_BEGIN)}\n).*?(?={re.escape(_END)})")
-    after, count = place.subn(lambda _: text, before)
-    if count != 1:
-        raise ValueError(f"{page} must have one line {_BEGIN} and below it {_END}")
+    after, count = _BLOCK.subn(
+        lambda found: f"{found['begin']}{blocks[found['name']]}{found['end']}", before
+    )
+    if not count:
+        raise ValueError(f"{page} has no block <!-- bench-peers: {' or '.join(blocks)} -->")
     page.write_text(after, encoding="utf-8")

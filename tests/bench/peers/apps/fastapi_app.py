@@ -4,15 +4,16 @@ import uuid
 from typing import Annotated
 
 import models
+import vehicles
 from fastapi import Depends, FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from fastapi.security import APIKeyHeader
-from models import Problem
 from pydantic import BaseModel
 from slowapi import Limiter, _rate_limit_exceeded_handler
 from slowapi.errors import RateLimitExceeded
 from slowapi.util import get_remote_address
 from sqlalchemy.orm import Session
+from vehicles import Problem
 
 api_key = APIKeyHeader(name="X-API-Key", auto_error=False)
 
@@ -29,7 +30,7 @@ app.add_exception_handler(RateLimitExceeded, _rate_limit_exceeded_handler)
 
 @app.exception_handler(Problem)
 def answer_problem(_request: Request, problem: Problem):
-    body = models.problem_json(problem, uuid.uuid4().hex)
+    body = vehicles.problem_json(problem, uuid.uuid4().hex)
     return JSONResponse(body, problem.status, media_type="application/problem+json")
 
 
@@ -108,24 +109,24 @@ class Bulk(BaseModel):
 
 
 @app.get("/v1/vehicle/{registration}/insurance")
-@limiter.limit(models.RATE_LIMIT)
+@limiter.limit(vehicles.RATE_LIMIT)
 def insurance(
     registration: str, request: Request, response: Response, session: SessionDep, _: AccountDep
 ) -> Insurance:
-    return models.insurance(session, registration)
+    return vehicles.insurance(session, registration)
 
 
 @app.get("/v1/compliance/{registration}")
-@limiter.limit(models.RATE_LIMIT)
+@limiter.limit(vehicles.RATE_LIMIT)
 def compliance(
     registration: str, request: Request, response: Response, session: SessionDep, _: AccountDep
 ) -> Compliance:
-    return models.compliance(session, registration)
+    return vehicles.compliance(session, registration)
 
 
 # Members that an item does not have are left out.
 @app.post("/v1/vehicle/bulk-insurance", response_model_exclude_unset=True)
-@limiter.limit(models.RATE_LIMIT)
+@limiter.limit(vehicles.RATE_LIMIT)
 def bulk_insurance(
     sent: Registrations,
     request: Request,
@@ -133,4 +134,4 @@ def bulk_insurance(
     session: SessionDep,
     account: AccountDep,
 ) -> Bulk:
-    return models.bulk_insurance(session, account, sent.registrations)
+    return vehicles.bulk_insurance(session, account, sent.registrations)

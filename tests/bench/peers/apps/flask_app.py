@@ -3,11 +3,12 @@
 import uuid
 
 import models
+import vehicles
 from flask import Flask, g, request
 from flask_limiter import Limiter
 from flask_limiter.util import get_remote_address
-from models import Problem
 from sqlalchemy.orm import scoped_session, sessionmaker
+from vehicles import Problem
 
 app = Flask(__name__)
 session = scoped_session(sessionmaker(models.engine))
@@ -20,7 +21,7 @@ def api_key():
 limiter = Limiter(
     lambda: api_key() or get_remote_address(),
     app=app,
-    default_limits=[models.RATE_LIMIT],
+    default_limits=[vehicles.RATE_LIMIT],
     headers_enabled=True,
     storage_uri="memory://",
 )
@@ -40,21 +41,21 @@ def remove_session(_error=None):
 
 @app.errorhandler(Problem)
 def answer_problem(problem):
-    body = models.problem_json(problem, uuid.uuid4().hex)
+    body = vehicles.problem_json(problem, uuid.uuid4().hex)
     return body, problem.status, {"Content-Type": "application/problem+json"}
 
 
 @app.get("/v1/vehicle/<registration>/insurance")
 def insurance(registration):
-    return models.insurance(session, registration)
+    return vehicles.insurance(session, registration)
 
 
 @app.get("/v1/compliance/<registration>")
 def compliance(registration):
-    return models.compliance(session, registration)
+    return vehicles.compliance(session, registration)
 
 
 @app.post("/v1/vehicle/bulk-insurance")
 def bulk_insurance():
     registrations = request.get_json()["registrations"]
-    return models.bulk_insurance(session, g.account, registrations)
+    return vehicles.bulk_insurance(session, g.account, registrations)

@@ -1,10 +1,12 @@
 """The benchmark beside other stacks: its reports, its check of answers, and its steady client."""
 
+import csv
 import json
 import os
 import subprocess
 import sys
 import threading
+from datetime import UTC
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from xml.etree import ElementTree
@@ -12,10 +14,13 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
+from app import clock
+from app.registers.demo import demo_register
 from tests.bench.peers.__main__ import _json
 from tests.bench.peers.answers import LIMIT_HEADERS, differences
 from tests.bench.peers.chart import chart
 from tests.bench.peers.contestants import KNOWN
+from tests.bench.peers.data import CASES, write_files
 from tests.bench.peers.report import fill, part_rows, table, text_report
 from tests.bench.peers.results import Machine, Options, Results
 from tests.bench.peers.steady import ask_steadily, percentile_ms
@@ -134,6 +139,19 @@ class TestReport:
         copy = tmp_path / "page.md"
         copy.write_text((ROOT / page).read_text())
         fill(copy, {"chart": "![chart](chart.svg)\n", "table": table(results)})
+
+
+def test_the_register_has_every_kind_of_paper(tmp_path):
+    """Each vehicle has the papers of a car of the demo, and a plate of its own."""
+    cars = demo_register(clock.today(UTC))
+    for path, of_cars in zip(write_files(tmp_path, 2 * CASES), cars, strict=True):
+        with path.open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert len(rows) == 2 * len(of_cars)
+        assert len({row["registration"] for row in rows}) == 2 * len(
+            {row["registration"] for row in of_cars}
+        )
+        assert rows[0].keys() == of_cars[0].keys()
 
 
 class TestAnswers:

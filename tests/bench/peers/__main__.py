@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from tests.bench.peers.alone import ALONE
+from tests.bench.peers.answers import WrongAnswerError
 from tests.bench.peers.chart import chart
 from tests.bench.peers.compared import COMPARED, compare
 from tests.bench.peers.contestants import KNOWN
@@ -33,9 +34,9 @@ def main() -> None:
     else:
         try:
             require_program("wrk", "wrk")
-        except MissingError as error:
+            results = _measured(args)
+        except (MissingError, WrongAnswerError) as error:
             sys.exit(f"bench-peers: {error}")
-        results = _measured(args)
     print(f"\n{text_report(results)}")
     if args.json:
         args.json.write_bytes(_json(results))

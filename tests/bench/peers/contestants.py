@@ -138,9 +138,9 @@ def _verifyd_on_postgres(setting: Setting) -> _Running:
 @contextmanager
 def _gunicorn(setting: Setting, app: str, *options: str) -> _Running:
     port = free_port()
-    words = [python_programs() / "gunicorn", "--workers", setting.processes]
-    words += ["--bind", f"127.0.0.1:{port}", "--chdir", APPS, *options, app]
-    with _running(words, setting, port) as pid:
+    words = [python_programs() / "gunicorn", "--worker-class", "sync"]
+    words += ["--workers", setting.processes, "--bind", f"127.0.0.1:{port}", "--chdir", APPS]
+    with _running([*words, *options, app], setting, port) as pid:
         yield f"127.0.0.1:{port}", [pid]
 
 

@@ -61,7 +61,8 @@ def require_domain_name(text: str) -> str:
             got = "" if label else "; it is empty"
             raise InvalidDomainName(f"Label {place} of the domain name {rule}{got}.")
         if not _is_sound(label):
-            raise InvalidDomainName(f"Label {place} of the domain name is no valid A-label (IDNA).")
+            detail = "begins with xn-- but stands for no international name (IDNA 2008)"
+            raise InvalidDomainName(f"Label {place} of the domain name {detail}.")
     if labels[-1].isdigit():
         raise InvalidDomainName("The last label of a domain name must not be a number.")
     return name

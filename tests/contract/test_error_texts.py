@@ -149,11 +149,21 @@ def test_no_operation_ignores_a_parameter(alice):
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/healthz", "/readyz", "/openapi.json", "/docs", "/docs/errors"]
+    "path",
+    [
+        *("/", "/healthz", "/readyz", "/openapi.json", "/metrics"),
+        *("/docs", "/docs/errors", "/docs/try"),
+    ],
 )
 def test_other_paths_ignore_parameters(world, path):
     """Probes and browsers add parameters of their own."""
-    assert world.client(None).get(f"{path}?x=1").status_int == 200
+    local = {"REMOTE_ADDR": "127.0.0.1"}
+    assert world.client(None).get(f"{path}?x=1", environ=local).status_int == 200
+
+
+def test_the_key_comes_before_parameters(stranger):
+    """Without a key nobody learns which parameters there are."""
+    assert stranger.get(f"{DOMAINS}?x=1").json["code"] == "unauthorized"
 
 
 @pytest.mark.parametrize("plate", PLATES)

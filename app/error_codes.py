@@ -179,7 +179,7 @@ CATALOGUE: Mapping[str, Kind] = {
         "Wait for `Retry-After` seconds.",
     ),
     "not_ready": _unavailable(
-        "the answer of `/readyz` when it is not ready",
+        "the service is not ready; only `/readyz` answers this",
         "Send no requests to this host until `/readyz` answers 200.",
     ),
 }

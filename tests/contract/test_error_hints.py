@@ -111,7 +111,9 @@ PATHS = {
     "POST /v1/vehicle/bulk": BULK,
     "POST /v1/insurance/bulk": BULK,
     "POST /v1/vehicle/bulk-compliance": "/v1/compliance/bulk",
+    "GET /v1/vehicle/insurance/AB12CDE": INSURANCE,
     "GET /swagger.json": "/openapi.json",
+    "GET /openapi.yaml": "/openapi.json",
 }
 
 

@@ -30,12 +30,12 @@ def closest_path(
     segments = [segment.lower() for segment in path.split("/") if segment]
     if not 1 <= len(segments) <= _SEGMENTS_MAX:
         return None
+    variants = _variants(segments)
+    for spelling, meant in imagined.items():
+        if method in paths[meant] and any(_fits(each, spelling) for each in variants):
+            return meant
     scores = {
-        template: max(
-            _likeness(each, spelling)
-            for each in _variants(segments)
-            for spelling in (template, *(key for key in imagined if imagined[key] == template))
-        )
+        template: max(_likeness(each, template) for each in variants)
         for template, methods in paths.items()
         if method in methods
     }
@@ -62,6 +62,15 @@ def _variants(segments: list[str]) -> list[list[str]]:
     has_two_bases = len(segments) > 2 and set(segments[:2]) == set(_BASES)
     without_one = [segments[1:]] if has_two_bases else []
     return [segments, *with_base, *with_other_base, *without_one]
+
+
+def _fits(given: list[str], template: str) -> bool:
+    """Tell whether a path is one of a template, exactly."""
+    expected = template.strip("/").split("/")
+    return len(given) == len(expected) and all(
+        _is_parameter(each) or segment == each
+        for segment, each in zip(given, expected, strict=True)
+    )
 
 
 def _likeness(given: list[str], template: str) -> float:

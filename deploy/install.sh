@@ -261,7 +261,7 @@ fi
 lay_out_configuration
 if [ -n "$root" ]; then
     point current "$release"
-    say "$named is laid out in $root; \`verifyd migrate\` there makes the database"
+    say "$named is laid out in $root; run \"verifyd migrate\" there to create the database"
     exit 0
 fi
 [ -n "$old" ] || "$release/verifyd.sh" migrate
@@ -270,4 +270,4 @@ point current "$release"
 start "$release" || go_back
 remove_old_releases
 say "$named is installed in $release"
-has_systemd || say "systemd does not run here: \`verifyd serve\` starts the service"
+has_systemd || say "systemd does not run here; run \"verifyd serve\" to start the service"

@@ -200,7 +200,7 @@ class TestFailure:
         spend(store, 2)
         path.unlink()
         for _ in range(2):
-            with pytest.raises(StoreError, match="`verifyd serve` creates it at start-up"):
+            with pytest.raises(StoreError, match='"verifyd serve" creates it at start-up'):
                 store.take(0, PLAN)
         assert os.listdir(path.parent) == []
 

@@ -98,7 +98,7 @@ def test_a_command_does_not_make_the_file(run, world, what):
     world.limits.unlink()
     status, _, err = run(what, "alice")
     assert status == 1
-    assert "does not exist; `verifyd serve` creates it at start-up" in err
+    assert 'does not exist; "verifyd serve" creates it at start-up' in err
     assert not world.limits.exists()
 
 

@@ -58,9 +58,37 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
     authenticator = Authenticator(engine)
     limits = open_limits(config, engine)
     measures = open_measures()
+    app: Application = falcon.App(
+        request_type=Request,
+        middleware=[
+            Metrics(measures),
+            Envelope(LineWriter(1).write if config.access_log else None, config.trusted_proxies),
+            BodyIntake(),
+            Authentication(authenticator, config.trusted_proxies),
+            # The account must be known, and the path must not be checked yet (D5).
+            Limits(limits, config),
+            Methods(),
+        ],
+    )
+    problems.install(app, engine, SUGGESTED_PATHS)
+    resources = create_resources(config, engine, authenticator, limits, measures)
+    by_type = {type(resource): resource for resource in resources}
+    for endpoint in ENDPOINTS:
+        app.add_route(endpoint.path, by_type[endpoint.resource])
+    return app
+
+
+def create_resources(
+    config: Config,
+    engine: Engine,
+    authenticator: Authenticator,
+    limits: LimitStore,
+    measures: Measures,
+) -> tuple[Resource, ...]:
+    """Return one resource of each type that `ENDPOINTS` names."""
     domains = Domains(engine)
     reader = VehicleReader(Records(engine, config.register_order), config)
-    resources: tuple[Resource, ...] = (
+    return (
         DomainCollection(domains),
         DomainItem(domains),
         Insurance(reader),
@@ -78,23 +106,6 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
         DocumentationAsset(),
         MetricsPage(engine, measures, config),
     )
-    app: Application = falcon.App(
-        request_type=Request,
-        middleware=[
-            Metrics(measures),
-            Envelope(LineWriter(1).write if config.access_log else None, config.trusted_proxies),
-            BodyIntake(),
-            Authentication(authenticator, config.trusted_proxies),
-            # The account must be known, and the path must not be checked yet (D5).
-            Limits(limits, config),
-            Methods(),
-        ],
-    )
-    problems.install(app, engine, SUGGESTED_PATHS)
-    by_type = {type(resource): resource for resource in resources}
-    for endpoint in ENDPOINTS:
-        app.add_route(endpoint.path, by_type[endpoint.resource])
-    return app
 
 
 def open_limits(config: Config, engine: Engine) -> LimitStore:

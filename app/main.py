@@ -17,7 +17,7 @@ from app.http.limits import Limits
 from app.http.methods import Methods
 from app.http.metrics import Measures, Metrics
 from app.limits.file import FILE_NAME
-from app.limits.store import LimitStore, started
+from app.limits.store import LimitStore, identity_of
 from app.line_writer import LineWriter
 from app.operations import metrics_files
 from app.operations.account import OwnAccount
@@ -111,7 +111,7 @@ def create_resources(
 def open_limits(config: Config, engine: Engine) -> LimitStore:
     """Return the buckets of this installation. The first request opens their file."""
     path = config.state_dir / FILE_NAME
-    return LimitStore(path, lambda: started(path, lambda: database_id(engine)))
+    return LimitStore(path, lambda: identity_of(path, lambda: database_id(engine)))
 
 
 def open_measures() -> Measures:

@@ -25,7 +25,7 @@ from app.config import Config
 from app.directories import make_directory
 from app.errors import OperatorError
 from app.file_lock import tried
-from app.logs import logged_to_stderr
+from app.logs import progress_log
 from app.operations.conditions.loads import numbers_of_failed
 from app.registers.dropped import kept
 from app.registers.dropped.batch import Batch, keep, put_aside, remove
@@ -55,7 +55,7 @@ def _load_drop(args: argparse.Namespace, directory: Path, options: Path | None, 
     if options is not None and not os.access(options, os.R_OK | os.X_OK):
         raise OperatorError(f"{options} does not exist, or cannot be read")
     drop = _Drop(args, config, directory, options, job)
-    with _only_one(config.state_dir), logged_to_stderr(), _stoppable(drop):
+    with _only_one(config.state_dir), progress_log(), _stoppable(drop):
         if args.scheduled:
             kept.remember(config.data_dir, directory)
         drop.prune()

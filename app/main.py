@@ -42,42 +42,6 @@ from app.vehicles.resources import Compliance, Insurance
 Application = falcon.App[Request, falcon.Response]
 
 
-def create_app(config: Config | None = None, engine: Engine | None = None) -> Application:
-    """Return the WSGI application.
-
-    The first request opens the database, so that each worker has connections of its own.
-
-    Args:
-        config: the settings [read from the environment].
-        engine: the database [the one that the settings name].
-
-    Raises ConfigError if a setting is wrong, and OperatorError if the database's URL is.
-    """
-    config = config or Config.from_env()
-    engine = engine or open_engine(config.database_url, is_serving=True)
-    authenticator = Authenticator(engine)
-    limits = open_limits(config, engine)
-    measures = open_measures()
-    app: Application = falcon.App(
-        request_type=Request,
-        middleware=[
-            Metrics(measures),
-            Envelope(LineWriter(1).write if config.access_log else None, config.trusted_proxies),
-            BodyIntake(),
-            Authentication(authenticator, config.trusted_proxies),
-            # The account must be known, and the path must not be checked yet (D5).
-            Limits(limits, config),
-            Methods(),
-        ],
-    )
-    problems.install(app, engine, SUGGESTED_PATHS)
-    resources = create_resources(config, engine, authenticator, limits, measures)
-    by_type = {type(resource): resource for resource in resources}
-    for endpoint in ENDPOINTS:
-        app.add_route(endpoint.path, by_type[endpoint.resource])
-    return app
-
-
 def create_resources(
     config: Config,
     engine: Engine,
@@ -106,6 +70,42 @@ def create_resources(
         DocumentationAsset(),
         MetricsPage(engine, measures, config),
     )
+
+
+def create_app(config: Config | None = None, engine: Engine | None = None) -> Application:
+    """Return the WSGI application.
+
+    The first request opens the database, so that each worker has connections of its own.
+
+    Args:
+        config: the settings [read from the environment].
+        engine: the database [the one that the settings name].
+
+    Raises ConfigError if a setting is wrong, and OperatorError if the database's URL is.
+    """
+    config = config or Config.from_env()
+    engine = engine or open_engine(config.database_url, is_serving=True)
+    authenticator = Authenticator(engine)
+    limits = open_limits(config, engine)
+    measures = open_measures()
+    resources = create_resources(config, engine, authenticator, limits, measures)
+    app: Application = falcon.App(
+        request_type=Request,
+        middleware=[
+            Metrics(measures),
+            Envelope(LineWriter(1).write if config.access_log else None, config.trusted_proxies),
+            BodyIntake(),
+            Authentication(authenticator, config.trusted_proxies),
+            # The account must be known, and the path must not be checked yet (D5).
+            Limits(limits, config),
+            Methods(),
+        ],
+    )
+    problems.install(app, engine, SUGGESTED_PATHS)
+    by_type = {type(resource): resource for resource in resources}
+    for endpoint in ENDPOINTS:
+        app.add_route(endpoint.path, by_type[endpoint.resource])
+    return app
 
 
 def open_limits(config: Config, engine: Engine) -> LimitStore:

@@ -17,7 +17,7 @@ from app.http.limits import Limits
 from app.http.methods import Methods
 from app.http.metrics import Measures, Metrics
 from app.limits.file import FILE_NAME
-from app.limits.store import LimitStore, started
+from app.limits.store import LimitStore, identity_of
 from app.line_writer import LineWriter
 from app.operations import metrics_files
 from app.operations.account import OwnAccount
@@ -42,25 +42,17 @@ from app.vehicles.resources import Compliance, Insurance
 Application = falcon.App[Request, falcon.Response]
 
 
-def create_app(config: Config | None = None, engine: Engine | None = None) -> Application:
-    """Return the WSGI application.
-
-    The first request opens the database, so that each worker has connections of its own.
-
-    Args:
-        config: the settings [read from the environment].
-        engine: the database [the one that the settings name].
-
-    Raises ConfigError if a setting is wrong, and OperatorError if the database's URL is.
-    """
-    config = config or Config.from_env()
-    engine = engine or open_engine(config.database_url, is_serving=True)
-    authenticator = Authenticator(engine)
-    limits = open_limits(config, engine)
-    measures = open_measures()
+def create_resources(
+    config: Config,
+    engine: Engine,
+    authenticator: Authenticator,
+    limits: LimitStore,
+    measures: Measures,
+) -> tuple[Resource, ...]:
+    """Return one resource of each type that `ENDPOINTS` names."""
     domains = Domains(engine)
     reader = VehicleReader(Records(engine, config.register_order), config)
-    resources: tuple[Resource, ...] = (
+    return (
         DomainCollection(domains),
         DomainItem(domains),
         Insurance(reader),
@@ -78,6 +70,25 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
         DocumentationAsset(),
         MetricsPage(engine, measures, config),
     )
+
+
+def create_app(config: Config | None = None, engine: Engine | None = None) -> Application:
+    """Return the WSGI application.
+
+    The first request opens the database, so that each worker has connections of its own.
+
+    Args:
+        config: the settings [read from the environment].
+        engine: the database [the one that the settings name].
+
+    Raises ConfigError if a setting is wrong, and OperatorError if the database's URL is.
+    """
+    config = config or Config.from_env()
+    engine = engine or open_engine(config.database_url, is_serving=True)
+    authenticator = Authenticator(engine)
+    limits = open_limits(config, engine)
+    measures = open_measures()
+    resources = create_resources(config, engine, authenticator, limits, measures)
     app: Application = falcon.App(
         request_type=Request,
         middleware=[
@@ -100,7 +111,7 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
 def open_limits(config: Config, engine: Engine) -> LimitStore:
     """Return the buckets of this installation. The first request opens their file."""
     path = config.state_dir / FILE_NAME
-    return LimitStore(path, lambda: started(path, lambda: database_id(engine)))
+    return LimitStore(path, lambda: identity_of(path, lambda: database_id(engine)))
 
 
 def open_measures() -> Measures:

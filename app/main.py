@@ -31,7 +31,7 @@ from app.operations.documentation.resources import (
 from app.operations.health import Health, Readiness
 from app.operations.metrics import MetricsPage
 from app.operations.openapi_document import OpenApiDocument
-from app.routes import ENDPOINTS, SUGGESTED_PATHS, Resource
+from app.routes import ENDPOINTS, IMAGINED_PATHS, SUGGESTED_PATHS, Resource
 from app.storage.engine import Engine, open_engine
 from app.storage.versions import database_id
 from app.vehicles.bulk import BulkCompliance, BulkInsurance
@@ -101,7 +101,7 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
             Methods(),
         ],
     )
-    problems.install(app, engine, SUGGESTED_PATHS)
+    problems.install(app, engine, SUGGESTED_PATHS, IMAGINED_PATHS)
     by_type = {type(resource): resource for resource in resources}
     for endpoint in ENDPOINTS:
         app.add_route(endpoint.path, by_type[endpoint.resource])

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from app import clock
 from app.domains.models import STATUSES, Domain
+from app.domains.names import IDENTIFIER_PREFIX
 from app.storage.engine import Engine, Prepared, parameter
 
 _ID_DIGITS = string.digits + string.ascii_letters
@@ -95,7 +96,8 @@ class Domains:
         Raises DomainExists, or DomainQuotaReached if the account holds `domains_max`. Of two
         requests at once for one name, one succeeds (D15).
         """
-        domain_id = "dom_" + "".join(secrets.choice(_ID_DIGITS) for _ in range(_ID_CHARACTERS))
+        digits = (secrets.choice(_ID_DIGITS) for _ in range(_ID_CHARACTERS))
+        domain_id = IDENTIFIER_PREFIX + "".join(digits)
         created = HeldDomain(domain_id, name, "active", clock.now())
         with self._engine.atomic():
             self._lock_creation(account_id)

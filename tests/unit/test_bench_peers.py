@@ -16,7 +16,7 @@ import pytest
 
 from app import clock
 from app.registers.demo import demo_register
-from tests.bench.peers.__main__ import _json
+from tests.bench.peers.__main__ import as_json
 from tests.bench.peers.answers import LIMIT_HEADERS, differences
 from tests.bench.peers.chart import chart
 from tests.bench.peers.contestants import KNOWN
@@ -99,7 +99,7 @@ class TestReport:
 
     def test_json_can_be_read_again(self, results):
         """The file has all figures, the medians and the verdicts."""
-        written = _json(results)
+        written = as_json(results)
         assert msgspec.json.decode(written, type=Results) == results
         document = json.loads(written)
         assert document["medians"]["lookup"]["flask"]["answers_per_second"] == 300

@@ -30,16 +30,28 @@ USUAL = [part for part in PARTS if part != "growth"]
 def main() -> None:
     args = _arguments()
     if args.read:
-        results = msgspec.json.decode(args.read.read_bytes(), type=Results)
-    else:
-        try:
-            require_program("wrk", "wrk")
-            results = _measured(args)
-        except (MissingError, WrongAnswerError) as error:
-            sys.exit(f"bench-peers: {error}")
+        _write(msgspec.json.decode(args.read.read_bytes(), type=Results), args)
+        return
+    try:
+        require_program("wrk", "wrk")
+    except MissingError as error:
+        sys.exit(f"bench-peers: {error}")
+    results = Results(this_machine(), _options(args), {}, {})
+    try:
+        _measure(results, args)
+    except WrongAnswerError as error:
+        sys.exit(f"bench-peers: {error}")
+    finally:
+        # A run takes long: if it fails, what was measured so far is not lost.
+        if results.figures:
+            _write(results, args)
+
+
+def _write(results: Results, args: argparse.Namespace) -> None:
+    """Print results, and write them to the files and pages that are wanted."""
     print(f"\n{text_report(results)}")
     if args.json:
-        args.json.write_bytes(_json(results))
+        args.json.write_bytes(as_json(results))
     if args.svg and results.subjects("lookup"):
         args.svg.write_text(chart(results))
     for page in args.page:
@@ -78,36 +90,30 @@ def _arguments() -> argparse.Namespace:
     return args
 
 
-def _measured(args: argparse.Namespace) -> Results:
-    """Build a register and measure all parts that are wanted."""
-    options = Options(
-        vehicles=args.rows,
-        sizes=tuple(args.sizes),
-        **{
-            name: getattr(args, name)
-            for name in ("seconds", "rounds", "processes", "connections", "rate")
-        },
-    )
-    parts = args.parts or USUAL
-    results = Results(this_machine(), options, {}, {})
+def _options(args: argparse.Namespace) -> Options:
+    same = ("seconds", "rounds", "processes", "connections", "rate")
+    given = {name: getattr(args, name) for name in same}
+    return Options(vehicles=args.rows, sizes=tuple(args.sizes), **given)
+
+
+def _measure(results: Results, args: argparse.Namespace) -> None:
+    """Build a register, and measure all parts that are wanted."""
+    options, wanted = results.options, args.parts or USUAL
     with TemporaryDirectory(prefix="verifyd-peers-", dir=args.directory) as temporary:
         directory = Path(temporary)
         print(f"Building a register of {options.vehicles:,} vehicles ...", flush=True)
         data = build(directory / "data", options.vehicles)
-        compared = [part for part in PARTS if part in parts and part in COMPARED]
-        if compared:
+        if parts := [part for part in COMPARED if part in wanted]:
             names = [name for name in KNOWN if name == "verifyd" or name in args.contestants]
-            figures, left_out = compare(directory, data, options, names, compared)
-            results.figures.update(figures)
-            results.left_out.update(left_out)
+            compare(results, directory, data, names, parts)
         for part, measure in ALONE.items():
-            if part in parts:
+            if part in wanted:
                 print(f"{PARTS[part]} ...", flush=True)
                 results.figures[part] = measure(directory, data, options)
-    return results
 
 
-def _json(results: Results) -> bytes:
+def as_json(results: Results) -> bytes:
+    """Return all figures, their medians and the verdicts."""
     document = msgspec.to_builtins(results) | {
         "medians": {
             part: {

@@ -11,7 +11,7 @@ from tests.bench.peers.contestants import KNOWN, Contestant, Setting, started
 from tests.bench.peers.data import Data, write_plain_database
 from tests.bench.peers.environments import MissingError
 from tests.bench.peers.processes import cpu_seconds, memory_mb, tree
-from tests.bench.peers.results import Figures, Options, Sample
+from tests.bench.peers.results import Options, Results, Sample
 from tests.bench.peers.steady import ask_steadily, percentile_ms
 from tests.bench.peers.targets import BULK
 from tests.bench.peers.wrk import Requests, drive
@@ -24,33 +24,24 @@ _Measure = Callable[[Contestant, int], Sample]
 
 
 def compare(
-    directory: Path, data: Data, options: Options, names: Sequence[str], parts: Sequence[str]
-) -> tuple[Figures, dict[str, str]]:
-    """Measure contestants; return the figures, and who could not run, with the reason."""
+    results: Results, directory: Path, data: Data, names: Sequence[str], parts: Sequence[str]
+) -> None:
+    """Measure contestants, and note who cannot run, with the reason."""
     file = write_plain_database(data, directory / "plain.db")
-    setting = Setting(directory, data, file, options.processes)
-    left_out: dict[str, str] = {}
+    setting = Setting(directory, data, file, results.options.processes)
+    able = [name for name in names if any(KNOWN[name].takes_part(part) for part in parts)]
     with ExitStack() as running:
         contestants = []
-        for name in names:
-            if not any(KNOWN[name].takes_part(part) for part in parts):
-                continue
+        for name in able:
             try:
                 contestants.append(running.enter_context(started(name, setting)))
             except MissingError as error:
-                left_out[name] = str(error)
+                results.left_out[name] = str(error)
         _check(contestants, data)
-        measures = _measures(directory, data, options)
-        figures = {
-            part: _by_turns(
-                part,
-                measures[part],
-                [each for each in contestants if KNOWN[each.name].takes_part(part)],
-                options,
-            )
-            for part in parts
-        }
-    return figures, left_out
+        measures = _measures(directory, data, results.options)
+        for part in parts:
+            taking_part = [each for each in contestants if KNOWN[each.name].takes_part(part)]
+            _measure_by_turns(results, part, measures[part], taking_part)
 
 
 def _check(contestants: Sequence[Contestant], data: Data) -> None:
@@ -62,19 +53,20 @@ def _check(contestants: Sequence[Contestant], data: Data) -> None:
             print(f"{other.title}: {count} answers like those of {verifyd.title}", flush=True)
 
 
-def _by_turns(
-    part: str, measure: _Measure, contestants: Sequence[Contestant], options: Options
-) -> dict[str, list[Sample]]:
-    samples: dict[str, list[Sample]] = {each.name: [] for each in contestants}
+def _measure_by_turns(
+    results: Results, part: str, measure: _Measure, contestants: Sequence[Contestant]
+) -> None:
+    seconds = results.options.seconds
     for contestant in contestants:
-        measure(contestant, max(options.seconds // 5, 1))  # It warms up.
-    for number in range(options.rounds):
+        measure(contestant, max(seconds // 5, 1))  # It warms up.
+    samples: dict[str, list[Sample]] = {}
+    results.figures[part] = samples
+    for number in range(results.options.rounds):
         for contestant in contestants:
-            sample = measure(contestant, options.seconds)
-            samples[contestant.name].append(sample)
+            sample = measure(contestant, seconds)
+            samples.setdefault(contestant.name, []).append(sample)
             shown = ", ".join(f"{name} {value:,.2f}" for name, value in sample.items())
             print(f"{part}, round {number + 1}, {contestant.title}: {shown}", flush=True)
-    return samples
 
 
 def _measures(directory: Path, data: Data, options: Options) -> dict[str, _Measure]:

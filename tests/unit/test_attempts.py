@@ -155,7 +155,7 @@ def test_reasons_never_quote_a_value(cli):
     path = cli.file("bad.csv", *bad)
     ended = cli.run("import", path, "--json")
     assert [each["reason"] for each in json.loads(ended.stdout)["reasons"]] == [
-        "insured: neither true nor false",
+        "insured: neither true nor false; [words.insured] of a mapping can translate it",
         "not a registration number",
     ]
     shown = cli.run("imports", "show", 1)
@@ -177,7 +177,7 @@ def test_a_mapped_file_is_not_quoted(cli):
     path = cli.file("cars.csv", "Kennzeichen;HU;Fahrer", "B-XY 123;perhaps;Erika", "A/1;;Max")
     ended = cli.run("import", path, "--map", mapping, "--json")
     text = (cli.directory / "rejects" / "leasing-1.csv").read_text()
-    assert "insured: neither true nor false: 'perhaps'" in text
+    assert "[words.insured] of a mapping can translate it: 'perhaps'" in text
     told = ended.stdout + ended.stderr + cli.run("imports", "show", 1).stdout
     assert "insured: neither true nor false" in told
     assert not any(value in told for value in ("perhaps", "A/1", "123"))

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.registers.formats import FileFault
+from app.registers.formats.changes import PolicyRow, VehicleRow
 from app.registers.formats.mapped import MappedCsv
 from app.registers.formats.mapping import MappingFault, read_mapping
 from app.registers.formats.suggesting import (
@@ -151,17 +152,41 @@ class TestValues:
         assert 'date_format = "MM/DD/YYYY"\n' in sure.text
 
     def test_dates_that_no_mapping_can_read_are_marked(self):
-        """A mapping knows two digits for day and month only."""
-        made = suggested("plate;policy;start;end\nA1;P;1.2.2026;3.4.2027\n")
-        assert made.text.count("# its dates have a form that mappings cannot read") == 2
+        """A mapping knows no years of two digits."""
+        made = suggested("plate;policy;start;end\nA1;P;1.2.26;3.4.27\n")
+        assert made.text.count("# no mapping can read its dates, such as D.M.YY") == 2
 
-    def test_a_second_form_of_dates_is_marked(self):
-        """A mapping has one form of dates."""
-        made = suggested(
+    def test_days_and_months_of_one_digit_are_read(self, tmp_path):
+        """Spreadsheets write the first of March as 1.3.2026."""
+        made = loaded("plate;policy;start;end\nA1;P;1.3.2026;28.2.2027\n", tmp_path)
+        assert PolicyRow._make(made.changes[0]).valid_to == "2027-02-28"
+
+    def test_a_second_form_of_dates_gets_a_line_of_its_own(self, tmp_path):
+        """Members with another form of dates are in `date_formats`."""
+        text = (
             "plate;policy;start;end;cancelled\n"
             "A1;P;2026-01-13;2026-12-31;13.01.2026\nA2;Q;2026-01-14;2026-12-31;14.01.2026\n"
         )
-        assert "# its dates are DD.MM.YYYY: only one form can be read" in made.text
+        assert document(text)["date_formats"] == {"cancelledOn": "DD.MM.YYYY"}
+        assert PolicyRow._make(loaded(text, tmp_path).changes[1]).cancelled_on == "2026-01-14"
+
+    def test_months_without_days(self, tmp_path):
+        """The German inspection is due in a month; other dates of the file keep their form."""
+        text = "Kennzeichen;EZ;HU\nB-A 1;13.05.2015;05/2027\nB-A 2;01.06.2016;02/2028\n"
+        told = document(text)
+        assert (told["date_format"], told["date_formats"]) == (
+            "DD.MM.YYYY",
+            {"motExpiry": "MM/YYYY"},
+        )
+        first, second = map(VehicleRow._make, loaded(text, tmp_path).changes)
+        assert (first.mot_expiry, first.first_registered) == ("2027-05-31", "2015-05-13")
+        assert second.mot_expiry == "2028-02-29"
+
+    def test_a_few_bad_dates_do_not_hide_the_form(self):
+        """Impossible days have the form, too; beside most dates, other texts do not count."""
+        text = "Kennzeichen;Marke;HU\nA1;VW;31.02.2027\nA2;VW;unbekannt\nA3;VW;01.06.2028\n"
+        assert document(text)["date_format"] == "DD.MM.YYYY"
+        assert "date_format" not in document(text.replace("31.02.2027", "offen"))
 
     def test_unknown_words_are_counted_and_not_shown(self):
         """Only known words are shown: nobody knows what else is in the column."""

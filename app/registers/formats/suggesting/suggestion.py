@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from app.registers.formats.columns import Presence
+from app.registers.formats.date_forms import iso_day
 from app.registers.formats.mapping import folded_name
 from app.registers.formats.native import LAYOUTS
 from app.registers.formats.suggesting import looks, names
@@ -162,7 +163,7 @@ class _Guesser:
         form = found.form if found else None
         if form is None:
             return []
-        return [looks.is_day(record[number].strip(), form) for record in self._sample.records]
+        return [iso_day(record[number].strip(), form) for record in self._sample.records]
 
     def _free(self) -> Iterator[int]:
         used = {guess.column for guess in self._guesses.values()}

@@ -19,6 +19,7 @@ from app.errors import Hindered, OperatorError
 from app.registers import history
 from app.registers.attempts import Attempt, file_columns, note_attempt, reason_of
 from app.registers.load import load
+from app.registers.models import json_text
 from app.registers.reading.reader import Progress, Show
 from app.registers.request import LoadRequest, LoadResult
 from app.storage import reserve
@@ -39,7 +40,8 @@ def note_refused(
         mode: empty if the mistake hides it.
     """
     load_id = None
-    line = file_columns(files) | {"register": register or "", "mode": mode}
+    notes = json_text([history.UNOPENED])
+    line = file_columns(files) | {"register": register or "", "mode": mode, "notes": notes}
     with suppress(OperatorError), opened_database() as engine:
         load_id = note_attempt(engine, reason_of(error), line)
     error.details = {"load": load_id, "reasons": []}

@@ -23,6 +23,8 @@ REPLACES_COMPARED = 7
 _KEPT_SECONDS = 400 * 86_400
 _MOVED = "moved to "
 """The beginning of a note."""
+UNOPENED = "no file was opened"
+"""The note of an attempt that a mistake in its options or its mapping ended."""
 
 
 class History:
@@ -158,6 +160,14 @@ def moved_to(load: Any) -> Path | None:
     """Return the directory that `note_moved` has noted for a load, None if there is none."""
     moved = [each for each in json_list(load.notes, str) if each.startswith(_MOVED)]
     return Path(moved[-1].removeprefix(_MOVED)) if moved else None
+
+
+def unopened_reason(load: Any) -> str | None:
+    """Return why a load ended before a file was opened, None if a file was opened.
+
+    SEC: such a reason quotes no record, so alerts and warnings can show it.
+    """
+    return load.reason if UNOPENED in json_list(load.notes, str) else None
 
 
 def interrupted_loads(engine: Engine) -> set[int]:

@@ -9,7 +9,7 @@ from app import clock
 from app.operations.conditions.condition import Condition
 from app.operations.freshness import Freshness
 from app.registers.dropped.kept import is_kept
-from app.registers.history import MERGE, REPLACE, interrupted_loads, moved_to
+from app.registers.history import MERGE, REPLACE, interrupted_loads, moved_to, unopened_reason
 from app.registers.models import RegisterLoad
 from app.storage.engine import Engine
 
@@ -21,6 +21,7 @@ _REGISTERS_MAX = 50
 _FAILED_SHOWN_MAX = 5
 _FILES_SHOWN_MAX = 5
 _NAME_CHARACTERS_MAX = 100
+_REASON_CHARACTERS_MAX = 300
 
 
 class LoadFacts(NamedTuple):
@@ -156,6 +157,7 @@ def load_conditions(facts: Iterable[LoadFacts], ages: Iterable[Freshness]) -> It
         elif each.last_loaded is None:
             purge = f"sudo verifyd imports drop {register} --purge"
             remedy += f"; if the name is mistyped, end this warning with: {purge}"
+        warning += f" {_why(last, 'The latest' if many else 'It')}"
         yield Condition(
             key=f"load:{register}",
             title=title,
@@ -166,6 +168,15 @@ def load_conditions(facts: Iterable[LoadFacts], ages: Iterable[Freshness]) -> It
             occurrence=str(each.last_failed.id),
             details=(*map(_line, each.failed), *_more(each), note),
         )
+
+
+def _why(load: RegisterLoad, which: str) -> str:
+    """Return a sentence that says why a load failed, or how to find that out."""
+    reason = unopened_reason(load)
+    if reason is None:
+        return f'"verifyd imports show {load.id}" shows why.'
+    shown = reason[:_REASON_CHARACTERS_MAX].removesuffix(".")
+    return f"{which} ended before a file was opened: {shown}."
 
 
 def _numbers(facts: LoadFacts) -> str:
@@ -208,7 +219,7 @@ def ended_at(load: RegisterLoad) -> int:
 
 
 def _line(load: RegisterLoad) -> str:
-    """Describe a failed load in one line. SEC: without its reason, which can quote a record."""
+    """Describe a failed load in one line. SEC: without a reason that can quote a record."""
     # A mistake in the options can hide mode and kind.
     what = " of ".join(filter(None, (load.mode, load.kind)))
     counts = f"{load.rows:,} rows read, {load.rejected:,} rejected" if load.rows else "no rows read"

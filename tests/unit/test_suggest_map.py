@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import resource
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -66,7 +67,7 @@ def day(form: str, year: int, month: int, number: int) -> str:
 def suggested(text: str | bytes, kind: Kind | None = None) -> MappingText:
     """Return the mapping of a file."""
     data = text.encode() if isinstance(text, str) else text
-    return mapping_text(suggest(read_sample(data), kind), "file.csv", "own")
+    return mapping_text(suggest(read_sample(data), kind), "file.csv", "own", "verifyd import")
 
 
 def document(text: str | bytes, kind: Kind | None = None) -> dict[str, Any]:
@@ -119,6 +120,35 @@ class TestNames:
         text = "Kennzeichen;Gültig ab;Gültig bis;Vertrag\nA1;2026-01-01;2026-12-31;P-1\n"
         (row,) = loaded(text.encode("cp1252"), tmp_path).changes
         assert (row.valid_from, row.valid_to) == ("2026-01-01", "2026-12-31")
+
+
+ENDS = {
+    "en": ("Maker", "Insurance expiry"),
+    "de": ("Fahrzeughersteller", "Versichert bis"),
+    "nl": ("Automerk", "Verzekerd tot"),
+    "fr": ("Marque du véhicule", "Échéance assurance"),
+    "es": ("Marca del vehículo", "Vencimiento seguro"),
+}
+
+
+@pytest.mark.parametrize("language", ENDS)
+def test_makers_and_ends_of_insurance(language):
+    """Both are found by their names; a mapping of the other kind points them out."""
+    make, end = ENDS[language]
+    text = f"VRM;{make};{end};n1;n2\nAB12CDE;FORD;2027-02-28;2026-03-01;P-1\n"
+    vehicles, policies = suggested(text, Kind.VEHICLES), suggested(text, Kind.POLICIES)
+    assert tomllib.loads(vehicles.text)["columns"] == {"registration": "VRM", "make": make}
+    assert tomllib.loads(policies.text)["columns"]["validTo"] == end
+    assert (
+        f'#   "{end}": could be validTo in a mapping of its own, with --kind policies'
+        in vehicles.text.splitlines()
+    )
+
+
+def test_dates_are_no_names():
+    """A column of dates is no insurer, whatever its name contains."""
+    made = suggested("plate;policy;insurance checked\nA1;P;2026-01-13\n", Kind.POLICIES)
+    assert "insurer" not in tomllib.loads(made.text)["columns"]
 
 
 class TestValues:
@@ -323,11 +353,34 @@ class TestCommand:
         """It is printed, and the reason names the line; the status is 1."""
         made = cli.run("import", "--suggest-map", cli.file("x.csv", "a;b", "1;2"))
         assert made.status == 1
-        assert made.stdout.splitlines()[7].startswith('registration = ""')
+        assert made.stdout.splitlines()[10].startswith('registration = ""')
         assert made.stderr == (
-            "complete line 8 (registration) of the mapping: no column was found by its name or "
+            "complete line 11 (registration) of the mapping: no column was found by its name or "
             "its values\n"
         )
+
+    def test_the_line_that_tries_the_mapping_is_the_users(self, cli):
+        """It names program, database, file and mapping, and changes nothing."""
+        file = cli.file("my fleet.csv", "Kennzeichen;Marke", "A1;FORD")
+        made = cli.run("import", "--suggest-map", file, "--register", "cars")
+        mapping = cli.file("cars.toml", *made.stdout.splitlines())
+        tried, loads = (line[4:] for line in made.stdout.splitlines() if line.startswith("#   "))
+        assert tried == f"{loads} --dry-run"
+        variable, program, *words = shlex.split(loads)
+        assert variable == f"VERIFYD_DATABASE_URL=sqlite:///{cli.database}"
+        assert Path(program).is_absolute()
+        assert words == ["import", str(file), "--map", "cars.toml"]
+        told = cli.json(*words[:-1], mapping, "--dry-run")
+        assert (told["register"], told["loaded"], told["dry_run"]) == ("cars", 1, True)
+        assert cli.json("imports", "list") == []
+
+    def test_a_hostile_name_adds_no_line(self, cli):
+        """A line break in the name of the file stays within its line."""
+        file = cli.directory / "a\nregister = 1\n.csv"
+        file.write_text("Plate;Make\nA1;X\n")
+        made = cli.run("import", "--suggest-map", file).stdout
+        assert "register = 1" not in made.replace("\\u000aregister = 1", "")
+        assert "import FILE --map" in made
 
     def test_json(self, cli):
         """`--json` prints the mapping and the columns."""
@@ -340,7 +393,7 @@ class TestCommand:
         ("words", "told"),
         [
             (("--map", "m.toml"), "argument --suggest-map: not allowed with map"),
-            (("--register", "x"), "argument --suggest-map: not allowed with register"),
+            (("--mode", "replace"), "argument --suggest-map: not allowed with mode"),
             (("other.csv",), "argument --suggest-map: only allowed with one FILE"),
         ],
     )
@@ -367,6 +420,27 @@ def test_compressed_files_and_no_database(bare_cli):
     path = bare_cli.directory / "x.csv.gz"
     path.write_bytes(gzip.compress(b"Plate;Make\nA1;X\n"))
     assert 'registration = "Plate"' in bare_cli.run("import", "--suggest-map", path).stdout
+
+
+def test_the_file_that_the_mapping_is_written_to_is_named(tmp_path):
+    """With stdout redirected, stderr says where the mapping is and how to try it."""
+    (tmp_path / "a b.csv").write_text("Plate;Make\nA1;X\n")
+    url = f"sqlite:///{tmp_path}/x.db"
+    with (tmp_path / "a b.toml").open("wb") as file:
+        ended = subprocess.run(
+            [sys.executable, "-m", "app", "import", "--suggest-map", "a b.csv"],
+            env=environment(database_url=url),
+            cwd=tmp_path,
+            stdout=file,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+    told, tried = ended.stderr.splitlines()
+    assert told == "mapping written to a b.toml; check its lines, then try it with:"
+    assert tried.startswith(f"VERIFYD_DATABASE_URL={url} ")
+    assert tried.endswith(" -m app import 'a b.csv' --map 'a b.toml' --dry-run")
+    assert f"#   {tried}\n" in (tmp_path / "a b.toml").read_text()
 
 
 def test_memory_does_not_depend_on_the_file(tmp_path):

@@ -23,7 +23,7 @@ class MappingText(NamedTuple):
     """The numbers of the lines without which it cannot be used, by member."""
 
 
-def mapping_text(found: Suggestion, file: str, register: str) -> MappingText:
+def mapping_text(found: Suggestion, file: str, register: str, command: str) -> MappingText:
     """Return a mapping file; `read_mapping` accepts it unless there are lines to complete.
 
     SEC: it has names of columns and known words, but no other value of the file.
@@ -31,8 +31,9 @@ def mapping_text(found: Suggestion, file: str, register: str) -> MappingText:
     Args:
         file: how the file is named in comments.
         register: the register that it names.
+        command: the line for a shell that loads the file with this mapping.
     """
-    lines = list(_lines(found, file, register))
+    lines = list(_lines(found, file, register, command))
     to_complete = {
         line.partition(" ")[0]: number
         for number, line in enumerate(lines, 1)
@@ -41,13 +42,16 @@ def mapping_text(found: Suggestion, file: str, register: str) -> MappingText:
     return MappingText("\n".join(lines) + "\n", to_complete)
 
 
-def _lines(found: Suggestion, file: str, register: str) -> Iterator[str]:
+def _lines(found: Suggestion, file: str, register: str, command: str) -> Iterator[str]:
     rows = len(found.sample.records)
     sampled = f"its first {rows:,} rows" if rows != 1 else "its only row"
     forms = _date_forms(found)
     remarks = forms.remarks
-    yield f"# A first mapping for {_quoted(file)}, from {sampled}. Check each line,"
-    yield "# then load the file with: verifyd import FILE --map MAPPING --dry-run"
+    yield f"# A first mapping for {_quoted(file)}, from {sampled}. Check each line."
+    yield "# Then try it. This reads the whole file, and changes nothing:"
+    yield f"#   {command} --dry-run"
+    yield "# If the counts and notes are right, load the file:"
+    yield f"#   {command}"
     yield _commented(f'kind = "{found.kind}"', "" if found.is_kind_sure else "not sure")
     yield _commented(f'register = "{register}"', "any name; one for each source")
     yield f"delimiter = {_quoted(found.sample.separator)}"
@@ -73,7 +77,9 @@ def _lines(found: Suggestion, file: str, register: str) -> Iterator[str]:
 
 
 def _or_else(member: str) -> str:
-    return ", or settledOn" if member == "amount" else ""
+    if member == "registration":
+        return ""
+    return ", or settledOn" if member == "amount" else ", or move it to [constants]"
 
 
 class _DateForms(NamedTuple):

@@ -4,7 +4,7 @@ import shlex
 from pathlib import Path
 from typing import NamedTuple
 
-from app.cli.invocation import program
+from app.cli import invocation
 from app.config import Config
 from app.registers.demo import CAST
 
@@ -76,14 +76,14 @@ def print_lines(config: Config, key: str, access_log: Path | None) -> None:
     Args:
         access_log: the file of the access log, if this process is about to serve the demo.
     """
-    url, verifyd = base_url(config.bind), program(config)
+    url, program = base_url(config.bind), invocation.program(config)
     if access_log is None:
-        print(f"\nServe the demo:\n\n{verifyd} serve")
+        print(f"\nServe the demo:\n\n{program} serve")
     print(f"\nPaste these lines into another terminal:\n\nexport KEY={key}\n")
     for step in STEPS:
         print(f"# {step.shows}\n{curl(config.bind, '$KEY', step)}\n")
     print("# load your own file; --suggest-map writes a mapping if its columns have other names")
-    print(f"{verifyd} import FILE\n")
+    print(f"{program} import FILE\n")
     print(f"Documentation  {url}/docs")
     if access_log is not None:
         print(f"Access log     {access_log if config.access_log else 'off'}")

@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -15,7 +16,10 @@ from app.cli.parser import Commands, add_command, add_group, add_scheduled, regi
 from app.cli.suggest_map import suggest_map
 from app.cli.waiting import say_if_terminal_is_read
 from app.errors import OperatorError
+from app.registers.formats.columns import Presence
+from app.registers.formats.native import LAYOUTS
 from app.registers.reading.sources import STANDARD_INPUT
+from app.storage.tables import Kind
 
 
 def add_commands(commands: Commands) -> None:
@@ -25,6 +29,7 @@ def add_commands(commands: Commands) -> None:
         "import",
         lambda args: _import(command, args),
         "load register files, all or nothing",
+        details=_native_columns(),
         examples=[
             "import vehicles.csv",
             "import rdw.csv.gz --mode replace",
@@ -67,6 +72,27 @@ def add_commands(commands: Commands) -> None:
     group = add_group(commands, "imports", "list past loads; roll back, drop and undrop registers")
     past_loads.add_commands(group)
     registers.add_commands(group)
+
+
+def _native_columns() -> str:
+    """Return the columns of native files, wrapped for a terminal."""
+    kinds = []
+    for kind in Kind:
+        columns = LAYOUTS[kind]().columns
+        names = ", ".join(
+            each.label + "*" * (each.presence == Presence.REQUIRED) for each in columns
+        )
+        kinds.append(
+            textwrap.fill(f"{kind:9} {names}", 76, subsequent_indent=" " * 12, initial_indent="  ")
+        )
+    return "\n".join(
+        [
+            "columns of a CSV file (those with * must be there; a fine also needs amount or",
+            "settledOn; dates are YYYY-MM-DD):",
+            *kinds,
+            "If your columns have other names, --suggest-map writes a mapping file for --map.",
+        ]
+    )
 
 
 def _directory(text: str) -> Path:

@@ -5,6 +5,7 @@ import logging
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 
 from app.cli import load_options, loads, past_loads, registers
@@ -14,7 +15,7 @@ from app.cli.nightly import reported
 from app.cli.output import print_item
 from app.cli.parser import Commands, add_command, add_group, add_scheduled, register_name
 from app.cli.suggest_map import suggest_map
-from app.cli.waiting import say_if_terminal_is_read
+from app.cli.waiting import say_if_terminal_is_read, waiting_for
 from app.errors import OperatorError
 from app.registers.formats.columns import Presence
 from app.registers.formats.native import LAYOUTS
@@ -128,7 +129,8 @@ def _import(command: argparse.ArgumentParser, args: argparse.Namespace) -> None:
             else:
                 loads.note_refused(args.files, args.register, error, args.mode)
             raise
-        result = loads.run(request._replace(dry_run=args.dry_run))
+        request = request._replace(dry_run=args.dry_run)
+        result = loads.run(request, waiting=partial(waiting_for, args))
     print_item(args, result._asdict(), result_sentence(result))
 
 

@@ -90,8 +90,8 @@ def _suggestion(file: str, kind: Kind | None) -> Suggestion:
                 raise FileFault(fault.reason, member.name) from None
             if not sample.has_header:
                 raise FileFault(
-                    "The first line does not look like names of columns; add a line that names "
-                    "them.",
+                    "The first line does not look like names of columns. Make the names of the "
+                    "columns the first line.",
                     member.name,
                 )
             return suggest(sample, kind)

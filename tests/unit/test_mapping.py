@@ -1,6 +1,7 @@
 """`--map` reads any other CSV by a mapping file; mistakes; the documented example."""
 
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,20 @@ def test_page_example(cli) -> None:
         "loaded": 2,
         "rejected": 0,
     }
+
+
+def test_the_other_examples_of_the_page_are_read(mapped) -> None:
+    """What the page shows for months and for words can be added to a mapping as it stands."""
+    months, words = (
+        textwrap.dedent(each) for each in re.findall(r"(?ms)^  ```toml\n(.*?)^  ```", CHAPTER)
+    )
+    form, table = months.split("\n", 1)
+    format_ = mapped(
+        f"{form}\n{VEHICLES}motExpiry = 'HU'\ninsured = 'V'\nfirstRegistered = 'EZ'\n{table}{words}"
+    )
+    assert outcome("Plate;HU;V;EZ\nA1;05/2027;j;13.05.2015\n", format_) == VehicleRow(
+        "A1", insured=True, mot_expiry="2027-05-31", first_registered="2015-05-13"
+    )
 
 
 def test_a_rejected_date_is_quoted_as_it_is_in_the_file(mapped) -> None:

@@ -286,6 +286,16 @@ class TestHostile:
         with pytest.raises(FileFault, match=told):
             suggested(data)
 
+    @pytest.mark.parametrize("first", ["sep=;", "Fleet report;;", ";;Fleet"])
+    def test_a_line_before_the_header_is_no_header(self, first):
+        """A title, and the line by which Excel learns the separator, name no columns."""
+        assert not read_sample(f"{first}\nPlate;Make;Model\nA1;X;Y\n".encode()).has_header
+        assert read_sample(b"Plate;Make;;\nA1;X;;\n").has_header
+
+    def test_a_header_alone(self):
+        """The mapping says that there are no rows."""
+        assert "from its header: it has no rows. Check each" in suggested("Plate;Make\n").text
+
     def test_a_repeated_name_is_not_used(self):
         """A load refuses a column that is there twice; so it is not suggested."""
         made = suggested("Plate;Make;plate \nA1;X;A1\n")

@@ -44,7 +44,9 @@ def mapping_text(found: Suggestion, file: str, register: str, command: str) -> M
 
 def _lines(found: Suggestion, file: str, register: str, command: str) -> Iterator[str]:
     rows = len(found.sample.records)
-    sampled = f"its first {rows:,} rows" if rows != 1 else "its only row"
+    sampled = {0: "its header: it has no rows", 1: "its only row"}.get(
+        rows, f"its first {rows:,} rows"
+    )
     forms = _date_forms(found)
     remarks = forms.remarks
     yield f"# A first mapping for {_quoted(file)}, from {sampled}. Check each line."

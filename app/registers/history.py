@@ -21,6 +21,7 @@ COUNTS: Any = (RegisterLoad.status == "done") & RegisterLoad.reason.is_null()
 REPLACES_COMPARED = 7
 """A load is compared with so many replaces of its register (D67)."""
 _KEPT_SECONDS = 400 * 86_400
+_REASON_CHARACTERS_MAX = 300
 _MOVED = "moved to "
 """The beginning of a note."""
 UNOPENED = "no file was opened"
@@ -165,9 +166,12 @@ def moved_to(load: Any) -> Path | None:
 def unopened_reason(load: Any) -> str | None:
     """Return why a load ended before a file was opened, None if a file was opened.
 
-    SEC: such a reason quotes no record, so alerts and warnings can show it.
+    The reason is shortened, and without a full stop. SEC: it quotes no record, so alerts and
+    warnings can show it.
     """
-    return load.reason if UNOPENED in json_list(load.notes, str) else None
+    if UNOPENED not in json_list(load.notes, str):
+        return None
+    return str(load.reason)[:_REASON_CHARACTERS_MAX].removesuffix(".")
 
 
 def interrupted_loads(engine: Engine) -> set[int]:

@@ -383,12 +383,12 @@ def test_a_mistake_before_the_file_is_told_by_check(cli, mapping, told):
     cli.refusal("import", cli.file("a.csv", *GOOD), "--map", path)
     assert cli.json("imports", "show", 1)["notes"] == ["no file was opened"]
     (warning,) = cli.json("check")["warnings"]
-    assert f"(load 1). It ended before a file was opened: {path}: {told}" in warning
+    assert f"(load 1). Load 1 ended before a file was opened: {path}: {told}" in warning
     cli.refusal("import", cli.file("a.csv", "AB12CDE", "AB13CDE"))
     (warning,) = cli.json("check")["warnings"]
     assert warning.endswith('(loads 2, 1). "verifyd imports show 2" shows why.')
     cli.refusal("import", cli.file("a.csv", *GOOD), "--map", path)
     (warning,) = cli.json("check")["warnings"]
-    assert f"(loads 3, 2, 1). The latest ended before a file was opened: {path}: {told}" in warning
+    assert f"(loads 3, 2, 1). Load 3 ended before a file was opened: {path}: {told}" in warning
     cli.json("import", cli.file("a.csv", *GOOD))
     assert cli.json("check")["warnings"] == []

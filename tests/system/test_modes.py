@@ -10,7 +10,9 @@ import pytest
 from tests.system.processes import GUNICORN, SERVE, Service, run_command, send, until
 
 COMMANDS = pytest.mark.parametrize("command", [SERVE, GUNICORN], ids=["serve", "gunicorn"])
-UMASKS = pytest.mark.parametrize("umask", ["022", "000"])
+UMASKS = pytest.mark.parametrize(
+    "umask", [pytest.param("022", marks=pytest.mark.system_long), "000"]
+)
 ANOTHER_GROUP = 4242 if os.geteuid() == 0 else os.getegid()
 FOR_OTHERS = stat.S_IRWXO
 

@@ -175,7 +175,7 @@ class _Report:
     def note(self, text: str) -> None:
         pass
 
-    def unreadable(self, column: str, values: int) -> None:
+    def unreadable(self, column: str, found: object) -> None:
         pass
 
     def columns(self, names: Iterable[str]) -> None:

@@ -141,7 +141,11 @@ def test_the_first_five_reasons_are_reported(cli):
     assert document["reasons"] == expected
     assert document["reason"].startswith("8 of 16 records were rejected, more than 1%; nothing was")
     shown = cli.refusal("import", path).splitlines()
-    assert shown[1:] == [f"{path}, line {line}: no registration" for line in range(3, 13, 2)]
+    assert shown[1:6] == [f"{path}, line {line}: no registration" for line in range(3, 13, 2)]
+    assert shown[6:] == [
+        "and 3 more",
+        "Correct them, or load the others with --max-rejects 50%.",
+    ]
     for line in cli.json("imports", "list"):
         assert line["reasons"] == expected
         assert "\n" not in line["reason"]
@@ -255,7 +259,7 @@ class TestShow:
         assert (shown["held"], len(shown["reasons"])) == (8, 5)
         told = cli.run("imports", "show", 1).stdout
         assert f"half.csv ({path.stat().st_size} bytes)" in told
-        assert f"{path}, line 3: no registration; {path}, line 5" in told
+        assert f"\nreasons        {path}, line 3: no registration\n{' ' * 15}{path}, line 5" in told
 
     def test_an_unknown_load_is_refused(self, cli):
         """The refusal says how to list the loads."""

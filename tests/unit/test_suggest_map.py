@@ -224,9 +224,16 @@ class TestValues:
             "plate;make;insured\n" + "".join(f"A{n};X;ja\n" for n in range(9)) + "A9;X;Schmidt\n"
         )
         assert (
-            '[words.insured]              # 1 other words: add them here\n"ja" = true' in made.text
-        )
+            "[words.insured]              # 1 other word in 1 row: add lines here, "
+            '"WORD" = true or false\n"ja" = true\n'
+        ) in made.text
         assert "Schmidt" not in made.text
+        words = ["versteuert", *["Schmidt"] * 8, "Meier"]
+        rows = "".join(f"A{n};{word}\n" for n, word in enumerate(words))
+        assert (
+            '[words.taxStatus]            # 2 other words in 9 rows: add lines here, "WORD" = '
+            '"taxed", "exempt", "sorn" or "untaxed"\n"versteuert" = "taxed"\n'
+        ) in suggested(f"plate;Steuerstatus\n{rows}").text
 
     def test_no_registration_is_shown(self):
         """A mapping holds names of columns and known words only."""

@@ -80,6 +80,7 @@ _VEHICLES = {
         motexpiry motexpirydate motexpires motdue motduedate motuntil motvaliduntil mot motdate
         hu hubis nachstehu hufallig tuv tuvbis hauptuntersuchung apk apkvervaldatum vervaldatumapk
         apkgeldigtot controletechnique datecontroletechnique prochaincontroletechnique finct
+        echeancect dateecheancect echeancecontroletechnique
         itv itvhasta caducidaditv vencimientoitv fechaitv proximaitv""",
     "motExempt": """
         motexempt hubefreit apkvrijgesteld exemptecontroletechnique exentoitv""",
@@ -134,8 +135,8 @@ _POLICIES = {
         aseguradohasta segurohasta validezseguro""",
     "type": """
         type covertype policytype cover coverage coveragetype art deckung deckungsart vertragsart
-        versicherungsart typ dekking soort soortdekking formule garantie couverture typecontrat
-        cobertura tipo tipopoliza modalidad""",
+        versicherungsart tarif tarifart typ dekking soort soortdekking formule garantie couverture
+        typecontrat cobertura tipo tipopoliza modalidad""",
     "cancelledOn": """
         cancelledon cancelled canceled canceledon cancellationdate cancelleddate storno stornodatum
         gekundigt gekundigtam kundigung kundigungsdatum opgezegd opgezegdop opzegdatum geannuleerd

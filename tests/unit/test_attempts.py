@@ -396,3 +396,32 @@ def test_a_mistake_before_the_file_is_told_by_check(cli, mapping, told):
     assert f"(loads 3, 2, 1). Load 3 ended before a file was opened: {path}: {told}" in warning
     cli.json("import", cli.file("a.csv", *GOOD))
     assert cli.json("check")["warnings"] == []
+
+
+@ON_SQLITE
+@pytest.mark.parametrize("words", [("none.csv",), (".",), ("a.csv", "--map", "none.toml")])
+def test_a_typing_error_that_somebody_saw_warns_nobody(cli, monkeypatch, words):
+    """It is in the history; the same failure of an unattended command is a warning, too."""
+    monkeypatch.chdir(cli.directory)
+    cli.file("a.csv", *GOOD)
+    command = ("import", *words, "--register", "fleet")
+    with monkeypatch.context() as patched:
+        patched.setattr("app.cli.imports.is_attended", lambda: True)
+        reason = cli.refusal(*command).strip()
+        cli.refusal("import", *words)
+    assert cli.json("check")["warnings"] == []
+    _, line = cli.json("imports", "list", "--failed")
+    assert (line["register"], line["reason"]) == ("fleet", reason)
+    assert line["notes"] == ["no file was opened", "somebody saw that at a terminal"]
+    cli.refusal(*command)
+    (warning,) = cli.json("check")["warnings"]
+    assert f"(load 3). Load 3 ended before a file was opened: {words[-1]}: The file" in warning
+
+
+@ON_SQLITE
+def test_a_file_that_somebody_saw_refused_is_a_warning(cli, monkeypatch):
+    """Somebody brought a register's file and it was not loaded: the register is not up to date."""
+    monkeypatch.setattr("app.cli.imports.is_attended", lambda: True)
+    cli.refusal("import", cli.file("a.csv", "AB12CDE", "AB13CDE"), "--register", "fleet")
+    (warning,) = cli.json("check")["warnings"]
+    assert "The last load of the register fleet failed" in warning

@@ -31,6 +31,7 @@ def header_fault(known: KnownColumns, names: Sequence[str], missing: Sequence[Co
         )
     read = dict.fromkeys(column.label for column in known.columns if column.names)
     lost = dict.fromkeys(column.label for column in missing)
+    # SEC: a text that is so close to a column's name is hardly a value.
     meant = {label: closest(label, _unread(known, names)) for label in lost}
     if _are_few([label for label in lost if not meant[label]], read):
         shown = [_with_hint(label, "did you mean", meant[label]) for label in lost]

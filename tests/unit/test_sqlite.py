@@ -50,8 +50,13 @@ def test_a_statement_is_planned_once_whatever_values_it_gets(tmp_path):
     engine.execute_sql("CREATE TABLE one (id TEXT PRIMARY KEY, other TEXT)")
     engine.execute_sql("CREATE TABLE other (id TEXT PRIMARY KEY)")
     sql = "SELECT other.id FROM one JOIN other ON one.other = other.id WHERE one.id = ?"
-    planned = []
-    engine.connection().authorizer = lambda *what: planned.append(what) or 0
+    planned: list[tuple] = []
+
+    def authorized(*what: object) -> int:
+        planned.append(what)
+        return 0
+
+    engine.connection().authorizer = authorized
     engine.rows(sql, ("a",))
     assert planned
     planned.clear()

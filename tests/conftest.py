@@ -342,7 +342,7 @@ def _collected() -> Iterator[list[str]]:
     level = logger.level
     logger.setLevel(logging.DEBUG)
     logger.addHandler(handler)
-    SqliteEngine.rows = collecting  # type: ignore[method-assign]
+    SqliteEngine.rows = collecting  # type: ignore[assignment, method-assign]
     try:
         yield seen
     finally:

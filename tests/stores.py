@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
-import peewee
+import apsw
 import psycopg
 
 from app.accounts.administration import create_account, create_key

@@ -1,4 +1,4 @@
-"""Checks the keys of requests, with one compiled query for each key that is not known (D3, D109)."""
+"""Checks the keys of requests; known ones without a query, until the database changes (D109)."""
 
 import hashlib
 import hmac

@@ -151,8 +151,9 @@ def main() -> None:
                 for process, taken in zip(processes, costs, strict=True):
                     taken.append(process.cost_us(name, calls))
             ours, *others = map(median, costs)
-            ratios = [ours / other for ours, *others in zip(*costs, strict=True) for other in others]
-            compared = "".join(f"{other:12,.1f} us{median(ratios):8.3f}" for other in others)
+            pairs = zip(costs[0], costs[-1], strict=True)
+            ratio = median(mine / other for mine, other in pairs)
+            compared = "".join(f"{other:12,.1f} us{ratio:8.3f}" for other in others)
             print(f"{name:20}{ours:12,.1f} us{compared}", flush=True)
 
 

@@ -86,8 +86,11 @@ class Authenticator:
         A key does not work if it is malformed, unknown, expired or revoked, or if its account is
         suspended. Raises peewee.PeeweeException if the database cannot answer.
         """
-        known = self._known_now()
         digest = hashlib.sha256(key.encode(errors="replace")).digest()
+        # PERF: parsing a key takes 3 us. One that was found valid needs no parsing.
+        if digest not in self._known.keys and parse_token(key) is None:
+            return None
+        known = self._known_now()
         valid = known.get(digest)
         if valid is None:
             valid = self._find_valid(key)

@@ -38,6 +38,7 @@ from app.storage.tables import RegisterRef
 
 BUSY_TIMEOUT_SECONDS = 5
 """How long a statement waits for another writer before it fails (D27)."""
+VERSION = "PRAGMA main.data_version"
 _STATEMENTS_CACHED_MAX = 256
 _PAUSE_SECONDS = 0.01
 
@@ -133,7 +134,7 @@ class SqliteEngine(SqliteDialect, APSWDatabase):  # type: ignore[misc]
             return None
         # NOTE: unlike the driver's `data_version()`, the statement looks at the file. It does not
         # count commits of this connection.
-        ((commits_of_others,),) = self.rows("PRAGMA main.data_version", ())
+        ((commits_of_others,),) = self.rows(VERSION, ())
         return self._opened.number, commits_of_others, connection.total_changes()
 
     def rows(self, sql: str, params: Sequence[object]) -> list[tuple[Any, ...]]:

@@ -78,7 +78,6 @@ class SqliteEngine(SqliteDialect, APSWDatabase):  # type: ignore[misc]
 
     def _connect(self) -> Any:
         self._opened.number = next(self._connections)
-        self._opened.registers = None
         self._opened.files = {}
         self._opened.stamps = {}
         self._opened.is_unproven = False
@@ -218,12 +217,7 @@ class SqliteEngine(SqliteDialect, APSWDatabase):  # type: ignore[misc]
 
     def attach_registers(self, registers: tuple[RegisterRef, ...]) -> None:
         """Attach exactly these registers to this thread's connection, under their schema names."""
-        self.connection()
-        # PERF: comparing the names of all files takes 1 us.
-        if self._opened.registers is not registers or self._opened.stamps:
-            self._opened.registers = None
-            self.attach_only(_files(self.file, registers))
-            self._opened.registers = registers
+        self.attach_only(_files(self.file, registers))
 
     def can_attach(self, registers: tuple[RegisterRef, ...]) -> bool:
         """Tell whether the files exist. A removed file is still readable where it is attached."""

@@ -100,7 +100,7 @@ def record_of(row: Row, day: str) -> Record | None:
         updated = newest_fine
     if updated is None:  # Every stored row has its time: no register mentions the plate.
         return None
-    return Record._make((*row[_DESCRIBED], updated, bool(has_outstanding_fines), policy))
+    return Record(*(*row[_DESCRIBED], updated, bool(has_outstanding_fines), policy))
 
 
 def _left_join(source: peewee.Source, table: type[peewee.Model], on: Any) -> peewee.Source:

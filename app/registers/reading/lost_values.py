@@ -136,9 +136,9 @@ def _hint(found: _Found, column: Column | None) -> str:
 
 
 def _date_hint(texts: list[str], column: Column) -> str:
-    forms = date_forms.likely_forms(texts)
-    if date_forms.fits(texts[0], column.date_form):
+    if 2 * sum(date_forms.fits(text, column.date_form) for text in texts) > len(texts):
         return "no day of the calendar"
+    forms = date_forms.likely_forms(texts)
     if not forms:
         shape = date_forms.shape(texts[0])
         return f"such as {shape}, expected {column.date_form}" if "9" in shape else ""

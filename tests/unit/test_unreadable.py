@@ -97,7 +97,10 @@ class TestMapped:
             'taxStatus = "Steuer"\n[words.taxStatus]\nja = "taxed"\n'
         )
         text = "Plate,HU,Steuer\nAB12CDE,13.05.2027,ja\nAB13CDE,14.05.2027,nein\nAB14CDE,,\n"
-        assert read(text, MappedCsv(read_mapping(path))).heard.unread == {"HU": 2, "Steuer": 1}
+        assert read(text, MappedCsv(read_mapping(path))).heard.unread == {
+            "motExpiry": 2,
+            "taxStatus": 1,
+        }
 
 
 class TestNotes:
@@ -182,6 +185,14 @@ class TestMost:
         path = cli.file("own.csv", GERMAN.strip(), *lines)
         result = cli.json("import", path, "--map", toml)
         assert (result["loaded"], result["notes"]) == (3, [])
+
+    def test_one_column_of_two_members(self, cli):
+        """Each member is judged by its own values, also if both are read from one column."""
+        lines = ("A1,13.05.2027,,", "A2,13.05.2027,,", *(f"A{n},2027-05-13,," for n in range(3, 6)))
+        toml = cli.file("own.toml", MAPPING + 'taxDue = "HU"\n')
+        path = cli.file("own.csv", GERMAN.strip(), *lines)
+        notes = cli.json("import", path, "--map", toml)["notes"]
+        assert [note.partition(" could")[0] for note in notes] == ["HU: 2 of 5 values"] * 2
 
     def test_one_impossible_day_does_not_hide_the_form(self, cli):
         """The form is that of most values, also if the first one is an impossible day."""

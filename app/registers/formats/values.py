@@ -180,16 +180,18 @@ def cents(label: str, decimal: str = ".") -> Callable[[str], int | None]:
     Args:
         decimal: what separates the hundredths, one of `AMOUNTS`.
     """
+    fullmatch = AMOUNTS[decimal].fullmatch
 
     def parse(text: str) -> int | None:
         value = stored_text(label, text)
         if value is None:
             return None
-        match = AMOUNTS[decimal].fullmatch(value)
+        match = fullmatch(value)
         if match is None:
             raise RowFault(f"{label}: {_not_an_amount(value, decimal)}: {quoted(value)}")
         sign, whole, hundredths = match.groups("")
-        amount = int(_NO_DIGIT.sub("", whole) + hundredths.ljust(2, "0"))
+        digits = whole if whole.isdigit() else _NO_DIGIT.sub("", whole)
+        amount = int(digits + hundredths.ljust(2, "0"))
         if amount > _CENTS_MAX:
             raise RowFault(f"{label}: too large: {quoted(value)}")
         return -amount if sign else amount

@@ -1,11 +1,11 @@
 """What is said about mistakes in mapping files, and how to correct them."""
 
 import tomllib
-from collections.abc import Collection
 
 from app.registers.formats import date_forms
 from app.registers.formats.faults import RowFault
 from app.registers.formats.known_words import TAX_STATUSES
+from app.registers.formats.mapping import DATES
 
 _FLAGS = frozenset({"insured", "motExempt"})
 
@@ -17,12 +17,11 @@ def toml_fault(error: tomllib.TOMLDecodeError | UnicodeDecodeError) -> str:
     return f"The file is not valid TOML: {error}{hint}."
 
 
-def value_fault(field: str, value: str, fault: RowFault | None, dates: Collection[str]) -> str:
+def value_fault(field: str, value: str, fault: RowFault | None = None) -> str:
     """Return what is wrong with a value of a mapping, and which values are allowed.
 
     Args:
         fault: why its parser refuses it; None if it only does not know it.
-        dates: the members that are dates.
     """
     if field in _FLAGS:
         return "must be true or false"
@@ -31,6 +30,6 @@ def value_fault(field: str, value: str, fault: RowFault | None, dates: Collectio
     allowed = ""
     if field == "taxStatus":
         allowed = f"; use {', '.join(TAX_STATUSES[:-1])} or {TAX_STATUSES[-1]}"
-    elif field in dates:
+    elif field in DATES:
         allowed = f"; use a date as {date_forms.ISO}"
     return f"{value!r} is not a valid {field}{allowed}"

@@ -1,6 +1,6 @@
 """Tells the operator which values of a load cannot be read and count as missing (D100, D101)."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from app.errors import OperatorError
@@ -33,7 +33,11 @@ class LostValues:
         self._found: dict[str, _Found] = {}
 
     def add(self, file: str, column: str, values: Unreadable) -> None:
-        """Add what is known of a column in a file, or in a part of it."""
+        """Add what is known of a column in a file, or in a part of it.
+
+        Args:
+            column: its key.
+        """
         former = self._found.get(column)
         if former is None:
             self._found[column] = _Found(file, values)
@@ -47,13 +51,17 @@ class LostValues:
         Args:
             columns: those of the format.
         """
-        known = {column.label: column for column in columns}
-        notes = [
-            f"{label}: {_counted(found.values)}{_details(found, known.get(label))}"
-            for label, found in sorted(self._found.items())
+        known = {column.key: column for column in columns}
+        notes = (
+            (known.get(key), key, found)
+            for key, found in self._found.items()
             if found.values.values
-        ]
-        return _with_one_legend(notes)
+        )
+        lines = sorted(
+            f"{column.label if column else key}: {_counted(found.values)}{_details(found, column)}"
+            for column, key, found in notes
+        )
+        return _with_one_legend(lines)
 
     def require_readable(self, columns: Iterable[Column], allowed: Collection[str]) -> None:
         """Refuse a load if most dates or tax statuses of a column cannot be read (D101).
@@ -65,11 +73,11 @@ class LostValues:
         Raises MostUnreadable.
         """
         lost = {
-            column: self._found[column.label]
+            column: self._found[column.key]
             for column in columns
             if column.member in DECISIVE.difference(allowed)
-            and column.label in self._found
-            and self._found[column.label].are_most
+            and column.key in self._found
+            and self._found[column.key].are_most
         }
         if lost:
             raise MostUnreadable(lost)
@@ -79,7 +87,7 @@ class MostUnreadable(OperatorError):
     """Most values of a column cannot be read, so nothing was loaded (D101)."""
 
     def __init__(self, lost: dict[Column, _Found]) -> None:
-        names = ", ".join(column.label for column in lost)
+        names = ", ".join(dict.fromkeys(column.label for column in lost))
         reasons = [
             f"{found.file}, line {found.values.line}: {column.label}: {_share(found.values)} "
             f"cannot be read{_after('; ', _hint(found, column))}"
@@ -125,7 +133,7 @@ def _hint(found: _Found, column: Column | None) -> str:
     """Return what the values look like, and what to do. SEC: no value is shown (D70)."""
     if column is None or not column.member:
         return ""
-    texts = [text.strip() for text in found.values.texts]
+    texts = found.values.texts
     if column.date_form:
         return _date_hint(texts, column)
     if column.member == "taxStatus":
@@ -137,7 +145,7 @@ def _hint(found: _Found, column: Column | None) -> str:
     return ""
 
 
-def _date_hint(texts: list[str], column: Column) -> str:
+def _date_hint(texts: Sequence[str], column: Column) -> str:
     form = column.date_form
     if _are_most(date_forms.fits, texts, form):
         return date_forms.no_such_day(form)
@@ -153,7 +161,7 @@ def _date_hint(texts: list[str], column: Column) -> str:
     return f"such as {shape}{_LEGEND}, expected {form}" if "9" in shape else ""
 
 
-def _are_most(fits: Callable[[str, str], bool], texts: list[str], form: str) -> bool:
+def _are_most(fits: Callable[[str, str], bool], texts: Sequence[str], form: str) -> bool:
     return 2 * sum(fits(text, form) for text in texts) > len(texts)
 
 

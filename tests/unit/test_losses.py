@@ -429,3 +429,10 @@ class TestDoubts:
         assert notes("Marke,HU\nA1,2027-01-01\n", toml=toml) == [
             "motExpiry and taxDue are both read from hu: is that right?"
         ]
+
+    @ON_SQLITE
+    def test_a_row_that_means_several_policies_is_no_repeat(self, notes):
+        """Without a column for the insurer, one row can change the policies of two insurers."""
+        header, row = "registration,number,validFrom,validTo", "A1,P1,2026-01-01,2026-12-31"
+        assert notes(f"{header},insurer\n{row},Acme\n{row},Best\n") == []
+        assert notes(f"{header},type\n{row},TK\n") == []

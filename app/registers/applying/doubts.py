@@ -34,7 +34,7 @@ def repeat_notes(kind: Kind, known: KnownColumns, rows: int, keys: int, files: i
         have = "the same registration" if keys == 1 else f"only {keys:,} different registrations"
         return [f"{rows:,} rows have {have}{question}"]
     repeated = rows - keys
-    if not repeated or files > 1:
+    if repeated < 1 or files > 1:
         return []
     is_one = repeated == 1
     return [

@@ -67,7 +67,7 @@ def _remedy(missing: Sequence[Column]) -> str:
 
 
 def _are_few(lost: Collection[str], read: Collection[str]) -> bool:
-    return len(lost) <= _ALLOWED_MAX and 2 * len(lost) <= len(read)
+    return len(lost) <= _ALLOWED_MAX and 2 * len(lost) <= max(len(read), 2)
 
 
 def _likely_delimiter(names: Sequence[str]) -> str | None:

@@ -18,9 +18,12 @@ retries = Retry(
     allowed_methods=None,  # POST and DELETE, too
     raise_on_status=False,
 )
+key = os.environ.get("KEY")
+if not key:
+    raise SystemExit("KEY is not set. Run: export KEY=vfd_...")
 session = requests.Session()
 session.mount(URL, HTTPAdapter(max_retries=retries))
-session.headers["X-API-Key"] = os.environ["KEY"]
+session.headers["X-API-Key"] = key
 
 
 class Problem(Exception):

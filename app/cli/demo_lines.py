@@ -112,8 +112,8 @@ def print_lines(config: Config, keys: Keys, access_log: Path | None) -> None:
         print(f"# {step.shows}\n{curl(config.bind, VARIABLES, step)}\n")
     print("# load a file of your own: remove the # and write its name instead of FILE")
     print(f"# {program} import FILE\n")
-    print("# if its columns have other names: write a mapping, which says how to use it")
-    print(f"# {program} import --suggest-map FILE >my.toml\n")
+    print("# if its columns have other names: print a mapping, which says how to use it")
+    print(f"# {program} import --suggest-map FILE\n")
     print(f"Documentation  {url}/docs")
     if access_log is not None:
         print(f"Access log     {access_log if config.access_log else 'off'}")

@@ -54,8 +54,10 @@ def suggest_map(args: argparse.Namespace) -> None:
         )
     if target and not args.json:
         # The mapping itself is not on the screen.
-        told = f"mapping written to {target}; check its lines, then try it with:"
-        print(f"{told}\n{command} --dry-run", file=sys.stderr)
+        print(
+            f"mapping written to {target}; check its lines, then try it with:\n{command} --dry-run",
+            file=sys.stderr,
+        )
 
 
 def _command(file: str, mapping: str) -> str:

@@ -16,7 +16,7 @@ MANY = '{"registrations": ["AB12CDE"]}'
 DOUBLE_QUOTES = "JSON takes double quotes, not single ones."
 BEGINNING = "A JSON object begins with `{`."
 OTHER_UNICODE = "The body is UTF-16 or UTF-32. Send it in UTF-8."
-COMPRESSED = "The body is compressed. Send it as it is."
+COMPRESSED = "The body is compressed. Send it uncompressed."
 
 SYNTAX = {
     "{'name': 'a.example'}": DOUBLE_QUOTES,
@@ -29,12 +29,12 @@ SYNTAX = {
     '{"name": "a.example", "x": True}': "JSON has the words `true`, `false` and `null`.",
     '{"name": None}': "JSON has the words `true`, `false` and `null`.",
     '{"name": undefined}': "JSON has the words `true`, `false` and `null`.",
-    '{"name": "a.example",}': "A value is missing here, or a comma is too many.",
-    '{"x": ["A1",]}': "A value is missing here, or a comma is too many.",
-    '{"name": }': "A value is missing here, or a comma is too many.",
+    '{"name": "a.example",}': "A value is missing here, or there is a comma too many.",
+    '{"x": ["A1",]}': "A value is missing here, or there is a comma too many.",
+    '{"name": }': "A value is missing here, or there is a comma too many.",
     '{"name": "a.example" "x": 1}': "A comma or a quote is missing.",
     '{"x": ["A1" "A2"]}': "A comma or a quote is missing.",
-    '{"x": ["A1"}': "Another bracket is open.",
+    '{"x": ["A1"}': "A bracket before this is not closed.",
     '{"name": "a.example" /* why */}': "JSON has no comments.",
     '{"name": "a.example", // why\n}': "JSON has no comments.",
     '{"name": "a.example"': "Its end is missing, or a closing quote.",
@@ -42,7 +42,7 @@ SYNTAX = {
     '{"name": "a.example"}\n{"name": "b.example"}': "Something follows the JSON object.",
     "name=a.example": "This looks like a form. Send a JSON object.",
     "<name>a.example</name>": "This looks like XML. Send a JSON object.",
-    "%7B%22name%22%3A%22a.example%22%7D": "This is percent-encoded. Send it as it is.",
+    "%7B%22name%22%3A%22a.example%22%7D": "This is percent-encoded. Send plain JSON.",
     "@body.json": BEGINNING,
     "$BODY": BEGINNING,
     "undefined": BEGINNING,

@@ -9,7 +9,7 @@ import pytest
 from app.registers.formats import FileFault
 from app.registers.formats.changes import Change, FineRow, PolicyRow, VehicleRow
 from app.registers.formats.mapped import MappedCsv
-from app.registers.formats.mapping import MappingFault, read_mapping
+from app.registers.formats.mapping_file import MappingFault, read_mapping
 from app.storage.tables import Kind
 from tests.conftest import ON_SQLITE
 from tests.contract.pages import section
@@ -122,6 +122,47 @@ def test_fines(mapped) -> None:
     )
     with pytest.raises(FileFault, match="no column id"):
         read(header.replace("id", "ID no") + "\n7|A1|1|x\n", format_)
+
+
+COMMAS = (
+    'kind = "fines"\ndelimiter = ";"\ndecimal = ","\n[columns]\nregistration = "plate"\n'
+    'reference = "id"\namount = "owed"\n[words.amount]\nnone = "0.00"\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("written", "cents"),
+    [
+        *(("35,50", 3_550), ("35,5", 3_550), ("35", 3_500), ("-0,05", -5), (" 7,00 ", 700)),
+        *(("1.200,00", 120_000), ("1.200", 120_000), ("1.234.567,89", 123_456_789)),
+        *(("1 200,00", 120_000), ("1\u00a0200,00", 120_000), ("1\u202f200", 120_000)),
+        *(("1200,00", 120_000), ("None", 0)),
+    ],
+)
+def test_amounts_with_a_comma(mapped, written: str, cents: int) -> None:
+    """With `decimal = ","`, points and spaces separate thousands; words stay native (D121)."""
+    row = outcome(f"id;plate;owed\n7;A1;{written}\n", mapped(COMMAS))
+    assert isinstance(row, FineRow)
+    assert (row.amount_cents, row.settled) == (cents, cents <= 0)
+
+
+@pytest.mark.parametrize(
+    "written", ["35.50", "1.20", "1,200", "1.2000", "1200.000,00", "1,200.00", "1.200.", ",5", "5,"]
+)
+def test_no_amounts_with_a_comma(mapped, written: str) -> None:
+    """An amount that is not clearly one with a comma rejects its row, which is quoted as it is."""
+    assert outcome(f"id;plate;owed\n7;A1;{written}\n", mapped(COMMAS)) == (
+        f"amount: not a decimal with a comma and at most two places: '{written}'"
+    )
+
+
+def test_a_comma_without_decimal(mapped) -> None:
+    """Without `decimal`, a comma rejects the row, and the reason names what can read it."""
+    format_ = mapped(COMMAS.replace('decimal = ","\n', ""))
+    assert outcome("id;plate;owed\n7;A1;35,50\n", format_) == (
+        'amount: not a decimal with at most two places; a mapping with decimal = "," can read it: '
+        "'35,50'"
+    )
 
 
 @pytest.mark.parametrize(
@@ -258,6 +299,8 @@ FINES = 'kind = "fines"\n[columns]\nregistration = "A"\nreference = "B"\n'
             VEHICLES + "taxDue = 'D'\n[date_formats]\ntaxDue = 1",
             "date_formats.taxDue: must be a str",
         ),
+        ("decimal = ';'\n" + VEHICLES, 'decimal: must be "." or ",".'),
+        ("decimal = 1\n" + VEHICLES, "decimal: must be a string."),
         (VEHICLES + "[constants]\nowner = 1", "constants.owner: unknown member; use"),
         (VEHICLES + "[constants]\nregistration = 'A'", "constants.registration: also has a column"),
         (VEHICLES + "[constants]\nmake = [1]", "constants.make: must be a string."),

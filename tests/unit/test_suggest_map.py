@@ -3,11 +3,13 @@
 import csv
 import gzip
 import io
+import itertools
 import resource
 import shlex
 import subprocess
 import sys
 import tempfile
+import time
 import tomllib
 from contextlib import nullcontext
 from pathlib import Path
@@ -20,7 +22,7 @@ from hypothesis import strategies as st
 from app.registers.formats import FileFault
 from app.registers.formats.changes import PolicyRow, VehicleRow
 from app.registers.formats.mapped import MappedCsv
-from app.registers.formats.mapping import MappingFault, read_mapping
+from app.registers.formats.mapping_file import MappingFault, read_mapping
 from app.registers.formats.suggesting import (
     SAMPLE_BYTES,
     MappingText,
@@ -218,6 +220,23 @@ class TestValues:
         assert document(text)["date_format"] == "DD.MM.YYYY"
         assert "date_format" not in document(text.replace("31.02.2027", "offen"))
 
+    def test_amounts_with_a_comma(self, tmp_path):
+        """A decimal comma gets a line, and thousands with points are amounts, too."""
+        text = "Aktenzeichen;Kennzeichen;Betrag\nR-1;A1;35,50\nR-2;A2;1.200,00\nR-3;A3;20\n"
+        assert 'decimal = ","\n' in suggested(text).text
+        found = loaded(text, tmp_path).changes
+        assert [fine.amount_cents for fine in found] == [3_550, 120_000, 2_000]
+
+    @pytest.mark.parametrize(
+        ("amount", "line"),
+        [("35.50", ""), ("35", ""), ("1.200", 'decimal = "," # not sure: no amount has a comma')],
+    )
+    def test_amounts_without_a_comma(self, amount, line):
+        """Points are the default; a point before three digits separates thousands, probably."""
+        lines = suggested(f"Aktenzeichen;Kennzeichen;Betrag\nR-1;A1;{amount}\n").text.splitlines()
+        found = [" ".join(each.split()) for each in lines if each.startswith("decimal")]
+        assert found == [line] * bool(line)
+
     def test_unknown_words_are_counted_and_not_shown(self):
         """Only known words are shown: nobody knows what else is in the column."""
         made = suggested(
@@ -308,6 +327,20 @@ class TestHostile:
         text = f"{header}\n" + ("A1,X" + ",1" * 5_000 + "\n") * 30
         assert len(loaded(text, tmp_path).changes) == 30
         assert "#   and 4,800 more" in suggested(text).text
+
+    def test_many_columns_of_dates(self):
+        """The search for a period does not compare thousands of columns with each other."""
+        names = ",".join(map("".join, itertools.islice(itertools.product("qxyz", repeat=6), 3_000)))
+        header = f"Versicherer,Vertragsnummer,Kennzeichen,{names}\n"
+        text = header + ("X,1,AB12CDE" + ",2027-01-01" * 3_000 + "\n") * 2
+        begun = time.process_time()
+        assert document(text)["kind"] == "policies"
+        assert time.process_time() - begun < 5
+
+    def test_a_name_that_reads_like_the_mark(self):
+        """A name of a column does not mark a line as one to complete."""
+        mark = "complete this line: every row needs it"
+        assert suggested(f'Kennzeichen,Marke,"{mark}"\nAB12CDE,X,1\n').lines_to_complete == {}
 
     def test_quotes_separators_and_line_breaks_in_names(self, tmp_path):
         """Names are those of the header, whatever is in them."""

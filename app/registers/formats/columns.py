@@ -64,6 +64,11 @@ class Column:
     date_form: str = ""
     """The form of its dates, such as `YYYY-MM-DD`; empty if it has no dates."""
 
+    @property
+    def key(self) -> str:
+        """What tells it from the others: two members can be read from one column of a file."""
+        return self.member or self.label
+
 
 @dataclass(frozen=True, slots=True)
 class KnownColumns:

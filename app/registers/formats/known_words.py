@@ -1,6 +1,6 @@
 """Words for yes, no and tax statuses in other languages.
 
-SEC: messages may show them, because they tell nothing about anybody.
+SEC: messages may show them, because they reveal nothing about anyone.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
 """Tells the operator which values of a load cannot be read and count as missing (D100, D101)."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from app.errors import OperatorError
@@ -32,7 +32,11 @@ class LostValues:
         self._found: dict[str, _Found] = {}
 
     def add(self, file: str, column: str, values: Unreadable) -> None:
-        """Add what is known of a column in a file, or in a part of it."""
+        """Add what is known of a column in a file, or in a part of it.
+
+        Args:
+            column: its key.
+        """
         former = self._found.get(column)
         if former is None:
             self._found[column] = _Found(file, values)
@@ -46,12 +50,16 @@ class LostValues:
         Args:
             columns: those of the format.
         """
-        known = {column.label: column for column in columns}
-        return [
-            f"{label}: {_counted(found.values)}{_details(found, known.get(label))}"
-            for label, found in sorted(self._found.items())
+        known = {column.key: column for column in columns}
+        notes = (
+            (known.get(key), key, found)
+            for key, found in self._found.items()
             if found.values.values
-        ]
+        )
+        return sorted(
+            f"{column.label if column else key}: {_counted(found.values)}{_details(found, column)}"
+            for column, key, found in notes
+        )
 
     def require_readable(self, columns: Iterable[Column], allowed: Collection[str]) -> None:
         """Refuse a load if most dates or tax statuses of a column cannot be read (D101).
@@ -63,11 +71,11 @@ class LostValues:
         Raises MostUnreadable.
         """
         lost = {
-            column: self._found[column.label]
+            column: self._found[column.key]
             for column in columns
             if column.member in DECISIVE.difference(allowed)
-            and column.label in self._found
-            and self._found[column.label].are_most
+            and column.key in self._found
+            and self._found[column.key].are_most
         }
         if lost:
             raise MostUnreadable(lost)
@@ -77,7 +85,7 @@ class MostUnreadable(OperatorError):
     """Most values of a column cannot be read, so nothing was loaded (D101)."""
 
     def __init__(self, lost: dict[Column, _Found]) -> None:
-        names = ", ".join(column.label for column in lost)
+        names = ", ".join(dict.fromkeys(column.label for column in lost))
         reasons = [
             f"{found.file}, line {found.values.line}: {column.label}: {_share(found.values)} "
             f"cannot be read{_after('; ', _hint(found, column))}"
@@ -123,7 +131,7 @@ def _hint(found: _Found, column: Column | None) -> str:
     """Return what the values look like, and what to do. SEC: no value is shown (D70)."""
     if column is None or not column.member:
         return ""
-    texts = [text.strip() for text in found.values.texts]
+    texts = found.values.texts
     if column.date_form:
         return _date_hint(texts, column)
     if column.member == "taxStatus":
@@ -135,10 +143,10 @@ def _hint(found: _Found, column: Column | None) -> str:
     return ""
 
 
-def _date_hint(texts: list[str], column: Column) -> str:
+def _date_hint(texts: Sequence[str], column: Column) -> str:
+    if 2 * sum(date_forms.fits(text, column.date_form) for text in texts) > len(texts):
+        return "there is no such day in the calendar"
     forms = date_forms.likely_forms(texts)
-    if date_forms.fits(texts[0], column.date_form):
-        return "no day of the calendar"
     if not forms:
         shape = date_forms.shape(texts[0])
         return f"such as {shape}, expected {column.date_form}" if "9" in shape else ""

@@ -35,9 +35,10 @@ def mapping_text(found: Suggestion, file: str, register: str, command: str) -> M
     """
     lines = list(_lines(found, file, register, command))
     to_complete = {
-        line.partition(" ")[0]: number
+        member: number
         for number, line in enumerate(lines, 1)
-        if _TO_COMPLETE in line
+        for member in found.missing
+        if line.startswith(f"{member} = ")
     }
     return MappingText("\n".join(lines) + "\n", to_complete)
 
@@ -59,6 +60,7 @@ def _lines(found: Suggestion, file: str, register: str, command: str) -> Iterato
     yield f"delimiter = {_quoted(found.sample.separator)}"
     if forms.common is not None:
         yield _commented(f'date_format = "{forms.common}"', remarks.pop("", ""))
+    yield from _decimal(found)
     yield ""
     yield "[columns]"
     for member in found.missing:
@@ -82,6 +84,15 @@ def _or_else(member: str) -> str:
     if member == "registration":
         return ""
     return ", or settledOn" if member == "amount" else ", or move it to [constants]"
+
+
+def _decimal(found: Suggestion) -> Iterator[str]:
+    if "amount" not in found.guesses:
+        return
+    values = found.sample.values(found.guesses["amount"].column)
+    if looks.decimal(values) == ",":
+        is_sure = any("," in each for each in values)
+        yield _commented('decimal = ","', "" if is_sure else "not sure: no amount has a comma")
 
 
 class _DateForms(NamedTuple):
@@ -123,8 +134,6 @@ def _date_forms(found: Suggestion) -> _DateForms:
 
 def _value_remark(found: Suggestion, member: str) -> str:
     values = found.sample.values(found.guesses[member].column)
-    if member == "amount" and any("," in each for each in values):
-        return "its amounts have a decimal comma, which is rejected: write 12.50"
     if not values and SHAPES.get(member) != Shape.DAY:
         return "no values among these rows"
     return ""

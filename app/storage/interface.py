@@ -42,6 +42,14 @@ class Engine(peewee.Database, ABC):
         """
 
     @abstractmethod
+    def version(self) -> object | None:
+        """Return a value that differs after each commit to the main database, by anyone.
+
+        None if that is not known without asking for the data itself. Raises
+        peewee.PeeweeException if the database cannot answer.
+        """
+
+    @abstractmethod
     def recover(self, error: Exception) -> None:
         """Make this thread's connection usable for the next query after an error."""
 

@@ -83,7 +83,9 @@ class BulkCompliance:
         explain, mot_first_years = bool(sent.explain), self._reader.mot_first_years
         items = [
             compliance_item(
-                each, each.record and judge(each.record, day, mot_first_years), explain=explain
+                each,
+                None if each.record is None else judge(each.record, day, mot_first_years),
+                explain=explain,
             )
             for each in found
         ]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-import pysqlite3
+import apsw
 import pytest
 
 from tests.system.processes import GUNICORN, Service, connected, lives, read_answer, until
@@ -101,7 +101,7 @@ def draining(service: Service, _database: Path) -> Callable[[], object]:
 
 def waiting(service: Service, database: Path) -> Callable[[], object]:
     """A request that waits for SQLite's lock, where Python handles no signals."""
-    writer = pysqlite3.connect(str(database), isolation_level=None)
+    writer = apsw.Connection(str(database))
     writer.execute("BEGIN IMMEDIATE")
     connection = begin(service, f"Content-Length: {len(BODY)}\r\n\r\n{BODY.decode()}")
 

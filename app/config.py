@@ -242,3 +242,8 @@ SETTINGS: Mapping[str, Setting] = {
     for each in fields(Config)
 }
 """The settings by field name, in the order of the table in deploy/REFERENCE.md."""
+
+
+def is_set(name: str) -> bool:
+    """Tell whether a setting has a value of its own, given the name of its field."""
+    return SETTINGS[name].variable in with_credentials(os.environ)

@@ -14,19 +14,30 @@ _WRAPPER, _USER = "verifyd.sh", "verifyd"
 """The script beside an installed program that runs it with its settings, as this user."""
 
 
-def program(config: Config) -> str:
-    """Return how to run this program with the database of the settings, from any directory."""
+def program(config: Config) -> tuple[list[str], str]:
+    """Return lines that prepare a shell, and how to run this program there.
+
+    It then uses the database of the settings, and judges as the service does.
+    """
     name = sys.argv[0]
     found = Path(shutil.which(name) or name).absolute()
     if found.resolve().with_name(_WRAPPER).exists() and _user() == _USER:
-        return "sudo verifyd"
-    words = []
+        return [], "sudo verifyd"
+    exports = []
     database = sqlite_path(config.database_url)
     if database is not None:  # SEC: another URL may hold a password; it is in the environment.
-        variable = SETTINGS["database_url"].variable
-        words.append(f"{variable}=" + shlex.quote(f"sqlite:///{database.absolute()}"))
-    command = [sys.executable, "-m", "app"] if found.name == "__main__.py" else [str(found)]
-    return " ".join([*words, shlex.join(command)])
+        exports.append(_export("database_url", f"sqlite:///{database.absolute()}"))
+    if config.mot_first_years:
+        exports.append(_export("mot_first_years", str(config.mot_first_years)))
+    if found.name == "__main__.py":
+        return exports, shlex.join([sys.executable, "-m", "app"])
+    if found != Path(shutil.which(found.name) or "").absolute():
+        exports.append(f'export PATH={shlex.quote(str(found.parent))}:"$PATH"')
+    return exports, found.name
+
+
+def _export(setting: str, value: str) -> str:
+    return f"export {SETTINGS[setting].variable}={shlex.quote(value)}"
 
 
 def _user() -> str | None:

@@ -111,6 +111,8 @@ PATHS = {
     "POST /v1/vehicle/bulk": BULK,
     "POST /v1/insurance/bulk": BULK,
     "POST /v1/vehicle/bulk-compliance": "/v1/compliance/bulk",
+    "POST /v1/vehicle/bulk-insurance/today": BULK,
+    "POST /v1/compliance/bulk/today": "/v1/compliance/bulk",
     "GET /v1/vehicle/insurance/AB12CDE": INSURANCE,
     "GET /swagger.json": "/openapi.json",
     "GET /openapi.yaml": "/openapi.json",
@@ -198,6 +200,26 @@ def test_a_path_that_does_not_exist(alice, line):
     problem = alice.request(method, path).json
     assert problem["code"] == "not_found"
     assert problem["detail"] == f"There is nothing at this path; did you mean {PATHS[line]}?"
+
+
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("/v1/compliance/bulk-compliance", "/v1/compliance/bulk"),
+        ("/v1/compliance/bulks", "/v1/compliance/bulk"),
+        ("/v1/compliance/bulk-insurance", BULK),
+    ],
+)
+def test_a_misspelt_path_for_many_vehicles(alice, stranger, path, meant):
+    """It is taken for the path of a plate, which has no POST; the 405 names the path meant."""
+    problem = alice.post(path, {}).json
+    assert (problem["code"], problem["detail"]) == (
+        "method_not_allowed",
+        f"This path takes GET, HEAD and OPTIONS; did you mean {meant}?",
+    )
+    assert stranger.post(path, {}).json["code"] == "unauthorized"
+    plain = alice.post("/v1/compliance/AB12CDE", {}).json
+    assert plain["detail"] == "This path takes GET, HEAD and OPTIONS."
 
 
 def test_a_plus_sign_in_a_path(alice):

@@ -19,16 +19,10 @@ def program(config: Config) -> tuple[list[str], str]:
 
     It then uses the database of the settings, and judges as the service does.
     """
-    name = sys.argv[0]
-    found = Path(shutil.which(name) or name).absolute()
-    if found.resolve().with_name(_WRAPPER).exists() and _user() == _USER:
+    found = _found()
+    if _is_installed(found):
         return [], "sudo verifyd"
-    exports = []
-    database = sqlite_path(config.database_url)
-    if database is not None:  # SEC: another URL may hold a password; it is in the environment.
-        exports.append(_export("database_url", f"sqlite:///{database.absolute()}"))
-    if config.mot_first_years:
-        exports.append(_export("mot_first_years", str(config.mot_first_years)))
+    exports = [f"export {each}" for each in _settings(config)]
     if found.name == "__main__.py":
         return exports, shlex.join([sys.executable, "-m", "app"])
     if found != Path(shutil.which(found.name) or "").absolute():
@@ -36,8 +30,37 @@ def program(config: Config) -> tuple[list[str], str]:
     return exports, found.name
 
 
-def _export(setting: str, value: str) -> str:
-    return f"export {SETTINGS[setting].variable}={shlex.quote(value)}"
+def one_line(config: Config) -> str:
+    """Return how to run this program in any shell and directory, without preparing anything."""
+    found = _found()
+    if _is_installed(found):
+        return "sudo verifyd"
+    command = [sys.executable, "-m", "app"] if found.name == "__main__.py" else [str(found)]
+    return " ".join([*_settings(config), shlex.join(command)])
+
+
+def _found() -> Path:
+    name = sys.argv[0]
+    return Path(shutil.which(name) or name).absolute()
+
+
+def _is_installed(found: Path) -> bool:
+    return found.resolve().with_name(_WRAPPER).exists() and _user() == _USER
+
+
+def _settings(config: Config) -> list[str]:
+    """Return the variables of the database and of how vehicles are judged, with their values."""
+    settings = []
+    database = sqlite_path(config.database_url)
+    if database is not None:  # SEC: another URL may hold a password; it is in the environment.
+        settings.append(_variable("database_url", f"sqlite:///{database.absolute()}"))
+    if config.mot_first_years:
+        settings.append(_variable("mot_first_years", str(config.mot_first_years)))
+    return settings
+
+
+def _variable(setting: str, value: str) -> str:
+    return f"{SETTINGS[setting].variable}={shlex.quote(value)}"
 
 
 def _user() -> str | None:

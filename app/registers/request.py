@@ -50,6 +50,8 @@ class LoadRequest(NamedTuple):
     allow_unterminated: bool = False
     empty_ok: bool = False
     dry_run: bool = False
+    is_attended: bool = False
+    """Whether somebody sees at a terminal how the load ends."""
     are_trusted: bool = True
     """Whether the files may be links and pipes: not in the drop directory, where others write."""
     require_whole: Callable[[], object] = lambda: None

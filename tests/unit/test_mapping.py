@@ -74,7 +74,8 @@ def test_a_rejected_date_is_quoted_as_it_is_in_the_file(mapped) -> None:
     """The operator looks for the text of the file, not for what it became."""
     text = example("csv").replace("28.02.2027", " 31.06.2027 ")
     rejects = read(text, mapped(example("toml"))).heard.rejects
-    assert rejects == [(2, "validTo: not a date: '31.06.2027'")]
+    told = "validTo: has the form DD.MM.YYYY, but is no day that exists: '31.06.2027'"
+    assert rejects == [(2, told)]
 
 
 def test_page_example_rows(mapped) -> None:
@@ -304,13 +305,24 @@ FINES = 'kind = "fines"\n[columns]\nregistration = "A"\nreference = "B"\n'
         (VEHICLES + "[constants]\nowner = 1", "constants.owner: unknown member; use"),
         (VEHICLES + "[constants]\nregistration = 'A'", "constants.registration: also has a column"),
         (VEHICLES + "[constants]\nmake = [1]", "constants.make: must be a string."),
-        (VEHICLES + "[constants]\ntaxDue = 'x'", "constants.taxDue: 'x' is not a valid taxDue."),
-        (VEHICLES + "[constants]\ninsured = 'x'", "constants.insured: insured: neither true nor"),
+        (
+            VEHICLES + "[constants]\ntaxDue = 'x'",
+            "constants.taxDue: 'x' is not a valid taxDue; use a",
+        ),
+        (VEHICLES + "[constants]\ninsured = 'x'", "constants.insured: must be true or false."),
         (VEHICLES + "[words.make]\nA = 'B'", "words.make: has no column; name it in [columns]."),
         (VEHICLES + "make = 'M'\n[words]\nmake = 5", "words.make: must be a table of words."),
         (
             VEHICLES + "taxStatus = 'T'\n[words.taxStatus]\nP = 'payed'",
-            "words.taxStatus.P: 'payed' is not a valid taxStatus.",
+            "words.taxStatus.P: 'payed' is not a valid taxStatus; use taxed, exempt, sorn or unt",
+        ),
+        (
+            VEHICLES + "insured = 'V'\n[words.insured]\nP = 'perhaps'",
+            "words.insured.P: must be true or false.",
+        ),
+        (
+            "kind = vehicles\n",
+            "The file is not valid TOML: Invalid value (at line 1, column 8); words",
         ),
     ],
 )

@@ -117,6 +117,13 @@ class TestNames:
         (fine,) = loaded(text, tmp_path).changes
         assert (fine.reference, fine.registration, fine.amount_cents) == ("R-1", "AB12CDE", 3500)
 
+    def test_types_of_policies_and_inspections(self):
+        """Less common names are found, too."""
+        text = "Plate;Contrat;Début;Fin;{}\nA1;P1;2026-01-01;2026-12-31;{}\n"
+        assert document(text.format("Tarif", "Vollkasko"))["columns"]["type"] == "Tarif"
+        vehicle = document("Plaque;Échéance CT\nA1;2026-01-01\n")
+        assert (vehicle["kind"], vehicle["columns"]["motExpiry"]) == ("vehicles", "Échéance CT")
+
     def test_windows_1252(self, tmp_path):
         """Names that are not UTF-8 are read as Windows-1252, by the load as well."""
         text = "Kennzeichen;Gültig ab;Gültig bis;Vertrag\nA1;2026-01-01;2026-12-31;P-1\n"
@@ -243,9 +250,33 @@ class TestValues:
             "plate;make;insured\n" + "".join(f"A{n};X;ja\n" for n in range(9)) + "A9;X;Schmidt\n"
         )
         assert (
-            '[words.insured]              # 1 other words: add them here\n"ja" = true' in made.text
-        )
+            "[words.insured]              # 1 other word in 1 row: add lines here, "
+            '"WORD" = true or false\n"ja" = true\n'
+        ) in made.text
         assert "Schmidt" not in made.text
+        words = ["versteuert", *["Schmidt"] * 8, "Meier"]
+        rows = "".join(f"A{n};{word}\n" for n, word in enumerate(words))
+        assert (
+            '[words.taxStatus]            # 2 other words in 9 rows: add lines here, "WORD" = '
+            '"taxed", "exempt", "sorn" or "untaxed"\n"versteuert" = "taxed"\n'
+        ) in suggested(f"plate;Steuerstatus\n{rows}").text
+
+    @pytest.mark.parametrize("time", ["2026-11-0{} 08:15:00", "0{}.11.2026 08:15"])
+    def test_local_times_are_not_the_last_change(self, time):
+        """A time without a zone cannot be read, so a comment says why it is not mapped."""
+        rows = "".join(f"A{n};{time.format(n)}\n" for n in range(1, 10))
+        text = suggested(f"Kennzeichen;Letzte Änderung\n{rows}").text
+        assert "lastUpdated =" not in text
+        assert (
+            '#   "Letzte Änderung": named like lastUpdated, but most of its values are no times '
+            "with a time zone\n"
+        ) in text
+
+    @pytest.mark.parametrize("time", ["2026-11-01T08:15:00Z", "2026-11-01", "01.11.2026"])
+    def test_the_last_change_is_read_with_its_form(self, time, tmp_path):
+        """Times with a zone and days of any form are read as the last change."""
+        (vehicle,) = loaded(f"Kennzeichen;Stand\nA1;{time}\n", tmp_path).changes
+        assert VehicleRow(*vehicle).updated == 1_793_491_200 + (29_700 if "T" in time else 0)
 
     def test_no_registration_is_shown(self):
         """A mapping holds names of columns and known words only."""

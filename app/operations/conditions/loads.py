@@ -9,7 +9,14 @@ from app import clock
 from app.operations.conditions.condition import Condition
 from app.operations.freshness import Freshness
 from app.registers.dropped.kept import is_kept
-from app.registers.history import MERGE, REPLACE, interrupted_loads, moved_to, unopened_reason
+from app.registers.history import (
+    MERGE,
+    REPLACE,
+    UNSEEN_FAILURE,
+    interrupted_loads,
+    moved_to,
+    unopened_reason,
+)
 from app.registers.models import RegisterLoad
 from app.storage.engine import Engine
 
@@ -49,13 +56,14 @@ class LoadFacts(NamedTuple):
 def load_facts(engine: Engine) -> list[LoadFacts]:
     """Return the last loads of each register, ordered by name.
 
-    Loads that were killed count as failed. Attempts without a register come last, as
+    Loads that were killed count as failed. A mistyped file or mapping that somebody saw fail at a
+    terminal does not count. Attempts without a register come last, as
     `UNRECOGNISED`. They count for a week, unless files of the same names were loaded since.
 
     Raises peewee.PeeweeException if the database cannot be read.
     """
     load = RegisterLoad
-    is_failed: Any = load.status == "failed"
+    is_failed: Any = UNSEEN_FAILURE
     killed = interrupted_loads(engine)
     if killed:
         is_failed |= load.id.in_(killed)
@@ -90,7 +98,7 @@ def _unrecognised(engine: Engine) -> Iterator[LoadFacts]:
     """Yield the attempts without a register whose files were not loaded since, if there are any."""
     load, later = RegisterLoad, RegisterLoad.alias()
     is_recent = load.started_at > clock.now() - _UNRECOGNISED_SECONDS
-    recent = load.select().where((load.register == "") & (load.status == "failed") & is_recent)
+    recent = load.select().where((load.register == "") & UNSEEN_FAILURE & is_recent)
     is_same = (later.files == load.files) & (later.id > load.id) & (later.status == "done")
     left = recent.where(~fn.EXISTS(later.select(later.id).where(is_same)))
     rows = left.order_by(load.id.desc()).execute(engine)

@@ -83,6 +83,7 @@ class KnownColumns:
             any row of the load has it.
         is_partial: whether a merge keeps the stored values of columns that a file lacks (D66).
             `columns` must then be in the order of a row.
+        is_mapped: whether a mapping file names the columns.
     """
 
     columns: tuple[Column, ...] = ()
@@ -90,6 +91,7 @@ class KnownColumns:
     fold: Callable[[str], str] = normalised
     has_header: bool = False
     is_partial: bool = False
+    is_mapped: bool = False
 
     def missing(
         self, names: Iterable[str], allowed: Collection[str], rows: int | None = None

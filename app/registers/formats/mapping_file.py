@@ -14,6 +14,7 @@ from app.registers.formats import date_forms
 from app.registers.formats.columns import Column, Presence
 from app.registers.formats.faults import RowFault
 from app.registers.formats.mapping import AMOUNT, DATES, FileMapping
+from app.registers.formats.mapping_hints import toml_fault, value_fault
 from app.registers.formats.native import LAYOUTS
 from app.registers.formats.values import AMOUNTS
 from app.setting_values import REGISTER_NAME_RULE, is_register_name
@@ -36,7 +37,7 @@ def read_mapping(path: Path) -> FileMapping:
     except OSError as error:
         raise MappingFault(f"{path}: The file cannot be read: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise MappingFault(f"{path}: The file is not valid TOML: {error}.") from error
+        raise MappingFault(f"{path}: {toml_fault(error)}") from error
     return _Checker(path, document).mapping()
 
 
@@ -158,9 +159,9 @@ class _Checker:
         try:
             parsed = self._native[field].parse(value)
         except RowFault as fault:
-            self._fail(member, str(fault))
+            self._fail(member, value_fault(field, value, fault))
         if parsed is None and value.strip():
-            self._fail(member, f"{value!r} is not a valid {field}")
+            self._fail(member, value_fault(field, value))
         return value
 
     def _require_field(self, table: str, field: str) -> None:

@@ -1,6 +1,6 @@
 """Tells the operator which values of a load cannot be read and count as missing (D100, D101)."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from app.errors import OperatorError
@@ -11,6 +11,7 @@ from app.registers.formats.unreadable import Unreadable
 
 DECISIVE = frozenset("motExpiry firstRegistered taxDue issuedOn settledOn taxStatus".split())
 """The members for which a load is refused if most values cannot be read: they decide answers."""
+_LEGEND = " (9 stands for a digit, a for a letter)"
 
 
 class _Found(NamedTuple):
@@ -56,10 +57,11 @@ class LostValues:
             for key, found in self._found.items()
             if found.values.values
         )
-        return sorted(
+        lines = sorted(
             f"{column.label if column else key}: {_counted(found.values)}{_details(found, column)}"
             for column, key, found in notes
         )
+        return _with_one_legend(lines)
 
     def require_readable(self, columns: Iterable[Column], allowed: Collection[str]) -> None:
         """Refuse a load if most dates or tax statuses of a column cannot be read (D101).
@@ -94,7 +96,7 @@ class MostUnreadable(OperatorError):
         allow = " ".join(f"--allow-loss {column.member}" for column in lost)
         without = f"To load the rows without these values, repeat the load with {allow}."
         told = f"most values of {names} cannot be read; nothing was loaded"
-        self._lines = [told, *reasons, without]
+        self._lines = [told, *_with_one_legend(reasons), without]
         super().__init__("\n".join(self._lines))
 
     @property
@@ -144,13 +146,26 @@ def _hint(found: _Found, column: Column | None) -> str:
 
 
 def _date_hint(texts: Sequence[str], column: Column) -> str:
-    if 2 * sum(date_forms.fits(text, column.date_form) for text in texts) > len(texts):
-        return "there is no such day in the calendar"
+    form = column.date_form
+    if _are_most(date_forms.fits, texts, form):
+        return date_forms.no_such_day(form)
     forms = date_forms.likely_forms(texts)
-    if not forms:
-        shape = date_forms.shape(texts[0])
-        return f"such as {shape}, expected {column.date_form}" if "9" in shape else ""
-    return (
-        f"the form is {' or '.join(forms)}, expected {column.date_form}: a mapping needs "
-        f'date_format = "{forms[0]}", or {column.member} = "{forms[0]}" in [date_formats]'
-    )
+    if forms:
+        return (
+            f"the form is {' or '.join(forms)}, expected {form}: a mapping needs "
+            f'date_format = "{forms[0]}", or {column.member} = "{forms[0]}" in [date_formats]'
+        )
+    if _are_most(date_forms.is_written_as, texts, form):
+        return date_forms.no_such_day(form)
+    shape = date_forms.shape(texts[0])
+    return f"such as {shape}{_LEGEND}, expected {form}" if "9" in shape else ""
+
+
+def _are_most(fits: Callable[[str, str], bool], texts: Sequence[str], form: str) -> bool:
+    return 2 * sum(fits(text, form) for text in texts) > len(texts)
+
+
+def _with_one_legend(lines: list[str]) -> list[str]:
+    """Return the lines, of which only the first with a legend keeps it."""
+    first = next((at for at, line in enumerate(lines) if _LEGEND in line), 0)
+    return [*lines[: first + 1], *(each.replace(_LEGEND, "") for each in lines[first + 1 :])]

@@ -3,6 +3,7 @@
 import csv
 import errno
 import io
+import math
 import os
 import re
 from collections.abc import Callable
@@ -43,16 +44,36 @@ class Reason(msgspec.Struct, frozen=True):
 
 
 class TooManyRejects(OperatorError):
-    """More records were rejected than `--max-rejects` allows, so nothing was loaded."""
+    """More records were rejected than `--max-rejects` allows, so nothing was loaded.
 
-    def __init__(self, sentence: str, reasons: list[Reason]) -> None:
-        super().__init__("\n".join([sentence, *map(str, reasons)]))
+    Args:
+        reasons: those of the first rejects.
+        rejected: how many records were rejected so far.
+        rows: the number of all records; None if the load ended before it had read them.
+    """
+
+    def __init__(
+        self, sentence: str, reasons: list[Reason], rejected: int, rows: int | None
+    ) -> None:
+        more = rejected - len(reasons)
+        so_far = " so far" if rows is None else ""
+        rest = [f"and {more:,} more{so_far}"] if more else []
+        super().__init__("\n".join([sentence, *map(str, reasons), *rest, _remedy(rejected, rows)]))
         self._sentence = sentence
 
     @property
     def sentence(self) -> str:
-        """The message without the reasons of the first rejects."""
+        """The message without the reasons of the first rejects, and without what to do."""
         return self._sentence
+
+
+def _remedy(rejected: int, rows: int | None) -> str:
+    if rows is None:
+        return "Correct them, or load the others with a higher --max-rejects."
+    if 2 * rejected > rows:
+        return "Most records were rejected: check that the file has the right format or mapping."
+    percent = math.ceil(100 * rejected / rows)
+    return f"Correct them, or load the others with --max-rejects {percent}%."
 
 
 class RejectsFile:
@@ -135,7 +156,8 @@ class RejectsFile:
         rows = loaded + self.rejected + self.skipped
         if self._limit.is_passed(self.rejected, rows):
             raise self._too_many(
-                f"{self.rejected:,} of {rows:,} records were rejected, more than {self._limit}"
+                f"{self.rejected:,} of {rows:,} records were rejected, more than {self._limit}",
+                rows,
             )
 
     def _require_possible(self) -> None:
@@ -147,12 +169,18 @@ class RejectsFile:
                 f"records that the files can have (at most {rows:,})"
             )
 
-    def _too_many(self, sentence: str) -> TooManyRejects:
+    def _too_many(self, sentence: str, rows: int | None = None) -> TooManyRejects:
+        """Return the error.
+
+        Args:
+            rows: the number of all records; None if not all were read.
+        """
         see = ""
         if self.path and self.written:
             part = f" for the first {self.written:,}" if self.written < self.rejected else ""
             see = f"; see {self.path}{part}"
-        return TooManyRejects(f"{sentence}; nothing was loaded{see}", self.reasons)
+        told = f"{sentence}; nothing was loaded{see}"
+        return TooManyRejects(told, self.reasons, self.rejected, rows)
 
     def _write(self, *values: object) -> None:
         if self._is_closed:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from app.registers.formats.date_forms import likely_forms
-from app.registers.formats.dates import YEAR_MIN
+from app.registers.formats.dates import YEAR_MIN, moment
 from app.registers.formats.values import AMOUNTS
 from app.vehicles.registration import canonical_registration
 
@@ -14,7 +14,6 @@ MOST = 0.8
 _YEAR_MAX = 2100
 _NUMBER_CHARACTERS_MAX = 40
 _OTHER_DATE = re.compile(r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}(?:[ T].*)?")
-_TIME = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}.*")
 _NUMBER = re.compile(r"[-+]?[\d.,: /]*\d[\d.,: /]*")
 
 
@@ -49,8 +48,12 @@ def are_years(values: Sequence[str]) -> bool:
 
 
 def are_times(values: Sequence[str]) -> bool:
-    """Tell whether most values are times or dates."""
-    return share(values, _TIME) >= MOST or dates(values) is not None
+    """Tell whether most values are times with a time zone, or dates that a mapping can read."""
+    parse = moment("")
+    if values and sum(parse(each) is not None for each in values) >= MOST * len(values):
+        return True
+    found = dates(values)
+    return found is not None and found.form is not None
 
 
 def decimal(values: Sequence[str]) -> str | None:

@@ -215,7 +215,7 @@ def _misfit(shape: Shape, values: Sequence[str]) -> str | None:
 _CHECKS: Mapping[Shape, tuple[Callable[[Sequence[str]], bool], str]] = {
     Shape.PLATE: (lambda values: looks.plates(values) >= looks.MOST, "registrations"),
     Shape.DAY: (lambda values: looks.dates(values) is not None, "dates"),
-    Shape.TIME: (looks.are_times, "times"),
+    Shape.TIME: (looks.are_times, "times with a time zone"),
     Shape.YEAR: (looks.are_years, "years"),
     Shape.FLAG: (are_flags, "words for yes or no"),
     Shape.MONEY: (lambda values: looks.decimal(values) is not None, "amounts"),

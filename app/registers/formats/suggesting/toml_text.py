@@ -7,7 +7,7 @@ from typing import NamedTuple
 from app.registers.formats.suggesting import looks
 from app.registers.formats.suggesting.names import SHAPES, Shape
 from app.registers.formats.suggesting.suggestion import Suggestion
-from app.registers.formats.suggesting.words import flag_words, status_words
+from app.registers.formats.suggesting.words import Words, flag_words, status_words
 
 _TO_COMPLETE = "complete this line: every row needs it"
 _ISO = "YYYY-MM-DD"
@@ -110,9 +110,12 @@ def _date_forms(found: Suggestion) -> _DateForms:
     remarks: dict[str, str] = {}
     forms: dict[str, looks.Dates] = {}
     for member, guess in found.guesses.items():
-        if SHAPES.get(member) != Shape.DAY:
+        shape = SHAPES.get(member)
+        if shape not in (Shape.DAY, Shape.TIME):
             continue
         dates = looks.dates(found.sample.values(guess.column))
+        if shape == Shape.TIME and (dates is None or dates.form is None):
+            continue  # Times, which are read without a form.
         if dates is None:
             remarks[member] = "no values among these rows"
         elif dates.form is None:
@@ -161,15 +164,24 @@ def _words(found: Suggestion) -> Iterator[str]:
         is_flag, is_status = SHAPES.get(member) == Shape.FLAG, member == "taxStatus"
         if not is_flag and not is_status:
             continue
-        values = set(found.sample.values(guess.column))
-        known, others = (flag_words if is_flag else status_words)(values)
-        if not known and not others:
+        values = found.sample.values(guess.column)
+        words = (flag_words if is_flag else status_words)(values)
+        if not words.known and not words.others:
             continue
         yield ""
-        comment = f"{others:,} other words: add them here" if others else ""
-        yield _commented(f"[words.{member}]", comment)
-        for word, ours in list(known.items())[:_WORDS_MAX]:
+        yield _commented(f"[words.{member}]", _other_words(words, is_flag=is_flag))
+        for word, ours in list(words.known.items())[:_WORDS_MAX]:
             yield f"{_quoted(word)} = {ours}"
+
+
+def _other_words(words: Words, *, is_flag: bool) -> str:
+    """Return what to add for words that are not known; empty if all are."""
+    if not words.others:
+        return ""
+    other = "1 other word" if words.others == 1 else f"{words.others:,} other words"
+    rows = "1 row" if words.rows == 1 else f"{words.rows:,} rows"
+    ours = "true or false" if is_flag else '"taxed", "exempt", "sorn" or "untaxed"'
+    return f'{other} in {rows}: add lines here, "WORD" = {ours}'
 
 
 def _unused(found: Suggestion) -> Iterator[str]:

@@ -4,7 +4,7 @@
 PYTHON ?= python3
 PYTEST_ARGS ?=
 # Tests wait for processes and disks part of their time.
-PROCESSES ?= $(shell expr 2 '*' $$(nproc))
+PROCESSES ?= $(shell expr 1 + $$(nproc))
 PARTS ?=
 
 VENV := .venv

@@ -1,0 +1,167 @@
+"""Accepts connections, and gives each of them its turn, in one thread."""
+
+import errno
+import os
+import select
+import socket
+from collections.abc import Sequence
+
+from app import clock
+from app.worker.connection import Connection
+from app.worker.head import Environ
+from app.worker.shared import SECOND_NS, Phase, Shared
+
+HELD_BYTES_MAX = 32 * 1024 * 1024
+"""How much of requests and answers is kept in memory for slow clients. An answer can exceed it."""
+_NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
+_LATE_NS = SECOND_NS
+_AT_REST = (Phase.IDLE, Phase.CLOSING)
+
+
+class Loop:
+    """The connections of one worker.
+
+    Args:
+        wakeup: a descriptor that becomes readable when a signal arrives.
+        environ: what all requests have in common, for WSGI.
+        connections_max: how many connections are kept open. More push out those that wait longest.
+        look_every_seconds: how often it should look for clients that take too long.
+    """
+
+    def __init__(
+        self,
+        listeners: Sequence[socket.socket],
+        wakeup: int,
+        shared: Shared,
+        environ: Environ,
+        connections_max: int,
+        look_every_seconds: float,
+    ) -> None:
+        self._listeners = {listener.fileno(): listener for listener in listeners}
+        self._wakeup = wakeup
+        self._shared = shared
+        self._environ = environ
+        self._connections_max = connections_max
+        self._look_every_ns = int(look_every_seconds * SECOND_NS)
+        self._look_at_ns = clock.monotonic_ns() + self._look_every_ns
+        shared.epoll.register(wakeup, select.EPOLLIN)
+        for listener in listeners:
+            listener.setblocking(False)
+            if listener.family != socket.AF_UNIX:
+                # Accepted connections inherit it. Small answers must not wait for each other.
+                listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            # PERF: the kernel wakes one worker that waits, and not all of them.
+            shared.epoll.register(listener, select.EPOLLIN | select.EPOLLEXCLUSIVE)
+
+    @property
+    def connections(self) -> list[Connection]:
+        """All connections that are open."""
+        return list(self._shared.connections.values())
+
+    @property
+    def is_answering(self) -> bool:
+        """Whether a request has begun to arrive, or an answer is not yet read."""
+        return any(each.phase not in _AT_REST for each in self.connections)
+
+    @property
+    def is_time_to_look(self) -> bool:
+        """Whether it is time to call `look`."""
+        return self._shared.now_ns >= self._look_at_ns
+
+    def turn(self) -> None:
+        """Wait until something happens, and give each connection that is ready one turn.
+
+        It waits no longer than until it is time to look.
+        """
+        shared = self._shared
+        wait_ns = 0 if shared.queue else max(0, self._look_at_ns - shared.now_ns)
+        events = shared.epoll.poll(wait_ns / SECOND_NS)
+        shared.now_ns = clock.monotonic_ns()
+        accepting = []
+        for descriptor, _ in events:
+            connection = shared.connections.get(descriptor)
+            if connection is not None:
+                connection.is_ready()
+                if shared.held_bytes > HELD_BYTES_MAX:
+                    self._free_memory()
+            elif descriptor in self._listeners:
+                accepting.append(self._listeners[descriptor])
+            elif descriptor == self._wakeup:
+                os.read(descriptor, 4096)
+        for _ in range(len(shared.queue)):
+            shared.queue.popleft().take_turn()
+        # Last, and one at a time: meanwhile an idle worker may take the others.
+        for listener in accepting:
+            self._accept(listener)
+
+    def look(self) -> None:
+        """End what takes too long."""
+        shared = self._shared
+        late_ns = shared.now_ns - self._look_at_ns
+        self._look_at_ns = shared.now_ns + self._look_every_ns
+        for connection in self.connections:
+            if late_ns > _LATE_NS:
+                # The application took this time, or the host; its clients must not pay for it.
+                connection.deadline_ns += late_ns
+            if connection.deadline_ns <= shared.now_ns:
+                connection.expire()
+        # NOTE: a worker that was woken for a connection may have died before it took it. The kernel
+        # would wake no other one until the next connection arrives.
+        for listener in self._listeners.values():
+            self._accept(listener)
+
+    def stop(self, linger_seconds: float) -> None:
+        """Accept no more connections, and close each one after its next answer.
+
+        Args:
+            linger_seconds: how long an idle connection may wait for one more request.
+        """
+        shared = self._shared
+        shared.is_ending = True
+        for descriptor, listener in self._listeners.items():
+            shared.epoll.unregister(descriptor)
+            # The kernel may have woken only this worker for a connection.
+            self._accept(listener)
+        self._listeners = {}
+        until_ns = clock.monotonic_ns() + int(linger_seconds * SECOND_NS)
+        for connection in self.connections:
+            if connection.phase is Phase.IDLE:
+                connection.deadline_ns = min(connection.deadline_ns, until_ns)
+
+    def close_idle(self) -> None:
+        """Close the connections that have no request."""
+        for connection in self.connections:
+            if connection.phase is Phase.IDLE:
+                connection.close()
+
+    def _accept(self, listener: socket.socket) -> None:
+        try:
+            connected, address = listener.accept()
+        except OSError as error:
+            # Otherwise another worker was faster, or the client has gone.
+            if error.errno in _NO_DESCRIPTORS:
+                self._make_room()
+            return
+        connected.setblocking(False)
+        if len(self._shared.connections) >= self._connections_max:
+            self._make_room()
+        # WSGI has no address of a client on a Unix socket.
+        remote = "" if listener.family == socket.AF_UNIX else address[0]
+        Connection(connected, self._environ | {"REMOTE_ADDR": remote}, self._shared)
+
+    def _make_room(self) -> None:
+        """Close the connection that will be missed least."""
+        connections = self.connections
+        if connections:
+            min(
+                connections, key=lambda each: (each.phase not in _AT_REST, each.deadline_ns)
+            ).close()
+
+    def _free_memory(self) -> None:
+        """Close connections that hold memory, those first that have waited longest."""
+        shared = self._shared
+        holding = [each for each in self.connections if each.held_bytes]
+        for connection in sorted(holding, key=lambda each: each.deadline_ns):
+            if shared.held_bytes <= HELD_BYTES_MAX:
+                return
+            connection.close()

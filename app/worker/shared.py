@@ -1,0 +1,61 @@
+"""What all connections of a worker have in common."""
+
+import select
+from collections import deque
+from collections.abc import Callable
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from app.worker.head import Environ
+
+if TYPE_CHECKING:
+    from app.worker.connection import Connection
+
+SECOND_NS = 1_000_000_000
+
+
+class Phase(Enum):
+    """What a connection waits for."""
+
+    IDLE = "a request"
+    QUEUED = "its turn"
+    HEAD = "the rest of a head"
+    BODY = "the rest of a body"
+    WRITING = "the client to read its answer"
+    CLOSING = "the client to close, too"
+    CLOSED = "nothing"
+
+
+class Patience(NamedTuple):
+    """How long a connection waits for its client, in nanoseconds."""
+
+    idle_ns: int
+    """For the next request. Whoever connects has only the time for a head."""
+    head_ns: int
+    """For the rest of a head."""
+    transfer_ns: int
+    """For the rest of a body, and for an answer to be read."""
+
+
+class Shared:
+    """What the connections of a worker share.
+
+    Args:
+        answer: takes a request, and whether the connection closes after it; returns the answer, and
+            the same again, which may have become true.
+    """
+
+    def __init__(
+        self, answer: Callable[[Environ, bool], tuple[bytes, bool]], patience: Patience
+    ) -> None:
+        self.answer = answer
+        self.patience = patience
+        self.epoll = select.epoll()
+        self.connections: dict[int, Connection] = {}
+        self.queue: deque[Connection] = deque()
+        """Those that have received another request already, in the order of their turns."""
+        self.now_ns = 0
+        self.held_bytes = 0
+        """In all connections, of incomplete requests and of answers that wait for their readers."""
+        self.is_ending = False
+        """Whether each connection closes after its next answer."""

@@ -1,0 +1,162 @@
+"""The worker of gunicorn: one thread that answers one request at a time, on many connections."""
+
+import gc
+import logging
+import os
+import resource
+import signal
+import socket
+import time
+from contextlib import suppress
+from types import FrameType
+from typing import Any
+
+from gunicorn.http.wsgi import base_environ
+from gunicorn.workers.base import Worker as Base
+
+from app.http.deadline import Deadline, GivenUp
+from app.parent import call_at_end_of_parent
+from app.worker.answers import answer_of, failure
+from app.worker.head import Environ
+from app.worker.loop import Loop
+from app.worker.shared import SECOND_NS, Patience, Shared
+
+LAST_SECONDS = 0.6
+"""How long requests in flight may take after the master has ended (D62)."""
+LINGER_SECONDS = 2.0
+"""How long a worker that ends waits for the proxy to close idle connections; nginx takes 1 s."""
+_HEAD_SECONDS_MAX = 10
+_TRANSFER_SECONDS = 30
+_BEAT_SECONDS = 1.0
+_OTHER_DESCRIPTORS = 128
+"""How many files the application may open besides connections."""
+_log = logging.getLogger("verifyd.server")
+
+
+class Worker(Base):
+    """Answers requests until a signal or the end of the master ends it (D45, D62, D104)."""
+
+    _is_orphaned = False
+    _is_quick = False
+    """Whether idle connections are closed at once when the worker ends."""
+
+    def load_wsgi(self) -> None:
+        """Load the application, and wrap it so that requests that were given up are answered."""
+        super().load_wsgi()
+        self.wsgi = self._deadline = Deadline(self.wsgi)
+        # PERF: the collector no longer looks at what lives as long as the worker.
+        gc.collect()
+        gc.freeze()
+
+    def run(self) -> None:
+        """Answer requests until a signal ends the worker, or its master ends."""
+        loop = self._loop()
+        while self.alive:
+            self._turn(loop)
+        loop.stop(LINGER_SECONDS)
+        while loop.connections:
+            if self._is_quick or self._is_orphaned:
+                loop.close_idle()
+            if self._is_orphaned and not loop.is_answering:
+                break
+            self._turn(loop)
+        if self._is_orphaned:
+            os._exit(0)  # A regular exit takes half a second on a busy machine.
+
+    def _loop(self) -> Loop:
+        transfer_seconds = self.cfg.timeout or _TRANSFER_SECONDS
+        patience = Patience(
+            idle_ns=self.cfg.keepalive * SECOND_NS,
+            head_ns=min(_HEAD_SECONDS_MAX, transfer_seconds) * SECOND_NS,
+            transfer_ns=transfer_seconds * SECOND_NS,
+        )
+        # gunicorn wraps its sockets.
+        # gunicorn wraps its sockets.
+        wrapped: list[Any] = list(self.sockets)
+        listeners: list[socket.socket] = [each.sock for each in wrapped]
+        name = listeners[0].getsockname()
+        host, port = ("localhost", 80) if isinstance(name, str | bytes) else name[:2]
+        environ = dict(base_environ(self.cfg)) | {
+            "SCRIPT_NAME": "",
+            "SERVER_NAME": host,
+            "SERVER_PORT": str(port),
+            "wsgi.url_scheme": "http",
+        }
+        return Loop(
+            listeners,
+            self.PIPE[0],
+            Shared(self._answer, patience),
+            environ,
+            connections_max=_connections_max(self.cfg.worker_connections),
+            # The master's time limit, of which `timeout` is half here, can be shorter.
+            look_every_seconds=min(_BEAT_SECONDS, self.timeout or _BEAT_SECONDS),
+        )
+
+    def _turn(self, loop: Loop) -> None:
+        loop.turn()
+        if loop.is_time_to_look:
+            self.notify()
+            loop.look()
+
+    def _answer(self, environ: Environ, is_last: bool) -> tuple[bytes, bool]:
+        """Return the answer to a request, and whether the connection must close after it."""
+        self.nr += 1
+        if self.nr >= self.max_requests:
+            self.alive = False
+        try:
+            return answer_of(self.wsgi, environ, is_last=is_last), is_last
+        except Exception as error:
+            answer, request_id = failure()
+            # SEC: the stack without the message, which can quote the request.
+            _log.error(
+                "no answer: unexpected %s",
+                type(error).__name__,
+                exc_info=error,
+                extra={"request_id": request_id},
+            )
+            return answer, True
+
+    def init_signals(self) -> None:
+        """Handle signals and the end of the master."""
+        super().init_signals()
+        # Ctrl-C at a terminal sends INT to the workers, too. The master then sends them QUIT, which
+        # would kill a worker that is already ending.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        call_at_end_of_parent(self.ppid, self.handle_orphaned)
+
+    def handle_abort(self, sig: int, frame: FrameType | None) -> None:
+        """Give up a request that takes longer than `timeout`, and answer it with 500 (D45)."""
+        self.alive = False
+        if not self.booted:
+            super().handle_abort(sig, frame)
+        # Otherwise the master kills a worker that it has once given up.
+        self.notify()
+        if self._deadline.is_answering:
+            raise GivenUp
+
+    def handle_orphaned(self) -> None:
+        """End this worker after the requests in flight, or after LAST_SECONDS.
+
+        This runs in a thread of its own, so that it need not wait for what the request waits for.
+        """
+        self._is_orphaned = True
+        self.alive = False
+        with suppress(OSError):
+            os.write(self.PIPE[1], b"1")  # Wakes the worker if it is waiting for a request.
+        time.sleep(LAST_SECONDS)
+        os._exit(1)
+
+    def handle_quit(self, sig: int, frame: object) -> None:
+        """Finish the requests in flight on QUIT too, but do not wait for others."""
+        self._is_quick = True
+        self.alive = False
+
+
+def _connections_max(wanted: int) -> int:
+    """Return how many connections this process may open, after raising its limit if needed."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = wanted + _OTHER_DESCRIPTORS
+    if soft < needed and hard > soft:
+        soft = min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return max(1, min(needed, soft) - _OTHER_DESCRIPTORS)

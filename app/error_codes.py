@@ -124,13 +124,6 @@ CATALOGUE: Mapping[str, Kind] = {
         "the path has no such method",
         "Use a method that the header `Allow` names.",
     ),
-    "request_timeout": Kind(
-        408,
-        "Request Timeout",
-        "the request did not arrive in time; nginx closes the connection without an answer",
-        "Repeat the request, and send all of it at once.",
-        Retry.LATER,
-    ),
     "domain_already_exists": _conflict(
         "the account has the domain already",
         "Treat it as success if you repeated a request that had no answer.",

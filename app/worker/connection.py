@@ -68,11 +68,8 @@ class Connection:
 
     def expire(self) -> None:
         """Refuse the request that did not arrive in time, or close the connection."""
-        if self.phase is Phase.HEAD:
-            detail = "The head of the request did not arrive in time."
-            self._refuse(Problem("request_timeout", detail))
-        elif self.phase is Phase.BODY:
-            self._refuse(Problem("request_timeout", "The body did not arrive in time."))
+        if self.phase in (Phase.HEAD, Phase.BODY):
+            self._refuse(Problem("invalid_request", "The request did not arrive in time."))
         else:
             self.close()
 

@@ -13,6 +13,7 @@ from app.worker.shared import SECOND_NS, Phase, Shared
 
 HELD_BYTES_MAX = 32 * 1024 * 1024
 """How much of requests and answers is kept in memory for slow clients. An answer can exceed it."""
+_SEND_BUFFER_BYTES = 128 * 1024
 _NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 _LATE_NS = SECOND_NS
 _AT_REST = (Phase.IDLE, Phase.CLOSING)
@@ -43,13 +44,15 @@ class Loop:
         self._environ = environ
         self._connections_max = connections_max
         self._look_every_ns = int(look_every_seconds * SECOND_NS)
-        self._look_at_ns = clock.monotonic_ns() + self._look_every_ns
+        self._look_at_ns = shared.now_ns + self._look_every_ns
         shared.epoll.register(wakeup, select.EPOLLIN)
         for listener in listeners:
             listener.setblocking(False)
             if listener.family != socket.AF_UNIX:
-                # Accepted connections inherit it. Small answers must not wait for each other.
+                # Accepted connections inherit both. Small answers must not wait for each other.
                 listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                # SEC: otherwise the kernel holds up to 4 MB for a client that does not read.
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
             # PERF: the kernel wakes one worker that waits, and not all of them.
             shared.epoll.register(listener, select.EPOLLIN | select.EPOLLEXCLUSIVE)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
+from app import clock
 from app.worker.head import Environ
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ class Shared:
         self.connections: dict[int, Connection] = {}
         self.queue: deque[Connection] = deque()
         """Those that have received another request already, in the order of their turns."""
-        self.now_ns = 0
+        self.now_ns = clock.monotonic_ns()
+        """When the last turn began."""
         self.held_bytes = 0
         """In all connections, of incomplete requests and of answers that wait for their readers."""
         self.is_ending = False

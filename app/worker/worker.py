@@ -51,6 +51,7 @@ class Worker(Base):
     def run(self) -> None:
         """Answer requests until a signal ends the worker, or its master ends."""
         loop = self._loop()
+        self.notify()
         while self.alive:
             self._turn(loop)
         loop.stop(LINGER_SECONDS)

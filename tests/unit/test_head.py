@@ -1,0 +1,128 @@
+"""Heads of requests: what gunicorn's own parser accepts is accepted, and nothing else (D104)."""
+
+import re
+from typing import Any, cast
+
+import pytest
+from gunicorn.config import Config
+from gunicorn.http.errors import LimitRequestLine, NoMoreData, ParseException
+from gunicorn.http.message import Request
+from gunicorn.http.unreader import IterUnreader
+from gunicorn.http.wsgi import create
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from app.worker.head import LineTooLong, Malformed
+from app.worker.intake import Intake
+
+
+def strict_settings() -> Config:
+    """Return the settings of gunicorn with which the service ran before it had its own worker."""
+    settings = Config()
+    limits = {"limit_request_line": 8190, "limit_request_fields": 64}
+    nobody = {"forwarded_allow_ips": "", "forwarder_headers": ""}
+    for name, value in {**limits, **nobody, "http_parser": "python"}.items():
+        settings.set(name, value)
+    return settings
+
+
+PEER = ("192.0.2.1", 80)
+SERVER = ("127.0.0.1", 8000)
+GOOD = b"GET /a%20b?c=d HTTP/1.1\r\nHost: x\r\nX-Y: 1\r\nContent-Length: 3\r\n\r\nabc"
+SETTINGS = strict_settings()
+# What they say differently without a difference to the application.
+_OWN = re.compile(r"wsgi\..*|gunicorn\..*|RAW_URI|SERVER_.*|REMOTE_.*|SCRIPT_NAME")
+METHODS = b"GET|POST|OPTIONS|CONNECT|get|G|AAAAAAAAAAAAAAAAAAAAA|G_T|#GET|"
+TARGETS = b"/|//|*|/a|/%41%00|/a?b=c|/a#b|http://x/a|http://[x/|x:80"
+VERSIONS = b"HTTP/1.1|HTTP/1.0|HTTP/1.9|HTTP/2.0|HTTP/0.9|http/1.1|HTTP/1.10"
+BETWEEN = b" |  |\t|\r\n|\n|\r|\r\n |\r\n\t|\r\n\r\n|\x0b|\x00|:|: | :|:\t|,|;|\x7f|_"
+NAMES = b"Host|host|Content-Length|Content_Length|Transfer-Encoding|X-Y|\xe9|Content-Type"
+VALUES = b"Connection|chunked|identity|gzip|cow|3|+3|03|\xb2|-1|x|\xff|close|keep-alive|abc"
+EXPECTATIONS = b"Expect: 100-continue|Expect: tea"
+PARTS = [
+    part
+    for parts in (METHODS, TARGETS, VERSIONS, BETWEEN, NAMES, VALUES, EXPECTATIONS)
+    for part in parts.split(b"|")
+]
+
+
+def by_gunicorn(sent: bytes) -> object:
+    """Return the environment of a request, its refusal, or None if it is incomplete."""
+    try:
+        request: Any = Request(SETTINGS, IterUnreader(iter([sent])), PEER)
+        request._expected_100_continue = False  # Otherwise it is answered here.
+        _, environ = create(request, cast(Any, None), PEER, SERVER, SETTINGS)
+    except LimitRequestLine:
+        return LineTooLong
+    except ParseException:
+        return Malformed
+    except (NoMoreData, StopIteration):
+        return None
+    return comparable(environ)
+
+
+def by_us(sent: bytes) -> object:
+    """Return the same."""
+    intake = Intake({"REMOTE_ADDR": PEER[0]})
+    intake.add(sent)
+    try:
+        environ = intake.next_request() or intake.last_request()
+    except Malformed as error:
+        return type(error)
+    return environ and comparable(environ)
+
+
+def comparable(environ: dict) -> dict:
+    """Return what both servers must tell the application."""
+    return {key: value for key, value in environ.items() if not _OWN.fullmatch(key)}
+
+
+@st.composite
+def mutated(draw) -> bytes:
+    """A good request with some of its bytes replaced."""
+    sent = GOOD
+    for _ in range(draw(st.integers(1, 3))):
+        begin = draw(st.integers(0, len(sent)))
+        end = draw(st.integers(begin, min(len(sent), begin + 12)))
+        sent = sent[:begin] + draw(st.sampled_from(PARTS)) + sent[end:]
+    return sent
+
+
+@given(st.one_of(mutated(), st.lists(st.sampled_from(PARTS), max_size=25).map(b"".join)))
+@example(GOOD)
+@example(b"GET http://[x/ HTTP/1.1\r\n\r\n")
+@example(b"\r\nGET / HTTP/1.1\r\n\r\n")
+@example(b"GET / HTTP/1.1\r\nHost: x\r\n y\r\n\r\n")
+def test_a_head_is_read_as_gunicorn_reads_it(sent):
+    """Requests are accepted, refused and understood as by gunicorn's strict parser."""
+    if sent.lower().count(b"expect") < 2:  # We refuse two expectations.
+        assert by_us(sent) == by_gunicorn(sent)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+def test_a_request_is_the_same_in_pieces(size):
+    """The pieces in which a request arrives change nothing, whatever follows it."""
+    sent = GOOD + b"GET /next HTTP/1.1\r\n\r\n"
+    intake = Intake({"REMOTE_ADDR": PEER[0]})
+    found = []
+    for begin in range(0, len(sent), size):
+        intake.add(sent[begin : begin + size])
+        while environ := intake.next_request():
+            found.append((environ["PATH_INFO"], environ["wsgi.input"].read()))
+    assert found == [("/a b", b"abc"), ("/next", b"")]
+
+
+@pytest.mark.parametrize("size", [1, 5])
+@pytest.mark.parametrize("begun", [b"GET / HTTP/1.1\nHost: x", b"GET /\r\n", b"A" * 8_200])
+def test_a_hopeless_head_is_refused_at_once(begun, size):
+    """The rest of a head that is already malformed is not waited for."""
+    with pytest.raises(Malformed):
+        add_in_pieces(begun, size)
+
+
+def add_in_pieces(sent: bytes, size: int) -> None:
+    """Add bytes to an intake, which finds no whole request among them."""
+    intake = Intake({})
+    for begin in range(0, len(sent), size):
+        intake.add(sent[begin : begin + size])
+        assert intake.next_request() is None

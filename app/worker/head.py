@@ -58,7 +58,8 @@ def head_length(received: bytes | bytearray, searched: int) -> int:
         if len(received) - begin > LINE_BYTES_MAX + 1:
             raise LineTooLong
     elif line_end >= searched - 1:
-        _parts_of_line(received[begin:line_end].decode("latin-1"))
+        method, target, _ = _parts_of_line(received[begin:line_end].decode("latin-1"))
+        _parts_of_target(method, target)
     return 0
 
 

@@ -1,6 +1,7 @@
 """Heads of requests: what gunicorn's own parser accepts is accepted, and nothing else (D104)."""
 
 import re
+from collections.abc import MutableMapping
 from typing import Any, cast
 
 import pytest
@@ -72,7 +73,7 @@ def by_us(sent: bytes) -> object:
     return environ and comparable(environ)
 
 
-def comparable(environ: dict) -> dict:
+def comparable(environ: MutableMapping[str, Any]) -> dict[str, Any]:
     """Return what both servers must tell the application."""
     return {key: value for key, value in environ.items() if not _OWN.fullmatch(key)}
 

@@ -125,6 +125,7 @@ class Loop:
             shared.epoll.unregister(descriptor)
             # The kernel may have woken only this worker for a connection.
             self._accept(listener)
+            listener.close()
         self._listeners = {}
         until_ns = clock.monotonic_ns() + int(linger_seconds * SECOND_NS)
         for connection in self.connections:

@@ -12,16 +12,25 @@ from app.http.bodies import DRAINED_BYTES_MAX
 from app.worker.answers import CONTINUE
 from app.worker.head import Environ, Malformed
 from app.worker.intake import Intake, is_last, problem_of
+from app.worker.lobby import Lobby
 from app.worker.shared import SECOND_NS, Phase, Shared
 
 _READ_BYTES = 64 * 1024
+# Requests with other methods can take long: bulk look-ups, and changes that wait for a lock.
+_QUICK_METHODS = frozenset({"GET", "HEAD", "OPTIONS", ""})
 _LINGER_NS = 2 * SECOND_NS
 
 
 class Connection:
-    """A client's connection, from when it is accepted until it is closed."""
+    """A client's connection, from when it is accepted until it is closed.
+
+    Args:
+        environ: what its requests have in common, for WSGI.
+        patience_ns: how long the first request may take to begin.
+    """
 
     __slots__ = (
+        "_address",
         "_answer_left",
         "_discarded_bytes",
         "_intake",
@@ -34,10 +43,13 @@ class Connection:
         "phase",
     )
 
-    def __init__(self, connected: socket.socket, environ: Environ, shared: Shared) -> None:
+    def __init__(
+        self, connected: socket.socket, environ: Environ, shared: Shared, patience_ns: int
+    ) -> None:
         self._socket = connected
         self._shared = shared
         self._intake = Intake(environ)
+        self._address: str = environ["REMOTE_ADDR"]
         self._answer_left = memoryview(b"")
         self._discarded_bytes = 0
         self.held_bytes = 0
@@ -47,7 +59,7 @@ class Connection:
         self._is_last = False
         """Whether the connection closes after the answer that is being written."""
         self.phase = Phase.IDLE
-        self.deadline_ns = shared.now_ns + shared.patience.head_ns
+        self.deadline_ns = shared.now_ns + patience_ns
         shared.connections[connected.fileno()] = self
         shared.epoll.register(connected, select.EPOLLIN)
 
@@ -72,6 +84,15 @@ class Connection:
             self._refuse(Problem("invalid_request", "The request did not arrive in time."))
         else:
             self.close()
+
+    def leave(self, lobby: Lobby) -> bool:
+        """Leave this idle connection to another worker. Return False if that is impossible."""
+        if not lobby.leave(self._socket, self._address):
+            return False
+        # NOTE: closing it here does not end its registration, because it stays open elsewhere.
+        self._shared.epoll.unregister(self._socket)
+        self.close()
+        return True
 
     def close(self) -> None:
         """Close the connection now."""
@@ -136,6 +157,9 @@ class Connection:
 
     def _answer(self, environ: Environ) -> None:
         shared = self._shared
+        self.phase = Phase.ANSWER
+        if environ["REQUEST_METHOD"] not in _QUICK_METHODS:
+            shared.leave_idle_connections()
         is_last_one = shared.is_ending or is_last(environ) or self._is_over()
         answer, self._is_last = shared.answer(environ, is_last_one)
         try:

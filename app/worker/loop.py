@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from app import clock
 from app.worker.connection import Connection
 from app.worker.head import Environ
+from app.worker.lobby import Lobby
 from app.worker.shared import SECOND_NS, Phase, Shared
 
 HELD_BYTES_MAX = 32 * 1024 * 1024
@@ -46,6 +47,8 @@ class Loop:
         self._look_every_ns = int(look_every_seconds * SECOND_NS)
         self._look_at_ns = shared.now_ns + self._look_every_ns
         shared.epoll.register(wakeup, select.EPOLLIN)
+        if shared.lobby is not None:
+            shared.epoll.register(shared.lobby, select.EPOLLIN | select.EPOLLEXCLUSIVE)
         for listener in listeners:
             listener.setblocking(False)
             if listener.family != socket.AF_UNIX:
@@ -81,6 +84,7 @@ class Loop:
         events = shared.epoll.poll(wait_ns / SECOND_NS)
         shared.now_ns = clock.monotonic_ns()
         accepting = []
+        is_taking = False
         for descriptor, _ in events:
             connection = shared.connections.get(descriptor)
             if connection is not None:
@@ -91,9 +95,13 @@ class Loop:
                 accepting.append(self._listeners[descriptor])
             elif descriptor == self._wakeup:
                 os.read(descriptor, 4096)
+            else:
+                is_taking = True
         for _ in range(len(shared.queue)):
             shared.queue.popleft().take_turn()
         # Last, and one at a time: meanwhile an idle worker may take the others.
+        if is_taking and shared.lobby is not None:
+            self._take_from(shared.lobby)
         for listener in accepting:
             self._accept(listener)
 
@@ -112,6 +120,8 @@ class Loop:
         # would wake no other one until the next connection arrives.
         for listener in self._listeners.values():
             self._accept(listener)
+        if shared.lobby is not None and not shared.is_ending:
+            self._take_from(shared.lobby)
 
     def stop(self, linger_seconds: float) -> None:
         """Accept no more connections, and close each one after its next answer.
@@ -127,6 +137,10 @@ class Loop:
             self._accept(listener)
             listener.close()
         self._listeners = {}
+        if shared.lobby is not None:
+            shared.epoll.unregister(shared.lobby)
+            while self._take_from(shared.lobby):  # Perhaps all workers end.
+                pass
         until_ns = clock.monotonic_ns() + int(linger_seconds * SECOND_NS)
         for connection in self.connections:
             if connection.phase is Phase.IDLE:
@@ -147,11 +161,22 @@ class Loop:
                 self._make_room()
             return
         connected.setblocking(False)
-        if len(self._shared.connections) >= self._connections_max:
-            self._make_room()
         # WSGI has no address of a client on a Unix socket.
         remote = "" if listener.family == socket.AF_UNIX else address[0]
-        Connection(connected, self._environ | {"REMOTE_ADDR": remote}, self._shared)
+        self._add(connected, remote, self._shared.patience.head_ns)
+
+    def _take_from(self, lobby: Lobby) -> bool:
+        """Take a connection that another worker has left. Return False if there is none."""
+        taken = lobby.take()
+        if taken is not None:
+            self._add(*taken, self._shared.patience.idle_ns)
+        return taken is not None
+
+    def _add(self, connected: socket.socket, address: str, patience_ns: int) -> None:
+        if len(self._shared.connections) >= self._connections_max:
+            self._make_room()
+        environ = self._environ | {"REMOTE_ADDR": address}
+        Connection(connected, environ, self._shared, patience_ns)
 
     def _make_room(self) -> None:
         """Close the connection that will be missed least."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from app import clock
 from app.worker.head import Environ
+from app.worker.lobby import Lobby
 
 if TYPE_CHECKING:
     from app.worker.connection import Connection
@@ -23,6 +24,7 @@ class Phase(Enum):
     HEAD = "the rest of a head"
     BODY = "the rest of a body"
     WRITING = "the client to read its answer"
+    ANSWER = "the application"
     CLOSING = "the client to close, too"
     CLOSED = "nothing"
 
@@ -44,13 +46,18 @@ class Shared:
     Args:
         answer: takes a request, and whether the connection closes after it; returns the answer, and
             the same again, which may have become true.
+        lobby: where other workers find idle connections, if there are other workers.
     """
 
     def __init__(
-        self, answer: Callable[[Environ, bool], tuple[bytes, bool]], patience: Patience
+        self,
+        answer: Callable[[Environ, bool], tuple[bytes, bool]],
+        patience: Patience,
+        lobby: Lobby | None,
     ) -> None:
         self.answer = answer
         self.patience = patience
+        self.lobby = lobby
         self.epoll = select.epoll()
         self.connections: dict[int, Connection] = {}
         self.queue: deque[Connection] = deque()
@@ -61,3 +68,11 @@ class Shared:
         """In all connections, of incomplete requests and of answers that wait for their readers."""
         self.is_ending = False
         """Whether each connection closes after its next answer."""
+
+    def leave_idle_connections(self) -> None:
+        """Leave idle connections to other workers, because this one is now busy for long (D106)."""
+        if self.lobby is None or self.is_ending:
+            return
+        for connection in list(self.connections.values()):
+            if connection.phase is Phase.IDLE and not connection.leave(self.lobby):
+                return

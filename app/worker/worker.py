@@ -18,6 +18,7 @@ from app.http.deadline import Deadline, GivenUp
 from app.parent import call_at_end_of_parent
 from app.worker.answers import answer_of, failure
 from app.worker.head import Environ
+from app.worker.lobby import Lobby
 from app.worker.loop import Loop
 from app.worker.shared import SECOND_NS, Patience, Shared
 
@@ -36,9 +37,16 @@ _log = logging.getLogger("verifyd.server")
 class Worker(Base):
     """Answers requests until a signal or the end of the master ends it (D45, D62, D104)."""
 
+    _lobby: Lobby | None = None
+    """One for all workers, because the first one is created before any is forked."""
     _is_orphaned = False
     _is_quick = False
     """Whether idle connections are closed at once when the worker ends."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        if Worker._lobby is None and self.cfg.workers > 1:
+            Worker._lobby = Lobby()
 
     def load_wsgi(self) -> None:
         """Load the application, and wrap it so that requests that were given up are answered."""
@@ -86,7 +94,7 @@ class Worker(Base):
         return Loop(
             listeners,
             self.PIPE[0],
-            Shared(self._answer, patience),
+            Shared(self._answer, patience, self._lobby),
             environ,
             connections_max=_connections_max(self.cfg.worker_connections),
             # The master's time limit, of which `timeout` is half here, can be shorter.

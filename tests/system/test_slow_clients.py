@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+import pysqlite3
 import pytest
 
 from app.worker.loop import HELD_BYTES_MAX
@@ -141,6 +142,29 @@ def memory_bytes(pid: int) -> int:
     """Return the memory of a process that is its own."""
     text = Path(f"/proc/{pid}/smaps_rollup").read_text()
     return 1024 * sum(int(line.split()[1]) for line in text.splitlines() if "Private" in line)
+
+
+def test_idle_connections_do_not_wait_for_a_busy_worker(serve, world):
+    """While a worker waits for SQLite's lock, another answers on the connections that it had."""
+    service = serve()
+    writer = pysqlite3.connect(str(world.database), isolation_level=None)
+    writer.execute("BEGIN IMMEDIATE")
+    creation = b"POST /api/domains HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    creation += b"X-API-Key: %b\r\nContent-Length: 19\r\n\r\n" % service.key.encode()
+    with ExitStack() as stack:
+        stack.callback(writer.close)
+        kept = [stack.enter_context(connected(service.bind)) for _ in range(20)]
+        for connection in kept:
+            connection.sendall(HEAD + b"\r\n")
+            assert read_answer(connection).status == 200
+        kept[0].sendall(creation + b'{"name": "a.examp"}')
+        for connection in kept[1:]:
+            began = time.monotonic()
+            connection.sendall(HEAD + b"\r\n")
+            assert read_answer(connection).status == 200
+            assert time.monotonic() - began < PROMPT_SECONDS
+        writer.rollback()
+        assert read_answer(kept[0]).status == 201
 
 
 def test_pipelined_requests_are_answered_in_order(single):

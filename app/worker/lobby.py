@@ -1,25 +1,59 @@
-"""Where a worker leaves idle connections before it is busy for long, and others find them (D106).
+"""Where a worker that is busy leaves connections, and others that are idle find them (D106).
 
 All workers of a server have the same lobby. A connection in it is like one that waits to be
 accepted: the next worker that is free takes it, with what its client has sent meanwhile.
 """
 
+import mmap
 import socket
 
 _ADDRESS_BYTES_MAX = 64
+_WORKERS_MAX = 256
+_WAITING, _WORKING = 1, 0
 
 
 class Lobby:
-    """A queue of connections, created before the workers are forked."""
+    """A queue of connections, created before the workers are forked.
 
-    def __init__(self) -> None:
+    Args:
+        is_shared: whether there is more than one worker. If not, nobody can leave a connection.
+    """
+
+    def __init__(self, *, is_shared: bool) -> None:
+        self.is_shared = is_shared
         self._exit, self._entrance = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._exit.setblocking(False)
         self._entrance.setblocking(False)
+        # A byte per worker, in memory that all of them share.
+        self._states = mmap.mmap(-1, _WORKERS_MAX)
+        self._place = 0
 
     def fileno(self) -> int:
         """Return a descriptor that is readable while connections wait."""
         return self._exit.fileno()
+
+    def enter(self, number: int) -> None:
+        """Take a place among the workers. To be called once in each, after the fork.
+
+        Args:
+            number: of this worker; a later worker has a greater one.
+        """
+        self._place = number % _WORKERS_MAX
+        # Those that were killed leave the places of workers that wait. Others soon correct theirs.
+        self._states[:] = bytes(_WORKERS_MAX)
+
+    def wait(self) -> None:
+        """Say that this worker waits for something to do."""
+        self._states[self._place] = _WAITING
+
+    def work(self) -> None:
+        """Say that this worker has something to do."""
+        self._states[self._place] = _WORKING
+
+    @property
+    def is_one_waiting(self) -> bool:
+        """Whether another worker waits for something to do; only to be asked between requests."""
+        return self._states.find(_WAITING.to_bytes()) >= 0
 
     def leave(self, connected: socket.socket, address: str) -> bool:
         """Leave a connection to other workers. Return False if there is no room for it.

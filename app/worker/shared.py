@@ -46,14 +46,14 @@ class Shared:
     Args:
         answer: takes a request, and whether the connection closes after it; returns the answer, and
             the same again, which may have become true.
-        lobby: where other workers find idle connections, if there are other workers.
+        lobby: where other workers find idle connections.
     """
 
     def __init__(
         self,
         answer: Callable[[Environ, bool], tuple[bytes, bool]],
         patience: Patience,
-        lobby: Lobby | None,
+        lobby: Lobby,
     ) -> None:
         self.answer = answer
         self.patience = patience
@@ -71,7 +71,7 @@ class Shared:
 
     def leave_idle_connections(self) -> None:
         """Leave idle connections to other workers, because this one is now busy for long (D106)."""
-        if self.lobby is None or self.is_ending:
+        if self.is_ending or not self.lobby.is_shared:
             return
         for connection in list(self.connections.values()):
             if connection.phase is Phase.IDLE and not connection.leave(self.lobby):

@@ -42,9 +42,6 @@ keepalive = 30
 worker_connections = 1000
 # SEC: gunicorn opens a socket by default, and whoever can connect to it controls the server.
 control_socket_disable = True
-# SEC: no peer may set SCRIPT_NAME and the like by header. The application reads X-Real-IP itself.
-forwarded_allow_ips = ""
-forwarder_headers = ""
 # On a disk, the heartbeats of workers would stall when the disk does.
 worker_tmp_dir = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
 proc_name = "verifyd"

@@ -158,7 +158,7 @@ class Connection:
     def _answer(self, environ: Environ) -> None:
         shared = self._shared
         self.phase = Phase.ANSWER
-        if environ["REQUEST_METHOD"] not in _QUICK_METHODS:
+        if environ["REQUEST_METHOD"] not in _QUICK_METHODS and shared.may_leave:
             shared.leave_idle_connections()
         is_last_one = shared.is_ending or is_last(environ) or self._is_over()
         answer, self._is_last = shared.answer(environ, is_last_one)

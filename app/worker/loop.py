@@ -119,7 +119,7 @@ class Loop:
         """
         shared = self._shared
         is_too_soon = shared.now_ns < self._shared_at_ns + _SHARE_EVERY_NS
-        if is_too_soon or shared.is_ending or not shared.lobby.is_one_waiting:
+        if is_too_soon or not (shared.may_leave and shared.lobby.is_one_waiting):
             return
         self._shared_at_ns = shared.now_ns
         for descriptor, _ in events:
@@ -140,11 +140,12 @@ class Loop:
             if connection.deadline_ns <= shared.now_ns:
                 connection.expire()
 
-    def stop(self, linger_seconds: float) -> None:
+    def stop(self, linger_seconds: float, *, takes_left: bool) -> None:
         """Accept no more connections, and close each one after its next answer.
 
         Args:
             linger_seconds: how long an idle connection may wait for one more request.
+            takes_left: first take the connections that workers have left: nobody else may come.
         """
         shared = self._shared
         shared.is_ending = True
@@ -153,12 +154,16 @@ class Loop:
             listener.close()
         self._listeners = {}
         shared.epoll.unregister(shared.lobby)
-        while self._take_left():  # Perhaps all workers end.
+        while takes_left and self._take_left():  # Perhaps all workers end.
             pass
         until_ns = clock.monotonic_ns() + int(linger_seconds * SECOND_NS)
         for connection in self.connections:
             if connection.phase is Phase.IDLE:
                 connection.deadline_ns = min(connection.deadline_ns, until_ns)
+
+    def leave_idle(self) -> None:
+        """Leave the connections that have no request to other workers."""
+        self._shared.leave_idle_connections()
 
     def close_idle(self) -> None:
         """Close the connections that have no request."""

@@ -69,10 +69,13 @@ class Shared:
         self.is_ending = False
         """Whether each connection closes after its next answer."""
 
+    @property
+    def may_leave(self) -> bool:
+        """Whether others can take connections while this worker is busy."""
+        return self.lobby.is_shared and not self.is_ending
+
     def leave_idle_connections(self) -> None:
-        """Leave idle connections to other workers, because this one is now busy for long (D106)."""
-        if self.is_ending or not self.lobby.is_shared:
-            return
+        """Leave idle connections to other workers, as far as there is room for them (D106)."""
         for connection in list(self.connections.values()):
             if connection.phase is Phase.IDLE and not connection.leave(self.lobby):
                 return

@@ -39,6 +39,7 @@ class Worker(Base):
 
     _lobby: Lobby | None = None
     """One for all workers, because the first one is created before any is forked."""
+    _is_given_up = False
     _is_orphaned = False
     _is_quick = False
     """Whether idle connections are closed at once when the worker ends."""
@@ -65,7 +66,11 @@ class Worker(Base):
         self.notify()
         while self.alive:
             self._turn(loop)
-        loop.stop(LINGER_SECONDS)
+        if self._is_given_up:
+            # Its connection to the database may still be busy with the request. The next worker
+            # takes the clients.
+            loop.leave_idle()
+        loop.stop(LINGER_SECONDS, takes_left=not self._is_given_up)
         while loop.connections:
             if self._is_quick or self._is_orphaned:
                 loop.close_idle()
@@ -141,7 +146,8 @@ class Worker(Base):
         self.alive = False
         if not self.booted:
             super().handle_abort(sig, frame)
-        # Otherwise the master kills a worker that it has once given up.
+        self._is_given_up = True
+        # Otherwise the master would kill the worker a second later.
         self.notify()
         if self._deadline.is_answering:
             raise GivenUp

@@ -17,6 +17,7 @@ from tests.system.slow_clients import LONG_ANSWER
 
 IMPATIENT = (*GUNICORN[:-1], "--timeout", "1", GUNICORN[-1])
 LAST_SECONDS_MAX = 1
+REQUEST = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 HEAD = (
     "POST /api/domains HTTP/1.1\r\nHost: x\r\n"
     "Content-Type: application/json\r\nX-API-Key: {key}\r\n"
@@ -84,10 +85,15 @@ SLOW_APPLICATION = (*IMPATIENT[:-1], "tests.system.slow_application:create_app()
 
 
 def test_a_request_that_takes_too_long_gets_the_common_error_body(serve):
-    """The answer is a 500 in the log, and another worker continues the service (D45)."""
+    """The answer is a 500 in the log, and another worker continues, also for idle clients (D45)."""
     service = serve(command=SLOW_APPLICATION, workers=1)
     (worker,) = service.workers()
-    answer = service.get("/nothing?slowly")
+    with connected(service.bind) as idle_connection:
+        idle_connection.sendall(REQUEST)
+        assert read_answer(idle_connection).status == 200
+        answer = service.get("/nothing?slowly")
+        idle_connection.sendall(REQUEST)
+        assert read_answer(idle_connection).headers["Connection"] == "keep-alive"
     assert (answer.status, answer.json()["code"]) == (500, "internal_error")
     assert answer.json()["request_id"] == answer.headers["X-Request-ID"]
     until(lambda: service.workers() not in ([worker], []), "another worker")

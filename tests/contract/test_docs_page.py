@@ -16,7 +16,9 @@ import webtest
 from packaging.version import Version
 
 import app.operations
+from app.domains.resources import PAGE_DOMAINS_MAX
 from app.error_codes import CATALOGUE
+from app.http.bodies import BODY_BYTES_MAX
 from app.operations.documentation.assets import ASSETS
 from app.operations.documentation.resources import (
     DocumentationAsset,
@@ -27,6 +29,9 @@ from app.operations.documentation.resources import (
 )
 from app.operations.health import Health
 from app.operations.openapi_document import OpenApiDocument
+from app.registers.formats.native import LAYOUTS
+from app.storage.tables import Kind
+from app.vehicles.registration import REGISTRATION_CHARACTERS_MAX
 from tests.contract.answers import document
 
 SWAGGER_UI = Path(app.operations.__file__).parent / "swagger-ui"
@@ -213,6 +218,14 @@ class TestDocumentation:
                 assert f"<code>{path}</code>" in shown
                 assert shown.count('<div class="sample ') == 3
 
+    def test_the_limits_on_the_page_are_those_of_the_program(self, client: webtest.TestApp) -> None:
+        """The page names the length of a plate, of a body and of a page of domains."""
+        text = re.sub(r"<[^>]*>", "", page(client, "/docs").text)
+        start, end = text.index("\nRequests\n"), text.index("\nRate limits\n", 5_000)
+        assert f"1 to {REGISTRATION_CHARACTERS_MAX} letters and digits" in text[start:end]
+        assert f"at most {BODY_BYTES_MAX // 1024**2} MiB" in text[start:end]
+        assert f"At most this many domains, 1 to {PAGE_DOMAINS_MAX:,}." in text
+
     def test_every_code_is_explained(self, client: webtest.TestApp) -> None:
         """The table has every code, with a link to its explanation."""
         links = page(client, "/docs").links
@@ -229,6 +242,15 @@ class TestDocumentation:
     def test_a_host_that_is_none_is_not_repeated(self, client: webtest.TestApp, host: str) -> None:
         """The page holds nothing that a client made up."""
         assert "<script" not in client.get("/docs", headers={"Host": host}).text
+
+    def test_it_names_the_columns_of_native_files(self, client: webtest.TestApp) -> None:
+        """Whoever loads a file finds the columns of each kind, in the order of `import --help`."""
+        section = client.get("/docs").text.partition('<section id="loading">')[2]
+        for kind in Kind:
+            listed = re.search(rf"<dt>{kind.capitalize()}</dt>\n<dd>(.*)</dd>", section)
+            assert listed
+            names = re.findall("<code>(.*?)</code>", listed[1])
+            assert names == [column.label for column in LAYOUTS[kind]().columns]
 
     def test_no_text_is_escaped_twice(self, client: webtest.TestApp) -> None:
         """Code in descriptions is shown as code."""

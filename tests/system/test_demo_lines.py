@@ -23,6 +23,9 @@ PROMISED = {
     "road-legal? no: off the road (SORN)": lambda told: told["reasons"]["roadTaxPaid"] == "sorn",
     "the account's domains": lambda told: len(told["domains"]) == 2,
     "201: a new domain; 409 if it exists already": lambda told: told["status"] == "active",
+    "429: 10,000 requests, many more than the plan allows; try your client meanwhile": (
+        lambda told: re.fullmatch(r" *6\d\d 200\n *\d+ 429\n", told)
+    ),
 }
 
 
@@ -43,13 +46,15 @@ def test_every_line_of_the_demo_does_what_it_says(tmp_path):
     }
     intro, *shown = run_command("demo", bind=bind, **settings).stdout.split("# ")
     (export,) = re.findall("(?m)^export KEY=.*$", intro)
-    with Service(tmp_path, bind, workers=1, **settings) as service:
+    with Service(tmp_path, bind, is_warm=True, workers=1, **settings) as service:
         service.wait_ready()
         titles = []
         for title, line, *_ in (step.splitlines() for step in shown[: len(PROMISED)]):
             assert len(line) < 200
-            run = subprocess.run(["sh", "-c", f"{export}\n{line}"], capture_output=True, check=True)
-            told = json.loads(run.stdout)
+            # Fewer than 10,000 take less than 10 s, and are more than enough.
+            script = f"{export}\n{line.replace('[1-10000]', '[1-800]')}"
+            run = subprocess.run(["sh", "-c", script], capture_output=True, check=True, text=True)
+            told = json.loads(run.stdout) if run.stdout.startswith("{") else run.stdout
             assert PROMISED[title](told), (title, told)
             titles.append(title)
     assert titles == list(PROMISED)
@@ -83,7 +88,7 @@ def test_the_operations_of_the_readme_are_answered_as_it_shows(tmp_path):
         "mot_first_years": 3,
     }
     made = json.loads(run_command("demo", "--json", bind=bind, **settings).stdout)
-    with Service(tmp_path, bind, workers=1, **settings) as service:
+    with Service(tmp_path, bind, is_warm=True, workers=1, **settings) as service:
         service.wait_ready()
         for line, answer in shown:
             command = line.replace("127.0.0.1:8000", bind)

@@ -158,10 +158,18 @@ class Connection:
     def _answer(self, environ: Environ) -> None:
         shared = self._shared
         self.phase = Phase.ANSWER
-        if environ["REQUEST_METHOD"] not in _QUICK_METHODS and shared.may_leave:
+        is_long = environ["REQUEST_METHOD"] not in _QUICK_METHODS and shared.may_leave
+        if is_long:
             shared.leave_idle_connections()
-        is_last_one = shared.is_ending or is_last(environ) or self._is_over()
+        can_send_more = self._intake.held_bytes or not self._is_at_end
+        is_last_one = shared.is_ending or is_last(environ) or not can_send_more
         answer, self._is_last = shared.answer(environ, is_last_one)
+        self._send(answer)
+        if is_long and self.phase is Phase.IDLE and not shared.lobby.is_empty:
+            # Its next request comes after those of the clients that wait there.
+            self.leave(shared.lobby)
+
+    def _send(self, answer: bytes) -> None:
         try:
             sent = self._socket.send(answer)
         except BlockingIOError:
@@ -173,14 +181,10 @@ class Connection:
             self._is_answered()
             return
         self._answer_left = memoryview(answer)[sent:]
-        self._enter(Phase.WRITING, shared.patience.transfer_ns)
+        self._enter(Phase.WRITING, self._shared.patience.transfer_ns)
         self._hold(len(answer) - sent + self._intake.held_bytes)
         # SEC: nothing is read until the client has read its answer.
-        shared.epoll.modify(self._socket, select.EPOLLOUT)
-
-    def _is_over(self) -> bool:
-        """Tell whether the client can send no further request."""
-        return self._is_at_end and not self._intake.held_bytes
+        self._shared.epoll.modify(self._socket, select.EPOLLOUT)
 
     def _write(self) -> None:
         try:

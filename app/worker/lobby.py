@@ -5,6 +5,7 @@ accepted: the next worker that is free takes it, with what its client has sent m
 """
 
 import mmap
+import select
 import socket
 
 _ADDRESS_BYTES_MAX = 64
@@ -24,6 +25,8 @@ class Lobby:
         self._exit, self._entrance = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._exit.setblocking(False)
         self._entrance.setblocking(False)
+        self._poll = select.poll()
+        self._poll.register(self._exit, select.POLLIN)
         # A byte per worker, in memory that all of them share.
         self._states = mmap.mmap(-1, _WORKERS_MAX)
         self._place = 0
@@ -31,6 +34,11 @@ class Lobby:
     def fileno(self) -> int:
         """Return a descriptor that is readable while connections wait."""
         return self._exit.fileno()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no connection waits."""
+        return not self._poll.poll(0)
 
     def enter(self, number: int) -> None:
         """Take a place among the workers. To be called once in each, after the fork.

@@ -85,8 +85,12 @@ class Loop:
         events = shared.epoll.poll(wait_ns / SECOND_NS)
         lobby.work()
         shared.now_ns = clock.monotonic_ns()
+        descriptors = [descriptor for descriptor, _ in events]
+        if lobby.fileno() in descriptors:
+            # Nobody has waited longer than those.
+            self._take_left()
         others = []
-        for descriptor, _ in events:
+        for descriptor in descriptors:
             connection = shared.connections.get(descriptor)
             if connection is None:
                 others.append(descriptor)
@@ -99,19 +103,17 @@ class Loop:
         # Last, and one at a time: meanwhile an idle worker may take other new connections.
         for descriptor in others:
             self._take(descriptor)
-        if len(events) > 1:
-            self._share(events)
+        if len(descriptors) > 1:
+            self._share(descriptors)
 
     def _take(self, descriptor: int) -> None:
         """Take a new connection, or take note of a signal."""
-        if descriptor == self._wakeup:
-            os.read(descriptor, 4096)
-        elif descriptor in self._listeners:
+        if descriptor in self._listeners:
             self._accept(self._listeners[descriptor])
-        elif descriptor == self._shared.lobby.fileno():
-            self._take_left()
+        elif descriptor == self._wakeup:
+            os.read(descriptor, 4096)
 
-    def _share(self, events: Sequence[tuple[int, int]]) -> None:
+    def _share(self, descriptors: Sequence[int]) -> None:
         """Leave one of the connections that were ready together to a worker that waits.
 
         PERF: otherwise 16 connections that are opened at once stay at one worker in one case of
@@ -122,7 +124,7 @@ class Loop:
         if is_too_soon or not (shared.may_leave and shared.lobby.is_one_waiting):
             return
         self._shared_at_ns = shared.now_ns
-        for descriptor, _ in events:
+        for descriptor in descriptors:
             connection = shared.connections.get(descriptor)
             if connection is not None and connection.phase is Phase.IDLE:
                 connection.leave(shared.lobby)
@@ -195,7 +197,8 @@ class Loop:
         if len(self._shared.connections) >= self._connections_max:
             self._make_room()
         environ = self._environ | {"REMOTE_ADDR": address}
-        Connection(connected, environ, self._shared, patience_ns)
+        # Most clients have already sent their request.
+        Connection(connected, environ, self._shared, patience_ns).is_ready()
 
     def _make_room(self) -> None:
         """Close the connection that will be missed least."""

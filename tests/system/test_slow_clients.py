@@ -1,7 +1,9 @@
 """Clients that are slow, idle or in a hurry hold up nobody else, even at a single worker (D105)."""
 
 import socket
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
@@ -20,6 +22,7 @@ HEAD = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
 POST = b"POST /v1/vehicle/bulk-insurance HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
 PROMPT_SECONDS = 1
 PIPELINED = 10_000
+BULK_CLIENTS, BULKS = 8, 30
 MEBIBYTE = 1024 * 1024
 _RECEIVED_BYTES = 4_096
 
@@ -165,6 +168,30 @@ def test_idle_connections_do_not_wait_for_a_busy_worker(serve, world):
             assert time.monotonic() - began < PROMPT_SECONDS
         writer.rollback()
         assert read_answer(kept[0]).status == 201
+
+
+def test_clients_of_long_requests_take_turns(serve):
+    """Of clients that send one bulk after the other, none waits while others get many answers."""
+    service = serve()
+    body = b'{"registrations": [%b]}' % b", ".join(b'"A%d"' % n for n in range(500))
+    head = POST % len(body)
+    head = head[:-2] + b"Content-Type: application/json\r\nX-API-Key: %b\r\n\r\n"
+    request = head % service.key.encode() + body
+    answered: Counter[int] = Counter()
+    is_over = threading.Event()
+
+    def ask(number: int) -> None:
+        with connected(service.bind) as connection:
+            while not is_over.is_set():
+                connection.sendall(request)
+                assert read_answer(connection).status == 200
+                answered[number] += 1
+                if answered[number] == BULKS:
+                    is_over.set()
+
+    with ThreadPoolExecutor(BULK_CLIENTS) as clients:
+        list(clients.map(ask, range(BULK_CLIENTS)))
+    assert min(answered[number] for number in range(BULK_CLIENTS)) > BULKS / 3
 
 
 def test_pipelined_requests_are_answered_in_order(single):

@@ -4,7 +4,7 @@ import errno
 import os
 import select
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from app import clock
 from app.worker.connection import Connection
@@ -45,6 +45,7 @@ class Loop:
         self._environ = environ
         self._connections_max = connections_max
         self._shared_at_ns = 0
+        self._is_interrupted = False
         self._look_every_ns = int(look_every_seconds * SECOND_NS)
         self._look_at_ns = shared.now_ns + self._look_every_ns
         shared.epoll.register(wakeup, select.EPOLLIN)
@@ -86,32 +87,47 @@ class Loop:
         lobby.work()
         shared.now_ns = clock.monotonic_ns()
         descriptors = [descriptor for descriptor, _ in events]
-        if lobby.fileno() in descriptors:
+        self._is_interrupted = False
+        for take_turn in self._turns(descriptors):
+            take_turn()
+            if shared.held_bytes > HELD_BYTES_MAX:
+                self._free_memory()
+            if self._is_interrupted:
+                return
+        if len(descriptors) > 1:
+            self._share(descriptors)
+
+    def _turns(self, descriptors: Sequence[int]) -> Iterator[Callable[[], None]]:
+        """Yield the turns of the connections that are ready, in their order."""
+        shared, others = self._shared, []
+        if shared.lobby.fileno() in descriptors:
             # Nobody has waited longer than those.
-            self._take_left()
-        others = []
+            taken = self._take_left()
+            if taken is not None:
+                yield taken.is_ready
         for descriptor in descriptors:
             connection = shared.connections.get(descriptor)
             if connection is None:
                 others.append(descriptor)
-                continue
-            connection.is_ready()
-            if shared.held_bytes > HELD_BYTES_MAX:
-                self._free_memory()
+            else:
+                yield connection.is_ready
         for _ in range(len(shared.queue)):
-            shared.queue.popleft().take_turn()
+            yield shared.queue.popleft().take_turn
         # Last, and one at a time: meanwhile an idle worker may take other new connections.
         for descriptor in others:
-            self._take(descriptor)
-        if len(descriptors) > 1:
-            self._share(descriptors)
+            if descriptor in self._listeners:
+                accepted = self._accept(self._listeners[descriptor])
+                if accepted is not None:
+                    yield accepted.is_ready
+            elif descriptor == self._wakeup:
+                os.read(descriptor, 4096)
 
-    def _take(self, descriptor: int) -> None:
-        """Take a new connection, or take note of a signal."""
-        if descriptor in self._listeners:
-            self._accept(self._listeners[descriptor])
-        elif descriptor == self._wakeup:
-            os.read(descriptor, 4096)
+    def interrupt(self) -> None:
+        """End this turn with the request that is being answered.
+
+        The rest of the connections that are ready can then be left to other workers.
+        """
+        self._is_interrupted = True
 
     def _share(self, descriptors: Sequence[int]) -> None:
         """Leave one of the connections that were ready together to a worker that waits.
@@ -156,8 +172,8 @@ class Loop:
             listener.close()
         self._listeners = {}
         shared.epoll.unregister(shared.lobby)
-        while takes_left and self._take_left():  # Perhaps all workers end.
-            pass
+        while takes_left and (taken := self._take_left()):  # Perhaps all workers end.
+            taken.is_ready()
         until_ns = clock.monotonic_ns() + int(linger_seconds * SECOND_NS)
         for connection in self.connections:
             if connection.phase is Phase.IDLE:
@@ -173,32 +189,31 @@ class Loop:
             if connection.phase is Phase.IDLE:
                 connection.close()
 
-    def _accept(self, listener: socket.socket) -> None:
+    def _accept(self, listener: socket.socket) -> Connection | None:
+        """Take a new connection. Return None if there is none."""
         try:
             connected, address = listener.accept()
         except OSError as error:
             # Otherwise another worker was faster, or the client has gone.
             if error.errno in _NO_DESCRIPTORS:
                 self._make_room()
-            return
+            return None
         connected.setblocking(False)
         # WSGI has no address of a client on a Unix socket.
         remote = "" if listener.family == socket.AF_UNIX else address[0]
-        self._add(connected, remote, self._shared.patience.head_ns)
+        return self._add(connected, remote, self._shared.patience.head_ns)
 
-    def _take_left(self) -> bool:
-        """Take a connection that another worker has left. Return False if there is none."""
+    def _take_left(self) -> Connection | None:
+        """Take a connection that another worker has left. Return None if there is none."""
         taken = self._shared.lobby.take()
-        if taken is not None:
-            self._add(*taken, self._shared.patience.idle_ns)
-        return taken is not None
+        return taken and self._add(*taken, self._shared.patience.idle_ns)
 
-    def _add(self, connected: socket.socket, address: str, patience_ns: int) -> None:
+    def _add(self, connected: socket.socket, address: str, patience_ns: int) -> Connection:
+        """Add a connection; most clients have already sent their request."""
         if len(self._shared.connections) >= self._connections_max:
             self._make_room()
         environ = self._environ | {"REMOTE_ADDR": address}
-        # Most clients have already sent their request.
-        Connection(connected, environ, self._shared, patience_ns).is_ready()
+        return Connection(connected, environ, self._shared, patience_ns)
 
     def _make_room(self) -> None:
         """Close the connection that will be missed least."""

@@ -14,6 +14,7 @@ from typing import Any
 from gunicorn.http.wsgi import base_environ
 from gunicorn.workers.base import Worker as Base
 
+from app import clock
 from app.http.deadline import Deadline, GivenUp
 from app.parent import call_at_end_of_parent
 from app.worker.answers import answer_of, failure
@@ -41,6 +42,8 @@ class Worker(Base):
     """One for all workers, because the first one is created before any is forked."""
     _is_given_up = False
     _is_orphaned = False
+    _beat_ns = 0
+    """When the master last heard from this worker."""
     _is_quick = False
     """Whether idle connections are closed at once when the worker ends."""
 
@@ -62,8 +65,10 @@ class Worker(Base):
         lobby = self._lobby
         assert lobby is not None  # noqa: S101 - the first worker has created it
         lobby.enter(self.age)
-        loop = self._loop(lobby)
-        self.notify()
+        # The master's time limit, of which `timeout` is half here, can be shorter.
+        beat_seconds = min(_BEAT_SECONDS, self.timeout or _BEAT_SECONDS)
+        self._beat_every_ns = int(beat_seconds * SECOND_NS)
+        loop = self._loop = self._new_loop(lobby, beat_seconds)
         while self.alive:
             self._turn(loop)
         if self._is_given_up:
@@ -80,14 +85,13 @@ class Worker(Base):
         if self._is_orphaned:
             os._exit(0)  # A regular exit takes half a second on a busy machine.
 
-    def _loop(self, lobby: Lobby) -> Loop:
+    def _new_loop(self, lobby: Lobby, look_every_seconds: float) -> Loop:
         transfer_seconds = self.cfg.timeout or _TRANSFER_SECONDS
         patience = Patience(
             idle_ns=self.cfg.keepalive * SECOND_NS,
             head_ns=min(_HEAD_SECONDS_MAX, transfer_seconds) * SECOND_NS,
             transfer_ns=transfer_seconds * SECOND_NS,
         )
-        # gunicorn wraps its sockets.
         # gunicorn wraps its sockets.
         wrapped: list[Any] = list(self.sockets)
         listeners: list[socket.socket] = [each.sock for each in wrapped]
@@ -105,18 +109,26 @@ class Worker(Base):
             Shared(self._answer, patience, lobby),
             environ,
             connections_max=_connections_max(self.cfg.worker_connections),
-            # The master's time limit, of which `timeout` is half here, can be shorter.
-            look_every_seconds=min(_BEAT_SECONDS, self.timeout or _BEAT_SECONDS),
+            look_every_seconds=look_every_seconds,
         )
 
     def _turn(self, loop: Loop) -> None:
+        self._beat()  # Nothing may have been due after a long request.
         loop.turn()
         if loop.is_time_to_look:
-            self.notify()
             loop.look()
+
+    def _beat(self) -> None:
+        """Tell the master that this worker lives, if that is due."""
+        now_ns = clock.monotonic_ns()
+        if now_ns >= self._beat_ns + self._beat_every_ns:
+            self._beat_ns = now_ns
+            self.notify()
 
     def _answer(self, environ: Environ, is_last: bool) -> tuple[bytes, bool]:
         """Return the answer to a request, and whether the connection must close after it."""
+        # A turn can have a thousand requests. Each may take as long as `timeout`.
+        self._beat()
         self.nr += 1
         if self.nr >= self.max_requests:
             self.alive = False
@@ -146,10 +158,13 @@ class Worker(Base):
         self.alive = False
         if not self.booted:
             super().handle_abort(sig, frame)
+        if self._is_given_up:
+            return
         self._is_given_up = True
         # Otherwise the master would kill the worker a second later.
         self.notify()
         if self._deadline.is_answering:
+            self._loop.interrupt()
             raise GivenUp
 
     def handle_orphaned(self) -> None:

@@ -7,19 +7,20 @@ from wsgiref.types import StartResponse
 
 from app.main import create_app as create_quick_app
 
-_SECONDS = 30
+_BEGUN = "tests.begun"
+_SECONDS = {"slowly": 30.0, "briefly": 0.25}
 
 
 def create_app() -> Callable[..., Iterable[bytes]]:
-    """Return the application; requests with the query `slowly` take half a minute."""
+    """Return the application; the queries `slowly` and `briefly` are how long a request takes."""
     application = create_quick_app()
-    begun: set[int] = set()
 
     def answer(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         # A request that was given up comes a second time.
-        if environ["QUERY_STRING"] == "slowly" and id(environ) not in begun:
-            begun.add(id(environ))
-            ends_at = time.monotonic() + _SECONDS
+        seconds = _SECONDS.get(environ["QUERY_STRING"])
+        if seconds is not None and _BEGUN not in environ:
+            environ[_BEGUN] = True
+            ends_at = time.monotonic() + seconds
             while time.monotonic() < ends_at:
                 time.sleep(0.01)
         return application(environ, start_response)

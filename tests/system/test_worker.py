@@ -5,7 +5,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import pysqlite3
@@ -104,6 +104,41 @@ def test_a_request_that_takes_too_long_gets_the_common_error_body(serve):
     assert [line["request_id"] for line in told] == [answer.json()["request_id"]]
     (stack,) = [line["stack"] for line in service.lines("stderr") if "stack" in line]
     assert any("slow_application.py" in frame for frame in stack)
+
+
+BATCH = 8
+
+
+def test_the_time_limit_is_that_of_each_request(serve):
+    """Requests that come together are answered, although together they take too long (D45)."""
+    service = serve(command=SLOW_APPLICATION, workers=1)
+    workers = service.workers()
+    with ExitStack() as stack:
+        kept = [stack.enter_context(connected(service.bind)) for _ in range(BATCH)]
+        for query in (b"", b"?briefly"):
+            for connection in kept:
+                connection.sendall(REQUEST.replace(b"/healthz", b"/healthz" + query))
+            assert [read_answer(connection).status for connection in kept] == [200] * BATCH
+    assert service.workers() == workers
+
+
+def test_a_request_that_was_given_up_costs_no_other(serve):
+    """Requests that came together with one that takes too long are left to the next worker."""
+    service = serve(command=SLOW_APPLICATION, workers=1)
+    (worker,) = service.workers()
+    queries = [b"?briefly", b"?slowly"] + [b"?briefly"] * BATCH
+    with ExitStack() as stack:
+        kept = [stack.enter_context(connected(service.bind)) for _ in queries]
+        for connection in kept:
+            connection.sendall(REQUEST)
+            assert read_answer(connection).status == 200
+        os.kill(worker, signal.SIGSTOP)
+        for connection, query in zip(kept, queries, strict=True):
+            connection.sendall(REQUEST.replace(b"/healthz", b"/healthz" + query))
+        os.kill(worker, signal.SIGCONT)
+        answers = [read_answer(connection) for connection in kept]
+    assert [answer.status for answer in answers] == [200, 500] + [200] * BATCH
+    assert {answer.headers["Connection"] for answer in answers[2:]} == {"keep-alive"}
 
 
 def idle(_service: Service, _database: Path) -> Callable[[], object]:

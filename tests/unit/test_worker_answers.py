@@ -1,12 +1,15 @@
 """What the worker makes of an answer of the application (D104)."""
 
 import io
+import signal
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
 
+from app.http.deadline import Deadline
 from app.worker.answers import BadAnswer, answer_of, failure
+from app.worker.worker import Worker
 from tests.system.test_raw_requests import split
 
 JSON = ("Content-Type", "application/json")
@@ -99,3 +102,12 @@ def test_a_failure_is_a_problem_with_its_request_id():
     assert (answer.status, answer.headers["Connection"]) == (500, "close")
     assert answer.headers["X-Request-ID"] == request_id
     assert answer.expected.code == "internal_error"
+
+
+def test_a_worker_is_not_told_twice_to_give_up():
+    """A second ABRT does not interrupt the answer that says that the request was given up."""
+    worker = Worker.__new__(Worker)
+    worker._deadline = Deadline(application("200 OK", (), ()))
+    worker._deadline.is_answering = worker.booted = worker._is_given_up = True
+    worker.handle_abort(signal.SIGABRT, None)
+    assert not worker.alive

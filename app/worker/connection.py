@@ -31,13 +31,14 @@ class Connection:
 
     __slots__ = (
         "_address",
-        "_answer_left",
         "_discarded_bytes",
         "_intake",
         "_is_at_end",
         "_is_last",
+        "_sent",
         "_shared",
         "_socket",
+        "_unread",
         "deadline_ns",
         "held_bytes",
         "phase",
@@ -50,7 +51,10 @@ class Connection:
         self._shared = shared
         self._intake = Intake(environ)
         self._address: str = environ["REMOTE_ADDR"]
-        self._answer_left = memoryview(b"")
+        self._unread = b""
+        """The end of an answer, of which the client has not read all."""
+        self._sent = 0
+        """How much of that was sent."""
         self._discarded_bytes = 0
         self.held_bytes = 0
         """In memory, of incomplete requests and of an answer that is being written."""
@@ -180,26 +184,30 @@ class Connection:
         if sent == len(answer):
             self._is_answered()
             return
-        self._answer_left = memoryview(answer)[sent:]
         self._enter(Phase.WRITING, self._shared.patience.transfer_ns)
-        self._hold(len(answer) - sent + self._intake.held_bytes)
+        self._keep(answer, sent)
         # SEC: nothing is read until the client has read its answer.
         self._shared.epoll.modify(self._socket, select.EPOLLOUT)
 
     def _write(self) -> None:
         try:
-            sent = self._socket.send(self._answer_left)
+            sent = self._socket.send(memoryview(self._unread)[self._sent :])
         except BlockingIOError:
             return
         except OSError:
             self.close()
             return
-        self._answer_left = self._answer_left[sent:]
-        self._hold(len(self._answer_left) + self._intake.held_bytes)
-        if not self._answer_left:
-            self._answer_left = memoryview(b"")
+        self._keep(self._unread, self._sent + sent)
+        if not self._unread:
             self._shared.epoll.modify(self._socket, select.EPOLLIN)
             self._is_answered()
+
+    def _keep(self, answer: bytes, sent: int) -> None:
+        """Keep the rest of an answer, and at most as much again, because a copy takes time."""
+        if sent * 2 >= len(answer):
+            answer, sent = answer[sent:], 0
+        self._unread, self._sent = answer, sent
+        self._hold(len(answer) + self._intake.held_bytes)
 
     def _is_answered(self) -> None:
         shared = self._shared

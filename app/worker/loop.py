@@ -224,10 +224,10 @@ class Loop:
             ).close()
 
     def _free_memory(self) -> None:
-        """Close connections that hold memory, those first that have waited longest."""
+        """Close the connections that hold most memory; of equal ones, those that end soonest."""
         shared = self._shared
         holding = [each for each in self.connections if each.held_bytes]
-        for connection in sorted(holding, key=lambda each: each.deadline_ns):
+        for connection in sorted(holding, key=lambda each: (-each.held_bytes, each.deadline_ns)):
             if shared.held_bytes <= HELD_BYTES_MAX:
                 return
             connection.close()

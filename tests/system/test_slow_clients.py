@@ -1,12 +1,13 @@
 """Clients that are slow, idle or in a hurry hold up nobody else, even at a single worker (D105)."""
 
+import select
 import socket
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import pysqlite3
@@ -24,6 +25,7 @@ PROMPT_SECONDS = 1
 PIPELINED = 10_000
 BULK_CLIENTS, BULKS = 8, 30
 MEBIBYTE = 1024 * 1024
+READERS, REST_BYTES = 60, 270_000
 _RECEIVED_BYTES = 4_096
 
 
@@ -139,6 +141,38 @@ def test_slow_clients_hold_little_memory(single):
                     connection.sendall(POST % MEBIBYTE + b"x" * (MEBIBYTE - 1))
         require_prompt(single)
         assert memory_bytes(worker) - before < HELD_BYTES_MAX * 2
+
+
+def test_a_rest_of_an_answer_holds_little_memory(single):
+    """An answer of which a client has read the most takes no more memory than what is left."""
+    (worker,) = single.workers()
+    length = len(single.get(LONG_ANSWER).body)
+    before = memory_bytes(worker)
+    with ExitStack() as stack:
+        for _ in range(READERS):
+            connection = stack.enter_context(open_connection(single.bind))
+            connection.settimeout(10)
+            a_slow_reader(connection)
+            received = 0
+            while received < length - REST_BYTES:
+                received += len(connection.recv(65_536))
+        assert memory_bytes(worker) - before < HELD_BYTES_MAX
+    assert READERS * length > HELD_BYTES_MAX * 2
+
+
+def test_clients_that_hold_much_are_pushed_out_first(single):
+    """If slow clients hold too much memory, one whose head comes in two pieces does not suffer."""
+    with ExitStack() as stack:
+        others = stack.enter_context(closing(select.epoll()))
+        small = stack.enter_context(connected(single.bind))
+        small.sendall(HEAD)
+        for _ in range(HELD_BYTES_MAX // MEBIBYTE + 2):
+            connection = stack.enter_context(connected(single.bind))
+            connection.sendall(POST % MEBIBYTE + b"x" * (MEBIBYTE - 1))
+            others.register(connection, select.EPOLLIN)
+        until(lambda: others.poll(0), "a connection to be pushed out")
+        small.sendall(b"\r\n")
+        assert read_answer(small).status == 200
 
 
 def memory_bytes(pid: int) -> int:

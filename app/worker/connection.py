@@ -12,7 +12,7 @@ from app.http.bodies import DRAINED_BYTES_MAX
 from app.worker.answers import CONTINUE
 from app.worker.head import Environ, Malformed
 from app.worker.intake import Intake, is_last, problem_of
-from app.worker.lobby import Lobby
+from app.worker.lobby import IdleSocket, Lobby
 from app.worker.shared import SECOND_NS, Phase, Shared
 
 _READ_BYTES = 64 * 1024
@@ -22,12 +22,7 @@ _LINGER_NS = 2 * SECOND_NS
 
 
 class Connection:
-    """A client's connection, from when it is accepted until it is closed.
-
-    Args:
-        environ: what its requests have in common, for WSGI.
-        patience_ns: how long the first request may take to begin.
-    """
+    """A client's connection, from when it is accepted until it is closed."""
 
     __slots__ = (
         "_address",
@@ -42,19 +37,16 @@ class Connection:
         "deadline_ns",
         "held_bytes",
         "phase",
+        "since_ns",
     )
 
-    def __init__(
-        self, connected: socket.socket, environ: Environ, shared: Shared, patience_ns: int
-    ) -> None:
-        self._socket = connected
+    def __init__(self, idle: IdleSocket, environ: Environ, shared: Shared) -> None:
+        self._socket = idle.socket
+        self._address = idle.address
         self._shared = shared
-        self._intake = Intake(environ)
-        self._address: str = environ["REMOTE_ADDR"]
-        self._unread = b""
-        """The end of an answer, of which the client has not read all."""
-        self._sent = 0
-        """How much of that was sent."""
+        self._intake = Intake(environ | {"REMOTE_ADDR": idle.address})
+        self._unread, self._sent = b"", 0
+        """The end of an answer, and how much of that was sent."""
         self._discarded_bytes = 0
         self.held_bytes = 0
         """In memory, of incomplete requests and of an answer that is being written."""
@@ -63,9 +55,11 @@ class Connection:
         self._is_last = False
         """Whether the connection closes after the answer that is being written."""
         self.phase = Phase.IDLE
-        self.deadline_ns = shared.now_ns + patience_ns
-        shared.connections[connected.fileno()] = self
-        shared.epoll.register(connected, select.EPOLLIN)
+        self.since_ns = idle.since_ns
+        """When this phase began."""
+        self.deadline_ns = idle.deadline_ns
+        shared.connections[idle.socket.fileno()] = self
+        shared.epoll.register(idle.socket, select.EPOLLIN)
 
     def is_ready(self) -> None:
         """Go on: the client has sent something, has read something, or has gone."""
@@ -91,7 +85,8 @@ class Connection:
 
     def leave(self, lobby: Lobby) -> bool:
         """Leave this idle connection to another worker. Return False if that is impossible."""
-        if not lobby.leave(self._socket, self._address):
+        idle = IdleSocket(self._socket, self._address, self.since_ns, self.deadline_ns)
+        if not lobby.leave(idle):
             return False
         # NOTE: closing it here does not end its registration, because it stays open elsewhere.
         self._shared.epoll.unregister(self._socket)
@@ -115,10 +110,8 @@ class Connection:
         except OSError:
             self.close()
             return
-        if data:
-            self._intake.add(data)
-        else:
-            self._is_at_end = True
+        self._intake.add(data)
+        self._is_at_end = not data
         self._answer_next()
 
     def _answer_next(self) -> None:
@@ -134,13 +127,12 @@ class Connection:
                 self._socket.send(CONTINUE)
         if environ is None and self._is_at_end:
             environ = intake.last_request()
-            if environ is None:
-                self.close()
-                return
-        if environ is None:
-            self._wait()
-        else:
+        if environ is not None:
             self._answer(environ)
+        elif self._is_at_end:
+            self.close()
+        else:
+            self._wait()
 
     def _wait(self) -> None:
         """Wait for the rest of a request."""
@@ -154,7 +146,8 @@ class Connection:
     def _enter(self, phase: Phase, patience_ns: int) -> None:
         if phase is not self.phase:
             self.phase = phase
-            self.deadline_ns = self._shared.now_ns + patience_ns
+            self.since_ns = self._shared.now_ns
+            self.deadline_ns = self.since_ns + patience_ns
 
     def _refuse(self, problem: Problem) -> None:
         self._answer(self._intake.refused(problem))
@@ -164,7 +157,7 @@ class Connection:
         self.phase = Phase.ANSWER
         is_long = environ["REQUEST_METHOD"] not in _QUICK_METHODS and shared.may_leave
         if is_long:
-            shared.leave_idle_connections()
+            shared.make_way()
         can_send_more = self._intake.held_bytes or not self._is_at_end
         is_last_one = shared.is_ending or is_last(environ) or not can_send_more
         answer, self._is_last = shared.answer(environ, is_last_one)
@@ -214,8 +207,7 @@ class Connection:
         if self._is_last:
             self._begin_to_close()
             return
-        self.phase = Phase.IDLE
-        self.deadline_ns = shared.now_ns + shared.patience.idle_ns
+        self._enter(Phase.IDLE, shared.patience.idle_ns)
         if self._intake.held_bytes:
             # Other clients come first. Until then nothing more is read.
             self.phase = Phase.QUEUED

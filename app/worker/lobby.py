@@ -7,10 +7,26 @@ accepted: the next worker that is free takes it, with what its client has sent m
 import mmap
 import select
 import socket
+import struct
+from typing import NamedTuple
 
-_ADDRESS_BYTES_MAX = 64
+_MESSAGE_BYTES_MAX = 64
+# Both times of an IdleSocket. All processes of a host have the same clock.
+_TIMES = struct.Struct("=qq")
 _WORKERS_MAX = 256
 _WAITING, _WORKING = 1, 0
+
+
+class IdleSocket(NamedTuple):
+    """A connection without a request, which any worker can take."""
+
+    socket: socket.socket
+    address: str
+    """Of the client, as WSGI has it."""
+    since_ns: int
+    """Since when it is idle."""
+    deadline_ns: int
+    """When it is closed."""
 
 
 class Lobby:
@@ -63,29 +79,28 @@ class Lobby:
         """Whether another worker waits for something to do; only to be asked between requests."""
         return self._states.find(_WAITING.to_bytes()) >= 0
 
-    def leave(self, connected: socket.socket, address: str) -> bool:
+    def leave(self, idle: IdleSocket) -> bool:
         """Leave a connection to other workers. Return False if there is no room for it.
 
         It stays open in this process until it is closed here.
-
-        Args:
-            address: of the client, as WSGI has it.
         """
+        times = _TIMES.pack(idle.since_ns, idle.deadline_ns)
+        message = [times, idle.address.encode("ascii")]
         try:
-            # NOTE: a message without a byte would look like the end of the queue.
-            socket.send_fds(self._entrance, [b"@", address.encode("ascii")], [connected.fileno()])
+            socket.send_fds(self._entrance, message, [idle.socket.fileno()])
         except OSError:
             return False
         return True
 
-    def take(self) -> tuple[socket.socket, str] | None:
-        """Return a connection and its client's address; None if no connection waits."""
+    def take(self) -> IdleSocket | None:
+        """Return a connection that waits, or None."""
         try:
-            message, descriptors, _, _ = socket.recv_fds(self._exit, _ADDRESS_BYTES_MAX, 1)
+            message, descriptors, _, _ = socket.recv_fds(self._exit, _MESSAGE_BYTES_MAX, 1)
         except OSError:
             return None
         if not descriptors:  # This process may open no more files.
             return None
         connected = socket.socket(fileno=descriptors[0])
         connected.setblocking(False)
-        return connected, message[1:].decode("ascii")
+        since_ns, deadline_ns = _TIMES.unpack_from(message)
+        return IdleSocket(connected, message[_TIMES.size :].decode("ascii"), since_ns, deadline_ns)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from app import clock
 from app.worker.connection import Connection
 from app.worker.head import Environ
+from app.worker.lobby import IdleSocket
 from app.worker.shared import SECOND_NS, Phase, Shared
 
 HELD_BYTES_MAX = 32 * 1024 * 1024
@@ -16,6 +17,8 @@ HELD_BYTES_MAX = 32 * 1024 * 1024
 _SEND_BUFFER_BYTES = 128 * 1024
 _NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 _LATE_NS = SECOND_NS
+_ACCEPTED_MAX = 32
+"""How many new connections a worker takes in a turn."""
 _SHARE_EVERY_NS = SECOND_NS // 100
 _AT_REST = (Phase.IDLE, Phase.CLOSING)
 
@@ -111,13 +114,13 @@ class Loop:
                 others.append(descriptor)
             else:
                 yield connection.is_ready
-        for _ in range(len(shared.queue)):
+        queued = len(shared.queue)
+        for _ in range(queued):
             yield shared.queue.popleft().take_turn
-        # Last, and one at a time: meanwhile an idle worker may take other new connections.
+        served = len(descriptors) - len(others) + queued
         for descriptor in others:
             if descriptor in self._listeners:
-                accepted = self._accept(self._listeners[descriptor])
-                if accepted is not None:
+                for accepted in self._accept(self._listeners[descriptor], served):
                     yield accepted.is_ready
             elif descriptor == self._wakeup:
                 os.read(descriptor, 4096)
@@ -174,7 +177,10 @@ class Loop:
         shared.epoll.unregister(shared.lobby)
         while takes_left and (taken := self._take_left()):  # Perhaps all workers end.
             taken.is_ready()
-        until_ns = clock.monotonic_ns() + int(linger_seconds * SECOND_NS)
+        linger_ns = int(linger_seconds * SECOND_NS)
+        until_ns = clock.monotonic_ns() + linger_ns
+        # For those whose answer is still being written.
+        shared.patience = shared.patience._replace(idle_ns=linger_ns)
         for connection in self.connections:
             if connection.phase is Phase.IDLE:
                 connection.deadline_ns = min(connection.deadline_ns, until_ns)
@@ -189,7 +195,19 @@ class Loop:
             if connection.phase is Phase.IDLE:
                 connection.close()
 
-    def _accept(self, listener: socket.socket) -> Connection | None:
+    def _accept(self, listener: socket.socket, served: int) -> Iterator[Connection]:
+        """Yield new connections: at least one, and as many as were served in this turn.
+
+        Otherwise new clients would wait for many long turns. They come last, and one after the
+        other, so that an idle worker may take the next one meanwhile.
+        """
+        for _ in range(max(1, min(served, _ACCEPTED_MAX))):
+            connection = self._accept_one(listener)
+            if connection is None:
+                return
+            yield connection
+
+    def _accept_one(self, listener: socket.socket) -> Connection | None:
         """Take a new connection. Return None if there is none."""
         try:
             connected, address = listener.accept()
@@ -201,27 +219,26 @@ class Loop:
         connected.setblocking(False)
         # WSGI has no address of a client on a Unix socket.
         remote = "" if listener.family == socket.AF_UNIX else address[0]
-        return self._add(connected, remote, self._shared.patience.head_ns)
+        now_ns = self._shared.now_ns
+        deadline_ns = now_ns + self._shared.patience.head_ns
+        return self._add(IdleSocket(connected, remote, now_ns, deadline_ns))
 
     def _take_left(self) -> Connection | None:
         """Take a connection that another worker has left. Return None if there is none."""
         taken = self._shared.lobby.take()
-        return taken and self._add(*taken, self._shared.patience.idle_ns)
+        return taken and self._add(taken)
 
-    def _add(self, connected: socket.socket, address: str, patience_ns: int) -> Connection:
-        """Add a connection; most clients have already sent their request."""
+    def _add(self, taken: IdleSocket) -> Connection:
+        """Add a connection. Most clients have already sent their request."""
         if len(self._shared.connections) >= self._connections_max:
             self._make_room()
-        environ = self._environ | {"REMOTE_ADDR": address}
-        return Connection(connected, environ, self._shared, patience_ns)
+        return Connection(taken, self._environ, self._shared)
 
     def _make_room(self) -> None:
-        """Close the connection that will be missed least."""
+        """Close the connection that has been idle longest, or else has waited longest."""
         connections = self.connections
         if connections:
-            min(
-                connections, key=lambda each: (each.phase not in _AT_REST, each.deadline_ns)
-            ).close()
+            min(connections, key=lambda each: (each.phase not in _AT_REST, each.since_ns)).close()
 
     def _free_memory(self) -> None:
         """Close the connections that hold most memory; of equal ones, those that end soonest."""

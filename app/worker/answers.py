@@ -19,7 +19,7 @@ _WITHOUT_LENGTH = ("1", "204")
 
 
 class BadAnswer(Exception):
-    """The application answered with a header that would break the answer."""
+    """The application answered with a header that would break this answer or the next."""
 
 
 class Answer:
@@ -47,17 +47,19 @@ class Answer:
             f"Date: {_date(clock.now())}",
             "Connection: close" if is_last else "Connection: keep-alive",
         ]
-        has_length = False
+        length = None
         for name, value in self._fields:
             if name.lower() == "content-length":
-                has_length = True
+                length = value
                 if status.startswith(_WITHOUT_LENGTH):
                     continue
             lines.append(f"{name}: {value}")
         if status.startswith(_WITHOUT_BODY) or environ["REQUEST_METHOD"] == "HEAD":
             body = b""
-        elif not has_length:
+        elif length is None:
             lines.append(f"Content-Length: {len(body)}")
+        elif length != str(len(body)):
+            raise BadAnswer
         head = "\r\n".join(lines).encode("latin-1")
         # SEC: a line end within a header would begin another header, or another answer.
         if head.translate(None, _BYTES_OF_TEXT) != b"\r\n" * (len(lines) - 1):

@@ -14,8 +14,8 @@ from app.worker.head import LINE_BYTES_MAX, Environ, LineTooLong, Malformed, hea
 
 # What nginx says about a request, even if the rest of its head cannot be read.
 _OF_NGINX = {
-    "HTTP_X_REQUEST_ID": re.compile(rb"\r\nX-Request-ID: *([0-9A-Fa-f-]{16,64}) *\r\n", re.I),
-    "HTTP_X_REAL_IP": re.compile(rb"\r\nX-Real-IP: *([0-9A-Fa-f:.]{2,45}) *\r\n", re.I),
+    "HTTP_X_REQUEST_ID": re.compile(rb"\r\nX-Request-ID: *([0-9A-Fa-f-]{16,64}) *(?=\r\n)", re.I),
+    "HTTP_X_REAL_IP": re.compile(rb"\r\nX-Real-IP: *([0-9A-Fa-f:.]{2,45}) *(?=\r\n)", re.I),
 }
 
 
@@ -70,6 +70,9 @@ class Intake:
                 environ["wsgi.input"] = io.BytesIO()
                 return environ
             self._begun, self._left = environ, _bytes_to_take(environ)
+            if self.expects_continue and _is_refused(environ):
+                # The client does not send its body before it has an answer.
+                self.expects_continue, self._left = False, 0
         return self._whole_request(self._begun)
 
     def _next_head(self) -> Environ | None:
@@ -127,8 +130,10 @@ class Intake:
                 "QUERY_STRING": "",
                 "SERVER_PROTOCOL": "HTTP/1.1",
             }
+            # SEC: whoever sends the body must not speak for nginx.
+            head = self._received.partition(b"\r\n\r\n")[0] + b"\r\n"
             for key, pattern in _OF_NGINX.items():
-                found = pattern.findall(self._received)
+                found = pattern.findall(head)
                 if len(found) == 1:
                     environ[key] = found[0].decode("ascii")
         environ.pop("CONTENT_LENGTH", None)
@@ -146,9 +151,8 @@ def is_last(environ: Environ) -> bool:
     if connection is None:
         return bool(environ["SERVER_PROTOCOL"] == "HTTP/1.0")
     options = {each.strip(" \t").lower() for each in connection.split(",")}
-    if environ["SERVER_PROTOCOL"] == "HTTP/1.0":
-        return "keep-alive" not in options
-    return "close" in options
+    is_kept = environ["SERVER_PROTOCOL"] != "HTTP/1.0" or "keep-alive" in options
+    return "close" in options or not is_kept
 
 
 def problem_of(error: Malformed) -> Problem:

@@ -13,8 +13,10 @@ from gunicorn.http.wsgi import create
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from app.errors import Problem
+from app.http.bodies import BODY_BYTES_MAX
 from app.worker.head import LineTooLong, Malformed
-from app.worker.intake import Intake
+from app.worker.intake import Intake, is_last
 
 
 def strict_settings() -> Config:
@@ -127,3 +129,60 @@ def add_in_pieces(sent: bytes, size: int) -> None:
     for begin in range(0, len(sent), size):
         intake.add(sent[begin : begin + size])
         assert intake.next_request() is None
+
+
+OF_NGINX = b"X-Real-IP: 192.0.2.9\r\nX-Request-ID: %b\r\n" % (b"a" * 32)
+TOO_MANY_FIELDS = b"A: b\r\n" * 65
+
+
+@pytest.mark.parametrize(
+    ("fields", "body", "known"),
+    [
+        (OF_NGINX, b"", {"192.0.2.9", "a" * 32}),
+        (OF_NGINX, b"\r\nX-Real-IP: 192.0.2.8\r\n\r\n", {"192.0.2.9", "a" * 32}),
+        (b"", b"\r\n" + OF_NGINX, set()),
+        (OF_NGINX + OF_NGINX, b"", set()),
+        (b"X-Real-IP: 192.0.2.9\r\n" * 2, b"", set()),
+    ],
+)
+def test_only_a_head_says_whose_malformed_request_it_is(fields, body, known):
+    """What nginx says counts once, and neither twice nor in a body (D105)."""
+    intake = Intake({"REMOTE_ADDR": ""})
+    intake.add(b"POST / HTTP/1.1\r\n" + fields + TOO_MANY_FIELDS + b"\r\n" + body)
+    with pytest.raises(Malformed):
+        intake.next_request()
+    environ = intake.refused(Problem("invalid_request", ""))
+    assert {environ[key] for key in ("HTTP_X_REAL_IP", "HTTP_X_REQUEST_ID") if key in environ} == (
+        known
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "option", "expected"),
+    [
+        ("1.1", "", False),
+        ("1.1", "keep-alive", False),
+        ("1.1", "Keep-Alive, Close", True),
+        ("1.0", "", True),
+        ("1.0", "Keep-Alive", False),
+        ("1.0", "close, keep-alive", True),
+    ],
+)
+def test_a_client_says_whether_it_sends_more(version, option, expected):
+    """`close` counts more than `keep-alive`, as RFC 9112, 9.3 says."""
+    intake = Intake({})
+    line = f"Connection: {option}\r\n" if option else ""
+    intake.add(f"GET / HTTP/{version}\r\n{line}\r\n".encode())
+    environ = intake.next_request()
+    assert environ is not None
+    assert is_last(environ) is expected
+
+
+@pytest.mark.parametrize("length", [BODY_BYTES_MAX, BODY_BYTES_MAX + 1])
+def test_a_body_that_is_too_large_is_not_asked_for(length):
+    """A client that expects `100 Continue` gets 413 in its place, at once."""
+    intake = Intake({})
+    intake.add(b"POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n" % length)
+    is_refused = intake.next_request() is not None
+    assert is_refused == (length > BODY_BYTES_MAX)
+    assert intake.expects_continue != is_refused

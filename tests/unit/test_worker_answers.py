@@ -80,6 +80,13 @@ def test_a_header_cannot_break_the_answer(value):
         answered(fields=[("X-Request-ID", value)])
 
 
+@pytest.mark.parametrize("length", ["1", "3", "x", ""])
+def test_a_body_has_the_length_that_the_application_says(length):
+    """Otherwise a part of it would be the next answer, or the other way round."""
+    with pytest.raises(BadAnswer):
+        answered(fields=[JSON, ("Content-Length", length)])
+
+
 @pytest.mark.parametrize(("is_last", "option"), [(True, "close"), (False, "keep-alive")])
 def test_an_answer_says_whether_the_connection_stays_open(is_last, option):
     """Clients of HTTP/1.0 need to be told, too."""

@@ -10,7 +10,7 @@ import socket
 import struct
 from typing import NamedTuple
 
-_MESSAGE_BYTES_MAX = 64
+_MESSAGE_BYTES_MAX = 128
 # Both times of an IdleSocket. All processes of a host have the same clock.
 _TIMES = struct.Struct("=qq")
 _WORKERS_MAX = 256

@@ -29,7 +29,7 @@ class Loop:
     Args:
         wakeup: a descriptor that becomes readable when a signal arrives.
         environ: what all requests have in common, for WSGI.
-        connections_max: how many connections are kept open. More push out those that wait longest.
+        connections_max: how many connections are kept open. More push out those idle longest.
         look_every_seconds: how often it should look for clients that take too long.
     """
 

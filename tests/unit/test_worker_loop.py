@@ -9,7 +9,7 @@ import pytest
 
 from app.worker.head import Environ
 from app.worker.lobby import Lobby
-from app.worker.loop import Loop
+from app.worker.loop import HELD_BYTES_MAX, Loop
 from app.worker.shared import SECOND_NS, Patience, Phase, Shared
 from app.worker.worker import LINGER_SECONDS
 
@@ -17,6 +17,7 @@ REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 ANSWER = b"HTTP/1.1 204 No Content\r\n\r\n"
 PATIENCE = Patience(idle_ns=30 * SECOND_NS, head_ns=10 * SECOND_NS, transfer_ns=30 * SECOND_NS)
 CONNECTIONS_MAX = 50
+LONG_REQUEST = REQUEST.replace(b"/", b"/long", 1)
 LONG_ANSWER = ANSWER + b"x" * 1_000_000
 MILLISECOND_NS = SECOND_NS // 1_000
 
@@ -38,14 +39,13 @@ class Server:
             connections_max=CONNECTIONS_MAX,
             look_every_seconds=0.01,
         )
-        self.answer = ANSWER
         for close in (self._listener.close, self.shared.epoll.close, self._close_all):
             stack.callback(close)
         for descriptor in (readable, writable):
             stack.callback(os.close, descriptor)
 
-    def _answer(self, _environ: Environ, is_last: bool) -> tuple[bytes, bool]:
-        return self.answer, is_last
+    def _answer(self, environ: Environ, is_last: bool) -> tuple[bytes, bool]:
+        return LONG_ANSWER if environ["PATH_INFO"] == "/long" else ANSWER, is_last
 
     def _close_all(self) -> None:
         for connection in self.loop.connections:
@@ -63,9 +63,9 @@ class Server:
         """Return what the connections wait for."""
         return [connection.phase for connection in self.loop.connections]
 
-    def take(self, client: socket.socket) -> None:
+    def take(self, client: socket.socket, request: bytes = REQUEST) -> None:
         """Let turns pass until the client is answered."""
-        client.send(REQUEST)
+        client.send(request)
         while not received(client):
             self.loop.turn()
 
@@ -138,11 +138,22 @@ def test_the_connection_that_was_idle_longest_is_pushed_out(server):
     assert [is_open(client) for client in (*kept, new)] == [True] * (len(kept) - 1) + [False, True]
 
 
+def test_requests_that_wait_for_their_turn_hold_no_more_memory(server):
+    """Long answers to pipelined requests are limited within one turn, too."""
+    clients = [server.client() for _ in range(CONNECTIONS_MAX)]
+    for client in clients:
+        server.take(client)
+    for client in clients:
+        client.send(REQUEST + LONG_REQUEST)
+    server.loop.turn()
+    assert server.shared.held_bytes <= HELD_BYTES_MAX
+    assert len(server.loop.connections) < CONNECTIONS_MAX
+
+
 def test_a_client_that_reads_its_answer_after_the_stop_is_not_waited_for_longer(server):
     """Connections that become idle when the worker already ends have as little time (D107)."""
     client = server.client()
-    server.answer = LONG_ANSWER
-    server.take(client)
+    server.take(client, LONG_REQUEST)
     assert server.phases() == [Phase.WRITING]
     server.loop.stop(LINGER_SECONDS, takes_left=True)
     while server.phases() == [Phase.WRITING]:

@@ -212,10 +212,13 @@ def test_clients_of_long_requests_take_turns(serve):
     head = head[:-2] + b"Content-Type: application/json\r\nX-API-Key: %b\r\n\r\n"
     request = head % service.key.encode() + body
     answered: Counter[int] = Counter()
-    is_over = threading.Event()
+    all_connected, is_over = threading.Barrier(BULK_CLIENTS), threading.Event()
 
     def ask(number: int) -> None:
         with connected(service.bind) as connection:
+            connection.sendall(HEAD + b"\r\n")
+            assert read_answer(connection).status == 200
+            all_connected.wait(10)
             while not is_over.is_set():
                 connection.sendall(request)
                 assert read_answer(connection).status == 200

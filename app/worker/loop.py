@@ -126,10 +126,7 @@ class Loop:
                 os.read(descriptor, 4096)
 
     def interrupt(self) -> None:
-        """End this turn with the request that is being answered.
-
-        The rest of the connections that are ready can then be left to other workers.
-        """
+        """End this turn with the current request; the others can then be left to other workers."""
         self._is_interrupted = True
 
     def _share(self, descriptors: Sequence[int]) -> None:

@@ -200,7 +200,7 @@ def test_idle_connections_do_not_wait_for_a_busy_worker(serve, world):
             connection.sendall(HEAD + b"\r\n")
             assert read_answer(connection).status == 200
             assert time.monotonic() - began < PROMPT_SECONDS
-        writer.rollback()
+        writer.execute("ROLLBACK")
         assert read_answer(kept[0]).status == 201
 
 

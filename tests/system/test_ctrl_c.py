@@ -48,8 +48,13 @@ def wait_for_program(process: subprocess.Popen[str]) -> None:
 
 
 def wait_for_work(process: subprocess.Popen[str]) -> None:
-    """Wait until the program handles Ctrl-C itself."""
-    until(lambda: handles(process.pid, "Cgt", signal.SIGINT), "the command to work")
+    """Wait until the program handles Ctrl-C itself, as Python does before it."""
+    maps = Path(f"/proc/{process.pid}/maps")
+
+    def is_at_work() -> bool:
+        return handles(process.pid, "Cgt", signal.SIGINT) and "apsw" in maps.read_text()
+
+    until(is_at_work, "the command to work")
 
 
 @pytest.mark.parametrize(

@@ -57,13 +57,9 @@ def wait_for_work(process: subprocess.Popen[str]) -> None:
     until(is_at_work, "the command to work")
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        pytest.param(MAIN, id="python -m app", marks=pytest.mark.system_long),
-        pytest.param(SCRIPT, id="verifyd"),
-    ],
-)
+# On a busy machine, the first signal can come before the program's first lines.
+@pytest.mark.system_long
+@pytest.mark.parametrize("command", [MAIN, SCRIPT], ids=["python -m app", "verifyd"])
 def test_ctrl_c_is_no_error_of_the_program(world, command):
     """During imports and work, a command ends with 130, as shells expect."""
     settings = {"database_url": world.config.database_url, "state_dir": world.config.state_dir}

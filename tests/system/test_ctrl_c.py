@@ -57,9 +57,13 @@ def wait_for_work(process: subprocess.Popen[str]) -> None:
     until(is_at_work, "the command to work")
 
 
-# On a busy machine, the first signal can come before the program's first lines.
-@pytest.mark.system_long
-@pytest.mark.parametrize("command", [MAIN, SCRIPT], ids=["python -m app", "verifyd"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(MAIN, id="python -m app", marks=pytest.mark.system_long),
+        pytest.param(SCRIPT, id="verifyd"),
+    ],
+)
 def test_ctrl_c_is_no_error_of_the_program(world, command):
     """During imports and work, a command ends with 130, as shells expect."""
     settings = {"database_url": world.config.database_url, "state_dir": world.config.state_dir}
@@ -83,6 +87,24 @@ def test_ctrl_c_is_no_error_of_the_program(world, command):
     # Killed by the signal, which a shell shows as 130, or ended properly.
     assert statuses <= {-signal.SIGINT, 130}
     assert process.returncode == 130
+
+
+def test_ctrl_c_is_caught_only_when_a_command_is_imported():
+    """Callbacks of imports swallow exceptions, so an import that Ctrl-C interrupts goes on."""
+    code = """
+import signal, sys
+from app import cli
+
+def build_parser(argv):
+    print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+    return built(argv)
+
+built, cli.build_parser = cli.build_parser, build_parser
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+cli.main(["version", "--json"], catch_ctrl_c=True)
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout.splitlines()[0] == "False"
 
 
 def test_a_command_that_ignores_ctrl_c_still_does(world):

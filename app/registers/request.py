@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 from app.registers.formats import FORMATS, Format
 from app.registers.history import MERGE
-from app.registers.reading.reject_limit import RejectLimit
-from app.registers.reading.rejects import Reason
+from app.registers.reading.reject_limit import Reason, RejectLimit
 from app.storage.tables import Kind
 
 DEFAULT_MAX_REJECTS = "1%"

@@ -3,7 +3,6 @@
 import csv
 import errno
 import io
-import math
 import os
 import re
 from collections.abc import Callable
@@ -12,14 +11,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import msgspec
-
 from app.directories import make_directory
-from app.errors import Hindered, OperatorError
+from app.errors import Hindered
 from app.registers.formats.unreadable import Unreadable
 from app.registers.formats.values import without_value
 from app.registers.reading.lost_values import LostValues
-from app.registers.reading.reject_limit import RejectLimit
+from app.registers.reading.reject_limit import Reason, RejectLimit, TooManyRejects
 
 RECORD_CHARACTERS_MAX = 2_000
 FILE_BYTES_MAX = 10_000_000
@@ -30,50 +27,6 @@ _REJECTS_BETWEEN_CHECKS = 1_000
 _DIRECTORY = "rejects"
 _HEADER = ("file", "line", "reason", "record")
 _FILE_NAME = re.compile(r"[a-z][a-z0-9_]*-(?P<load>[0-9]{1,18})\.csv")
-
-
-class Reason(msgspec.Struct, frozen=True):
-    """Where a record was rejected and why, without any of its content (D70)."""
-
-    file: str
-    line: int
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.file}, line {self.line}: {self.reason}"
-
-
-class TooManyRejects(OperatorError):
-    """More records were rejected than `--max-rejects` allows, so nothing was loaded.
-
-    Args:
-        reasons: those of the first rejects.
-        rejected: how many records were rejected so far.
-        rows: the number of all records; None if the load ended before it had read them.
-    """
-
-    def __init__(
-        self, sentence: str, reasons: list[Reason], rejected: int, rows: int | None
-    ) -> None:
-        more = rejected - len(reasons)
-        so_far = " so far" if rows is None else ""
-        rest = [f"and {more:,} more{so_far}"] if more else []
-        super().__init__("\n".join([sentence, *map(str, reasons), *rest, _remedy(rejected, rows)]))
-        self._sentence = sentence
-
-    @property
-    def sentence(self) -> str:
-        """The message without the reasons of the first rejects, and without what to do."""
-        return self._sentence
-
-
-def _remedy(rejected: int, rows: int | None) -> str:
-    if rows is None:
-        return "Correct them, or load the others with a higher --max-rejects."
-    if 2 * rejected > rows:
-        return "Most records were rejected: check that the file has the right format or mapping."
-    percent = math.ceil(100 * rejected / rows)
-    return f"Correct them, or load the others with --max-rejects {percent}%."
 
 
 class RejectsFile:

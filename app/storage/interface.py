@@ -13,7 +13,7 @@ from app.storage.tables import RegisterRef
 
 Row = tuple[Any, ...]
 Waiting = Callable[[str], AbstractContextManager[object]]
-"""Returns a context during which somebody is told what a command waits for."""
+"""Returns a context that shows the user what a command waits for."""
 
 
 class Engine(peewee.Database, ABC):

@@ -10,6 +10,9 @@ from app.accounts.authentication import Caller
 from app.errors import Problem
 from app.limits.bucket import Outcome, Rate
 
+REFUSAL = "verifyd.refusal"
+"""Where a WSGI environment has the Problem that answers a request which cannot be read (D105)."""
+
 
 class Share(NamedTuple):
     """What a request found in its bucket, for the headers and the metrics."""
@@ -41,7 +44,8 @@ class RequestContext:
         """The account behind the key; always there where a key is needed."""
         self.has_database_error: bool = False
         self.refusal: Problem | None = None
-        """Why a caller is missing; raised after the address was charged (D10)."""
+        """Why a caller is missing, or why the request cannot be read; raised after the address was
+        charged (D10)."""
         self.share: Share | None = None
         """What was found in the bucket of the account or the address, once it is known."""
 

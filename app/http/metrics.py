@@ -159,7 +159,7 @@ class Metrics:
         if share is not None and share.was_charged:
             plan = caller.plan if caller else ANONYMOUS
             measures.limited(plan, "admitted" if share.outcome.admitted else "refused").inc()
-        if context.refusal is not None:
+        if context.refusal is not None and context.refusal.code == "unauthorized":
             measures.authentication_failures.inc()
         if context.has_database_error:
             measures.database_errors.inc()

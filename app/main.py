@@ -1,6 +1,9 @@
 """Wiring: the only module that knows every part of the application."""
 
 import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import falcon
 
@@ -89,12 +92,15 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
     limits = open_limits(config, engine)
     measures = open_measures()
     resources = create_resources(config, engine, authenticator, limits, measures)
-    app: Application = falcon.App(
+    outermost: list[Any] = [
+        Metrics(measures),
+        Envelope(LineWriter(1).write if config.access_log else None, config.trusted_proxies),
+        BodyIntake(),
+    ]
+    app = _application_type(config, engine, limits, outermost)(
         request_type=Request,
         middleware=[
-            Metrics(measures),
-            Envelope(LineWriter(1).write if config.access_log else None, config.trusted_proxies),
-            BodyIntake(),
+            *outermost,
             Authentication(authenticator, config.trusted_proxies),
             # The account must be known, and the path must not be checked yet (D5).
             Limits(limits, config),
@@ -106,6 +112,21 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
     for endpoint in ENDPOINTS:
         app.add_route(endpoint.path, by_type[endpoint.resource])
     return app
+
+
+def _application_type(
+    config: Config, engine: Engine, limits: LimitStore, outermost: Sequence[Any]
+) -> Callable[..., Application]:
+    """Return what makes the application: Falcon, or Falcon with the console (D131).
+
+    PERF: only with the console its code is imported.
+    """
+    if not config.console:
+        return falcon.App
+    from app.console.application import ApplicationWithConsole, create_console  # noqa: PLC0415
+
+    console = create_console(config, engine, limits, outermost)
+    return partial(ApplicationWithConsole, console)
 
 
 def open_limits(config: Config, engine: Engine) -> LimitStore:

@@ -19,6 +19,7 @@ ACCOUNTS = ("alice", "bob")
 _TABLES = (
     *("installation", "plan", "account", "api_key", "domain"),
     *("register", "register_kept", "register_dropped", "register_load", "job_run"),
+    *("console_link", "console_session"),
 )
 _WITHOUT_ACCOUNTS = ("installation", "plan")
 

@@ -36,6 +36,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "domains": ("domains",),
     "backup": ("backup", "restore"),
     "notify": ("notify", "watch"),
+    "console": ("console",),
     "copy": ("copy",),
     "completion": ("completion",),
     "version": ("version",),

@@ -16,6 +16,8 @@ from app.storage.files import sync
 FILE_NAME = "manifest.json"
 MAIN = "main"
 """The name of the main database's file, without its suffix."""
+CONSOLE_TABLES = ("console_link", "console_session")
+"""What a restore empties: the links and sessions of the console (D132)."""
 _CHUNK_BYTES = 1 << 20
 # SEC: these names come from a file, and must not lead out of the backup.
 _NAMES = {

@@ -11,9 +11,11 @@ from app.console.context import ROOT
 from app.console.roles import Role
 from app.console.sessions import create_link
 from tests.conftest import World
+from tests.stores import SqliteStore
 
 HOST = "console.example"
 ORIGIN = f"http://{HOST}"
+ADDRESS = {"REMOTE_ADDR": "192.0.2.7"}
 SAME_ORIGIN = {"Sec-Fetch-Site": "same-origin"}
 
 
@@ -27,7 +29,7 @@ class Browser:
     def __init__(self, application: Any, environ: Mapping[str, Any] | None = None) -> None:
         self.app = TestApp(application, lint=True)
         self.cookies: dict[str, str] = {}
-        self._environ = {"REMOTE_ADDR": "192.0.2.7", **(environ or {})}
+        self._environ = {**ADDRESS, **(environ or {})}
 
     def request(
         self,
@@ -46,8 +48,8 @@ class Browser:
         )
         for line in response.headers.getall("Set-Cookie"):
             name, _, value = line.partition(";")[0].partition("=")
-            self.cookies[name] = value
-            if not value:
+            self.cookies[name] = value.strip('"')
+            if not self.cookies[name]:
                 del self.cookies[name]
         # WebTest has a jar of its own, which would send the cookie of another scheme, too.
         self.app.reset()
@@ -85,3 +87,12 @@ class Browser:
 def signed_in(world: World, application: Any, role: Role, name: str = "ann") -> Browser:
     """Return a browser with an open session of a role."""
     return Browser(application).sign_in(create_link(world.engine, name, role))
+
+
+def stored(world: World) -> bytes:
+    """Return everything that the database stores."""
+    if isinstance(world.store, SqliteStore):
+        # The -shm beside it has the locks of readers, too.
+        files = [world.database, world.database.with_name(f"{world.database.name}-wal")]
+        return b"".join(path.read_bytes() for path in files if path.exists())
+    return world.store.content()

@@ -7,7 +7,7 @@ from app.console.context import ROOT
 from app.console.pages import PAGES
 from app.console.roles import RIGHTS, Right, Role
 from app.console.sessions import create_link, list_sessions
-from tests.api.console import Browser, signed_in
+from tests.api.console import Browser, signed_in, stored
 
 METHODS = ("GET", "HEAD", "POST")
 PAIRS = [
@@ -45,7 +45,7 @@ def test_each_role_can_do_what_it_has_the_right_to(world, application, page, met
     """Each pair of a role and a method works, or is 403 and changes nothing."""
     browser = signed_in(world, application, role)
     path = path_of(page, world)
-    before = world.store.content()
+    before = stored(world)
     response = browser.post(path) if method == "POST" else browser.request(method, path)
     right = page.rights["GET" if method == "HEAD" else method]
     if right in RIGHTS[role]:
@@ -54,7 +54,7 @@ def test_each_role_can_do_what_it_has_the_right_to(world, application, page, met
     else:
         assert response.status_int == 403
         assert method == "HEAD" or "You may not do that" in response.text
-        assert world.store.content() == before
+        assert stored(world) == before
 
 
 @pytest.mark.parametrize(("page", "method"), GUARDED)

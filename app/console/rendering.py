@@ -146,4 +146,7 @@ def _environment(zone: tzinfo) -> jinja2.Environment:
     )
     environment.globals |= _GLOBALS
     environment.filters |= {**_FILTERS, "moment": partial(moment, zone=zone)}
+    # PERF: compiling takes 40 ms. Done at the start, it does not delay the first page.
+    for name in environment.list_templates():
+        environment.get_template(name)
     return environment

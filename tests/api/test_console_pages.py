@@ -14,6 +14,8 @@ from app.console.pages import PAGES
 from app.console.roles import Role
 from app.console.sessions import create_link
 from app.logs import JsonFormatter
+from app.registers.models import insert_line
+from app.storage.registers import Register
 from tests.api.console import Browser, signed_in
 
 HEADERS = {
@@ -101,6 +103,62 @@ class TestHeaders:
             root = "../" * (path.count("/") - 1)
             for link in page.html.select("header a, link"):
                 assert re.match(rf"{re.escape(root)}(console|docs)\b", link["href"])
+
+
+class TestOverview:
+    def test_it_counts_no_rows(self, world, browser, statements):
+        """With 40 million vehicles it must answer as quickly: it reads recorded counts."""
+        world.load([{"registration": "AB12CDE", "make": "Ford"}], register="native")
+        with statements() as seen:
+            page = browser.get(ROOT)
+        assert page.html.select_one('td[data-title="Vehicles"]').text == "1"
+        of_vehicles = [each for each in seen if re.search(r"\bvehicle\b", each)]
+        assert of_vehicles
+        assert all(each.endswith(".vehicle LIMIT 1") for each in of_vehicles)
+
+    def test_an_empty_installation_says_what_to_do(self, browser):
+        """Without registers and loads the page names the command that loads one."""
+        page = browser.get(ROOT)
+        assert "No register is loaded" in page.text
+        assert "verifyd import FILE" in page.text
+        assert "Nothing was loaded yet" in page.text
+
+    def test_conditions_are_shown_with_their_remedy(self, world, browser):
+        """What `verifyd check` warns of is here, and what to do about it."""
+        world.load([{"registration": "AB12CDE", "make": "Ford"}], register="native")
+        Register.update(loaded_at=1).execute(world.engine)
+        page = browser.get(ROOT)
+        (condition,) = page.html.select(".findings li")
+        assert "VERIFYD_STALE_AFTER allows 8 d" in condition.text
+        assert condition.code.text.startswith("sudo verifyd ")
+        assert "ready, with warnings" in page.text
+        assert page.html.select_one(".badge.warn").text == "stale"
+
+    def test_a_fault_is_shown_first(self, world, application):
+        """What keeps the service from being ready is told as such."""
+        browser = signed_in(world, application, Role.VIEWER)
+        world.load([{"registration": "AB12CDE", "make": "Ford"}], register="native")
+        world.limits.write_bytes(b"damaged")
+        page = browser.get(ROOT)
+        assert "The service needs you now" in page.text
+        assert "rate limits cannot be kept" in page.html.select_one(".findings .bad").text
+
+    def test_reasons_of_failed_loads_stay_text(self, world, browser):
+        """A reason can quote a file, whose content nobody has checked."""
+        reason = "<script>alert(1)</script>"
+        insert_line(
+            world.engine,
+            register="native",
+            kind="vehicles",
+            mode="merge",
+            format="",
+            files="",
+            status="failed",
+            reason=reason,
+        )
+        page = browser.get(ROOT)
+        assert reason in page.html.select_one("tr.detail").text
+        assert not page.html.select("script:not([src])")
 
 
 class TestAssets:

@@ -80,6 +80,8 @@ def test_a_dump_is_restored_into_an_empty_database(server, stocked, tmp_path):
     """With registers everything is restored; without them the index does not name them."""
     (tmp_path / "cars.csv").write_text(CAR)
     words = ("--mode", "replace", "--register", "fleet", tmp_path / "cars.csv")
+    with psycopg.connect(stocked) as connection:
+        connection.execute("INSERT INTO console_link VALUES ('', 'ann', 'viewer', 0, NULL)")
     done(stocked, tmp_path, "import", *words)
     for options, registers in (
         ([], []),
@@ -91,6 +93,8 @@ def test_a_dump_is_restored_into_an_empty_database(server, stocked, tmp_path):
         assert done(other, tmp_path, "restore", backup)["registers"] == registers
         assert [each["name"] for each in done(other, tmp_path, "accounts", "list")] == ["acme"]
         assert done(other, tmp_path, "check") == {"ok": True, "faults": [], "warnings": []}
+        with psycopg.connect(other) as connection:
+            assert connection.execute("SELECT * FROM console_link").fetchall() == []
 
 
 class HeldBackup(NamedTuple):

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -239,6 +240,9 @@ def test_make_run_serves_the_demo(place, tmp_path):
         )
         assert "the demo is running already; nothing was changed" in second.stderr
         printed = service.output("stdout")
+        (link,) = re.findall("(?m)^Console        (.*/console/sign-in/.*)$", printed)
+        with urllib.request.urlopen(link) as page:
+            assert b"Sign in to the console" in page.read()
         exports = re.findall("(?m)^export (?:VERIFYD_|PATH).*$", printed)
         command = "\n".join([*exports, "verifyd lookup --json AB12CDE"])
         found = subprocess.run(

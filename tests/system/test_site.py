@@ -349,7 +349,7 @@ def test_its_log_knows_the_methods_of_http_only(site, served, world):
 
 def test_logs_hold_no_registration_and_no_key(site, served, world):
     """Neither the access log nor the error log has one, whatever fails."""
-    secrets = ("AB12CDE", "secret.example.com", served.key)
+    secrets = ("AB12CDE", "secret.example.com", served.key, "token-of-a-link")
     key = {"X-API-Key": served.key}
     for _ in range(2):
         send(site, "GET", "/v1/vehicle/AB12CDE/insurance", headers=key)
@@ -357,11 +357,12 @@ def test_logs_hold_no_registration_and_no_key(site, served, world):
         send(site, "GET", f"/AB12CDE/{served.key}", headers=key)
         send(site, "POST", "/api/domains", body=b"AB12CDE" * 400_000, headers=key)
         send(site, "GET", "/api/domains/secret.example.com", headers=key)
+        send(site, "GET", "/console/sign-in/token-of-a-link")
         served.process.terminate()
         served.process.wait(30)
     log = world.directory / "verifyd.log"
     # A refused body is logged when nginx has finished with it, after later requests.
-    until(lambda: log.read_text().count("\n") == 10, "nginx to log every request")
+    until(lambda: log.read_text().count("\n") == 12, "nginx to log every request")
     written = "".join(path.read_text() for path in world.directory.glob("*nginx*.error"))
     written += log.read_text() + (world.directory / "verifyd.error.log").read_text()
     assert [secret for secret in secrets if secret in written] == []
@@ -372,7 +373,8 @@ def test_logs_hold_no_registration_and_no_key(site, served, world):
         "(other)",
         "/api/domains",
         "/api/domains/{domain}",
+        "/console",
     ]
     assert sorted(line["route"] for line in lines) == sorted(routes * 2)
     statuses = Counter(line["status"] for line in lines)
-    assert (statuses[502], statuses[413]) == (4, 2)
+    assert (statuses[502], statuses[413]) == (5, 2)

@@ -40,6 +40,7 @@ def test_a_link_is_printed_alone_on_its_line(console, engine):
     ended = console.run("console", "link", "--as", " Ann ", "--role", "operator")
     assert (ended.status, ended.stderr) == (0, "")
     found = re.fullmatch(f"{LINK}\n\n(.*)\n", ended.stdout)
+    assert found
     assert found[2] == "this link works once, for 10 minutes, and signs Ann in as operator"
     link = require_link(engine, found[1])
     assert (link.name, link.role) == ("Ann", "operator")
@@ -51,8 +52,9 @@ def test_a_link_as_a_document(console, engine, role):
     made = console.json("console", "link", "--as", "ann", "--role", role)
     assert list(made) == ["link", "name", "role", "expires_at"]
     assert (made["name"], made["role"]) == ("ann", role)
-    token = re.fullmatch(LINK, made["link"])[1]
-    assert require_link(engine, token).role == role
+    found = re.fullmatch(LINK, made["link"])
+    assert found
+    assert require_link(engine, found[1]).role == role
 
 
 @pytest.mark.parametrize(

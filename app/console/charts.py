@@ -36,7 +36,7 @@ def columns_chart(title: str, labels: Sequence[str], series: Sequence[Series]) -
         values = [(each, each.values[place]) for each in series]
         parts.append(_column(place * step, step, label, values, most))
     every = -(-len(labels) // _LABELS_MAX) or 1
-    for turn, place in enumerate(range(0, len(labels), every)):
+    for turn, place in enumerate(range(len(labels) - 1, -1, -every)):
         # A narrow screen has room for every second label only.
         kind = "label minor" if turn % 2 else "label"
         middle = (place + 0.5) * step

@@ -103,7 +103,7 @@ def moment(epoch_seconds: int | None, zone: tzinfo = UTC) -> Markup:
         return _DASH
     here = datetime.fromtimestamp(epoch_seconds, zone)
     there = here.astimezone(UTC)
-    text = f"{here.day} {here:%b %Y, %H:%M}"
+    text = f"<span>{here.day} {here:%b %Y, %H:%M}</span>"
     if here.utcoffset():
         is_same_day = here.date() == there.date()
         utc = f"{there:%H:%M}" if is_same_day else f"{there.day} {there:%b, %H:%M}"
@@ -125,7 +125,7 @@ _GLOBALS: Mapping[str, object] = {
         "icon.svg": f"docs/{documentation.ASSETS['icon.svg'].served_name}",
     },
     "columns_chart": columns_chart,
-    "version": VERSION,
+    "release": VERSION,
 }
 _FILTERS: Mapping[str, Callable[..., object]] = {
     "capitalised": lambda text: text[:1].upper() + text[1:],

@@ -8,6 +8,8 @@ from app.accounts.models import Account
 from app.console.context import ROOT
 from app.console.listing import ROWS_PER_PAGE
 from app.console.roles import Role
+from app.console.sessions import list_sessions
+from app.version import VERSION
 from tests.api.console import SAME_ORIGIN, Browser, signed_in, stored
 
 ACCOUNTS = f"{ROOT}/accounts"
@@ -251,6 +253,17 @@ class TestStatus:
         assert response.status_int == 409
         assert response.html.select_one(".message a")["href"].endswith(path.rpartition("/")[2])
         assert require_account(world.engine, "alice").suspended_at is None
+
+    def test_a_confirmation_shows_nothing_of_its_form(self, world, browser):
+        """The version of the form is not taken for that of the program, nor the other way round."""
+        page = browser.get(f"{page_of(world, 'alice')}/suspend")
+        assert page.html.footer.text == f"verifyd {VERSION}"
+        application = world.client(None, console=True).application
+        other = signed_in(world, application, Role.VIEWER)
+        assert other.get(ROOT).html.footer.text == f"verifyd {VERSION}"
+        session = list_sessions(world.engine)[0]
+        page = browser.get(f"{ROOT}/people/{session.id}/end")
+        assert not page.html.select("input")
 
     def test_a_deleted_account_is_not_found(self, world, browser):
         """A form about an account that was deleted meanwhile is 404."""

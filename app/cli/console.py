@@ -14,6 +14,7 @@ from app.config import SETTINGS, Config
 from app.console.roles import Role
 from app.console.sessions import LINK_SECONDS, create_link, end_sessions
 from app.errors import OperatorError
+from app.storage import reserve
 
 
 class LinkItem(TypedDict):
@@ -106,7 +107,8 @@ def _link(args: argparse.Namespace) -> None:
 
 def _end(args: argparse.Namespace) -> None:
     with opened_database() as engine:
-        sessions, links = end_sessions(engine, args.name)
+        # Somebody can be shut out on a full disk, too (D57).
+        sessions, links = reserve.with_reserve(engine, lambda: end_sessions(engine, args.name))
     ended = {"sessions": sessions, "links": links}
     sentence = f"{counted(sessions, 'session')} ended, {counted(links, 'unused link')} withdrawn"
     print_item(args, ended, sentence)

@@ -13,6 +13,7 @@ from app.console.listing import Listing
 from app.console.rendering import redirect
 from app.domains.repository import Domains
 from app.errors import OperatorError
+from app.storage import reserve
 from app.storage.engine import Engine
 
 ACTIVE, SUSPENDED = STATUSES = ("active", "suspended")
@@ -208,11 +209,16 @@ def _change(
     req: ConsoleRequest, engine: Engine, tag: str, change: Callable[[Engine, str], Account]
 ) -> None:
     """Change an account, unless somebody else has changed it since the form was made."""
-    with engine.atomic():
-        engine.lock_rows(Account.select().where(Account.tag == tag))
-        account = require_account(engine, tag)
-        require_version(req, _version(account), (_PLACE, tag))
-        change(engine, account.name)
+
+    def checked_change() -> None:
+        with engine.atomic():
+            engine.lock_rows(Account.select().where(Account.tag == tag))
+            account = require_account(engine, tag)
+            require_version(req, _version(account), (_PLACE, tag))
+            change(engine, account.name)
+
+    # An account can be suspended on a full disk, too (D57).
+    reserve.with_reserve(engine, checked_change)
 
 
 def _version(account: Account) -> str:

@@ -88,11 +88,11 @@ class Failures:
         _log.error("database error: %s: %s", type(error).__name__, message, extra=_extra(req))
         resp.set_header("Retry-After", str(RETRY_AFTER_SECONDS))
         text = (
-            "The service runs, but its database does not answer, so look-ups fail as well. "
+            "The service runs, but its database does not answer, or cannot be written to. "
             "If you sent a form, look whether it was done before you send it again. "
             "On the host, “sudo verifyd check” says more."
         )
-        self._write(req, resp, PageError(503, "The database cannot be reached", text))
+        self._write(req, resp, PageError(503, "The database cannot be used now", text))
 
     def _programming_failed(
         self, req: ConsoleRequest, resp: falcon.Response, error: Exception, params: object

@@ -5,6 +5,7 @@ import falcon
 from app.console.context import ConsoleRequest, PageError, Services, session_of
 from app.console.rendering import redirect
 from app.console.sessions import end_session, find_session, list_sessions
+from app.storage import reserve
 
 
 class PeopleList:
@@ -56,7 +57,8 @@ class SessionEnd:
 
     def on_post(self, req: ConsoleRequest, resp: falcon.Response, session_id: str) -> None:
         """POST /console/people/{session_id}/end. Ending it twice is no mistake."""
-        end_session(self._services.engine, session_id)
+        engine = self._services.engine
+        reserve.with_reserve(engine, lambda: end_session(engine, session_id))
         redirect(req, resp, "people", ended=1)
 
 

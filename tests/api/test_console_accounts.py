@@ -319,7 +319,7 @@ class TestForms:
 
 
 def test_a_lost_database_gets_a_page(world):
-    """Every page says that the database cannot be reached, and works again when it is back."""
+    """Every page says that the database cannot be used, and works again when it is back."""
     application = world.client(None, console=True).application
     browser = signed_in(world, application, Role.OPERATOR)
     path = f"{page_of(world, 'alice')}/suspend"
@@ -333,7 +333,7 @@ def test_a_lost_database_gets_a_page(world):
     for response in (*answers[:3], answers[4]):
         assert response.status_int == 503
         assert response.headers["Retry-After"] == "2"
-        assert "The database cannot be reached" in response.text
+        assert "The database cannot be used now" in response.text
     assert browser.get(ROOT).status_int == 200
     assert Browser(application).get(ROOT).status_int == 401
     assert browser.post(path, {"version": version}).status_int == 303

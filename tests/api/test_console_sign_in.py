@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -14,10 +16,13 @@ from app.console.sessions import (
     TOKEN_CHARACTERS,
     ConsoleLink,
     ConsoleSession,
+    LinkRefused,
     create_link,
     end_sessions,
     list_sessions,
+    open_session,
 )
+from app.storage.engine import close_quietly
 from tests.api.console import ADDRESS, HOST, ORIGIN, SAME_ORIGIN, Browser, signed_in, stored
 
 PLAIN, SECURE = "verifyd-console", "__Host-verifyd-console"
@@ -120,6 +125,24 @@ class TestLinks:
             assert not browser.cookies
         assert list_sessions(world.engine) == []
 
+    def test_of_requests_at_the_same_time_one_uses_it(self, world, token):
+        """Whoever comes second is refused, however close the two are."""
+        start = threading.Barrier(6)
+
+        def use():
+            start.wait()
+            try:
+                return open_session(world.engine, token)
+            except LinkRefused as refused:
+                return refused
+            finally:
+                close_quietly(world.engine)
+
+        with ThreadPoolExecutor(start.parties) as threads:
+            ended = [each.result() for each in [threads.submit(use) for _ in range(start.parties)]]
+        assert [type(each) for each in ended].count(str) == 1
+        assert len(list_sessions(world.engine)) == 1
+
     def test_a_withdrawn_link_is_refused(self, world, application, token):
         """`verifyd console end` withdraws links that were not used."""
         assert end_sessions(world.engine, "Ben") == (0, 0)
@@ -152,6 +175,13 @@ class TestSessions:
         response = browser.get(ROOT)
         assert response.status_int == status
         assert ("Your session has ended" in response.text) == (status == 401)
+
+    def test_a_restart_keeps_sessions(self, world, application, token):
+        """A session is in the database, so every worker and every later program knows it."""
+        browser = Browser(application).sign_in(token)
+        restarted = Browser(world.client(None, console=True).application)
+        restarted.cookies = browser.cookies
+        assert restarted.get(ROOT).status_int == 200
 
     def test_a_page_writes_nothing(self, world, application, token):
         """A commit would make every worker ask for its keys again (D109)."""

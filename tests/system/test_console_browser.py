@@ -50,13 +50,15 @@ def visit(world, site, browser):
     """`visit(scheme, has_javascript)` returns a browser window that is not signed in."""
     contexts = []
 
-    def open_window(scheme, has_javascript):
+    def open_window(scheme, has_javascript, *, is_tested=True):
         context = browser.new_context(
             color_scheme=scheme, java_script_enabled=has_javascript, ignore_https_errors=True
         )
         contexts.append(context)
         context.set_default_timeout(20_000)
-        return Visitor(context.new_page(), site, axe_script() if has_javascript else None)
+        return Visitor(
+            context.new_page(), site, axe_script() if has_javascript and is_tested else None
+        )
 
     yield open_window
     for context in contexts:
@@ -123,7 +125,7 @@ def test_a_person_can_walk_through_every_page(world, visit, scheme, has_javascri
 @pytest.mark.parametrize("role", Role)
 def test_every_page_of_the_navigation_opens_for_its_role(world, visit, role):
     """Each role can click through its navigation."""
-    visitor = visit("light", True)
+    visitor = visit("light", True, is_tested=False)
     sign_in(world, visitor, role)
     titles = visitor.page.locator("header nav a").all_inner_texts()
     for title in titles:
@@ -132,7 +134,7 @@ def test_every_page_of_the_navigation_opens_for_its_role(world, visit, role):
 
 def test_the_cookie_is_one_that_browsers_guard(world, visit):
     """Behind TLS the browser keeps it as a host's own, from scripts and from other sites."""
-    visitor = visit("light", True)
+    visitor = visit("light", True, is_tested=False)
     sign_in(world, visitor, Role.VIEWER)
     (cookie,) = visitor.page.context.cookies()
     assert cookie["name"] == "__Host-verifyd-console"
@@ -142,7 +144,7 @@ def test_the_cookie_is_one_that_browsers_guard(world, visit):
 
 def test_another_site_can_neither_send_forms_nor_frame_pages(world, visit, site):
     """A page of another origin gets no frame, and its form is refused."""
-    visitor = visit("light", True)
+    visitor = visit("light", True, is_tested=False)
     page = visitor.page
     sign_in(world, visitor, Role.OPERATOR)
     page.route(

@@ -52,11 +52,14 @@ class Entrance:
     def process_request(self, req: ConsoleRequest, resp: falcon.Response) -> None:
         """Set `req.context.session`, or `req.context.refusal`.
 
-        Raises SignInRefused if there is no cookie, and PageError for a form of another site.
+        Raises SignInRefused if there is no cookie, PageError for a form of another site, and
+        falcon.HTTPNotFound for a path with control characters.
         """
         context = req.context
         if context.refusal is not None or req.path.startswith(assets.PATH):
             return
+        if not req.path.isprintable():  # Postgres stores no NUL, and no page has such a path.
+            raise falcon.HTTPNotFound
         if req.method not in _READING:
             self._require_same_origin(req)
         if req.path.startswith(SIGN_IN):

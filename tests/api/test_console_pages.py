@@ -17,6 +17,7 @@ from app.logs import JsonFormatter
 from app.registers.models import insert_line
 from app.storage.registers import Register
 from tests.api.console import Browser, signed_in
+from tests.conftest import ON_SQLITE
 
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -263,3 +264,22 @@ class TestCharts:
         svg = charts.columns_chart("Loads", ["1 Jan"], [charts.Series("done", "good", [0])])
         assert 'class="good"' not in svg
         assert "<svg" in charts.columns_chart("Loads", [], [])
+
+
+@ON_SQLITE
+def test_a_lost_register_is_told(world, browser):
+    """The overview names a register that look-ups cannot read, instead of failing with it."""
+    world.load([{"registration": "AB12CDE", "make": "Ford"}], register="native")
+    for path in world.directory.glob("verifyd.register_native*"):
+        path.unlink()
+    page = browser.get(ROOT)
+    assert page.status_int == 200
+    (fault,) = page.html.select(".findings .bad")
+    assert "The register native cannot be read" in fault.text
+
+
+@pytest.mark.parametrize("path", ["/accounts/a%00b", "/people/%00/end", "/sign-in/%00", "/%0A"])
+def test_control_characters_are_no_page(browser, path):
+    """A path that no database can store is not found, and no failure."""
+    assert browser.get(f"{ROOT}{path}").status_int == 404
+    assert browser.post(f"{ROOT}{path}").status_int == 404

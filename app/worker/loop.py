@@ -86,10 +86,9 @@ class Loop:
         shared, lobby = self._shared, self._shared.lobby
         wait_ns = 0 if shared.queue else max(0, self._look_at_ns - shared.now_ns)
         lobby.wait()
-        events = shared.epoll.poll(wait_ns / SECOND_NS)
+        descriptors = [descriptor for descriptor, _ in shared.epoll.poll(wait_ns / SECOND_NS)]
         lobby.work()
         shared.now_ns = clock.monotonic_ns()
-        descriptors = [descriptor for descriptor, _ in events]
         self._is_interrupted = False
         for take_turn in self._turns(descriptors):
             take_turn()
@@ -158,6 +157,7 @@ class Loop:
                 connection.deadline_ns += late_ns
             if connection.deadline_ns <= shared.now_ns:
                 connection.expire()
+        shared.send_answers()
 
     def stop(self, linger_seconds: float, *, takes_left: bool) -> None:
         """Accept no more connections, and close each one after its next answer.
@@ -175,6 +175,7 @@ class Loop:
         shared.epoll.unregister(shared.lobby)
         while takes_left and (taken := self._take_left()):  # Perhaps all workers end.
             taken.is_ready()
+        shared.send_answers()
         linger_ns = int(linger_seconds * SECOND_NS)
         until_ns = clock.monotonic_ns() + linger_ns
         # For those whose answer is still being written.
@@ -234,13 +235,14 @@ class Loop:
 
     def _make_room(self) -> None:
         """Close the connection that has been idle longest, or else has waited longest."""
-        connections = self.connections
-        if connections:
+        self._shared.send_answers()  # Whoever has its answer needs its connection least.
+        if connections := self.connections:
             min(connections, key=lambda each: (each.phase not in _AT_REST, each.since_ns)).close()
 
     def _free_memory(self) -> None:
         """Close the connections that hold most memory; of equal ones, those that end soonest."""
         shared = self._shared
+        shared.send_answers()  # Their requests need no more memory.
         holding = [each for each in self.connections if each.held_bytes]
         for connection in sorted(holding, key=lambda each: (-each.held_bytes, each.deadline_ns)):
             if shared.held_bytes <= HELD_BYTES_MAX:

@@ -10,10 +10,8 @@ from app import clock
 from app.worker.connection import Connection
 from app.worker.head import Environ
 from app.worker.lobby import IdleSocket
-from app.worker.shared import SECOND_NS, Phase, Shared
+from app.worker.shared import HELD_BYTES_MAX, SECOND_NS, Phase, Shared
 
-HELD_BYTES_MAX = 32 * 1024 * 1024
-"""How much of requests and answers is kept in memory for slow clients. An answer can exceed it."""
 _SEND_BUFFER_BYTES = 128 * 1024
 _NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 _LATE_NS = SECOND_NS
@@ -93,7 +91,7 @@ class Loop:
         for take_turn in self._turns(descriptors):
             take_turn()
             if shared.held_bytes > HELD_BYTES_MAX:
-                self._free_memory()
+                shared.free_memory()
             if self._is_interrupted:
                 break
         shared.send_answers()
@@ -189,10 +187,16 @@ class Loop:
         self._shared.leave_idle_connections()
 
     def close_idle(self) -> None:
-        """Close the connections that have no request."""
+        """Close the connections that have no request, after a last look at what has come.
+
+        Requests can have come during a long turn.
+        """
         for connection in self.connections:
             if connection.phase is Phase.IDLE:
+                connection.is_ready()
+            if connection.phase is Phase.IDLE:
                 connection.close()
+        self._shared.send_answers()
 
     def _accept(self, listener: socket.socket, served: int) -> Iterator[Connection]:
         """Yield new connections: at least one, and as many as were served in this turn.
@@ -238,13 +242,3 @@ class Loop:
         self._shared.send_answers()  # Whoever has its answer needs its connection least.
         if connections := self.connections:
             min(connections, key=lambda each: (each.phase not in _AT_REST, each.since_ns)).close()
-
-    def _free_memory(self) -> None:
-        """Close the connections that hold most memory; of equal ones, those that end soonest."""
-        shared = self._shared
-        shared.send_answers()  # Their requests need no more memory.
-        holding = [each for each in self.connections if each.held_bytes]
-        for connection in sorted(holding, key=lambda each: (-each.held_bytes, each.deadline_ns)):
-            if shared.held_bytes <= HELD_BYTES_MAX:
-                return
-            connection.close()

@@ -10,7 +10,7 @@ import pytest
 
 from app import clock
 from app.http.context import REFUSAL
-from app.worker import loop
+from app.worker import loop, shared
 from app.worker.head import Environ
 from app.worker.shared import Phase
 from app.worker.worker import LINGER_SECONDS
@@ -109,6 +109,18 @@ def test_a_request_that_was_left_is_answered_when_the_last_worker_stops():
         assert received(client) == ANSWER
 
 
+def test_a_request_that_came_during_the_last_turn_is_answered(server):
+    """A worker that ends without waiting for idle connections looks at each of them once more."""
+    asking, idle = server.client(), server.client()
+    for client in (asking, idle):
+        server.take(client)
+    asking.send(REQUEST)
+    server.loop.stop(LINGER_SECONDS, takes_left=True)
+    server.loop.close_idle()
+    assert received(asking) == ANSWER
+    assert server.phases() == [Phase.CLOSING]
+
+
 def test_a_connection_is_not_closed_with_an_answer_to_be_sent(server):
     """A new client pushes out one that has its answer."""
     clients = [server.client() for _ in range(CONNECTIONS_MAX)]
@@ -123,7 +135,8 @@ def test_a_connection_is_not_closed_with_an_answer_to_be_sent(server):
 
 def test_memory_of_answered_requests_is_not_freed_with_their_answers(server, monkeypatch):
     """A request whose answer waits needs no memory, and its connection stays open."""
-    monkeypatch.setattr(loop, "HELD_BYTES_MAX", 1_000)
+    for module in (loop, shared):
+        monkeypatch.setattr(module, "HELD_BYTES_MAX", 1_000)
     with_body = REQUEST[:-2] + b"Content-Length: 900\r\n\r\n" + b"x" * 900
     answered, incomplete = server.client(), server.client()
     for client in (answered, incomplete):

@@ -5,8 +5,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from app.worker.loop import HELD_BYTES_MAX
-from app.worker.shared import SECOND_NS, Phase
+from app.worker.shared import HELD_BYTES_MAX, SECOND_NS, Phase
 from app.worker.worker import LINGER_SECONDS
 from tests.unit.worker_server import (
     ANSWER,

@@ -30,6 +30,12 @@ def iso_utc(epoch_seconds: int) -> str:
     return f"{(_EPOCH + timedelta(seconds=epoch_seconds)).isoformat()}Z"
 
 
+def iso_utc_microseconds(epoch_ns: int) -> str:
+    """Format Unix nanoseconds as `YYYY-MM-DDTHH:MM:SS.ffffffZ`. Texts sort like times."""
+    time = _EPOCH + timedelta(microseconds=epoch_ns // 1000)
+    return f"{time.isoformat(timespec='microseconds')}Z"
+
+
 def parse_iso_date(text: str) -> date | None:
     """Return the date that a text of the form YYYY-MM-DD names; None for any other text."""
     # fromisoformat() alone also accepts 20260131 and 2026-W05-6.

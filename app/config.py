@@ -255,3 +255,8 @@ SETTINGS: Mapping[str, Setting] = {
     for each in fields(Config)
 }
 """The settings by field name, in the order of the table in deploy/REFERENCE.md."""
+
+
+def sudo_user() -> str | None:
+    """Return who ran this command with sudo, as the environment says; None without sudo."""
+    return os.environ.get("SUDO_USER")

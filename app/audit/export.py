@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -32,6 +32,7 @@ COLUMNS = (
     "compliant",
     "invalid",
     "registers",
+    "criteria",
 )
 _WORDS = {True: "true", False: "false", None: ""}
 # SEC: a spreadsheet would run it. Clients choose references and users.
@@ -80,8 +81,12 @@ def _row(record: Record, plate: Plate | None) -> list[str]:
     else:
         values += [_cell(plate.plate), _WORDS[plate.found], _WORDS[plate.insured]]
         values += [_WORDS[plate.compliant], "true" if plate.invalid else ""]
-    registers = (f"{name}={generation}" for name, generation in record.registers.items())
-    return [*values, ";".join(registers)]
+    criteria = {} if record.criteria is None else msgspec.to_builtins(record.criteria)
+    return [*values, _pairs(record.registers), _pairs(criteria)]
+
+
+def _pairs(members: Mapping[str, object]) -> str:
+    return ";".join(f"{name}={value}" for name, value in members.items())
 
 
 def _cell(text: str | None) -> str:

@@ -80,11 +80,18 @@ def find_owner(directory: Path) -> Owner | None:
 
 
 def require_host(directory: Path) -> Owner:
-    """Return the owner of a trail that this host may write to. Raises AuditError."""
+    """Return the owner of a trail that this host and user may write to. Raises AuditError."""
     owner = find_owner(directory)
     if owner is None:
         raise AuditError(
             f"there is no audit trail in {directory}; set VERIFYD_AUDIT=on and start the service"
+        )
+    user = directory.stat().st_uid
+    if user != os.geteuid():
+        # The service could not use files that another user creates there.
+        raise AuditError(
+            f"{directory} belongs to user {user}, not to you ({os.geteuid()}); "
+            f"run the command as its owner: sudo -u '#{user}' verifyd ..."
         )
     if owner.machine != _machine():
         raise AuditError(

@@ -36,6 +36,16 @@ def iso_utc_microseconds(epoch_ns: int) -> str:
     return f"{time.isoformat(timespec='microseconds')}Z"
 
 
+def duration_text(seconds: int) -> str:
+    """Return a duration in its two largest units, such as `2 d 3 h`."""
+    parts = []
+    for unit, size in (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1)):
+        number, seconds = divmod(seconds, size)
+        if number:
+            parts.append(f"{number} {unit}")
+    return " ".join(parts[:2]) or "0 s"
+
+
 def parse_iso_date(text: str) -> date | None:
     """Return the date that a text of the form YYYY-MM-DD names; None for any other text."""
     # fromisoformat() alone also accepts 20260131 and 2026-W05-6.

@@ -1,4 +1,4 @@
-"""The settings, and the only place that reads the environment.
+"""The settings, and the only place that reads their variables from the environment.
 
 Each setting is a field of `Config`. Its variable is `VERIFYD_` and the field's name in upper case.
 All wrong settings are reported at once.

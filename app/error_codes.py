@@ -53,8 +53,8 @@ def _unavailable(meaning: str, action: str) -> Kind:
 
 CATALOGUE: Mapping[str, Kind] = {
     "invalid_request": _bad_request(
-        "the request is not well-formed HTTP, or its body did not arrive whole; nginx also "
-        "answers 421, 501 and 505 with this code",
+        "the request is not well-formed HTTP, or its body did not arrive whole; nginx uses this "
+        "code for 421, 501 and 505, too",
         "Send a Content-Length that fits the body, no Transfer-Encoding, and shorter headers.",
     ),
     "invalid_parameter": _bad_request(
@@ -158,7 +158,7 @@ CATALOGUE: Mapping[str, Kind] = {
     "too_many_connections": Kind(
         429,
         "Too Many Requests",
-        "the network of the client, or all clients together, have too many requests open",
+        "too many requests are open, from the client's network or from all clients together",
         "Send fewer requests at the same time.",
         Retry.AFTER,
     ),
@@ -179,7 +179,7 @@ CATALOGUE: Mapping[str, Kind] = {
         "Wait for `Retry-After` seconds.",
     ),
     "not_ready": _unavailable(
-        "the answer of `/readyz` when it is not ready",
+        "the service is not ready; only `/readyz` answers this",
         "Send no requests to this host until `/readyz` answers 200.",
     ),
 }

@@ -119,10 +119,10 @@ def formatter() -> logging.Formatter:
 
 
 @contextmanager
-def opened_log(is_job: Callable[[], bool]) -> Iterator[None]:
+def command_log(is_job: Callable[[], bool]) -> Iterator[None]:
     """Log the warnings and errors of a command to stderr.
 
-    Inside `logged_to_stderr` its progress is logged too.
+    Inside `progress_log`, also log its progress.
 
     Args:
         is_job: tells whether the command is a job by now; asked for each line.
@@ -138,7 +138,7 @@ def opened_log(is_job: Callable[[], bool]) -> Iterator[None]:
 
 
 @contextmanager
-def logged_to_stderr() -> Iterator[None]:
+def progress_log() -> Iterator[None]:
     """Log the progress of a command too, not only its warnings and errors."""
     logger = logging.getLogger("app")
     level = logger.level

@@ -17,7 +17,7 @@ from app.http.limits import Limits
 from app.http.methods import Methods
 from app.http.metrics import Measures, Metrics
 from app.limits.file import FILE_NAME
-from app.limits.store import LimitStore, started
+from app.limits.store import LimitStore, identity_of
 from app.line_writer import LineWriter
 from app.operations import metrics_files
 from app.operations.account import OwnAccount
@@ -31,7 +31,7 @@ from app.operations.documentation.resources import (
 from app.operations.health import Health, Readiness
 from app.operations.metrics import MetricsPage
 from app.operations.openapi_document import OpenApiDocument
-from app.routes import ENDPOINTS, SUGGESTED_PATHS, Resource
+from app.routes import ENDPOINTS, IMAGINED_PATHS, SUGGESTED_PATHS, Resource
 from app.storage.engine import Engine, open_engine
 from app.storage.versions import database_id
 from app.vehicles.bulk import BulkCompliance, BulkInsurance
@@ -40,6 +40,36 @@ from app.vehicles.records import Records
 from app.vehicles.resources import Compliance, Insurance
 
 Application = falcon.App[Request, falcon.Response]
+
+
+def create_resources(
+    config: Config,
+    engine: Engine,
+    authenticator: Authenticator,
+    limits: LimitStore,
+    measures: Measures,
+) -> tuple[Resource, ...]:
+    """Return one resource of each type that `ENDPOINTS` names."""
+    domains = Domains(engine)
+    reader = VehicleReader(Records(engine, config.register_order), config)
+    return (
+        DomainCollection(domains),
+        DomainItem(domains),
+        Insurance(reader),
+        BulkInsurance(reader),
+        Compliance(reader),
+        BulkCompliance(reader),
+        OwnAccount(engine, domains.count_domains),
+        Health(),
+        Readiness(engine, authenticator, limits, config),
+        OpenApiDocument(config.trusted_proxies),
+        StartPage(),
+        DocumentationPage(config.trusted_proxies),
+        ErrorsPage(),
+        TryPage(),
+        DocumentationAsset(),
+        MetricsPage(engine, measures, config),
+    )
 
 
 def create_app(config: Config | None = None, engine: Engine | None = None) -> Application:
@@ -58,26 +88,7 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
     authenticator = Authenticator(engine)
     limits = open_limits(config, engine)
     measures = open_measures()
-    domains = Domains(engine)
-    reader = VehicleReader(Records(engine, config.register_order), config)
-    resources: tuple[Resource, ...] = (
-        DomainCollection(domains),
-        DomainItem(domains),
-        Insurance(reader),
-        BulkInsurance(reader),
-        Compliance(reader),
-        BulkCompliance(reader),
-        OwnAccount(engine, domains.count_domains),
-        Health(),
-        Readiness(engine, authenticator, limits, config),
-        OpenApiDocument(config.trusted_proxies),
-        StartPage(),
-        DocumentationPage(config.trusted_proxies),
-        ErrorsPage(),
-        TryPage(),
-        DocumentationAsset(),
-        MetricsPage(engine, measures, config),
-    )
+    resources = create_resources(config, engine, authenticator, limits, measures)
     app: Application = falcon.App(
         request_type=Request,
         middleware=[
@@ -90,7 +101,7 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
             Methods(),
         ],
     )
-    problems.install(app, engine, SUGGESTED_PATHS)
+    problems.install(app, engine, SUGGESTED_PATHS, IMAGINED_PATHS)
     by_type = {type(resource): resource for resource in resources}
     for endpoint in ENDPOINTS:
         app.add_route(endpoint.path, by_type[endpoint.resource])
@@ -100,7 +111,7 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
 def open_limits(config: Config, engine: Engine) -> LimitStore:
     """Return the buckets of this installation. The first request opens their file."""
     path = config.state_dir / FILE_NAME
-    return LimitStore(path, lambda: started(path, lambda: database_id(engine)))
+    return LimitStore(path, lambda: identity_of(path, lambda: database_id(engine)))
 
 
 def open_measures() -> Measures:

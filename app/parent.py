@@ -41,8 +41,8 @@ def end_with_bootloader() -> None:
 def call_at_end_of_parent(parent_id: int, do: Callable[[], object]) -> None:
     """Call `do` in a thread of its own when the parent ends, or at once if it has already ended.
 
-    This is a thread and not a signal handler, because Python delays a handler until a call that is
-    waiting, such as for a lock of SQLite, has returned.
+    A signal handler would be late: Python delays it until a call that waits, such as for a lock of
+    SQLite, has returned.
     """
     # The kernel must deliver other signals to the main thread, or it would not wake up.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())

@@ -71,3 +71,15 @@ SUGGESTED_PATHS = {
     for endpoint in ENDPOINTS
     if endpoint.resource is not DocumentationAsset
 }
+
+# What clients try that know one operation and guess the others.
+IMAGINED_PATHS = {
+    "/v1/vehicle/{registration}/compliance": "/v1/compliance/{registration}",
+    "/v1/insurance/{registration}": "/v1/vehicle/{registration}/insurance",
+    "/v1/vehicle/insurance/{registration}": "/v1/vehicle/{registration}/insurance",
+    "/v1/vehicle/bulk": "/v1/vehicle/bulk-insurance",
+    "/v1/insurance/bulk": "/v1/vehicle/bulk-insurance",
+    "/v1/vehicle/bulk-compliance": "/v1/compliance/bulk",
+    "/swagger.json": "/openapi.json",
+    "/openapi.yaml": "/openapi.json",
+}

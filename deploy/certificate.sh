@@ -1,11 +1,11 @@
 #!/bin/sh
-# Puts a renewed certificate in place and has nginx read it. See "Certificates" in README.md.
+# Installs a renewed certificate and reloads nginx. See "Certificates" in README.md.
 #
 #   certificate.sh [DIRECTORY]
 #
 # DIRECTORY holds fullchain.pem and privkey.pem; certbot's deploy hook names it in RENEWED_LINEAGE.
-# Without a directory nginx reads what is in /etc/verifyd/tls already. If nginx refuses the new
-# certificate, the former one is put back, and nginx goes on with it.
+# Without a directory, nginx reads what is already in /etc/verifyd/tls. If nginx refuses the new
+# certificate, the former one is restored, and nginx continues with it.
 set -eu
 umask 077
 
@@ -21,7 +21,7 @@ fail() {
 
 take() {
     for part in $parts; do
-        [ -s "$source/$part" ] || fail "there is no $source/$part; nothing was changed"
+        [ -s "$source/$part" ] || fail "nothing was changed: $source/$part does not exist, or is empty"
     done
     for part in $parts; do
         [ ! -f "$tls/$part" ] || cp -p "$tls/$part" "$tls/$part.former"
@@ -36,14 +36,14 @@ put_back() {
     done
 }
 
-[ "$(id -u)" -eq 0 ] || fail "only root can change the certificate: sudo $0 $*"
+[ "$(id -u)" -eq 0 ] || fail "only root can change the certificate; run sudo $0 $*"
 [ -z "$source" ] || take
-# The service reads when the certificate expires; the key stays root's only.
+# The service reads when the certificate expires; only root can read the key.
 chgrp verifyd "$tls/fullchain.pem"
 chmod 640 "$tls/fullchain.pem"
-if ! told=$(nginx -t 2>&1); then
+if ! output=$(nginx -t 2>&1); then
     [ -z "$source" ] || put_back
-    echo "$told" >&2
+    echo "$output" >&2
     fail "nginx refuses the certificate or its configuration; it was not reloaded"
 fi
 for part in $parts; do rm -f "$tls/$part.former"; done

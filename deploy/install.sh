@@ -1,13 +1,13 @@
 #!/bin/sh
-# Installs verifyd, or puts this release in place of the one that runs. See README.md beside it.
+# Installs verifyd, or upgrades it to this release. See README.md in this directory.
 #
 #   install.sh [--binary FILE] [--prefix ROOT] [--no-backup]
 #   install.sh --uninstall [--purge [--yes]] [--prefix ROOT]
 #
-# Run twice it changes nothing. Over a running release: check, backup, migrate, switch, restart, ask
-# whether it is ready; if not, the release before is put back. What was edited is never overwritten:
-# the new version is left beside it, with .new behind its name. /opt/verifyd/previous/install.sh
-# goes back to the release before.
+# A second run changes nothing. An upgrade checks, backs up, migrates, switches, restarts, and waits
+# until the service is ready. If it does not become ready, the previous release is restored. A file
+# that you edited is never overwritten: its new version is saved alongside with the suffix .new.
+# To go back to the previous release, run /opt/verifyd/previous/install.sh.
 set -eu
 umask 022
 
@@ -47,11 +47,13 @@ socket=unix:/run/verifyd.sock
 
 # --- What there is to install -------------------------------------------------------------------
 
-services="verifyd verifyd-backup verifyd-import verifyd-watch" # each with hardening.conf
-started="verifyd.socket verifyd-backup.timer verifyd-import.timer verifyd-watch.timer
-    verifyd-notify.path verifyd-notify.timer"
+services="verifyd verifyd-audit-prune verifyd-audit-seal verifyd-backup verifyd-import
+    verifyd-watch" # each with hardening.conf
+started="verifyd.socket verifyd-audit-prune.timer verifyd-audit-seal.timer verifyd-backup.timer
+    verifyd-import.timer verifyd-watch.timer verifyd-notify.path verifyd-notify.timer"
 enabled="verifyd.service $started"
-units="verifyd.service verifyd.socket verifyd-backup.service verifyd-backup.timer
+units="verifyd.service verifyd.socket verifyd-audit-prune.service verifyd-audit-prune.timer
+    verifyd-audit-seal.service verifyd-audit-seal.timer verifyd-backup.service verifyd-backup.timer
     verifyd-import.service verifyd-import.timer verifyd-notify.path verifyd-notify.service
     verifyd-notify.timer verifyd-watch.service verifyd-watch.timer"
 files="README.md LOADING.md REFERENCE.md install.sh uninstall.sh certificate.sh verifyd.sh
@@ -70,28 +72,29 @@ require_binary() {
     if [ -z "$binary" ]; then
         binary=$here/verifyd
         [ -f "$binary" ] || binary=$here/../dist/verifyd
-        [ -f "$binary" ] || fail "there is no binary: build it (make binary), or name it with --binary"
+        [ -f "$binary" ] || fail "there is no binary; build it (make binary), or name it with --binary"
     fi
-    [ -f "$binary" ] || fail "$binary is not there, or no file"
+    [ -f "$binary" ] || fail "$binary does not exist, or is not a file"
     binary=$(readlink -f "$binary")
     if [ -f "$binary.sha256" ]; then
-        # The sums alone: the files may have other names by now.
+        # Compare only the sums: the files may have other names by now.
         for part in "" $documents; do
             [ ! -f "$binary$part" ] ||
                 grep -q "^$(sha256sum <"$binary$part" | cut -c 1-64) " "$binary.sha256" ||
-                fail "$binary$part is not what its checksum says: bring it here again"
+                fail "$binary$part does not match its checksum; download it again"
         done
     fi
-    [ -x "$binary" ] || fail "$binary may not be executed: chmod +x $binary"
+    [ -x "$binary" ] || fail "$binary is not executable; run chmod +x $binary"
     versions=$(TMPDIR=${TMPDIR:-/var/tmp} "$binary" version --json || true)
     version=$(echo "$versions" | sed -n 's/^ *"version": "\([^"]*\)".*/\1/p')
     commit=$(echo "$versions" | sed -n 's/^ *"commit": "\([0-9a-f]\{12\}\).*/\1/p')
     named="$version${commit:+ ($commit)}"
-    [ -n "$version" ] || fail "$binary does not run here: it needs glibc 2.36 or newer," \
+    [ -n "$version" ] || fail "$binary does not run on this host; it needs glibc 2.36 or newer," \
         "and 100 MB in a directory (TMPDIR) that is not mounted noexec"
 }
 
-# A release is a directory by its version and content: the binary and all that is beside this script.
+# A release is a directory named after its version and content: the binary, and the files beside this
+# script.
 lay_out_release() {
     # shellcheck disable=SC2086 # names are words
     digest=$(cd "$here" && cat -- "$binary" $files ${changelog:+"$changelog"} | sha256sum | cut -c 1-12)
@@ -118,7 +121,7 @@ lay_out_release() {
 make_user() {
     if ! grep -q '^verifyd:' "$root/etc/passwd" 2>/dev/null; then
         if [ -n "$root" ] && [ ! -f "$root/etc/passwd" ]; then
-            say "$root has no users yet: make the system user verifyd there, then run this in it"
+            say "$root has no users yet; create the user verifyd there, then run this in it"
             return
         fi
         useradd ${root:+--prefix "$root"} --system --user-group --no-create-home \
@@ -128,14 +131,14 @@ make_user() {
 }
 owner=
 
-# place MODE OWNER DIRECTORY: makes it; what is there already keeps its mode, and its owner, unless
-# that is root: it was made before the user was, or is where a disk is mounted.
+# place MODE OWNER DIRECTORY: creates a directory. An existing one keeps its mode. It also keeps its
+# owner, unless that is root: then it was created before the user, or a disk is mounted there.
 place() {
     [ -d "$3" ] || install -d -m "$1" "$3"
     [ -z "$2" ] || [ "$(stat -c %u:%g "$3")" != 0:0 ] || chown "$2" "$3"
 }
 
-# configure SHIPPED TARGET MODE: a configuration file, which is the operator's once it was edited.
+# configure SHIPPED TARGET MODE: installs a configuration file, unless the operator edited it.
 configure() {
     shipped=$release/$1
     former=$home/current/$1
@@ -143,10 +146,10 @@ configure() {
     if [ -e "$2" ] && ! { [ -f "$former" ] && cmp -s "$former" "$2"; }; then
         cmp -s "$shipped" "$2" || cmp -s "$shipped" "$former" && return
         target=$2.new
-        say "$2 was edited and is left alone; the new one is $target"
+        say "$2 was edited, so it stays as it is; the new version is $target"
     fi
     ! cmp -s "$shipped" "$target" || return 0
-    [ ! -e "$target" ] || say "$target is now as this release ships it"
+    [ ! -e "$target" ] || say "$target is now the version of this release"
     install -D -m "$3" "$shipped" "$target.part"
     mv "$target.part" "$target"
 }
@@ -154,7 +157,7 @@ configure() {
 lay_out_directories() {
     place 750 "${owner:+0:${owner#*:}}" "$etc"
     place 750 "${owner:+0:${owner#*:}}" "$etc/imports"
-    # The service reads the certificate's date; the key in it is root's only.
+    # The service reads when the certificate expires; only root can read the key.
     place 750 "${owner:+0:${owner#*:}}" "$etc/tls"
     place 750 "$owner" "$data"
     place 700 "$owner" "$data/backups"
@@ -162,7 +165,7 @@ lay_out_directories() {
     place 700 "" "$root/etc/credstore"
 }
 
-# A release to go back to may have fewer units than the one that runs.
+# The previous release may have fewer units than the running one.
 remove_other_units() {
     for unit in "$systemd"/verifyd*; do
         name=${unit##*/}
@@ -194,7 +197,7 @@ lay_out_configuration() {
     done
 }
 
-# point LINK RELEASE: at once, so that there is always one or the other.
+# point LINK RELEASE: changes the link in one step, so that it always leads to a release.
 point() {
     ln -sfn "releases/$(basename "$2")" "$home/$1.new"
     mv -T "$home/$1.new" "$home/$1"
@@ -223,33 +226,35 @@ start() {
     systemctl restart verifyd.service && "$1/verifyd.sh" check --ready $socket
 }
 
-# What can fail before anything is changed: the release before serves with all its configuration.
+# Do what can fail before anything is changed: the running release keeps all its configuration.
 prepare_upgrade() {
     "$release/verifyd.sh" check || fail "nothing was changed"
     if [ $backup = yes ] && [ "$old" != "$release" ]; then
         "$old/verifyd.sh" backup /var/lib/verifyd/backups ||
-            fail "no backup, so nothing was changed; --no-backup goes without"
+            fail "the backup failed, so nothing was changed; add --no-backup to upgrade without one"
     fi
-    # The release that runs goes on with the new schema (D29).
+    # The running release can use the new schema (D29).
     "$release/verifyd.sh" migrate || fail "the database was not migrated; nothing else was changed"
 }
 
 go_back() {
-    [ -n "$old" ] && [ "$old" != "$release" ] || fail "it is not ready: journalctl -u verifyd"
-    say "the new release is not ready; the one before is put back" >&2
+    [ -n "$old" ] && [ "$old" != "$release" ] ||
+        fail "the service is not ready; run journalctl -u verifyd to see why"
+    say "the new release is not ready; restoring the previous one" >&2
     release=$old
     lay_out_configuration
     point current "$old"
     [ -z "$before" ] || point previous "$before"
-    start "$old" || fail "the release before is not ready either: journalctl -u verifyd"
-    fail "the release before serves again; why the new one does not: journalctl -u verifyd"
+    start "$old" ||
+        fail "the previous release is not ready either; run journalctl -u verifyd to see why"
+    fail "the previous release serves again; run journalctl -u verifyd to see why the new one does not"
 }
 
-[ -n "$root" ] || [ "$(id -u)" -eq 0 ] || fail "only root can install it: sudo $0"
+[ -n "$root" ] || [ "$(id -u)" -eq 0 ] || fail "only root can install verifyd; run sudo $0"
 require_binary
 mkdir -p "$home"
 exec 9>"$home/.lock"
-flock --nonblock 9 || fail "it is being installed already"
+flock --nonblock 9 || fail "another installation is running; try again when it has ended"
 old=$(readlink -e "$home/current" || true)
 before=$(readlink -e "$home/previous" || true)
 lay_out_release
@@ -261,7 +266,7 @@ fi
 lay_out_configuration
 if [ -n "$root" ]; then
     point current "$release"
-    say "$named is laid out in $root; \`verifyd migrate\` there makes the database"
+    say "$named is laid out in $root; run \"verifyd migrate\" there to create the database"
     exit 0
 fi
 [ -n "$old" ] || "$release/verifyd.sh" migrate
@@ -270,4 +275,4 @@ point current "$release"
 start "$release" || go_back
 remove_old_releases
 say "$named is installed in $release"
-has_systemd || say "systemd does not run here: \`verifyd serve\` starts the service"
+has_systemd || say "systemd does not run here; run \"verifyd serve\" to start the service"

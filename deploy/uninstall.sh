@@ -1,11 +1,11 @@
 #!/bin/sh
-# Removes what install.sh laid out. See README.md beside it.
+# Removes what install.sh installed. See README.md in this directory.
 #
 #   install.sh --uninstall [--purge [--yes]] [--prefix ROOT]
 #
-# Data, settings and the user stay: installing again goes on where this stopped. --purge removes
-# them as well; it asks first, or takes --yes. Run twice, or after half an installation, it removes
-# what is left.
+# Data, settings and the user stay, so that a new installation continues with them. --purge removes
+# them too; it asks first, unless --yes is given. After an interrupted installation or removal, this
+# removes what is left.
 set -eu
 
 say() { echo "verifyd: $*"; }
@@ -42,7 +42,7 @@ has_systemd() { [ -z "$root" ] && [ -d /run/systemd/system ]; }
 
 confirm_purge() {
     if grep -qF " $data/" /proc/self/mounts; then
-        fail "something is mounted below $data: unmount it first; nothing was changed"
+        fail "nothing was changed: something is mounted below $data; unmount it first"
     fi
     [ $yes = no ] || return 0
     [ -t 0 ] || fail "nothing was changed: without a terminal, confirm --purge with --yes"
@@ -67,7 +67,8 @@ remove_units() {
         systemctl stop $names 2>/dev/null || true
         # shellcheck disable=SC2086
         systemctl disable --quiet $names 2>/dev/null || true
-        ! systemctl is-active --quiet verifyd.service || fail "verifyd.service does not stop"
+        ! systemctl is-active --quiet verifyd.service ||
+            fail "verifyd.service does not stop; run systemctl status verifyd to see why"
     fi
     for name in $names; do rm -f "$units/$name" "$units"/*.wants/"$name"; done
     for dropped_in in "$units"/verifyd*.d; do
@@ -86,13 +87,13 @@ remove_site() {
     if [ $purge = yes ] || cmp -s "$home/current/nginx/verifyd.conf" "$site"; then
         rm -f "$site" "$site.new"
     elif [ -e "$site" ]; then
-        say "$site was edited and is kept"
+        say "$site was edited, so it stays"
     fi
     has_systemd && systemctl is-active --quiet nginx || return 0
     if nginx -t 2>/dev/null; then
         systemctl reload nginx
     else
-        say "nginx was not reloaded: sudo nginx -t tells why" >&2
+        say "nginx was not reloaded; run sudo nginx -t to see why" >&2
     fi
 }
 
@@ -109,25 +110,26 @@ remove_data() {
     rm -f "$root"/var/log/nginx/verifyd.log* "$root"/var/log/nginx/verifyd.error.log*
     if [ -d "$data" ]; then
         find "$data" -xdev -mindepth 1 -delete
-        rmdir "$data" 2>/dev/null || say "$data is empty and stays: a disk is mounted there"
+        rmdir "$data" 2>/dev/null || say "$data is empty, but stays: a disk is mounted there"
     fi
     if grep -q '^verifyd:' "$root/etc/passwd" 2>/dev/null; then
         userdel ${root:+--prefix "$root"} verifyd
     fi
 }
 
-[ -n "$root" ] || [ "$(id -u)" -eq 0 ] || fail "only root can remove it: sudo $0 $*"
+[ -n "$root" ] || [ "$(id -u)" -eq 0 ] || fail "only root can remove verifyd; run sudo $0 $*"
 [ $purge = no ] || confirm_purge
 if [ -d "$home" ]; then
     exec 9>"$home/.lock"
-    flock --nonblock 9 || fail "it is being installed just now; nothing was changed"
+    flock --nonblock 9 ||
+        fail "nothing was changed: an installation is running; try again when it has ended"
 fi
 remove_units
 remove_site
 remove_program
 if [ $purge = yes ]; then
     remove_data
-    say "it is removed with its data; a Postgres database is not touched"
+    say "removed with all data; a Postgres database stays"
 else
-    say "it is removed; $data, $etc and the user verifyd are kept: --purge removes them, too"
+    say "removed; $data, $etc and the user verifyd stay; --purge removes them too"
 fi

@@ -1,5 +1,5 @@
 #!/bin/sh
-# verifyd as the service runs it: with its settings, as its user. `sudo verifyd accounts list`
+# Runs verifyd as the service does, with its settings and as its user: `sudo verifyd accounts list`
 set -eu
 settings=/etc/verifyd/verifyd.env
 credential=/etc/credstore/verifyd.database_url
@@ -12,17 +12,17 @@ fail() {
 }
 
 [ "$(id -un)" = verifyd ] || [ "$(id -u)" -eq 0 ] ||
-    fail "only root and the user verifyd may do so: sudo verifyd $*"
-[ -f "$settings" ] || fail "there is no $settings: begin with ${program%/*}/verifyd.env.example"
+    fail "only root and the user verifyd can run this; run sudo verifyd $*"
+[ -f "$settings" ] || fail "$settings does not exist; copy ${program%/*}/verifyd.env.example to it"
 
-# The settings in the file win. A command such as `restore` must not use another database than
-# the environment says. A unit has the settings of the file in its environment already; systemd gives
-# it an INVOCATION_ID.
+# A setting in the environment is refused if the file has it too: a command such as `restore` must
+# not use another database than you expect. In a unit, systemd has already read the file into the
+# environment, and sets INVOCATION_ID.
 given=
 [ -n "${INVOCATION_ID-}" ] || given=" $(env | sed -n 's/^\(VERIFYD_[A-Z_]*\)=.*/\1/p' | tr '\n' ' ')"
 
-# As systemd reads it: NAME=VALUE, the value perhaps in quotes; nothing in it is run. What systemd
-# would read in another way, or pass over in silence, is refused.
+# Read the file as systemd does: NAME=VALUE, the value perhaps in quotes. Nothing in it is executed.
+# A line that systemd would read differently, or ignore silently, is refused.
 number=0
 while IFS= read -r line || [ -n "$line" ]; do
     number=$((number + 1))
@@ -50,7 +50,7 @@ while IFS= read -r line || [ -n "$line" ]; do
     export "${line%%=*}=$value"
 done <"$settings"
 if [ -z "${VERIFYD_DATABASE_URL+set}" ]; then
-    # By itself the program would take a file of wherever it is run.
+    # The default of the program is a file in the current directory.
     [ -r "$credential" ] ||
         fail "VERIFYD_DATABASE_URL is not in $settings, and $credential cannot be read"
     VERIFYD_DATABASE_URL=$(cat "$credential")
@@ -60,10 +60,10 @@ if [ -z "${VERIFYD_NOTIFY_SECRET+set}" ] && [ -r "$secret" ]; then
     VERIFYD_NOTIFY_SECRET=$(cat "$secret")
     export VERIFYD_NOTIFY_SECRET
 fi
-# As in the units (hardening.conf): settings that were edited before a release need not name them.
+# The defaults of the units (hardening.conf), for a settings file that is older than these settings.
 export VERIFYD_DATA_DIR="${VERIFYD_DATA_DIR-/var/lib/verifyd}"
 export VERIFYD_CERTIFICATE="${VERIFYD_CERTIFICATE-/etc/verifyd/tls/fullchain.pem}"
-# The program unpacks itself there, and runs what it unpacked.
+# The program unpacks itself there, and executes what it unpacked.
 export TMPDIR="${TMPDIR:-/var/tmp}"
 
 [ "$(id -un)" != verifyd ] || exec "$program" "$@"

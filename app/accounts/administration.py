@@ -49,7 +49,7 @@ def require_account(engine: Engine, name: str) -> Account:
     """Return the account of this name. Raises OperatorError if there is none."""
     account: Account | None = Account.select().where(Account.name == name).first(engine)
     if account is None:
-        raise OperatorError(f"there is no account named {name}; see `verifyd accounts list`")
+        raise OperatorError(f'there is no account named {name}; see "verifyd accounts list"')
     return account
 
 
@@ -154,7 +154,7 @@ def rotate_key(
         now = clock.now()
         if old.revoked_at is not None or (old.expires_at is not None and old.expires_at <= now):
             raise OperatorError(
-                f"key {key_id} no longer works; create a new one with `verifyd keys create`"
+                f'key {key_id} no longer works; create a new one with "verifyd keys create"'
             )
         if old.replaced_by is not None:
             raise OperatorError(
@@ -172,7 +172,7 @@ def require_key(engine: Engine, key_id: str) -> ApiKey:
     query = ApiKey.select(ApiKey, Account).join(Account).where(ApiKey.id == key_id)
     key: ApiKey | None = query.first(engine)
     if key is None:
-        raise OperatorError(f"there is no key {key_id}; see `verifyd keys list`")
+        raise OperatorError(f'there is no key {key_id}; see "verifyd keys list"')
     return key
 
 

@@ -57,7 +57,7 @@ def require_without_domains(account: Account, count_domains: Callable[[int], int
     if domains:
         raise OperatorError(
             f"account {account.name} has {domains:,} {'domain' if domains == 1 else 'domains'}, so "
-            f"it was not deleted; `verifyd accounts suspend {account.name}` ends its access and "
+            f'it was not deleted; "verifyd accounts suspend {account.name}" ends its access and '
             "keeps them"
         )
 
@@ -72,7 +72,7 @@ def delete_plan(engine: Engine, name: str) -> Plan:
         if name == DEFAULT_PLAN:
             raise OperatorError(
                 f"plan {name} cannot be deleted: new accounts get it by default; "
-                "change it with `verifyd plans set`"
+                'change it with "verifyd plans set"'
             )
         engine.lock_rows(Plan.select().where(Plan.name == name))
         users = Account.select().where(Account.plan == name).order_by(Account.name)
@@ -81,7 +81,7 @@ def delete_plan(engine: Engine, name: str) -> Plan:
             shown = ", ".join(names[:_NAMED_MAX]) + (", ..." if len(names) > _NAMED_MAX else "")
             raise OperatorError(
                 f"plan {name} is in use ({shown}); move its accounts with "
-                "`verifyd accounts set-plan` first"
+                '"verifyd accounts set-plan" first'
             )
         Plan.delete().where(Plan.name == name).execute(engine)
         return plan

@@ -124,7 +124,7 @@ class Chain:
             if each.line is None or each.line.digest != each.digest:
                 raise AuditError(
                     f"line {each.number} of {self._path} was changed, so nothing can be sealed; "
-                    "verifyd audit verify says more"
+                    'run "verifyd audit verify" to see what else was, and restore a backup of it'
                 )
             self.lines.append(each.line)
 

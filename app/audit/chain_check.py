@@ -58,8 +58,15 @@ def _line_faults(lines: Sequence[ChainLine]) -> Iterator[Fault]:
                 f"does not continue the line before it{about}: "
                 + _cause(line, places, each.number, newest),
             )
+        elif isinstance(line, Seal) and number_of(line) > newest + 1:
+            yield _gap(newest + 1, number_of(line) - 1)
         before = {line.digest, each.digest}
         newest = max(newest, number_of(line)) if isinstance(line, Seal) else newest
+
+
+def _gap(first: int, last: int) -> Fault:
+    numbers = f"segment {first:08}" if first == last else f"segments {first:08} to {last:08}"
+    return Fault(faults.REMOVED, f"{first:08}", f"{numbers}: removed before being sealed")
 
 
 def _cause(line: Seal | Prune, places: dict[str, int], number: int, newest: int) -> str:

@@ -149,6 +149,8 @@ def add_index(directory: Path, segment: Segment, entries: Entries) -> None:
 def drop_from_index(trail: Path, numbers: set[int]) -> None:
     """Remove the entries of segments that were removed. Raises OSError."""
     directory = trail / INDEX
+    directory.mkdir(mode=0o700, exist_ok=True)
+    _remove_rests(directory)
     for file in list_index_files(directory):
         if not any(map(file.covers, numbers)):
             continue
@@ -185,9 +187,9 @@ def _mergeable(files: list[IndexFile]) -> list[IndexFile] | None:
 
 def _remove_rests(directory: Path) -> None:
     """Remove what a killed process left: files without their name, and merged or damaged ones."""
+    wanted = {file.name for file in list_index_files(directory)}
     for path in directory.iterdir():
-        file = IndexFile.parse(path.name)
-        if file is None or file not in list_index_files(directory) or not _is_sound(path):
+        if path.name not in wanted or not _is_sound(path):
             path.unlink()
 
 

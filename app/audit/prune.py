@@ -68,8 +68,7 @@ def _remove(directory: Path, names: set[str]) -> None:
     segments = (Segment.parse(f"{name}{SUFFIX}") for name in names)
     # SEC: hashes of plates can be guessed.
     drop_from_index(directory, {segment.number for segment in segments if segment})
-    if (directory / INDEX).exists():
-        sync(directory / INDEX)
+    sync(directory / INDEX)
     sync(directory)
 
 

@@ -106,7 +106,7 @@ def _stranger(
         origin: the segment that was sealed with this content; empty if none was.
     """
     if name in chain.pruned:
-        what = "was removed because of its age, but is there: run audit prune to remove it"
+        what = 'was removed by age, but is there; run "verifyd audit prune" to remove it'
         if name in chain.seals and digest.sha256 != chain.seals[name].sha256:
             what += "; its content was changed"
         return segment_fault(faults.RESTORED, name, what)

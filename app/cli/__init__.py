@@ -20,7 +20,7 @@ from app.cli.output import print_failure
 from app.cli.parser import Commands
 from app.cli.usage import Parser
 from app.errors import OperatorError
-from app.logs import opened_log
+from app.logs import command_log
 from app.storage.errors import message_of
 from app.version import line as version_line
 
@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None, *, catch_ctrl_c: bool = False) -> in
             process at once.
     """
     args = argparse.Namespace(is_job=False)
-    with opened_log(lambda: args.is_job):
+    with command_log(lambda: args.is_job):
         try:
             with _ctrl_c_caught(catch_ctrl_c):
                 argv = sys.argv[1:] if argv is None else argv

@@ -18,7 +18,7 @@ from app.cli.stopping import ended_like_ctrl_c
 from app.cli.waiting import waiting_for
 from app.config import Config
 from app.errors import OperatorError
-from app.logs import logged_to_stderr
+from app.logs import progress_log
 
 _log = logging.getLogger("app.audit")
 
@@ -99,7 +99,7 @@ def _seal(args: argparse.Namespace) -> None:
     directory = Config.from_env().audit_dir
     if _has_nothing_to_do(args, directory):
         return
-    with logged_to_stderr(), ended_like_ctrl_c(), waiting_for(args, "the segments to be sealed"):
+    with progress_log(), ended_like_ctrl_c(), waiting_for(args, "the segments to be sealed"):
         done = seal(directory, current=not args.scheduled)
         _log.info("audit trail sealed: segments %d, latest digest %s", len(done.seals), done.digest)
     records = sum(line.records for line in done.seals)
@@ -120,7 +120,7 @@ def _prune(args: argparse.Namespace) -> None:
     directory = Config.from_env().audit_dir
     if _has_nothing_to_do(args, directory):
         return
-    with logged_to_stderr(), ended_like_ctrl_c(), waiting_for(args, "old segments to be removed"):
+    with progress_log(), ended_like_ctrl_c(), waiting_for(args, "old segments to be removed"):
         done = prune(directory, args.keep)
         _log.info(
             "audit trail pruned: segments %d, latest digest %s", len(done.segments), done.digest

@@ -9,7 +9,7 @@ from app.cli.parser import Commands, add_command, add_scheduled
 from app.cli.session import opened_database, require_owner
 from app.cli.waiting import waiting_for
 from app.config import Config
-from app.logs import logged_to_stderr
+from app.logs import progress_log
 from app.operations.backup.restore import restore
 from app.operations.backup.retention import Limits
 from app.operations.backup.take import Registers, take
@@ -65,7 +65,7 @@ def _backup(args: argparse.Namespace) -> None:
     registers: Registers = "merged" if args.merged_registers else "none"
     if args.registers:
         registers = "all"
-    with logged_to_stderr(), nightly("backup", is_scheduled=args.scheduled) as job:
+    with progress_log(), nightly("backup", is_scheduled=args.scheduled) as job:
         config = Config.from_env()  # Here, because the job must report wrong settings.
         limits = Limits(args.keep, config.backup_limit) if args.keep else None
         with opened_database(config) as engine, waiting_for(args, "the copy of the database"):

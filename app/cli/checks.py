@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 import peewee
 
@@ -23,23 +24,31 @@ from app.storage.registers import find_unreadable
 from app.storage.versions import Versions, versions
 
 
-def list_faults(config: Config, warnings: list[str]) -> list[str]:
-    """Return a sentence for each fault of the files, the rights and the schema.
+class Findings(NamedTuple):
+    """A sentence for each fault, and for each condition that does not affect look-ups (D76)."""
 
-    The values of the settings are checked when the Config is made. Conditions that do not affect
-    look-ups are added to `warnings` (D76).
+    faults: list[str]
+    warnings: list[str]
+
+
+def findings(config: Config) -> Findings:
+    """Return what is wrong with the database, the directories and the destinations of alerts.
+
+    The values of the settings are checked when the Config is made.
     """
-    faults = _database_faults(config, warnings) + _directory_faults(config)
+    faults, warnings = _database_findings(config)
+    faults += _directory_faults(config)
     # Look-ups do not need these directories, so the service can run (D58).
     warnings += _data_warnings(config)
     obstacles = (obstacle(each, config.notify_secret) for each in config.notify)
     warnings += [f"{SETTINGS['notify'].variable} {each}." for each in obstacles if each]
     group_fault = listening.group_fault(config)
-    return [*faults, group_fault] if group_fault else faults
+    return Findings([*faults, group_fault] if group_fault else faults, warnings)
 
 
-def _database_faults(config: Config, warnings: list[str]) -> list[str]:
-    faults = []
+def _database_findings(config: Config) -> Findings:
+    faults: list[str] = []
+    warnings: list[str] = []
     try:
         with opened_database(config, check_schema=False) as engine:
             found = reserve.with_reserve(engine, partial(versions, engine))
@@ -51,7 +60,7 @@ def _database_faults(config: Config, warnings: list[str]) -> list[str]:
                 warnings += _unknown_accounts(engine, config)
     except (OperatorError, peewee.PeeweeException, OSError) as error:
         faults.append(_setting_fault("database_url", message_of(error)))
-    return faults
+    return Findings(faults, warnings)
 
 
 def _require_readable(engine: Engine, found: Versions) -> None:

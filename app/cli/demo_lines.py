@@ -19,6 +19,8 @@ class Step(NamedTuple):
     shows: str
     path: str
     body: str | None = None
+    times: int = 1
+    """If more than once, the statuses of the answers are counted instead of shown."""
 
 
 def _plate(path: str, part: str) -> str:
@@ -43,6 +45,11 @@ STEPS = (
         "/api/domains",
         '{"name": "new.example.com"}',
     ),
+    Step(
+        "429: 10,000 requests, many more than the plan allows; try your client meanwhile",
+        "/v1/account",
+        times=10_000,
+    ),
 )
 
 
@@ -58,7 +65,12 @@ def curl(bind: str, key: str, step: Step) -> str:
     arguments.append(f'-H "X-API-Key: {key}"')
     if step.body is not None:
         arguments.append(f"-H 'Content-Type: application/json' -d '{step.body}'")
-    arguments.append(shlex.quote(base_url(bind) + step.path))
+    if step.times == 1:
+        arguments.append(shlex.quote(base_url(bind) + step.path))
+    else:
+        # curl repeats what is in brackets, and sends nothing that follows a #.
+        arguments.append("-o /dev/null -w '%{http_code}\\n'")
+        arguments.append(f"'{base_url(bind)}{step.path}#[1-{step.times}]' | sort | uniq -c")
     return " ".join(arguments)
 
 

@@ -17,7 +17,7 @@ import peewee
 from app import clock
 from app.cli import load_options, loads
 from app.cli.load_process import Ended, LoadProcess
-from app.cli.nightly import Job, NotAllLoaded, nightly
+from app.cli.nightly import Job, NotAllLoaded, NotLoaded, nightly
 from app.cli.option_files import options_of
 from app.cli.output import counted, print_item, print_items, print_sentence
 from app.cli.session import opened_database
@@ -25,7 +25,7 @@ from app.config import Config
 from app.directories import make_directory
 from app.errors import OperatorError
 from app.file_lock import tried
-from app.logs import logged_to_stderr
+from app.logs import progress_log
 from app.operations.conditions.loads import numbers_of_failed
 from app.registers.dropped import kept
 from app.registers.dropped.batch import Batch, keep, put_aside, remove
@@ -55,7 +55,7 @@ def _load_drop(args: argparse.Namespace, directory: Path, options: Path | None, 
     if options is not None and not os.access(options, os.R_OK | os.X_OK):
         raise OperatorError(f"{options} does not exist, or cannot be read")
     drop = _Drop(args, config, directory, options, job)
-    with _only_one(config.state_dir), logged_to_stderr(), _stoppable(drop):
+    with _only_one(config.state_dir), progress_log(), _stoppable(drop):
         if args.scheduled:
             kept.remember(config.data_dir, directory)
         drop.prune()
@@ -118,7 +118,7 @@ class _Drop:
             load_id = loads.note_refused(files, batch.register, error)
             self.warn(f"{error}\n{batch}: skipped")
             outcome = "skipped because of a mistake in its options"
-            self._job.failed.append((names, outcome, load_id))
+            self._job.failed.append(NotLoaded(names, outcome, load_id))
             refused: dict[str, Any] = {"files": files, "status": "failed", "reason": str(error)}
             self._report(refused | dict(error.details))
             return
@@ -129,8 +129,8 @@ class _Drop:
         if ended.status == "failed" and batch.changed():
             ended = msgspec.structs.replace(ended, status="hindered")
         self._settle(batch, ended)
-        told: dict[str, Any] = {"files": files, "status": ended.status, "reason": ended.reason}
-        self._report(told | (ended.result._asdict() if ended.result else ended.details))
+        item: dict[str, Any] = {"files": files, "status": ended.status, "reason": ended.reason}
+        self._report(item | (ended.result._asdict() if ended.result else ended.details))
 
     def _settle(self, batch: Batch, ended: Ended) -> None:
         """Move or remove the files of a load, depending on how it ended."""
@@ -144,7 +144,7 @@ class _Drop:
             loads.note_moved(load_id, aside)
         where = f"moved to {aside}" if aside else "left for the next run"
         names = [file.path.name for file in batch.files]
-        self._job.failed.append((names, f"not loaded; {where}", load_id))
+        self._job.failed.append(NotLoaded(names, f"not loaded; {where}", load_id))
         self.warn(f"{ended.message or ended.reason}\n{batch}: not loaded; {where}")
 
     def _has_made_room(self, directory: str, needed_bytes: int) -> bool:
@@ -178,10 +178,10 @@ class _Drop:
         if not self._args.json:
             print_sentence(f"{counted(len(self._reported), 'load')} done from {self._directory}")
 
-    def _report(self, told: dict[str, Any]) -> None:
-        self._reported.append(told)
-        if not self._args.json and told["status"] == "loaded":
-            print_item(self._args, told)
+    def _report(self, item: dict[str, Any]) -> None:
+        self._reported.append(item)
+        if not self._args.json and item["status"] == "loaded":
+            print_item(self._args, item)
             print()
             sys.stdout.flush()
 

@@ -93,7 +93,7 @@ def _import(command: argparse.ArgumentParser, args: argparse.Namespace) -> None:
         suggest_map(args)
         return
     say_if_terminal_is_read(STANDARD_INPUT in args.files)
-    with _failure_told_once(), nullcontext() if args.dry_run else reported():
+    with _failure_kept_from_log(), nullcontext() if args.dry_run else reported():
         try:
             request = load_options.request_of(args, args.files, args.register)
         except OperatorError as error:
@@ -107,7 +107,7 @@ def _import(command: argparse.ArgumentParser, args: argparse.Namespace) -> None:
 
 
 @contextmanager
-def _failure_told_once() -> Iterator[None]:
+def _failure_kept_from_log() -> Iterator[None]:
     """Keep the failure of a load out of the log of a command that prints it anyway (D75)."""
     loggers = [logging.getLogger(f"app.registers.{name}") for name in ("attempts", "load")]
     for logger in loggers:

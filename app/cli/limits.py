@@ -16,7 +16,7 @@ from app.limits.file import FILE_NAME, Identity
 from app.limits.store import LimitStore, account_slot
 from app.storage.versions import database_id
 
-_Ask = Callable[[LimitStore, int, Rate], Outcome]
+_Operation = Callable[[LimitStore, int, Rate], Outcome]
 
 
 class LimitItem(TypedDict):
@@ -55,23 +55,24 @@ def add_commands(commands: Commands) -> None:
 
 
 def _show(args: argparse.Namespace) -> None:
-    _settle(args, LimitStore.peek)
+    _apply(args, LimitStore.peek)
 
 
 def _reset(args: argparse.Namespace) -> None:
-    _settle(args, LimitStore.fill)
+    _apply(args, LimitStore.fill)
 
 
-def _settle(args: argparse.Namespace, ask: _Ask) -> None:
+def _apply(args: argparse.Namespace, operation: _Operation) -> None:
+    """Apply an operation to the bucket of an account, and print what is left in it."""
     config = Config.from_env()
     with opened_database() as engine:
         account = require_account(engine, args.account)
         plan = require_plan(engine, account.plan_id)
-        # NOTE: only the start of the service makes the file (D11).
+        # NOTE: only the start of the service creates the file (D11).
         identity = Identity.now(database_id(engine))
     plan_rate = rate(plan.requests, plan.window_seconds)
     store = LimitStore(config.state_dir / FILE_NAME, lambda: identity)
-    outcome = ask(store, account_slot(account.id), plan_rate)
+    outcome = operation(store, account_slot(account.id), plan_rate)
     item = _item(account, plan_rate, outcome)
     print_item(
         args,

@@ -18,8 +18,8 @@ from app.cli.plate_file import Line, PlateFile
 from app.cli.waiting import say_if_terminal_is_read
 from app.registers.reading.sources import STANDARD_INPUT
 from app.storage.engine import Engine
-from app.storage.registers import list_entries
-from app.vehicles.reader import Found, VehicleReader, with_current_registers
+from app.storage.registers import list_entries, with_current_registers
+from app.vehicles.reader import Found, VehicleReader
 
 BATCH_LINES = 5_000
 """Plates that one statement looks up, and that are answered from one state of the registers."""

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from typing import NamedTuple
 
 import peewee
 
@@ -25,12 +26,21 @@ class NotAllLoaded(OperatorError):
     """Some files were not loaded; the job knows which."""
 
 
+class NotLoaded(NamedTuple):
+    """The files of a load that failed or was skipped."""
+
+    names: list[str]
+    outcome: str
+    """What happened, and where the files are now."""
+    load_id: int | None
+    """The number of the load; None if it is not in the history."""
+
+
 class Job:
     """What a nightly job notes about its run. SEC: alerts send it."""
 
     def __init__(self) -> None:
-        self.failed: list[tuple[list[str], str, int | None]] = []
-        """Files that were not loaded: names, where they are now, and the number of the load."""
+        self.failed: list[NotLoaded] = []
         self.left: set[str] = set()
         """A sentence for each file that was left alone."""
         self.in_history: set[int] = set()
@@ -41,9 +51,9 @@ class Job:
     def faults(self, error: BaseException | None) -> list[str]:
         """Return a sentence for each failure that alerts do not read from the history."""
         faults = [
-            f"{shown_files(names)}: {outcome}."
-            for names, outcome, load_id in self.failed
-            if load_id not in self.in_history
+            f"{shown_files(each.names)}: {each.outcome}."
+            for each in self.failed
+            if each.load_id not in self.in_history
         ]
         if self.left:
             faults.append(f"Left alone: {len(self.left)}; the log of the job names them.")

@@ -10,7 +10,7 @@ from app.cli.session import require_owner
 from app.cli.waiting import waiting_for
 from app.config import SETTINGS, Config, ConfigError
 from app.errors import OperatorError
-from app.logs import logged_to_stderr
+from app.logs import progress_log
 from app.operations.notices.delivery import deliver, send_to_all
 from app.operations.notices.message import Message, test_message
 from app.operations.notices.report import report
@@ -52,7 +52,7 @@ def _notify(args: argparse.Namespace) -> None:
     if args.test:
         _test(args, config)
         return
-    with logged_to_stderr():
+    with progress_log():
         is_well = deliver(config)
     if not is_well:
         raise OperatorError(
@@ -106,7 +106,7 @@ def _queue_faults(config: Config) -> list[str]:
 def _watch(args: argparse.Namespace) -> None:
     config, wrong = Config.read()  # Wrong settings are reported like other problems.
     _require_owner(config)
-    with logged_to_stderr():
+    with progress_log():
         found, message = report(config, lambda: gathered_now(config, wrong))
     problems = [
         {"key": each.key, "problem": each.warning, "remedy": each.remedy}

@@ -164,19 +164,14 @@ def _show(args: argparse.Namespace) -> None:
 
 def _sentence(load: LoadItem) -> str:
     """Return how an attempt ended."""
-    number = f"load {load['id']}"
-    if load["status"] != "done":
-        return (
-            f"{number} is {load['status']}"
-            if load["status"] == "running"
-            else (f"{number} {'was ' if load['status'] == INTERRUPTED else ''}{load['status']}")
-        )
+    number, register = f"load {load['id']}", f"register {load['register']}"
+    verbs = {"running": "is running", "failed": "failed", INTERRUPTED: "was interrupted"}
+    if load["status"] in verbs:
+        return f"{number} {verbs[load['status']]}"
     if load["kind"] and load["mode"] in (MERGE, REPLACE):
         rows = rows_of(load["loaded"], load["kind"])
-        return f"{number}: {rows} loaded into register {load['register']}, " + (
-            f"{load['rejected']:,} rejected"
-        )
-    return f"{number}: {load['mode']} of register {load['register']} done"
+        return f"{number}: {rows} loaded into {register}, {load['rejected']:,} rejected"
+    return f"{number}: {load['mode']} of {register} done"
 
 
 def _item(load: RegisterLoad, interrupted: set[int]) -> LoadItem:

@@ -23,7 +23,7 @@ BLANK, RAGGED, MALFORMED = "blank_line", "ragged_line", "malformed_line"
 _DELIMITERS = (b",", b";", b"\t", b"|")
 _CHUNK_BYTES = 1024 * 1024
 _BYTE_ORDER_MARK = codecs.BOM_UTF8
-_OTHERS = {
+_NOT_CSV = {
     b"PK\x03\x04": "an Excel workbook or a zip",
     b"\xd0\xcf\x11\xe0": "an old Excel workbook",
     b"\x1f\x8b": "compressed with gzip",
@@ -93,7 +93,7 @@ class PlateFile:
             raise OperatorError(f"{name}: the header is malformed CSV")
         self.header, self.header_end = _split_end(b"".join(self._pending))
         self._width = len(fields)
-        self._place = _place([self._decoded(field) for field in fields], name, column)
+        self._place = _plate_column([self._decoded(field) for field in fields], name, column)
 
     def __iter__(self) -> Iterator[Line]:
         delimiter, delimiters, place = self.delimiter, self._width - 1, self._place
@@ -169,7 +169,7 @@ def _encoding(stream: BinaryIO, name: str) -> str:
     decode: Callable[[bytes, bool], object] | None = codecs.getincrementaldecoder(UTF_8)().decode
     size = 0
     while chunk := stream.read(_CHUNK_BYTES):
-        for magic, what in _OTHERS.items():
+        for magic, what in _NOT_CSV.items():
             if not size and chunk.startswith(magic):
                 raise OperatorError(f"{name} is {what}: save it as CSV (UTF-8)")
         if b"\0" in chunk:
@@ -213,7 +213,7 @@ def _without_quoted(line: bytes) -> bytes:
     return b"".join(line.split(b'"')[::2])
 
 
-def _place(names: Sequence[str], name: str, column: str | None) -> int:
+def _plate_column(names: Sequence[str], name: str, column: str | None) -> int:
     """Return the index of the column with the plates. Raises OperatorError if it is not clear."""
     ours = [each for each in names if each.casefold().startswith(COLUMN_PREFIX)]
     if ours:

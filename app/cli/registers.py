@@ -79,13 +79,13 @@ def _drop(args: argparse.Namespace) -> None:
     with opened_database() as engine:
         confirm(args, _question(engine, name, purge=args.purge))
         (purge_register if args.purge else drop_register)(engine, name)
-    space = "freed"
-    if not args.purge:
-        space = f"not freed yet; free it with `verifyd imports drop {name} --purge`"
-    undo = None if args.purge else f"verifyd imports undrop {name}"
-    sentence = f'register {name} dropped; bring it back with "{undo}"'
     if args.purge:
+        space, undo = "freed", None
         sentence = f"register {name} removed for good"
+    else:
+        space = f'not freed yet; free it with "verifyd imports drop {name} --purge"'
+        undo = f"verifyd imports undrop {name}"
+        sentence = f'register {name} dropped; bring it back with "{undo}"'
     print_item(args, {"dropped": name, "disk_space": space, "undo": undo}, sentence)
 
 

@@ -2,7 +2,7 @@
 
 import argparse
 
-from app.cli.checks import list_faults
+from app.cli.checks import findings
 from app.cli.output import counted, print_item
 from app.cli.parser import Commands, add_command
 from app.cli.readiness import DEADLINE_SECONDS, unreadiness
@@ -75,8 +75,7 @@ def _check(args: argparse.Namespace) -> None:
     config, faults = Config.read()
     # A wrong setting is reported once.
     reported = {fault.partition(":")[0] for fault in faults}
-    warnings: list[str] = []
-    found = list_faults(config, warnings)
+    found, warnings = findings(config)
     faults += [fault for fault in found if fault.partition(":")[0] not in reported]
     if args.ready:
         with waiting_for(args, f"the service at {args.ready}, up to {DEADLINE_SECONDS} s"):

@@ -43,8 +43,8 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Print the mistake and exit with 2."""
         # SEC: a mistyped command can hold a key.
-        told = without_keys(message)
-        self.exit(2, f'{self._short_usage()}\nerror: {told}\nsee "{self.prog} --help"\n')
+        shown = without_keys(message)
+        self.exit(2, f'{self._short_usage()}\nerror: {shown}\nsee "{self.prog} --help"\n')
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         # NOTE: argparse calls this for each value of an argument with choices, and for commands.
@@ -52,10 +52,10 @@ class Parser(argparse.ArgumentParser):
             return
         known = list(map(str, action.choices))
         if isinstance(action, argparse._SubParsersAction):
-            told = f"there is no command {value!r}"
-            raise argparse.ArgumentError(None, told + _suggestion(str(value), known))
-        told = f"must be {_listed(known)}, not {value!r}"
-        raise argparse.ArgumentError(action, told + _suggestion(str(value), known))
+            mistake = f"there is no command {value!r}"
+            raise argparse.ArgumentError(None, mistake + _suggestion(str(value), known))
+        mistake = f"must be {_listed(known)}, not {value!r}"
+        raise argparse.ArgumentError(action, mistake + _suggestion(str(value), known))
 
     def _require_known_options(self, words: Sequence[str]) -> None:
         """Refuse the first unknown option, also where argparse would first miss an argument."""

@@ -5,10 +5,20 @@ import re
 import idna
 
 NAME_CHARACTERS_MAX = 253
+IDENTIFIER_PREFIX = "dom_"
+"""What the identifiers of domains begin with; no name does."""
 # SEC: longer texts are refused unread; IDNA's rules cost more than linear time.
 _TEXT_CHARACTERS_MAX = 1_000
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _LABELS_MIN = 2
+_FOREIGN = re.compile(r"[/:?#@*_,\s]", re.ASCII)
+_FOREIGN_FAULTS = {
+    **dict.fromkeys("/:?#", "Give the domain name without scheme, port and path: example.com."),
+    "@": "Give the domain name without what comes before the @: example.com.",
+    "*": "A domain name has no wildcards (*).",
+    "_": "A domain name has no underscores.",
+    ",": "Give one domain name, without commas.",
+}
 
 
 class InvalidDomainName(ValueError):
@@ -34,6 +44,9 @@ def require_domain_name(text: str) -> str:
         raise InvalidDomainName("A domain name is needed; this is empty.")
     if len(text) > _TEXT_CHARACTERS_MAX:
         raise _too_long(len(text))
+    foreign = _FOREIGN.search(text)
+    if foreign:
+        raise InvalidDomainName(_foreign_fault(text, foreign[0]))
     name = text.lower() if text.isascii() else _to_a_labels(text)
     name = name.removesuffix(".")
     labels = name.split(".")
@@ -44,10 +57,12 @@ def require_domain_name(text: str) -> str:
         raise InvalidDomainName(detail)
     for place, label in enumerate(labels, 1):
         if not _LABEL.fullmatch(label):
-            detail = "must be 1 to 63 letters, digits and inner hyphens"
-            raise InvalidDomainName(f"Label {place} of the domain name {detail}.")
+            rule = "must be 1 to 63 letters, digits and inner hyphens"
+            got = "" if label else "; it is empty"
+            raise InvalidDomainName(f"Label {place} of the domain name {rule}{got}.")
         if not _is_sound(label):
-            raise InvalidDomainName(f"Label {place} of the domain name is no valid A-label (IDNA).")
+            detail = "begins with xn-- but stands for no international name (IDNA 2008)"
+            raise InvalidDomainName(f"Label {place} of the domain name {detail}.")
     if labels[-1].isdigit():
         raise InvalidDomainName("The last label of a domain name must not be a number.")
     return name
@@ -56,6 +71,13 @@ def require_domain_name(text: str) -> str:
 def _too_long(characters: int) -> InvalidDomainName:
     limit = f"A domain name has at most {NAME_CHARACTERS_MAX} characters in its ASCII form"
     return InvalidDomainName(f"{limit}; got {characters:,}.")
+
+
+def _foreign_fault(text: str, character: str) -> str:
+    """Return a sentence about a character that no domain name has; it quotes nothing else."""
+    if text.startswith(IDENTIFIER_PREFIX):
+        return "Give the name of the domain, not its id."
+    return _FOREIGN_FAULTS.get(character, "A domain name has no spaces or line ends.")
 
 
 def _to_a_labels(text: str) -> str:

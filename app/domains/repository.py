@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from app import clock
 from app.domains.models import STATUSES, Domain
+from app.domains.names import IDENTIFIER_PREFIX
 from app.storage.engine import Engine, Prepared, parameter
 
 _ID_DIGITS = string.digits + string.ascii_letters
@@ -95,10 +96,11 @@ class Domains:
         Raises DomainExists, or DomainQuotaReached if the account holds `domains_max`. Of two
         requests at once for one name, one succeeds (D15).
         """
-        domain_id = "dom_" + "".join(secrets.choice(_ID_DIGITS) for _ in range(_ID_CHARACTERS))
+        digits = (secrets.choice(_ID_DIGITS) for _ in range(_ID_CHARACTERS))
+        domain_id = IDENTIFIER_PREFIX + "".join(digits)
         created = HeldDomain(domain_id, name, "active", clock.now())
         with self._engine.atomic():
-            self._take_turn(account_id)
+            self._lock_creation(account_id)
             self._require_room(account_id, name, domains_max)
             insert = Domain.insert(account=account_id, **created._asdict())
             insert.execute(self._engine)
@@ -131,9 +133,9 @@ class Domains:
             raise DomainSuspended(name)
         return False
 
-    def _take_turn(self, account_id: int) -> None:
+    def _lock_creation(self, account_id: int) -> None:
         """Let an account's creations run one by one: two at once would both find room (D15)."""
-        self._engine.take_turn(_CREATION_LOCK, account_id)
+        self._engine.take_advisory_lock(_CREATION_LOCK, account_id)
 
     def _require_room(self, account_id: int, name: str, domains_max: int) -> None:
         if self.find_domain(account_id, name):

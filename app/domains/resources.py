@@ -86,7 +86,7 @@ class DomainCollection:
 
     def on_post(self, req: Request, resp: falcon.Response) -> None:
         """POST /api/domains. 201 with the whole Domain and its `Location` (D15)."""
-        require_known_parameters(req)
+        require_known_parameters(req, members=NewDomain.__struct_fields__)
         caller = caller_of(req)
         sent = read_json(req, NewDomain)
         try:

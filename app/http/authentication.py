@@ -67,22 +67,33 @@ def _fault(req: Request) -> str:
     presented = presented_keys(req)
     if len(presented) > 1:
         return "Two different API keys were sent, in Authorization and X-API-Key. Send one."
-    return _format_fault(presented.pop())
+    return _key_fault(presented.pop(), in_authorization=authorization is not None)
 
 
-def _format_fault(key: str) -> str:
+def _key_fault(key: str, *, in_authorization: bool) -> str:
     """Return a sentence about a key that does not work."""
     if "," in key:
         return "The header with the API key was sent twice, or has two keys. Send one."
-    if key.lower().startswith("bearer "):
-        return "X-API-Key takes the key alone, without `Bearer`."
     if not key.startswith(PREFIX):
-        return f"The API key has another format: keys begin with `{PREFIX}`."
+        return _beginning_fault(key, in_authorization=in_authorization)
     if len(key) != LENGTH:
         return f"The API key is not complete: keys have {LENGTH} characters; got {len(key):,}."
     if parse_token(key) is None:
         return "The API key is mistyped: its last six characters do not fit the others."
     return "The API key is unknown, expired or revoked, or its account is suspended."
+
+
+def _beginning_fault(key: str, *, in_authorization: bool) -> str:
+    """Return a sentence about a key that does not begin like one."""
+    if key.lower().startswith("bearer "):
+        if in_authorization:
+            return "The header Authorization has `Bearer` twice."
+        return "X-API-Key takes the key alone, without `Bearer`."
+    if key.startswith("$"):
+        return "The API key is the name of a shell variable. Use double quotes in the command."
+    if PREFIX in key:
+        return f"The API key has something before its `{PREFIX}`, such as a quote."
+    return f"The API key has another format: keys begin with `{PREFIX}`."
 
 
 def find_caller(authenticator: Authenticator, req: Request) -> Caller | None:

@@ -24,6 +24,16 @@ _CHUNK_BYTES = 64 * 1024
 _LENGTH_DIGITS_MAX = 18
 _JSON = "application/json"
 _CHARSETS = ("", "charset=utf-8", "charset=utf8")
+# What clients send by mistake. A type that is not listed is not repeated (D90).
+_OTHER_TYPES = {
+    "": "none",
+    "application/x-www-form-urlencoded": "a form, the default of `curl -d`",
+    "multipart/form-data": "a form",
+    "text/plain": "text/plain",
+    "text/json": "text/json",
+    "application/xml": "XML",
+    "text/xml": "XML",
+}
 
 _T = TypeVar("_T", bound=msgspec.Struct)
 
@@ -113,10 +123,15 @@ def read_json(req: falcon.Request, shape: type[_T]) -> _T:
 
 def _require_json_content_type(req: falcon.Request) -> None:
     media_type, _, rest = (req.content_type or "").partition(";")
+    media_type = media_type.strip().lower()
     charset = rest.replace(" ", "").replace('"', "").lower()
-    if media_type.strip().lower() != _JSON or charset not in _CHARSETS:
-        got = "another charset" if media_type.strip().lower() == _JSON else "another type"
-        detail = f"The body must be sent as {_JSON}, in UTF-8; got {got if media_type else 'none'}."
+    if media_type != _JSON or charset not in _CHARSETS:
+        got = (
+            "another charset"
+            if media_type == _JSON
+            else _OTHER_TYPES.get(media_type, "another type")
+        )
+        detail = f"The body must be sent as `Content-Type: {_JSON}`, in UTF-8; got {got}."
         raise Problem("unsupported_media_type", detail)
     if req.env.get("HTTP_CONTENT_ENCODING", "identity").strip().lower() not in ("", "identity"):
         detail = "The body must be sent as it is, without Content-Encoding."

@@ -10,6 +10,7 @@ from typing import Any, NoReturn, get_args, get_origin
 import msgspec
 
 from app.errors import Problem
+from app.http.body_hints import bytes_hint, text_hint
 from app.http.parameters import is_plain_name, unknown
 
 _NO_OBJECT = "The body must be a JSON object"
@@ -38,28 +39,30 @@ def syntax_fault(body: bytes) -> str:
     try:
         text = body.decode()
     except UnicodeDecodeError as error:
-        return f"The body is not UTF-8: see byte {error.start + 1:,}."
+        return bytes_hint(body) or f"The body is not UTF-8: see byte {error.start + 1:,}."
     if text.startswith("\ufeff"):
         return "The body begins with a byte order mark. Send it without one."
     if len(body) > _SEARCHED_BYTES_MAX:
         return "The body is not JSON."
-    return f"The body is not JSON{_position(text)}."
+    return f"The body is not JSON{_position(text)}"
 
 
 def _position(text: str) -> str:
-    """Return the end of a sentence: where a text stops being JSON, or why it is none."""
+    """Return the end of a sentence, where a text stops being JSON or why, and perhaps a hint."""
     try:
         # Numbers stay texts: a long one would take long to read.
         json.loads(text, parse_constant=_refuse_constant, parse_int=str, parse_float=str)
     except json.JSONDecodeError as error:
-        return f": see line {error.lineno:,}, column {error.colno:,}"
+        place = f": see line {error.lineno:,}, column {error.colno:,}."
+        hint = text_hint(text, error)
+        return f"{place} {hint}" if hint else place
     except _NotANumber:
-        return ": it contains NaN or Infinity"
+        return ": it contains NaN or Infinity."
     except RecursionError:
-        return ", or it is nested too deeply"
+        return ", or it is nested too deeply."
     if _SURROGATE.search(text):
-        return r": it contains half of a surrogate pair (\ud800 to \udfff)"
-    return ""
+        return r": it contains half of a surrogate pair (\ud800 to \udfff)."
+    return "."
 
 
 def _refuse_constant(_: str) -> NoReturn:
@@ -76,6 +79,8 @@ def refusal_of(body: bytes, shape: type[msgspec.Struct]) -> Problem:
         members = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
     except msgspec.ValidationError:
         detail = f"{_NO_OBJECT}; got {_kind(body.decode().lstrip())}."
+        if detail.endswith("a string."):
+            detail += " It may have been encoded twice."
         return Problem.at("", "invalid_body", detail)
     except RecursionError:
         return too_deep()
@@ -116,8 +121,20 @@ def _first_fault(
             if fault is not None:
                 return f"/{name}{fault[0]}", fault[1]
         elif field.required:
-            return f"/{name}", f"The member {name} is missing."
+            return f"/{name}", f"The member {name} is missing{_instead(members, fields)}."
     return None
+
+
+def _instead(
+    members: Mapping[str, msgspec.Raw], fields: Sequence[msgspec.structs.FieldInfo]
+) -> str:
+    """Return the end of a sentence about a missing member: which unknown one is there instead."""
+    known = {field.encode_name for field in fields}
+    others = [name for name in members if name not in known]
+    if not others:
+        return ""
+    named = next((f"the member {name}" for name in others if is_plain_name(name)), "another member")
+    return f"; {named} is unknown"
 
 
 def too_deep() -> Problem:

@@ -1,7 +1,7 @@
 """Query parameters: only known ones, each at most once, each checked (D90)."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import falcon
 
@@ -15,8 +15,13 @@ _FALSE = ("false", "False", "FALSE", "0")
 _PLAIN_NAME = re.compile(r"[A-Za-z_.-]{1,20}")
 
 
-def require_known_parameters(req: falcon.Request, *known: str) -> None:
+def require_known_parameters(
+    req: falcon.Request, *known: str, members: Collection[str] = ()
+) -> None:
     """Refuse parameters that an operation does not have: a misspelt one would change the answer.
+
+    Args:
+        members: what belongs into the body instead.
 
     Raises Problem unknown_parameter.
     """
@@ -24,6 +29,9 @@ def require_known_parameters(req: falcon.Request, *known: str) -> None:
     if not req.query_string:
         return
     for name in req.params:
+        if name in members:
+            detail = f"The parameter {name} is unknown; send it as a member of the body."
+            raise Problem("unknown_parameter", detail)
         if name not in known:
             raise Problem("unknown_parameter", unknown("parameter", name, known))
 

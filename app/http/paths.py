@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
+from types import MappingProxyType
 
 # Clients often forget or confuse the first segment of a path.
 _BASES = ("v1", "api")
@@ -12,19 +13,29 @@ _SEGMENT_CHARACTERS_MAX = 40
 _SEGMENTS_MAX = 6
 
 
-def closest_path(path: str, method: str, paths: Mapping[str, Sequence[str]]) -> str | None:
+def closest_path(
+    path: str,
+    method: str,
+    paths: Mapping[str, Sequence[str]],
+    imagined: Mapping[str, str] = MappingProxyType({}),
+) -> str | None:
     """Return the path template closest to a path that does not exist, None if none is close.
 
     The result contains nothing of the path itself, which can hold a registration.
 
     Args:
         paths: the methods of each template; only templates with this method are suggested.
+        imagined: templates that do not exist but are often tried, and which one is meant.
     """
     segments = [segment.lower() for segment in path.split("/") if segment]
     if not 1 <= len(segments) <= _SEGMENTS_MAX:
         return None
+    variants = _variants(segments)
+    for spelling, meant in imagined.items():
+        if method in paths[meant] and any(_fits(each, spelling) for each in variants):
+            return meant
     scores = {
-        template: max(_likeness(each, template) for each in _variants(segments))
+        template: max(_likeness(each, template) for each in variants)
         for template, methods in paths.items()
         if method in methods
     }
@@ -32,11 +43,34 @@ def closest_path(path: str, method: str, paths: Mapping[str, Sequence[str]]) -> 
     return best if scores.get(best) else None
 
 
+def correction(path: str, template: str) -> str:
+    """Return what else to correct in a path that is close to a template; empty if nothing."""
+    if path.endswith("/"):
+        return ", without the final slash"
+    segments = [segment.lower() for segment in path.split("/") if segment]
+    expected = template.strip("/").split("/")
+    joined = [_joined(each, expected) for each in _variants(segments) if len(each) > len(expected)]
+    if any(each and _segments_likeness(each, expected) for each in joined):
+        return f", without a slash in {next(filter(_is_parameter, expected))}"
+    return ""
+
+
 def _variants(segments: list[str]) -> list[list[str]]:
-    """Return the segments as they are, with a base before them, and with another base."""
+    """Return the segments as they are, with a base before them, with another, and with one less."""
     with_base = [[base, *segments] for base in _BASES]
     with_other_base = [[base, *segments[1:]] for base in _BASES]
-    return [segments, *with_base, *with_other_base]
+    has_two_bases = len(segments) > 2 and set(segments[:2]) == set(_BASES)
+    without_one = [segments[1:]] if has_two_bases else []
+    return [segments, *with_base, *with_other_base, *without_one]
+
+
+def _fits(given: list[str], template: str) -> bool:
+    """Tell whether a path is one of a template, exactly."""
+    expected = template.strip("/").split("/")
+    return len(given) == len(expected) and all(
+        _is_parameter(each) or segment == each
+        for segment, each in zip(given, expected, strict=True)
+    )
 
 
 def _likeness(given: list[str], template: str) -> float:
@@ -49,7 +83,19 @@ def _likeness(given: list[str], template: str) -> float:
             (_segments_likeness(given, rest) for rest in _without_one(expected)), default=0
         )
         return max(0, likeness - _PENALTY_OF_A_GAP)
+    if len(given) > len(expected):
+        joined = _joined(given, expected)
+        return max(0, _segments_likeness(joined, expected) - _PENALTY_OF_A_GAP) if joined else 0
     return 0
+
+
+def _joined(given: list[str], expected: list[str]) -> list[str] | None:
+    """Return the segments with one parameter for all those that slashes made of it."""
+    for place, segment in enumerate(expected):
+        if _is_parameter(segment):
+            following = len(expected) - place - 1
+            return [*given[:place], segment, *given[len(given) - following :]]
+    return None
 
 
 def _without_one(segments: list[str]) -> Iterator[list[str]]:

@@ -9,7 +9,7 @@ import peewee
 
 from app.errors import RETRY_AFTER_SECONDS, Problem
 from app.http.context import Request
-from app.http.paths import closest_path
+from app.http.paths import closest_path, correction
 from app.storage.engine import Engine
 from app.storage.errors import message_of
 
@@ -26,12 +26,16 @@ _OTHERWISE = ("invalid_request", "The request is malformed.")
 
 
 def install(
-    app: falcon.App[Request, falcon.Response], engine: Engine, paths: Mapping[str, Sequence[str]]
+    app: falcon.App[Request, falcon.Response],
+    engine: Engine,
+    paths: Mapping[str, Sequence[str]],
+    imagined: Mapping[str, str],
 ) -> None:
     """Make an application answer every exception with a problem body, whatever `Accept` says.
 
     Args:
         paths: the path templates that can be suggested, each with its methods.
+        imagined: templates that do not exist but are often tried, and which one is meant.
     """
 
     def database_failed(
@@ -55,11 +59,11 @@ def install(
         req: Request, resp: falcon.Response, error: falcon.HTTPNotFound, params: object
     ) -> None:
         # SEC: paths without a key are not charged, so their refusal must cost nothing.
-        suggested = req.context.caller and closest_path(req.path, req.method, paths)
+        suggested = req.context.caller and closest_path(req.path, req.method, paths, imagined)
         detail = "There is nothing at this path. /docs lists the paths."
         if suggested:
-            slash = ", without the final slash" if req.path.endswith("/") else ""
-            detail = f"There is nothing at this path; did you mean {suggested}{slash}?"
+            meant = suggested + correction(req.path, suggested)
+            detail = f"There is nothing at this path; did you mean {meant}?"
         _write(req, resp, Problem("not_found", detail))
 
     app.add_error_handler(Exception, _unexpected)

@@ -87,7 +87,7 @@ def open_checked(path: Path, identity: Identity) -> int:
         descriptor = _opened(path)
     except FileNotFoundError as error:
         raise StoreError(
-            f"{path} does not exist; `verifyd serve` creates it at start-up"
+            f'{path} does not exist; "verifyd serve" creates it at start-up'
         ) from error
     except OSError as error:
         raise StoreError(f"{path} cannot be opened: {error.strerror}") from error

@@ -35,7 +35,7 @@ _IPV6_PREFIX_BYTES = 8
 _FULL_AT = struct.Struct("<Q")
 _Operation = Callable[[Rate, int, int], Outcome]
 
-_started: dict[str, Identity] = {}
+_identities: dict[str, Identity] = {}
 """The identity of each file that `start` created or accepted, here or before the fork."""
 
 
@@ -47,17 +47,17 @@ def start(path: Path, database_id: str) -> Identity:
     """
     identity = Identity.now(database_id)
     create(path, identity)
-    _started[str(path)] = identity
+    _identities[str(path)] = identity
     return identity
 
 
-def started(path: Path, database_id: Callable[[], str]) -> Identity:
+def identity_of(path: Path, database_id: Callable[[], str]) -> Identity:
     """Return the identity of the file that `start` created.
 
     If the server did not call `start`, the first use in a process does. Only then `database_id` is
     called. Raises StoreError, or what `database_id` raises.
     """
-    return _started.get(str(path)) or start(path, database_id())
+    return _identities.get(str(path)) or start(path, database_id())
 
 
 class LimitStore:

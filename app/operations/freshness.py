@@ -26,9 +26,11 @@ class Freshness(NamedTuple):
 
     def warning(self) -> str:
         """Return a warning about a stale register, as a sentence for the operator."""
+        age = clock.duration_text(self.age_seconds)
+        limit = clock.duration_text(self.limit_seconds or 0)
         return (
-            f"The register {self.register.name} was last loaded {told(self.age_seconds)} ago; "
-            f"VERIFYD_STALE_AFTER allows {told(self.limit_seconds or 0)}."
+            f"The register {self.register.name} was last loaded {age} ago; "
+            f"VERIFYD_STALE_AFTER allows {limit}."
         )
 
 
@@ -52,13 +54,3 @@ def freshness(engine: Engine, stale_after: Mapping[str, int]) -> list[Freshness]
         for each in list_entries(engine)
         if each.loaded_at is not None
     ]
-
-
-def told(seconds: int) -> str:
-    """Return a duration in its two largest units, such as `2 d 3 h`."""
-    parts = []
-    for unit, size in (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1)):
-        number, seconds = divmod(seconds, size)
-        if number:
-            parts.append(f"{number} {unit}")
-    return " ".join(parts[:2]) or "0 s"

@@ -14,7 +14,7 @@ from app.http.bodies import answer
 from app.http.context import Request
 from app.limits.file import StoreError
 from app.limits.store import LimitStore
-from app.operations.conditions.gathered import look
+from app.operations.conditions.gathered import conditions_of
 from app.operations.freshness import Freshness, freshness
 from app.operations.writing import write_fault
 from app.storage.engine import Engine
@@ -81,7 +81,7 @@ class Readiness:
             )
             refusal = found.refusal()
             if refusal is not None:
-                detail = refusal if may_see_details else "The database is not of a usable schema."
+                detail = refusal if may_see_details else "The database schema cannot be used."
                 raise Problem("not_ready", detail)
             self._require_registers(may_see_details)
             body = self._details(found) if may_see_details else ReadyBody("ready")
@@ -110,7 +110,7 @@ class Readiness:
 
     def _details(self, found: Versions) -> ReadyDetails:
         registers = freshness(self._engine, self._config.stale_after)
-        warned_of = look(self._engine, self._config, ages=registers).conditions
+        warned_of = conditions_of(self._engine, self._config, ages=registers).conditions
         warnings = [each.warning for each in warned_of]
         fault = write_fault(self._engine)
         schema = f"{found.database}, program {found.program}"

@@ -38,9 +38,8 @@ class MetricsPage:
 
         fresh = CollectorRegistry()
         fresh.register(self._state)
-        with suppress(
-            OSError
-        ):  # If the disk has no room for its own counts, show those of other workers.
+        # If the disk has no room for its own counts, show those of other workers.
+        with suppress(OSError):
             self._measures.renew_if_lost()
         try:
             with metrics_files.reading():

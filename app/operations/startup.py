@@ -9,7 +9,7 @@ from app.errors import OperatorError
 from app.limits.file import FILE_NAME
 from app.limits.store import start as start_limits
 from app.operations import listening, metrics_files, serving
-from app.operations.conditions.gathered import look
+from app.operations.conditions.gathered import conditions_of
 from app.storage import reserve
 from app.storage.engine import close_quietly, open_engine
 from app.storage.schema import migrate
@@ -67,7 +67,7 @@ def prepare_state(config: Config) -> None:
     try:
         start_limits(config.state_dir / FILE_NAME, database_id(engine))
         reserve.fill(engine)
-        for each in look(engine, config).conditions:
+        for each in conditions_of(engine, config).conditions:
             _log.warning("%s", each.warning)
     finally:
         # NOTE: a connection must not be used after a fork.

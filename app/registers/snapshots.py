@@ -115,7 +115,7 @@ def require_not_dropped(generations: Generations) -> Entry:
     name = generations.name
     if generations.find_dropped() is not None:
         raise OperatorError(
-            f"the register {name} was dropped; run `verifyd imports undrop {name}` to bring it back"
+            f'the register {name} was dropped; run "verifyd imports undrop {name}" to bring it back'
         )
     current = generations.find_current()
     if current is None:

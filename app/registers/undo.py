@@ -162,7 +162,7 @@ def require_register(engine: Engine, generations: Generations) -> Entry:
     if History(engine, name).ended_well():
         raise OperatorError(f"there is no register {name}")
     raise OperatorError(
-        f"there is no register {name}; run `verifyd imports drop {name} --purge` to end the "
+        f'there is no register {name}; run "verifyd imports drop {name} --purge" to end the '
         "warning about its failed loads"
     )
 

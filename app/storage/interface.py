@@ -79,11 +79,8 @@ class Engine(peewee.Database, ABC):
         """Return a transaction during which no other process, on any host, can migrate (D29)."""
 
     @abstractmethod
-    def take_turn(self, *numbers: int) -> None:
-        """Wait until no other transaction has taken the same one or two numbers.
-
-        The numbers are taken until the transaction ends.
-        """
+    def take_advisory_lock(self, *numbers: int) -> None:
+        """Wait for the lock of these one or two numbers; hold it until the transaction ends."""
 
     @abstractmethod
     def lock_rows(self, query: Any) -> None:

@@ -33,10 +33,10 @@ class PostgresDialect(Engine):
     def migration(self) -> Iterator[None]:
         """Begin a transaction during which no other process, on any host, can migrate."""
         with self.atomic():
-            self.take_turn(_MIGRATION_LOCK)
+            self.take_advisory_lock(_MIGRATION_LOCK)
             yield
 
-    def take_turn(self, *numbers: int) -> None:
+    def take_advisory_lock(self, *numbers: int) -> None:
         """Wait for the advisory lock of these numbers, and hold it until the transaction ends."""
         places = ", ".join(["%s"] * len(numbers))
         self.execute_sql(f"SELECT pg_advisory_xact_lock({places})", numbers)

@@ -142,6 +142,20 @@ def repeat_if_removed(engine: Engine, state: str, ask: Callable[[str], T]) -> T:
     return ask(state)
 
 
+def with_current_registers(engine: Engine, read: Callable[[str], T]) -> T:
+    """Call `read` with the state of the registers, and return its result (D26).
+
+    If a register was replaced, rolled back or dropped meanwhile, call it again: all rows that it
+    combines must be from one state, and a command has no client that would repeat its request.
+    Raises what `read` raises, as `repeat_if_removed` does.
+    """
+    while True:
+        state = read_state(engine)
+        result = repeat_if_removed(engine, state, read)
+        if read_state(engine) == state:
+            return result
+
+
 @lru_cache(maxsize=8)
 def in_precedence(state: str, order: tuple[str, ...]) -> tuple[RegisterRef, ...]:
     """Return the registers of a state: first those of `order`, then the others by name (D26).

@@ -46,7 +46,7 @@ class SqliteDialect(Engine):
         with self.atomic():
             yield
 
-    def take_turn(self, *numbers: int) -> None:
+    def take_advisory_lock(self, *numbers: int) -> None:
         """Do nothing: only one transaction at a time can write (D27)."""
 
     def lock_rows(self, query: Any) -> None:

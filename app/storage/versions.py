@@ -48,11 +48,11 @@ class Versions(NamedTuple):
         if self.is_served:
             return None
         if self.database == 0:
-            return "the database is empty: run `verifyd migrate`"
+            return 'the database is empty: run "verifyd migrate"'
         if self.can_migrate:
             return (
                 f"the database is at schema {self.database}, this program needs "
-                f"{self.program}: run `verifyd migrate`"
+                f'{self.program}: run "verifyd migrate"'
             )
         return (
             f"the database is at schema {self.database} and needs a program of schema "

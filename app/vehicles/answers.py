@@ -43,7 +43,7 @@ class InsuranceAnswer(TypedDict):
 
 
 class ChecksAnswer(TypedDict):
-    """The four checks, true where the vehicle is in order."""
+    """The four checks; true for those that the vehicle passes."""
 
     insuranceValid: bool
     motValid: bool

@@ -65,7 +65,13 @@ class BulkCompliance:
 
     def on_get(self, req: Request, resp: falcon.Response) -> None:
         """GET /v1/compliance/bulk. The compliance record of the plate BULK (D92)."""
-        self._single.on_get(req, resp, "bulk")
+        try:
+            self._single.on_get(req, resp, "bulk")
+        except Problem as problem:
+            if problem.code != "vehicle_not_found":
+                raise
+            detail = f"{problem.detail}. To check many vehicles, send a POST to this path."
+            raise Problem(problem.code, detail) from None
 
     on_head = on_get
 
@@ -89,7 +95,7 @@ def _read(req: Request, shape: type[_Sent]) -> _Sent:
 
     Raises Problem: unknown_parameter, those of read_json, invalid_body or too_many_registrations.
     """
-    require_known_parameters(req)
+    require_known_parameters(req, members=shape.__struct_fields__)
     sent = read_json(req, shape)
     count, bulk_max = len(sent.registrations), caller_of(req).bulk_max
     if not count:

@@ -1,7 +1,7 @@
 """The JSON that the bulk operations answer with (spec 2, D23, D92)."""
 
 from collections.abc import Sequence
-from typing import NotRequired, TypedDict
+from typing import NotRequired, TypedDict, TypeVar
 
 from app import clock
 from app.vehicles.answers import (
@@ -46,6 +46,9 @@ class ComplianceItem(Item):
     reasons: NotRequired[ReasonsAnswer]
 
 
+_Item = TypeVar("_Item", InsuranceItem, ComplianceItem)
+
+
 class BulkAnswer(TypedDict):
     """The answer of a bulk operation."""
 
@@ -74,13 +77,7 @@ def insurance_item(found: Found, day: str) -> InsuranceItem:
     """Return whether a plate is insured on the day (ISO date), or why it has no answer."""
     record = found.record
     if record is None:
-        failure = failure_answer(found)
-        return {
-            "registration": _named(found),
-            "insured": False,
-            "error": failure["error"],
-            "code": failure["code"],
-        }
+        return _failed(InsuranceItem(registration=_named(found), insured=False), found)
     return {
         "registration": record.registration,
         "insured": judge_insurance(record, day).is_good,
@@ -96,13 +93,7 @@ def compliance_item(found: Found, judgement: Judgement | None, *, explain: bool)
         explain: add `reasons` (D22).
     """
     if judgement is None:
-        failure = failure_answer(found)
-        return {
-            "registration": _named(found),
-            "compliant": False,
-            "error": failure["error"],
-            "code": failure["code"],
-        }
+        return _failed(ComplianceItem(registration=_named(found), compliant=False), found)
     item: ComplianceItem = {
         "registration": _named(found),
         "compliant": judgement.is_compliant,
@@ -117,6 +108,13 @@ def add_details(item: Item, record: Record) -> None:
     """Add the vehicle object, and when the record changed last (D21)."""
     item["vehicle"] = vehicle_answer(record)
     item["lastUpdated"] = clock.iso_utc(record.updated)
+
+
+def _failed(item: _Item, found: Found) -> _Item:
+    """Add to an item why its plate has no answer."""
+    failure = failure_answer(found)
+    item["error"], item["code"] = failure["error"], failure["code"]
+    return item
 
 
 def _named(found: Found) -> str:

@@ -1,4 +1,4 @@
-"""Is the vehicle road-legal on a day: four checks, each with its reason (D22)."""
+"""Judges whether a vehicle is road-legal on a day: four checks, each with its reason (D22)."""
 
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ class Judgement(NamedTuple):
 
     @property
     def is_compliant(self) -> bool:
-        """The vehicle is in order in all four respects."""
+        """Whether the vehicle passes all four checks."""
         return all(verdict.is_good for verdict in self)
 
 

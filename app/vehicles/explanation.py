@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 from app import clock
 from app.storage.engine import Engine
-from app.storage.registers import in_precedence
+from app.storage.registers import in_precedence, with_current_registers
 from app.vehicles.choice import Choice, choose_policy
 from app.vehicles.compliance import judge
 from app.vehicles.facts import Record
 from app.vehicles.holdings import Holding, holdings_of
 from app.vehicles.insurance import PolicyState, Verdict, policy_state
-from app.vehicles.reader import Found, VehicleReader, with_current_registers
+from app.vehicles.reader import Found, VehicleReader
 
 
 class Decision(NamedTuple):

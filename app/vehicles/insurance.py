@@ -1,4 +1,4 @@
-"""Is the vehicle insured on a day, and why: decided here for every operation (D20, D22)."""
+"""Judges whether a vehicle is insured on a day, for every operation and command (D20, D22)."""
 
 from typing import Literal, NamedTuple
 
@@ -11,7 +11,7 @@ class Verdict(NamedTuple):
     """The outcome of a check."""
 
     is_good: bool
-    """The vehicle is in order in this respect."""
+    """Whether the vehicle passes the check."""
     reason: str
     """The reason as the API gives it (D22)."""
 

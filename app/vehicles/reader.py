@@ -1,20 +1,14 @@
 """Looks vehicles up for every operation and every command: the day, and what is known."""
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
 
 import msgspec
-import peewee
 
 from app import clock
 from app.config import Config
-from app.storage.engine import Engine
-from app.storage.registers import REPEATS_MAX, read_state
 from app.vehicles.facts import Record
 from app.vehicles.records import Records
 from app.vehicles.registration import canonical_registration
-
-_T = TypeVar("_T")
 
 
 class Found(msgspec.Struct, frozen=True, gc=False):
@@ -67,27 +61,3 @@ class VehicleReader:
             Found(text, plate, records.get(plate or ""))
             for text, plate in zip(asked, plates, strict=True)
         ]
-
-
-def with_current_registers(engine: Engine, read: Callable[[str], _T]) -> _T:
-    """Call `read` with the state of the registers, and return its result (D26).
-
-    If a register was replaced, rolled back or dropped meanwhile, call it again: a command has no
-    client that would repeat its request. Raises an error of `read` if it comes again although no
-    register changed.
-    """
-    failures = 0
-    while True:
-        state = read_state(engine)
-        try:
-            result = read(state)
-        except (peewee.DatabaseError, peewee.InterfaceError) as error:
-            engine.recover(error)
-            if read_state(engine) == state:
-                # The state is also the same if a register was dropped and is back already.
-                failures += 1
-                if failures > REPEATS_MAX or not engine.may_be_gone(error):
-                    raise
-        else:
-            if read_state(engine) == state:
-                return result

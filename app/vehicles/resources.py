@@ -64,7 +64,10 @@ def _require_record(reader: VehicleReader, req: Request, registration: str, day:
     """
     (found,) = reader.look_up(caller_of(req).registers, [registration], day)
     if found.registration is None:
-        raise Problem("invalid_registration", f"{invalid_registration(registration)}.")
+        detail = f"{invalid_registration(registration)}."
+        if "+" in registration:
+            detail += " A space in a path is %20, not a plus sign."
+        raise Problem("invalid_registration", detail)
     if found.record is None:
         raise Problem("vehicle_not_found", NOT_FOUND)
     return found.record

@@ -16,7 +16,9 @@ import webtest
 from packaging.version import Version
 
 import app.operations
+from app.domains.resources import PAGE_DOMAINS_MAX
 from app.error_codes import CATALOGUE
+from app.http.bodies import BODY_BYTES_MAX
 from app.operations.documentation.assets import ASSETS
 from app.operations.documentation.resources import (
     DocumentationAsset,
@@ -27,6 +29,7 @@ from app.operations.documentation.resources import (
 )
 from app.operations.health import Health
 from app.operations.openapi_document import OpenApiDocument
+from app.vehicles.registration import REGISTRATION_CHARACTERS_MAX
 from tests.contract.answers import document
 
 SWAGGER_UI = Path(app.operations.__file__).parent / "swagger-ui"
@@ -212,6 +215,14 @@ class TestDocumentation:
                 assert node["summary"] in shown
                 assert f"<code>{path}</code>" in shown
                 assert shown.count('<div class="sample ') == 3
+
+    def test_the_limits_on_the_page_are_those_of_the_program(self, client: webtest.TestApp) -> None:
+        """The page names the length of a plate, of a body and of a page of domains."""
+        text = re.sub(r"<[^>]*>", "", page(client, "/docs").text)
+        start, end = text.index("\nRequests\n"), text.index("\nRate limits\n", 5_000)
+        assert f"1 to {REGISTRATION_CHARACTERS_MAX} letters and digits" in text[start:end]
+        assert f"at most {BODY_BYTES_MAX // 1024**2} MiB" in text[start:end]
+        assert f"At most this many domains, 1 to {PAGE_DOMAINS_MAX:,}." in text
 
     def test_every_code_is_explained(self, client: webtest.TestApp) -> None:
         """The table has every code, with a link to its explanation."""

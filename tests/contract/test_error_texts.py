@@ -69,16 +69,24 @@ NAMES = {
     "localhost": "A domain name has at least two labels, such as example.com; got one.",
     "a." * 127 + "com": "A domain name has at most 253 characters in its ASCII form; got 257.",
     "a." * 1_000: "A domain name has at most 253 characters in its ASCII form; got 2,000.",
-    "a..example": ("Label 2 of the domain name must be 1 to 63 letters, digits and inner hyphens."),
+    "a..example": (
+        "Label 2 of the domain name must be 1 to 63 letters, digits and inner hyphens; it is empty."
+    ),
+    "-a.example": "Label 1 of the domain name must be 1 to 63 letters, digits and inner hyphens.",
     "\uff11.\uff12": "The last label of a domain name must not be a number.",
     "192.0.2.1": "The last label of a domain name must not be a number.",
     "\u2603.example": "This is not a valid international domain name (IDNA 2008, UTS 46).",
 }
 BODIES = {
     "": "The body is empty. The body must be a JSON object.",
-    "{\n  registrations": "The body is not JSON: see line 2, column 3.",
-    f"{KNOWN} x}}": "The body is not JSON: see line 1, column 31.",
-    f"{KNOWN[:-1]}": "The body is not JSON: see line 1, column 29.",
+    "{\n  registrations": (
+        "The body is not JSON: see line 2, column 3. Texts and names of members need double quotes."
+    ),
+    f"{KNOWN} x}}": ("The body is not JSON: see line 1, column 31. A comma or a quote is missing."),
+    f"{KNOWN[:-1]}": (
+        "The body is not JSON: see line 1, column 29. Its end is missing, or a closing quote."
+    ),
+    f"{KNOWN}, : 1}}": "The body is not JSON: see line 1, column 32.",
     f'{KNOWN}, "asOf": NaN}}': "The body is not JSON: it contains NaN or Infinity.",
     f'{KNOWN}, "asOf": "\\ud800"}}': (
         "The body is not JSON: it contains half of a surrogate pair (\\ud800 to \\udfff)."
@@ -141,11 +149,21 @@ def test_no_operation_ignores_a_parameter(alice):
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/healthz", "/readyz", "/openapi.json", "/docs", "/docs/errors"]
+    "path",
+    [
+        *("/", "/healthz", "/readyz", "/openapi.json", "/metrics"),
+        *("/docs", "/docs/errors", "/docs/try"),
+    ],
 )
 def test_other_paths_ignore_parameters(world, path):
     """Probes and browsers add parameters of their own."""
-    assert world.client(None).get(f"{path}?x=1").status_int == 200
+    local = {"REMOTE_ADDR": "127.0.0.1"}
+    assert world.client(None).get(f"{path}?x=1", environ=local).status_int == 200
+
+
+def test_the_key_comes_before_parameters(stranger):
+    """Without a key nobody learns which parameters there are."""
+    assert stranger.get(f"{DOMAINS}?x=1").json["code"] == "unauthorized"
 
 
 @pytest.mark.parametrize("plate", PLATES)
@@ -213,14 +231,15 @@ def test_a_list_that_is_too_long(alice, world):
 @pytest.mark.parametrize(
     ("headers", "detail"),
     [
-        ({}, "The body must be sent as application/json, in UTF-8; got none."),
+        ({}, "The body must be sent as `Content-Type: application/json`, in UTF-8; got none."),
         (
             {"Content-Type": "text/plain"},
-            "The body must be sent as application/json, in UTF-8; got another type.",
+            "The body must be sent as `Content-Type: application/json`, in UTF-8; got text/plain.",
         ),
         (
             {"Content-Type": "application/json; charset=latin-1"},
-            "The body must be sent as application/json, in UTF-8; got another charset.",
+            "The body must be sent as `Content-Type: application/json`, in UTF-8; "
+            "got another charset.",
         ),
         (
             {"Content-Type": "application/json", "Content-Encoding": "gzip"},

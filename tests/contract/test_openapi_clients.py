@@ -27,6 +27,26 @@ def test_answers_are_open() -> None:
                 assert {"enum", "const", "allOf", "oneOf"}.isdisjoint(node), (name, pointer(steps))
 
 
+def test_operations_keep_their_names() -> None:
+    """Generators name their methods after these ids, so they stay."""
+    ids = [operation["operationId"] for _, _, operation in operations()]
+    assert ids == [
+        *("listDomains", "createDomain", "getDomain", "deleteDomain"),
+        *("checkVehicleInsurance", "checkVehicles", "checkCompliance", "checkVehiclesCompliance"),
+        "getAccount",
+        *("getHealth", "getReadiness", "getOpenApiDocument", "getStartPage"),
+        *("getDocumentationPage", "getErrorsPage", "getTryPage", "getMetrics"),
+    ]
+
+
+def test_probes_and_metrics_have_a_tag_of_their_own() -> None:
+    """Exactly the operations outside `/v1` and `/api` can be left out by their tag."""
+    for path, _, operation in operations():
+        is_for_clients = path.startswith(("/v1/", "/api/"))
+        assert ("Operations" not in operation["tags"]) is is_for_clients, path
+        assert len(operation["tags"]) == 1, path
+
+
 def test_every_object_has_a_name() -> None:
     """Every object is a schema with a name; otherwise generators invent one."""
     for steps, node in places(DOCUMENT):

@@ -9,6 +9,7 @@ from app.http.authentication import is_open
 from app.main import create_app
 from app.routes import ENDPOINTS
 from tests.contract.answers import document, find_operation
+from tests.contract.pages import ROOT
 
 UNDOCUMENTED = "/docs/{asset}"
 RESPONDERS = [
@@ -46,6 +47,18 @@ def test_every_route_is_documented_and_the_other_way_round():
         (path, method.upper()) for path, item in document()["paths"].items() for method in item
     }
     assert routed == documented
+
+
+@pytest.mark.parametrize("site", ["deploy/nginx/verifyd.conf", "deploy/scale-out/nginx.conf"])
+def test_both_bulk_operations_are_alike_to_nginx(site):
+    """Each rule for bulk insurance has its equal for bulk compliance, except for methods (D92)."""
+    text = (ROOT / site).read_text()
+    lines = {}
+    for path in ("/v1/vehicle/bulk-insurance", "/v1/compliance/bulk"):
+        found = re.findall(rf"(?m)^.*{path}[^/\w-].*(?:\{{\n(?:[^}}]*)\}})?$", text)
+        lines[path] = [re.sub('"(GET, HEAD, )?POST', '"', each.replace(path, "")) for each in found]
+    assert len(lines["/v1/compliance/bulk"]) == 2
+    assert lines["/v1/vehicle/bulk-insurance"] == lines["/v1/compliance/bulk"]
 
 
 def test_spec_4_the_operations_come_in_the_specs_order():

@@ -23,6 +23,9 @@ PROMISED = {
     "road-legal? no: off the road (SORN)": lambda told: told["reasons"]["roadTaxPaid"] == "sorn",
     "the account's domains": lambda told: len(told["domains"]) == 2,
     "201: a new domain; 409 if it exists already": lambda told: told["status"] == "active",
+    "429: 10,000 requests, many more than the plan allows; try your client meanwhile": (
+        lambda told: re.fullmatch(r" *6\d\d 200\n *\d+ 429\n", told)
+    ),
 }
 
 
@@ -48,8 +51,10 @@ def test_every_line_of_the_demo_does_what_it_says(tmp_path):
         titles = []
         for title, line, *_ in (step.splitlines() for step in shown[: len(PROMISED)]):
             assert len(line) < 200
-            run = subprocess.run(["sh", "-c", f"{export}\n{line}"], capture_output=True, check=True)
-            told = json.loads(run.stdout)
+            # Fewer than 10,000 take less than 10 s, and are more than enough.
+            script = f"{export}\n{line.replace('[1-10000]', '[1-800]')}"
+            run = subprocess.run(["sh", "-c", script], capture_output=True, check=True, text=True)
+            told = json.loads(run.stdout) if run.stdout.startswith("{") else run.stdout
             assert PROMISED[title](told), (title, told)
             titles.append(title)
     assert titles == list(PROMISED)

@@ -86,7 +86,7 @@ def test_the_access_log_goes_to_the_file_that_is_named(serve):
     (name,) = re.findall("(?m)^Access log +(/.*)$", service.output("stdout"))
     assert '"route":"/v1/vehicle/{registration}/insurance"' in Path(name).read_text()
     assert (service.stop(), service.output("stderr")) == (0, "")
-    assert "{" not in re.sub("'{.*}'", "", service.output("stdout"))
+    assert not re.search(r"(?m)^\s*\{", service.output("stdout"))
     serve()
     assert "insurance" not in Path(name).read_text()
 

@@ -160,6 +160,26 @@ def test_each_typescript_sample_gets_the_answer_beside_it(demo, tmp_path):
     assert ended.stdout == "no register knows this vehicle\n", ended.stderr
 
 
+@pytest.mark.system_long
+def test_a_typescript_sample_runs_as_the_page_says(demo, tmp_path):
+    """Node 22.18 runs a sample as it is; an older one needs tsx and the type `module`."""
+    page = page_of(demo)
+    text = html.unescape(re.sub(r"<[^>]+>", "", section(page, "start"))).replace("\xa0", " ")
+    for promised in ("node FILE.ts", '{"type": "module"}', "npx tsx FILE.ts"):
+        assert promised in text
+    save_client(page, "typescript", tmp_path)
+    ((_, code),) = samples(section(page, "errors"), "typescript")
+    (tmp_path / "sample.ts").write_text(code)
+    tools = node_tools()
+    version = run(["node", "--version"], tmp_path).stdout
+    if tuple(map(int, version.strip("v\n").split("."))) >= (22, 18):
+        ended = run(["node", "sample.ts"], tmp_path, KEY=demo.key)
+        assert ended.stdout == "no register knows this vehicle\n", ended.stderr
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    ended = run([tools / "tsx", "sample.ts"], tmp_path, KEY=demo.key)
+    assert ended.stdout == "no register knows this vehicle\n", ended.stderr
+
+
 def compile_all(directory: Path) -> None:
     """Compile every file of a directory; skip where there is no compiler, fail on any error."""
     tools = node_tools()

@@ -1,6 +1,9 @@
 """Clients that generators write from the served OpenAPI document reach the service (D94, D95)."""
 
+import html
 import json
+import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -209,6 +212,91 @@ def test_values_and_errors_arrive_as_typed_objects(make, demo, tmp_path):
     assert called == {
         (path, method) for path, item in document()["paths"].items() for method in item
     }
+
+
+def without_operations(page: str, document: Path, directory: Path) -> dict[str, list[str]]:
+    """Leave out the tag Operations as the page /docs says; return what is left, by generator."""
+    (text,) = re.findall(r'(?s)<section id="clients">.*?</section>', page)
+    told = re.findall(r"(?s)<dt>(\S+)</dt>\s*<dd>(.*?)</dd>", text)
+    codes = {name: re.findall("<code>(.*?)</code>", html.unescape(dd)) for name, dd in told}
+    left = {}
+
+    (option,) = codes.pop("openapi-generator")
+    words = [*openapi_generator(), "generate", "-i", document, "-g", "python", "-o", "generated"]
+    require_done(ran([*words, *shlex.split(option)], directory))
+    left["openapi-generator"] = names(
+        directory / "generated" / "openapi_client" / "api", "*_api.py"
+    )
+
+    (folder,) = codes.pop("openapi-python-client")
+    python = python_tools()
+    words = [python, "-m", "openapi_python_client", "generate", "--path", document]
+    path = {"PATH": f"{python.parent}:/usr/bin:/bin"}
+    require_done(ran([*words, "--meta", "none", "--output-path", "verifyd"], directory, path))
+    shutil.rmtree(directory / "verifyd" / folder)
+    modules = (directory / "verifyd").rglob("*.py")
+    imported = ".".join(["import verifyd", *folder.split("/")])
+    assert not [each for each in modules if imported in each.read_text()]
+    require_done(ran([python, "-m", "compileall", "-q", "verifyd"], directory))
+    left["openapi-python-client"] = names(directory / "verifyd" / "api", "[a-z]*")
+
+    setting, harmless = codes.pop("@hey-api/openapi-ts")
+    config = f"export default {{ input: {json.dumps(str(document))}, output: 'hey', {setting} }};"
+    (directory / "hey.config.mjs").write_text(config)
+    tools = node_tools()
+    (directory / "node_modules").symlink_to(tools.parent)
+    ended = ran([tools / "openapi-ts", "-f", "hey.config.mjs"], directory)
+    require_done(ended)
+    assert {line.partition(":")[0] for line in ended.stderr.splitlines()} <= {harmless}
+    calls = re.findall(r"(?m)^export const (\w+)", (directory / "hey" / "sdk.gen.ts").read_text())
+    left["@hey-api/openapi-ts"] = sorted(calls)
+
+    filtering, _ = codes.pop("openapi-typescript")
+    assert codes == {}
+    if shutil.which("jq") is None:
+        pytest.skip("jq missing on this machine")
+    shutil.copy(document, directory / "openapi.json")
+    filtered = ran(["sh", "-c", filtering], directory)
+    (directory / "filtered.json").write_text(filtered.stdout)
+    require_done(ran([tools / "openapi-typescript", "filtered.json", "-o", "types.ts"], directory))
+    paths = re.findall(r'(?m)^    "(/.*)": \{$', (directory / "types.ts").read_text())
+    left["openapi-typescript"] = sorted(paths)
+    return left
+
+
+def names(directory: Path, pattern: str) -> list[str]:
+    """Return the names of the files of a directory, in order."""
+    return sorted(path.name for path in directory.glob(pattern))
+
+
+def require_done(ended: subprocess.CompletedProcess[str]) -> None:
+    """Fail unless a program succeeded."""
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+def test_the_tag_of_probes_and_metrics_can_be_left_out(demo, tmp_path):
+    """What the page /docs says for each generator leaves exactly the operations for clients."""
+    page = demo.service.get("/docs").body.decode()
+    kept = [
+        (path, node["operationId"])
+        for path, item in document()["paths"].items()
+        for node in item.values()
+        if "Operations" not in node["tags"]
+    ]
+    assert without_operations(page, demo.document, tmp_path) == {
+        "openapi-generator": ["account_api.py", "domains_api.py", "vehicles_api.py"],
+        "openapi-python-client": ["account", "domains", "vehicles"],
+        "@hey-api/openapi-ts": sorted(name for _, name in kept),
+        "openapi-typescript": sorted({path for path, _ in kept}),
+    }
+
+
+def test_the_package_of_a_client_has_a_short_name(demo, tmp_path):
+    """A generator that names its package after the title of the document names it verifyd."""
+    python = python_tools()
+    words = [python, "-m", "openapi_python_client", "generate", "--path", demo.document]
+    require_done(ran(words, tmp_path, {"PATH": f"{python.parent}:/usr/bin:/bin"}))
+    assert names(tmp_path / "verifyd-client", "verifyd*") == ["verifyd_client"]
 
 
 def test_linters_find_nothing(demo, tmp_path):

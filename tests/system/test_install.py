@@ -283,7 +283,7 @@ def test_edited_files_are_never_overwritten(tree):
     settings.write_text("VERIFYD_WORKERS=3\n")
     assert ".new" not in tree.install()
     tree.change("verifyd.env.example")
-    assert "verifyd.env was edited and is left alone" in tree.install()
+    assert "verifyd.env was edited, so it stays as it is" in tree.install()
     assert settings.read_text() == "VERIFYD_WORKERS=3\n"
     new = settings.with_name("verifyd.env.new")
     assert new.read_bytes() == (tree.deploy / "verifyd.env.example").read_bytes()
@@ -297,7 +297,7 @@ def test_unedited_files_are_replaced(tree):
     tree.install()
     tree.change("nginx/verifyd.conf")
     site = tree.root / "etc/nginx/sites-available/verifyd.conf"
-    assert f"{site} is now as this release ships it" in tree.install()
+    assert f"{site} is now the version of this release" in tree.install()
     assert str(site) not in tree.install()
     assert site.read_bytes() == (tree.deploy / "nginx/verifyd.conf").read_bytes()
     assert not site.with_name("verifyd.conf.new").exists()
@@ -313,7 +313,7 @@ def test_a_binary_with_a_wrong_checksum_is_refused(tree):
         file.write("# changed\n")
     ended = tree.run()
     assert ended.returncode == 1
-    assert "is not what its checksum says" in ended.stderr
+    assert "does not match its checksum" in ended.stderr
     assert tree.files() == before
 
 
@@ -333,7 +333,7 @@ def test_the_documents_of_the_binary_are_laid_out_with_it(tree):
     tree.binary.with_name("verifyd.licenses.txt").write_bytes(b"GPL")
     ended = tree.run()
     assert ended.returncode == 1
-    assert "verifyd.licenses.txt is not what its checksum says" in ended.stderr
+    assert "verifyd.licenses.txt does not match its checksum" in ended.stderr
 
 
 def test_a_checksum_is_of_the_content_whatever_the_name(tree):
@@ -349,7 +349,7 @@ def test_a_binary_that_was_named_is_that_one_or_none(tree):
     tree.binary.rename(tree.deploy / "verifyd")
     ended = tree.run()
     assert (ended.returncode, tree.files()) == (1, {})
-    assert f"{tree.binary} is not there" in ended.stderr
+    assert f"{tree.binary} does not exist" in ended.stderr
 
 
 def test_a_binary_without_its_mode_is_refused(tree):
@@ -366,7 +366,7 @@ def test_a_binary_that_does_not_run_is_refused(tree, text):
     tree.binary.write_text(text)
     ended = tree.run()
     assert ended.returncode == 1
-    assert "does not run here: it needs glibc" in ended.stderr
+    assert "does not run on this host; it needs glibc" in ended.stderr
     assert tree.files() == {}
 
 
@@ -379,7 +379,7 @@ def test_two_at_once_are_one_after_the_other(tree):
         fcntl.flock(lock, fcntl.LOCK_EX)
         ended = tree.run()
     assert (ended.returncode, tree.files()) == (1, before)
-    assert "it is being installed already" in ended.stderr
+    assert "another installation is running" in ended.stderr
 
 
 def test_one_that_was_killed_is_run_again(tree):
@@ -495,7 +495,7 @@ class TestUninstalling:
         site.write_text("edited")
         override = installed.root / "etc/systemd/system/verifyd.service.d/override.conf"
         override.write_text("[Service]")
-        assert f"{site} was edited and is kept" in self.uninstall(installed).stdout
+        assert f"{site} was edited, so it stays" in self.uninstall(installed).stdout
         assert site.exists()
         assert [path.name for path in override.parent.iterdir()] == ["override.conf"]
 

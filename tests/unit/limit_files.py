@@ -5,7 +5,7 @@ import resource
 from contextlib import contextmanager
 
 from app.limits.bucket import rate
-from app.limits.store import LimitStore, started
+from app.limits.store import LimitStore, identity_of
 
 DATABASE = "0123456789abcdef0123456789abcdef"
 NOW_NS = 10**15
@@ -15,7 +15,7 @@ FORK = multiprocessing.get_context("fork")
 
 def opened(path, clock=lambda: NOW_NS):
     """Return a store on the file, as another process would open it."""
-    return LimitStore(path, lambda: started(path, lambda: DATABASE), clock)
+    return LimitStore(path, lambda: identity_of(path, lambda: DATABASE), clock)
 
 
 def spend(store, count, slot=0):

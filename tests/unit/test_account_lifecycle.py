@@ -77,7 +77,7 @@ class TestDeletion:
         alice = require_account(engine, "alice").id
         for number in range(2):
             Domains(engine).create_domain(alice, f"d{number}.example", 9)
-        with pytest.raises(OperatorError, match=r"has 2 domains, .* `verifyd accounts suspend"):
+        with pytest.raises(OperatorError, match=r'has 2 domains, .* "verifyd accounts suspend'):
             delete("alice")
         assert len(list_keys(engine, "alice")) == 1
         assert Domains(engine).count_domains(alice) == 2

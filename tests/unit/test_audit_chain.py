@@ -206,6 +206,21 @@ def test_one_manipulation_is_one_fault(trail, name):
     assert len(trail.faults()) == 1
 
 
+def test_a_segment_that_was_removed_before_it_was_sealed_is_named(trail, hours):
+    """Numbers have no gaps, so what was never sealed is missed, too."""
+    with opened(trail.directory) as opened_trail:
+        opened_trail.append(look_up())
+        trail.path(6).unlink()
+        opened_trail.append(look_up())
+    assert trail.faults() == [("removed", "7")]
+    seal(trail.directory, current=True)
+    (fault,) = verify(trail.directory, trail.digest).faults
+    assert (fault.kind, fault.sentence) == (
+        "removed",
+        "segment 00000006: removed before being sealed",
+    )
+
+
 def test_swapped_segments_are_named(trail):
     """Both segments are said to be swapped with the other."""
     swap_files(trail)

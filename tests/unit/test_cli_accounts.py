@@ -91,7 +91,7 @@ def test_an_unknown_account_is_refused(cli, command):
     """A mistyped name is reported, and nothing changes."""
     assert (
         cli.refusal("accounts", command, "nobody")
-        == "there is no account named nobody; see `verifyd accounts list`\n"
+        == 'there is no account named nobody; see "verifyd accounts list"\n'
     )
 
 

@@ -43,7 +43,7 @@ def test_the_name_is_taken_in_any_spelling(acme):
 @pytest.mark.parametrize(
     ("account", "name", "told"),
     [
-        ("nobody", "example.com", "there is no account named nobody; see `verifyd accounts list`"),
+        ("nobody", "example.com", 'there is no account named nobody; see "verifyd accounts list"'),
         (
             "other",
             "example.com",

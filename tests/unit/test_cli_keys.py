@@ -60,7 +60,7 @@ def test_a_key_needs_an_account(acme):
     """The refusal repeats the account's name, and no key is created."""
     assert (
         acme.refusal("keys", "create", "nobody")
-        == "there is no account named nobody; see `verifyd accounts list`\n"
+        == 'there is no account named nobody; see "verifyd accounts list"\n'
     )
     assert acme.json("keys", "list") == []
 
@@ -135,7 +135,7 @@ def test_an_unknown_key_is_refused(acme, command):
     """A mistyped key id must not look like success."""
     assert (
         acme.refusal("keys", command, "nosuchid")
-        == "there is no key nosuchid; see `verifyd keys list`\n"
+        == 'there is no key nosuchid; see "verifyd keys list"\n'
     )
 
 

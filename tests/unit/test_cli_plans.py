@@ -86,7 +86,7 @@ def test_a_plan_in_use_is_kept(cli):
     cli.run("accounts", "create", "acme", "--plan", "free")
     refusal = cli.refusal("plans", "delete", "free")
     assert refusal == (
-        "plan free is in use (acme); move its accounts with `verifyd accounts set-plan` first\n"
+        'plan free is in use (acme); move its accounts with "verifyd accounts set-plan" first\n'
     )
     assert len(cli.json("plans", "list")) == 3
 

@@ -32,7 +32,7 @@ class TestDrop:
         load(cli, register="fleet")
         assert cli.json("imports", "drop", "fleet", "--yes") == {
             "dropped": "fleet",
-            "disk_space": "not freed yet; free it with `verifyd imports drop fleet --purge`",
+            "disk_space": 'not freed yet; free it with "verifyd imports drop fleet --purge"',
             "undo": "verifyd imports undrop fleet",
         }
         assert cli.json("imports", "undrop", "fleet") == {

@@ -14,7 +14,7 @@ from app import clock
 from app.errors import OperatorError
 from app.operations.conditions import certificate as certificates
 from app.operations.conditions.certificate import certificate_conditions, expires_at
-from app.operations.conditions.gathered import gathered, look
+from app.operations.conditions.gathered import conditions_of, gathered
 from app.operations.conditions.jobs import JobRun, Run, last_runs, record, running
 from app.registers.dropped import kept
 from app.registers.history import MERGE, REPLACE, note_moved, note_refused
@@ -41,7 +41,7 @@ def stopped_clock(monkeypatch):
 
 def found(world, **settings):
     """Return what is wrong, by key."""
-    gathered = look(world.engine, world.configured(**settings))
+    gathered = conditions_of(world.engine, world.configured(**settings))
     return {each.key: each for each in gathered.conditions}
 
 
@@ -70,7 +70,7 @@ def _seen_by_another(world):
     """Return what another process finds: on Postgres a lock does not block its holder."""
     engine = open_engine(world.config.database_url)
     try:
-        return look(engine, world.config).conditions
+        return conditions_of(engine, world.config).conditions
     finally:
         close_quietly(engine)
 
@@ -212,7 +212,7 @@ class TestJobs:
         record(world.engine, Run("backup", True, NOW - 5, ("It failed.",)))
         record(world.engine, Run("backup", False, NOW - 4))
         assert found(world)["job:backup"].title == "the nightly backup failed"
-        assert look(world.engine, world.config).ran_until == {"backup": NOW}
+        assert conditions_of(world.engine, world.config).ran_until == {"backup": NOW}
 
     def test_a_scheduled_run_that_does_not_come_is_missed(self, world):
         """A run is missed after 26 hours, or what `VERIFYD_MISSED_AFTER` says."""
@@ -241,10 +241,10 @@ class TestJobs:
     def test_a_host_that_was_off_catches_up_first(self, world, monkeypatch):
         """After a boot, timers have an hour to catch up before a run counts as missed."""
         record(world.engine, Run("import", True, NOW - 3 * DAY))
-        assert look(world.engine, world.config).unknown == frozenset()
+        assert conditions_of(world.engine, world.config).unknown == frozenset()
         monkeypatch.setattr(clock, "monotonic_ns", lambda: 3500 * 10**9)
         assert found(world) == {}
-        assert look(world.engine, world.config).unknown == {"missed"}
+        assert conditions_of(world.engine, world.config).unknown == {"missed"}
 
     def test_a_run_under_way_is_not_missed_unless_it_does_not_end(self, world, monkeypatch):
         """A run in progress, whose lock is held, is reported only after a day or more."""
@@ -326,7 +326,7 @@ class TestDisk:
         def with_free(free_bytes):
             free = os.statvfs_result((1, 1, 10**9, free_bytes, free_bytes, 9, 9, 9, 0, 255))
             monkeypatch.setattr(os, "statvfs", lambda _: free)
-            looked = look(world.engine, world.config)
+            looked = conditions_of(world.engine, world.config)
             return [each.key for each in looked.conditions], "disk" in looked.unknown
 
         assert with_free(needed - 1) == (["disk:load"], True)
@@ -345,7 +345,7 @@ class TestDisk:
         monkeypatch.setattr(tempfile, "gettempdir", full)
         warning = found(world)["disk:temporary"].warning
         assert warning == "No load is possible: No usable temporary directory found in ['/tmp']."
-        assert look(world.engine, world.config).unknown == {"disk"}
+        assert conditions_of(world.engine, world.config).unknown == {"disk"}
         client = world.client(world.alice_key)
         assert client.get("/readyz").json["warnings"] == [warning]
         metrics = client.get("/metrics", environ={"REMOTE_ADDR": "127.0.0.1"})

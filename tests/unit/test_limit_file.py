@@ -8,7 +8,7 @@ import pytest
 from app.limits import file as limit_file
 from app.limits.bucket import rate
 from app.limits.file import ACCOUNT_SLOTS, ADDRESS_SLOTS, FILE_BYTES, StoreError
-from app.limits.store import LimitStore, start, started
+from app.limits.store import LimitStore, identity_of, start
 from tests.unit.limit_files import (
     DATABASE,
     PLAN,
@@ -200,7 +200,7 @@ class TestFailure:
         spend(store, 2)
         path.unlink()
         for _ in range(2):
-            with pytest.raises(StoreError, match="`verifyd serve` creates it at start-up"):
+            with pytest.raises(StoreError, match='"verifyd serve" creates it at start-up'):
                 store.take(0, PLAN)
         assert os.listdir(path.parent) == []
 
@@ -263,4 +263,4 @@ class TestFailure:
             raise LookupError("no database")
 
         with pytest.raises(LookupError):
-            LimitStore(path, lambda: started(path, database_id)).take(0, PLAN)
+            LimitStore(path, lambda: identity_of(path, database_id)).take(0, PLAN)

@@ -8,7 +8,7 @@ import pytest
 from app.accounts.administration import set_plan
 from app.cli import main
 from app.limits.bucket import rate
-from app.limits.store import LimitStore, account_slot, started
+from app.limits.store import LimitStore, account_slot, identity_of
 from app.storage.versions import Installation, database_id
 
 PLAN = rate(600, 60)
@@ -18,7 +18,7 @@ PLAN = rate(600, 60)
 def bucket(world):
     """The store of the installation, as the service opens it."""
     return LimitStore(
-        world.limits, lambda: started(world.limits, lambda: database_id(world.engine))
+        world.limits, lambda: identity_of(world.limits, lambda: database_id(world.engine))
     )
 
 
@@ -98,7 +98,7 @@ def test_a_command_does_not_make_the_file(run, world, what):
     world.limits.unlink()
     status, _, err = run(what, "alice")
     assert status == 1
-    assert "does not exist; `verifyd serve` creates it at start-up" in err
+    assert 'does not exist; "verifyd serve" creates it at start-up' in err
     assert not world.limits.exists()
 
 

@@ -3,21 +3,21 @@
 import peewee
 import pytest
 
-from app.cli.nightly import Job, NotAllLoaded
+from app.cli.nightly import Job, NotAllLoaded, NotLoaded
 
 
 @pytest.fixture
 def job():
     """Return a run with two failed loads; alerts read the first one from the history."""
     job = Job()
-    job.failed = [(["a.csv"], "not loaded", 1), (["a.csv"], "skipped", 2)]
+    job.failed = [NotLoaded(["a.csv"], "not loaded", 1), NotLoaded(["a.csv"], "skipped", 2)]
     job.in_history = {1}
     return job
 
 
 def test_files_of_the_same_name_are_different_failures(job):
     """Failures of files with the same name are reported separately."""
-    job.failed.append((["a.csv"], "left for the next run", None))
+    job.failed.append(NotLoaded(["a.csv"], "left for the next run", None))
     assert job.faults(NotAllLoaded("not all")) == [
         "a.csv: skipped.",
         "a.csv: left for the next run.",

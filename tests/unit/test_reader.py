@@ -4,8 +4,12 @@ import peewee
 import psycopg
 import pytest
 
-from app.storage.registers import REPEATS_MAX, Register, repeat_if_removed
-from app.vehicles.reader import with_current_registers
+from app.storage.registers import (
+    REPEATS_MAX,
+    Register,
+    repeat_if_removed,
+    with_current_registers,
+)
 
 
 class Reading:

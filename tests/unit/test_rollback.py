@@ -245,7 +245,7 @@ class TestSeveralSteps:
     def test_states_of_a_register_stay_while_it_is_dropped(self, world, four):
         """A dropped register keeps its states, and can be rolled back once it is undropped."""
         drop_register(world.engine, "native")
-        with pytest.raises(OperatorError, match="was dropped; run `verifyd imports undrop native`"):
+        with pytest.raises(OperatorError, match='was dropped; run "verifyd imports undrop native"'):
             roll_back(world.engine, "native", None)
         assert KeptRegister.select().count(world.engine) == 3
 

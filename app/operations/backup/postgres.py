@@ -70,10 +70,10 @@ def can_restore(program: int, server: int) -> bool:
 
 
 def _require_fitting(program: str, engine: Engine) -> None:
-    told = _run(program, ["--version"], "")
-    found = re.search(r"\d+", told)
+    printed = _run(program, ["--version"], "")
+    found = re.search(r"\d+", printed)
     if found is None:
-        raise OperatorError(f"{program} does not print its version: {told.strip()}")
+        raise OperatorError(f"{program} does not print its version: {printed.strip()}")
     server = engine.connection().info.server_version // 10_000
     if not can_restore(int(found[0]), server):
         raise OperatorError(

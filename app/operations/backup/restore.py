@@ -46,13 +46,13 @@ def restore(config: Config, source: Path) -> Restored:
         if database:
             replaced, registers = restore_files.put_in_place(database, source, found)
         else:
-            replaced, registers = None, _read_dump(config.database_url, source, found)
+            replaced, registers = None, _restore_dump(config.database_url, source, found)
         # The restored accounts must not inherit the buckets of the replaced ones (D11).
         (config.state_dir / LIMITS).unlink(missing_ok=True)
     return Restored(found, replaced, registers)
 
 
-def _read_dump(database_url: str, source: Path, found: Manifest) -> list[str]:
+def _restore_dump(database_url: str, source: Path, found: Manifest) -> list[str]:
     engine = PostgresEngine(database_url)
     try:
         if engine.get_tables():

@@ -42,7 +42,7 @@ class Room(NamedTuple):
                 f"{size_text(self._free_bytes())} are free: make room there"
             )
         for path in there:
-            if self._free_bytes() < needed_bytes and _is_removed(path):
+            if self._free_bytes() < needed_bytes and _try_remove(path):
                 _log.warning("%s: removed, because the disk had no room for a new backup", path)
 
     def _free_bytes(self) -> int:
@@ -67,7 +67,7 @@ def prune(older: Sequence[Path], newest: Path, limits: Limits) -> None:
         if number > limits.number or size_bytes > limits.size_bytes:
             surplus.append(path)
     for path in reversed(surplus):
-        _is_removed(path)
+        _try_remove(path)
 
 
 def _size_bytes(backup: Path) -> int:
@@ -96,7 +96,8 @@ def is_gone(backup: Path) -> bool:
     return not backup.exists() and not _removed_name(backup).exists()
 
 
-def _is_removed(backup: Path) -> bool:
+def _try_remove(backup: Path) -> bool:
+    """Remove a backup, and return whether nothing of it is left. If that fails, log it."""
     # Under this name it is no longer a backup. If its removal fails, the next one removes it.
     partial = _removed_name(backup)
     try:

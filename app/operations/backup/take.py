@@ -74,7 +74,7 @@ def take(
         partial.mkdir(mode=0o700)
         older = list_own(destination, database_id(engine)) if limits else []
         try:
-            taken = _written(engine, partial, registers, Room(partial, older[:-1]))
+            taken = _write_files(engine, partial, registers, Room(partial, older[:-1]))
             partial.rename(final)
         except (peewee.PeeweeException, OSError, OperatorError) as error:
             reason = message_of(error)
@@ -88,7 +88,8 @@ def take(
     return Taken(final, taken, removed)
 
 
-def _written(engine: Engine, directory: Path, registers: Registers, room: Room) -> Manifest:
+def _write_files(engine: Engine, directory: Path, registers: Registers, room: Room) -> Manifest:
+    """Write all files of a backup, the manifest last, and return the manifest."""
     taken_at = clock.iso_utc(clock.now())
     found = versions(engine)
     made_from = revision()

@@ -9,7 +9,6 @@ from pathlib import Path
 from app import clock
 from app.errors import OperatorError
 from app.operations.conditions.condition import Condition
-from app.operations.freshness import told
 
 UNREADABLE = "certificate:unreadable"
 """The key of the condition that the certificate, and so its expiry, cannot be read."""
@@ -84,7 +83,8 @@ def certificate_conditions(path: Path | None) -> Iterator[Condition]:
     if expiry is None or expiry - now > WARNED_SECONDS:
         return
     is_over = expiry <= now
-    when = f"expired {told(now - expiry)} ago" if is_over else f"expires in {told(expiry - now)}"
+    distance = clock.duration_text(abs(expiry - now))
+    when = f"expired {distance} ago" if is_over else f"expires in {distance}"
     yield Condition(
         key="certificate:expiry",
         title="the TLS certificate has expired" if is_over else "the TLS certificate expires soon",

@@ -47,7 +47,7 @@ class Gathered(NamedTuple):
     """When the last recorded run of each job on this host ended."""
 
 
-def look(
+def conditions_of(
     engine: Engine,
     config: Config,
     *,
@@ -102,7 +102,7 @@ def gathered(
         if engine is None:
             raise peewee.OperationalError
         runs = last_runs(engine)
-        found, unknown, ran_until = look(engine, config, runs=runs)
+        found, unknown, ran_until = conditions_of(engine, config, runs=runs)
         fault = write_fault(engine)
     except (peewee.DatabaseError, peewee.InterfaceError, OSError):
         fault = "The database cannot be used."

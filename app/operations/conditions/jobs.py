@@ -16,7 +16,6 @@ from app.config import Config
 from app.directories import make_directory
 from app.file_lock import locked, tried
 from app.operations.conditions.condition import Condition
-from app.operations.freshness import told
 from app.setting_values import EVERY_REGISTER, JOBS
 from app.storage import reserve
 from app.storage.engine import Engine
@@ -153,8 +152,8 @@ def _missed(job: str, last_at: int, limit: int, state_dir: Path) -> Iterator[Con
         key=f"missed:{job}",
         title=f"the {name} {what}",
         warning=(
-            f"The {name} {what}: it {began} {told(age)} ago; "
-            f"VERIFYD_MISSED_AFTER allows {told(limit)}."
+            f"The {name} {what}: it {began} {clock.duration_text(age)} ago; "
+            f"VERIFYD_MISSED_AFTER allows {clock.duration_text(limit)}."
         ),
         since=since + limit,
         remedy=f"systemctl status verifyd-{job}.timer verifyd-{job}.service",

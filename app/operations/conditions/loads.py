@@ -130,42 +130,62 @@ def load_conditions(facts: Iterable[LoadFacts], ages: Iterable[Freshness]) -> It
     """Yield a condition for each register whose last load failed."""
     loaded_at = {each.register.name: each.loaded_at for each in ages}
     for each in facts:
-        if not each.failed or each.last_failed is None:
-            continue
-        register, last = each.register, each.failed[0]
-        at = clock.iso_utc(ended_at(last))
-        title = f"a load of the register {register} failed"
-        many = f"{each.failed_count:,} loads" if each.failed_count > 1 else ""
-        ended = (
-            f"the latest at {at} (loads {_numbers(each)})" if many else f"at {at} (load {last.id})"
+        if each.failed and each.last_failed is not None:
+            yield _load_condition(each, each.last_failed, loaded_at.get(each.register))
+
+
+def _load_condition(
+    facts: LoadFacts, last_failed: RegisterLoad, loaded_at: int | None
+) -> Condition:
+    """Return the condition of a register whose last load failed.
+
+    Args:
+        loaded_at: when its rows were loaded, in Unix seconds; None if it holds none.
+    """
+    many = f"{facts.failed_count:,} loads" if facts.failed_count > 1 else ""
+    if facts.register == UNRECOGNISED:
+        register, failed = "an unknown register", many or "A load"
+    else:
+        register, failed = f"the register {facts.register}", f"The last {many or 'load'}"
+    return Condition(
+        key=f"load:{facts.register}",
+        title=f"a load of {register} failed",
+        warning=f"{failed} of {register} failed, {_when(facts)}.",
+        since=facts.first_failed_at,
+        remedy=_remedy(facts, is_loaded=loaded_at is not None),
+        # Not from `failed`: a later success must not make an older failure a new event.
+        occurrence=str(last_failed.id),
+        details=(*map(_line, facts.failed), *_more(facts), _note(facts, loaded_at)),
+    )
+
+
+def _when(facts: LoadFacts) -> str:
+    """Return when the latest load failed, and the numbers of all that failed."""
+    last = facts.failed[0]
+    at = clock.iso_utc(ended_at(last))
+    if facts.failed_count > 1:
+        return f"the latest at {at} (loads {_numbers(facts)})"
+    return f"at {at} (load {last.id})"
+
+
+def _remedy(facts: LoadFacts, *, is_loaded: bool) -> str:
+    remedy = f"sudo verifyd imports show {facts.failed[0].id}"
+    if facts.register == UNRECOGNISED or is_loaded or facts.last_loaded is not None:
+        return remedy
+    purge = f"sudo verifyd imports drop {facts.register} --purge"
+    return f"{remedy}; if the name is mistyped, end this warning with: {purge}"
+
+
+def _note(facts: LoadFacts, loaded_at: int | None) -> str:
+    """Return what the register holds now, or what ends the condition of an unknown register."""
+    if facts.register == UNRECOGNISED:
+        return (
+            "This ends when files of the same names are loaded, when they are removed from "
+            "failed/, or after 7 days."
         )
-        warning = f"The last {many or 'load'} of the register {register} failed, {ended}."
-        remedy = f"sudo verifyd imports show {last.id}"
-        note = "The register is still empty."
-        if register in loaded_at:
-            note = (
-                f"The register still holds what was loaded at {clock.iso_utc(loaded_at[register])}."
-            )
-        elif register == UNRECOGNISED:
-            title = "a load of an unknown register failed"
-            warning = f"{many or 'A load'} of an unknown register failed, {ended}."
-            note = (
-                "This ends when files of the same names are loaded, when they are removed from "
-                "failed/, or after 7 days."
-            )
-        elif each.last_loaded is None:
-            purge = f"sudo verifyd imports drop {register} --purge"
-            remedy += f"; if the name is mistyped, end this warning with: {purge}"
-        yield Condition(
-            key=f"load:{register}",
-            title=title,
-            warning=warning,
-            since=each.first_failed_at,
-            remedy=remedy,
-            # Not from `failed`: a later success must not make an older failure a new event.
-            occurrence=str(each.last_failed.id),
-            details=(*map(_line, each.failed), *_more(each), note),
-        )
+    if loaded_at is None:
+        return "The register is still empty."
+    return f"The register still holds what was loaded at {clock.iso_utc(loaded_at)}."
 
 
 def _numbers(facts: LoadFacts) -> str:

@@ -6,7 +6,6 @@ from contextlib import suppress
 from app import clock
 from app.config import Config
 from app.operations.conditions.condition import Condition
-from app.operations.freshness import told
 from app.operations.notices.spool import Spool
 
 UNDELIVERED = "notify"
@@ -25,7 +24,7 @@ def queue_conditions(config: Config) -> Iterator[Condition]:
                 title="alerts are not delivered",
                 warning=(
                     f"Alerts are not delivered: {len(created)}; "
-                    f"the oldest has waited for {told(age)}."
+                    f"the oldest has waited for {clock.duration_text(age)}."
                 ),
                 since=min(created),
                 remedy="sudo verifyd notify --test",

@@ -44,7 +44,7 @@ def deliver(config: Config) -> bool:
     is_well = True
     with spool.delivering() as is_alone:
         while is_alone and (entry := _next_due(spool)):
-            is_well = _delivered(spool, entry, config) and is_well
+            is_well = _try_deliver(spool, entry, config) and is_well
         # A message that waits for its next attempt is not delivered, although nothing failed now.
         return is_well and not (is_alone and any(entry.attempts for entry in spool.entries()))
 
@@ -63,7 +63,7 @@ def _is_due(entry: Entry, now: int) -> bool:
     return not 0 <= now - entry.tried_at < wait
 
 
-def _delivered(spool: Spool, entry: Entry, config: Config) -> bool:
+def _try_deliver(spool: Spool, entry: Entry, config: Config) -> bool:
     """Send a message to the destinations that do not have it yet, and record the result."""
     message = entry.message
     entry = msgspec.structs.replace(entry, attempts=entry.attempts + 1, tried_at=clock.now())

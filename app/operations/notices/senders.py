@@ -11,7 +11,7 @@ import socket
 import ssl
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from email.message import EmailMessage
 from email.utils import formatdate
@@ -80,7 +80,6 @@ def _post(url: str, message: Message, secret: bytes | None) -> None:
             f"there is no secret to sign with: VERIFYD_NOTIFY_SECRET, {SECRET_PREFIX}..., "
             "or the systemd credential notify_secret"
         )
-    parts = urlsplit(url)
     body, now = _encoded(message), clock.now()
     headers = {
         "Content-Type": "application/json",
@@ -89,6 +88,19 @@ def _post(url: str, message: Message, secret: bytes | None) -> None:
         "webhook-timestamp": str(now),
         "webhook-signature": signature(secret, message.id, now, body),
     }
+    status = _answer_status(url, body, headers)
+    if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
+        raise NotSent(f"it answered {status}: redirects are not followed")
+    if not HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
+        raise NotSent(f"it answered {status}")
+
+
+def _answer_status(url: str, body: bytes, headers: Mapping[str, str]) -> int:
+    """Send a POST request, and return the status of the answer. Raises OSError and HTTPException.
+
+    The answer must begin within ANSWER_SECONDS.
+    """
+    parts = urlsplit(url)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     connection = http.client.HTTPSConnection(
         parts.hostname or "", parts.port, timeout=_CONNECT_SECONDS, context=_tls()
@@ -101,15 +113,11 @@ def _post(url: str, message: Message, secret: bytes | None) -> None:
         deadline.start()
         try:
             connection.request("POST", target, body, headers)
-            status = connection.getresponse().status
+            return connection.getresponse().status
         finally:
             deadline.cancel()
     finally:
         connection.close()
-    if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
-        raise NotSent(f"it answered {status}: redirects are not followed")
-    if not HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
-        raise NotSent(f"it answered {status}")
 
 
 def _shut(connection: socket.socket) -> None:

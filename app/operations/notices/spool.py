@@ -101,12 +101,12 @@ class Spool:
         make_directory(self._queue)
         data = msgspec.json.encode(entry)
         try:
-            self._written(data, entry)
+            self._replace_file(data, entry)
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
             reserve.release(self._reserve)
-            self._written(data, entry)
+            self._replace_file(data, entry)
         finally:
             reserve.take(self._reserve)
 
@@ -119,7 +119,8 @@ class Spool:
             with suppress(FileNotFoundError):
                 path.rename(self._directory / _LAST)
 
-    def _written(self, data: bytes, entry: Entry) -> None:
+    def _replace_file(self, data: bytes, entry: Entry) -> None:
+        """Write the file of a message. A process that is killed leaves the former one."""
         part = self._directory / _PART
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
         with open(descriptor, "wb") as file:

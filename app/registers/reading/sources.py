@@ -79,8 +79,8 @@ def open_members(
         on_data: is called with all decompressed bytes, in order.
         is_trusted: whether links and pipes are read too, besides regular files.
 
-    Raises FileFault with the name of the file if it is missing, cut off, damaged, encrypted or in
-    an unsupported container, or if it changes while it is read.
+    Raises FileFault with the name of the file. The file is missing, cut off, damaged, encrypted, in
+    an unsupported container, or changed while it was read.
     """
     if path == STANDARD_INPUT:
         yield _piped(cast(BinaryIO, sys.stdin.buffer), "standard input", on_data)

@@ -1,4 +1,4 @@
-// A small client of verifyd, for Node 20 or newer.
+// A small client of verifyd, for Node 22.18 or newer.
 
 const url = "http://127.0.0.1:8000";
 const key = process.env.KEY ?? "";

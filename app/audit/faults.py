@@ -1,9 +1,9 @@
 """What can be wrong with a trail, each with its name (D116)."""
 
-from typing import NamedTuple
+import msgspec
 
 
-class Fault(NamedTuple):
+class Fault(msgspec.Struct, frozen=True):
     """One thing that is wrong."""
 
     kind: str

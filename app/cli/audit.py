@@ -5,12 +5,13 @@ import logging
 from pathlib import Path
 from typing import TypedDict
 
+from app.audit.faults import Fault
 from app.audit.owner import find_owner
 from app.audit.period import time_before
 from app.audit.prune import prune
 from app.audit.seal import seal
 from app.audit.verify import Verdict, verify
-from app.cli import audit_search
+from app.cli import audit_report, audit_search
 from app.cli.audit_options import add_directories, digest, directories_of
 from app.cli.output import counted, print_document, print_item, print_sentence
 from app.cli.parser import Commands, add_command, add_group
@@ -23,14 +24,6 @@ from app.logs import progress_log
 _log = logging.getLogger("app.audit")
 
 
-class FaultItem(TypedDict):
-    """One thing that is wrong."""
-
-    kind: str
-    subject: str
-    sentence: str
-
-
 class VerdictItem(TypedDict):
     """The verification of a trail as the command prints it."""
 
@@ -41,12 +34,14 @@ class VerdictItem(TypedDict):
     unsealed: int
     unsealed_records: int
     digest: str
-    faults: list[FaultItem]
+    faults: list[Fault]
 
 
 def add_commands(commands: Commands) -> None:
     """Add the command group."""
-    audit = add_group(commands, "audit", "seal, verify, search, export and prune the audit trail")
+    audit = add_group(
+        commands, "audit", "seal, verify, search, export, report and prune the audit trail"
+    )
     sealed = add_command(
         audit,
         "seal",
@@ -72,6 +67,7 @@ def add_commands(commands: Commands) -> None:
     )
     add_directories(verified)
     audit_search.add_commands(audit)
+    audit_report.add_commands(audit)
     pruned = add_command(
         audit,
         "prune",
@@ -165,10 +161,7 @@ def _verdict_item(directory: Path, verdict: Verdict) -> VerdictItem:
         "unsealed": verdict.unsealed,
         "unsealed_records": verdict.unsealed_records,
         "digest": verdict.digest,
-        "faults": [
-            {"kind": fault.kind, "subject": fault.subject, "sentence": fault.sentence}
-            for fault in verdict.faults
-        ],
+        "faults": verdict.faults,
     }
 
 
@@ -179,7 +172,7 @@ def _print_verdict(item: VerdictItem) -> None:
     print(f"removed by age    {counted(item['pruned'], 'segment')}")
     print(f"latest digest     {item['digest'] or '-'}")
     for fault in item["faults"]:
-        print(f"fault             {fault['sentence']} [{fault['kind']}]")
+        print(f"fault             {fault.sentence} [{fault.kind}]")
 
 
 def _counts(segments: int, records: int) -> str:

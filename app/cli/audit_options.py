@@ -33,21 +33,25 @@ def add_directories(command: Parser) -> None:
     )
 
 
-def add_period(command: Parser) -> None:
-    """Add `--from` and `--to`."""
+def add_period(command: Parser, default: str = "all") -> None:
+    """Add `--from` and `--to`.
+
+    Args:
+        default: the period without `--from`, for the help.
+    """
     command.add_argument(
         "--from",
         dest="since",
         metavar="TIME",
         type=_since,
-        help="first day (UTC) or time, such as 2026-11-01 or 2026-11-01T15:00Z [all]",
+        help=f"first day (UTC) or time, such as 2026-11-01 or 2026-11-01T15:00Z [{default}]",
     )
     command.add_argument(
         "--to",
         dest="until",
         metavar="TIME",
         type=_until,
-        help="last day (UTC) or time, which is included [all]",
+        help="last day (UTC) or time, which is included [now]",
     )
 
 
@@ -73,7 +77,7 @@ def directories_of(args: argparse.Namespace) -> list[Path]:
 
 
 def record_use(operation: str, criteria: Criteria) -> None:
-    """Record a search or an export in this host's trail, before anything is shown.
+    """Record a search, an export or a report in this host's trail, before anything is shown.
 
     Nothing is recorded where there is no trail and VERIFYD_AUDIT is off. Raises OperatorError.
     """

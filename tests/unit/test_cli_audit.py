@@ -248,3 +248,19 @@ class TestExporting:
         rows = ended.stdout.splitlines()
         assert rows[0].startswith("time,request_id,account,key,operation,")
         assert len(rows) == 5
+
+
+class TestReporting:
+    def test_a_page_is_written_and_the_report_is_recorded(self, cli, trail, directory):
+        """The sentence goes to stderr, so that the page can be redirected."""
+        ended = cli.run("audit", "report")
+        assert ended.stdout.startswith("<!doctype html>")
+        assert ended.stdout.endswith("</html>\n")
+        assert ended.stderr == "3 look-ups reported; the trail verifies\n"
+        assert last(directory)["operation"] == "report"
+
+    def test_json_is_written(self, cli, trail):
+        """The period is that of the options."""
+        document = cli.json("audit", "report", "--from", "2020-01-01")
+        assert document["from"] == "2020-01-01T00:00:00.000000Z"
+        assert document["look_ups"] == 3

@@ -5,7 +5,6 @@ PYTHON ?= python3
 PYTEST_ARGS ?=
 # Tests wait for processes and disks part of their time.
 PROCESSES ?= $(shell expr 2 '*' $$(nproc))
-ROWS ?= 4000000
 PARTS ?=
 
 VENV := .venv
@@ -19,7 +18,7 @@ DEMO := $(CURDIR)/.demo
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test test-system check bench bench-intake binary clean
+.PHONY: help run test test-system check bench bench-intake bench-peers binary clean
 
 help: ## List the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' Makefile | expand -t 20
@@ -50,14 +49,20 @@ check: $(DEV_READY) ## Check lint, format, types and import contracts
 bench: $(DEV_READY) ## Measure the hot path
 	@$(BIN)/python -m tests.bench
 
+bench-intake: ROWS ?= 4000000
 bench-intake: $(DEV_READY) ## Measure loads of register files, ROWS=4000000 each
 	@$(BIN)/python -m tests.bench.intake --rows $(ROWS) $(PARTS)
+
+bench-peers: ROWS ?= 1000000
+bench-peers: $(DEV_READY) ## Compare verifyd with other stacks, ROWS=1000000 vehicles
+	@mkdir -p build
+	@$(BIN)/python -m tests.bench.peers --rows $(ROWS) --json build/bench-peers.json --svg build/bench-peers.svg $(PARTS)
 
 binary: $(BINARY_READY) ## Build dist/verifyd, one file with everything in it, its SBOM and licences
 	@deploy/binary/build.sh $(BINARY_VENV)/bin
 
 clean: ## Remove everything that make made, the demo's data too
-	@rm -rf $(VENV) .venv-3.* $(BINARY_VENV) '$(DEMO)' .system-tests build dist *.egg-info .*_cache .hypothesis .schemathesis
+	@rm -rf $(VENV) .venv-3.* $(BINARY_VENV) '$(DEMO)' .peers .system-tests build dist *.egg-info .*_cache .hypothesis .schemathesis
 	@find app tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

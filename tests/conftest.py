@@ -4,6 +4,7 @@ Everything is real: a SQLite file or a Postgres database, the WSGI application, 
 are loaded as an operator loads them. Each answer is checked against the OpenAPI document.
 """
 
+import gc
 import logging
 import os
 import secrets
@@ -283,6 +284,20 @@ def world(request: pytest.FixtureRequest, database_kind: str) -> Iterator[World]
     yield world
     world.close()
     template.take_back(store)
+
+
+def pytest_collection() -> None:
+    """Collect no garbage while tests are collected."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage again, but look at nothing that stays until the end.
+
+    PERF: there are a million objects of tests; every fork would copy them.
+    """
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -1,14 +1,12 @@
 """What `verifyd demo` prints: requests to try, and what to do with the demo."""
 
 import shlex
-import shutil
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from app.cli import invocation
 from app.config import Config
 from app.registers.demo import CAST
-from app.setting_values import sqlite_path
 
 DOMAINS = ("example.com", "fleet.example.org")
 
@@ -90,7 +88,7 @@ def print_lines(config: Config, key: str, access_log: Path | None) -> None:
     Args:
         access_log: the file of the access log, if this process is about to serve the demo.
     """
-    url, program = base_url(config.bind), _command(config)
+    url, program = base_url(config.bind), invocation.program(config)
     if access_log is None:
         print(f"\nServe the demo:\n\n{program} serve")
     print(f"\nPaste these lines into another terminal:\n\nexport KEY={key}\n")
@@ -102,17 +100,3 @@ def print_lines(config: Config, key: str, access_log: Path | None) -> None:
     if access_log is not None:
         print(f"Access log     {access_log if config.access_log else 'off'}")
         print(f"The demo answers at {url} until you press Ctrl-C.")
-
-
-def _command(config: Config) -> str:
-    """Return how to run this program with the demo's database, from any directory."""
-    database = sqlite_path(config.database_url)
-    words = []
-    if database is not None:  # SEC: another URL may hold a password; it is in the environment.
-        words.append("VERIFYD_DATABASE_URL=" + shlex.quote(f"sqlite:///{database.absolute()}"))
-    name = sys.argv[0]
-    if Path(name).name == "__main__.py":
-        program = [sys.executable, "-m", "app"]
-    else:
-        program = [str(Path(shutil.which(name) or name).absolute())]
-    return " ".join([*words, shlex.join(program)])

@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -21,6 +22,7 @@ from app.cli.nightly import Job, NotAllLoaded, NotLoaded, nightly
 from app.cli.option_files import options_of
 from app.cli.output import counted, print_item, print_items, print_sentence
 from app.cli.session import opened_database
+from app.cli.waiting import waiting_for
 from app.config import Config
 from app.directories import make_directory
 from app.errors import OperatorError
@@ -80,7 +82,7 @@ class _Drop:
         options: Path | None,
         job: Job,
     ) -> None:
-        self._loads = LoadProcess()
+        self._loads = LoadProcess(partial(waiting_for, args))
         self._stopped_by = 0
         self._args = args
         self._config = config

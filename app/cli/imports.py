@@ -2,8 +2,10 @@
 
 import argparse
 import logging
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 
 from app.cli import load_options, loads, past_loads, registers
@@ -13,9 +15,12 @@ from app.cli.nightly import reported
 from app.cli.output import print_item
 from app.cli.parser import Commands, add_command, add_group, add_scheduled, register_name
 from app.cli.suggest_map import suggest_map
-from app.cli.waiting import say_if_terminal_is_read
+from app.cli.waiting import say_if_terminal_is_read, waiting_for
 from app.errors import OperatorError
+from app.registers.formats.columns import Presence
+from app.registers.formats.native import LAYOUTS
 from app.registers.reading.sources import STANDARD_INPUT
+from app.storage.tables import Kind
 
 
 def add_commands(commands: Commands) -> None:
@@ -25,6 +30,7 @@ def add_commands(commands: Commands) -> None:
         "import",
         lambda args: _import(command, args),
         "load register files, all or nothing",
+        details=_native_columns(),
         examples=[
             "import vehicles.csv",
             "import rdw.csv.gz --mode replace",
@@ -69,6 +75,27 @@ def add_commands(commands: Commands) -> None:
     registers.add_commands(group)
 
 
+def _native_columns() -> str:
+    """Return the columns of native files, wrapped for a terminal."""
+    kinds = []
+    for kind in Kind:
+        columns = LAYOUTS[kind]().columns
+        names = ", ".join(
+            each.label + "*" * (each.presence == Presence.REQUIRED) for each in columns
+        )
+        kinds.append(
+            textwrap.fill(f"{kind:9} {names}", 76, subsequent_indent=" " * 12, initial_indent="  ")
+        )
+    return "\n".join(
+        [
+            "columns of a CSV file (those with * must be there; a fine also needs amount or",
+            "settledOn; dates are YYYY-MM-DD):",
+            *kinds,
+            "If your columns have other names, --suggest-map writes a mapping file for --map.",
+        ]
+    )
+
+
 def _directory(text: str) -> Path:
     if not text:
         # NOTE: an empty path means the current directory; its files would be moved or removed.
@@ -102,7 +129,8 @@ def _import(command: argparse.ArgumentParser, args: argparse.Namespace) -> None:
             else:
                 loads.note_refused(args.files, args.register, error, args.mode)
             raise
-        result = loads.run(request._replace(dry_run=args.dry_run))
+        request = request._replace(dry_run=args.dry_run)
+        result = loads.run(request, waiting=partial(waiting_for, args))
     print_item(args, result._asdict(), result_sentence(result))
 
 
@@ -123,7 +151,7 @@ def _require_only_a_file(command: argparse.ArgumentParser, args: argparse.Namesp
     """Refuse what has no meaning for a suggestion, which loads nothing."""
     if len(args.files) > 1:
         command.error("argument --suggest-map: only allowed with one FILE")
-    used = {"suggest_map", "files", "kind", "json", "run", "is_job"}
+    used = {"suggest_map", "files", "kind", "register", "json", "run", "is_job"}
     for name, value in vars(args).items():
         if name not in used and value and value != command.get_default(name):
             command.error(f"argument --suggest-map: not allowed with {name.replace('_', '-')}")

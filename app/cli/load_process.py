@@ -3,6 +3,7 @@
 import logging
 import os
 import signal
+from contextlib import nullcontext
 from typing import Any, BinaryIO, Literal
 
 import msgspec
@@ -13,6 +14,7 @@ from app.registers.attempts import Attempt
 from app.registers.forked_worker import ForkedWorker
 from app.registers.request import LoadRequest, LoadResult
 from app.registers.space import TooLittleSpace
+from app.storage.interface import Waiting
 
 _log = logging.getLogger(__name__)
 
@@ -32,9 +34,14 @@ class Ended(msgspec.Struct, frozen=True):
 
 
 class LoadProcess:
-    """Runs loads one after another, each in a child process."""
+    """Runs loads one after another, each in a child process.
 
-    def __init__(self) -> None:
+    Args:
+        waiting: tells the user what a load waits for.
+    """
+
+    def __init__(self, waiting: Waiting = nullcontext) -> None:
+        self._waiting = waiting
         self.is_stopped = False
         self._child: ForkedWorker | None = None
 
@@ -43,7 +50,9 @@ class LoadProcess:
         source, target = os.pipe()
         with open(source, "rb") as reading:
             with open(target, "wb") as writing:
-                self._child = ForkedWorker(lambda: _work(request, writing), [writing])
+                self._child = ForkedWorker(
+                    lambda: _work(request, self._waiting, writing), [writing]
+                )
                 if self.is_stopped:  # The signal arrived before the child existed.
                     self._child.stop()
             written = reading.read()
@@ -60,18 +69,18 @@ class LoadProcess:
             self._child.stop()
 
 
-def _work(request: LoadRequest, writing: BinaryIO) -> None:
+def _work(request: LoadRequest, waiting: Waiting, writing: BinaryIO) -> None:
     """Run a load in the child process, and write how it ended to the parent."""
     # The terminal sends Ctrl-C to all processes, but only the parent may stop this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with writing:
-        writing.write(msgspec.json.encode(_ended(request)))
+        writing.write(msgspec.json.encode(_ended(request, waiting)))
 
 
-def _ended(request: LoadRequest) -> Ended:
+def _ended(request: LoadRequest, waiting: Waiting) -> Ended:
     attempt = Attempt(request)
     try:
-        return Ended("loaded", result=loads.run(request, attempt))
+        return Ended("loaded", result=loads.run(request, attempt, waiting))
     except KeyboardInterrupt:
         return Ended("hindered", "interrupted", details=attempt.details())
     except OperatorError as error:

@@ -11,6 +11,8 @@ def result_sentence(result: LoadResult) -> str:
     """Return such as `20,000 policies loaded into register native, 2 rejected`."""
     loaded = rows_of(result.loaded, result.kind)
     rejected = f"{result.rejected:,} rejected"
+    if result.notes:
+        rejected += f", {counted(len(result.notes), 'note')} to read"
     if result.dry_run:
         return (
             f"{loaded} would be loaded into register {result.register}, {rejected}; "

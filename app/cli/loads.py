@@ -4,7 +4,7 @@ import gc
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 
@@ -19,10 +19,12 @@ from app.errors import Hindered, OperatorError
 from app.registers import history
 from app.registers.attempts import Attempt, file_columns, note_attempt, reason_of
 from app.registers.load import load
+from app.registers.models import json_text
 from app.registers.reading.reader import Progress, Show
 from app.registers.request import LoadRequest, LoadResult
 from app.storage import reserve
 from app.storage.errors import message_of
+from app.storage.interface import Waiting
 
 NICENESS = 10
 """The niceness of a load, so that the service comes first."""
@@ -39,7 +41,8 @@ def note_refused(
         mode: empty if the mistake hides it.
     """
     load_id = None
-    line = file_columns(files) | {"register": register or "", "mode": mode}
+    notes = json_text([history.UNOPENED])
+    line = file_columns(files) | {"register": register or "", "mode": mode, "notes": notes}
     with suppress(OperatorError), opened_database() as engine:
         load_id = note_attempt(engine, reason_of(error), line)
     error.details = {"load": load_id, "reasons": []}
@@ -52,13 +55,16 @@ def note_moved(load_id: int, directory: Path) -> None:
         reserve.with_reserve(engine, partial(history.note_moved, engine, load_id, directory))
 
 
-def run(request: LoadRequest, attempt: Attempt | None = None) -> LoadResult:
+def run(
+    request: LoadRequest, attempt: Attempt | None = None, waiting: Waiting = nullcontext
+) -> LoadResult:
     """Run a load with a lower priority than the service.
 
     TERM and Ctrl-C end it and leave the register as it was.
 
     Args:
         attempt: receives the number of the load, for the report of a failure.
+        waiting: tells the user what the load waits for.
 
     Raises OperatorError with the number of the load and its first rejects as details; Hindered if
     the fault is not in the files.
@@ -68,7 +74,7 @@ def run(request: LoadRequest, attempt: Attempt | None = None) -> LoadResult:
         with (
             _low_priority(),
             ended_like_ctrl_c(),
-            opened_database() as engine,
+            opened_database(waiting=waiting) as engine,
             _progress_bar() as progress,
         ):
             config = Config.from_env()

@@ -27,6 +27,7 @@ def add_command(  # noqa: PLR0913 - all that declares a command
     run: Run,
     summary: str,
     *,
+    details: str = "",
     examples: Sequence[str] = (),
     prints_data: bool = True,
     is_job: bool = False,
@@ -35,6 +36,7 @@ def add_command(  # noqa: PLR0913 - all that declares a command
 
     Args:
         summary: what it does, as a short imperative in lower case without a full stop.
+        details: more lines for its `--help`, after the summary.
         examples: command lines for its `--help`, without the leading `verifyd`.
         prints_data: give it `--json`, for one JSON document on stdout.
         is_job: write the reason of a failure to the log, because nobody watches it (D75).
@@ -42,9 +44,9 @@ def add_command(  # noqa: PLR0913 - all that declares a command
     command = commands.add_parser(
         name,
         help=summary,
-        description=summary,
+        description=f"{summary}\n\n{details}" if details else summary,
         epilog=_epilog(examples),
-        # The epilog keeps its lines.
+        # The details and the epilog keep their lines.
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.set_defaults(run=run, is_job=is_job)

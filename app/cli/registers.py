@@ -1,11 +1,13 @@
 """`verifyd imports rollback`, `drop` and `undrop`: undo changes of a register."""
 
 import argparse
+from functools import partial
 
 from app.cli.confirmation import add_yes, confirm
 from app.cli.output import print_item
 from app.cli.parser import Commands, add_command, register_name
 from app.cli.session import opened_database
+from app.cli.waiting import waiting_for
 from app.registers.generations import Generations
 from app.registers.history import History
 from app.registers.undo import (
@@ -69,14 +71,14 @@ def add_commands(imports: Commands) -> None:
 
 def _roll_back(args: argparse.Namespace) -> None:
     kind = Kind(args.kind) if args.kind else None
-    with opened_database() as engine:
+    with opened_database(waiting=partial(waiting_for, args)) as engine:
         done = roll_back(engine, args.register, kind, args.to)
     print_item(args, done, f"register {done['register']} holds what load {done['load']} left")
 
 
 def _drop(args: argparse.Namespace) -> None:
     name = args.register
-    with opened_database() as engine:
+    with opened_database(waiting=partial(waiting_for, args)) as engine:
         confirm(args, _question(engine, name, purge=args.purge))
         (purge_register if args.purge else drop_register)(engine, name)
     if args.purge:
@@ -103,7 +105,7 @@ def _question(engine: Engine, name: str, *, purge: bool) -> str:
 
 
 def _undrop(args: argparse.Namespace) -> None:
-    with opened_database() as engine:
+    with opened_database(waiting=partial(waiting_for, args)) as engine:
         entry = undrop_register(engine, args.register)
     members = {"undropped": entry.name} | {kind: entry.rows(kind) for kind in Kind}
     print_item(args, members, f"register {entry.name} ({entry.described()}) is back")

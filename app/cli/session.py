@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -11,12 +11,17 @@ from app.directories import make_directory
 from app.errors import OperatorError
 from app.storage import reserve
 from app.storage.engine import Engine, close_quietly, open_engine
+from app.storage.interface import Waiting
 from app.storage.versions import versions
 
 
 @contextmanager
 def opened_database(
-    config: Config | None = None, *, create: bool = False, check_schema: bool = True
+    config: Config | None = None,
+    *,
+    create: bool = False,
+    check_schema: bool = True,
+    waiting: Waiting = nullcontext,
 ) -> Iterator[Engine]:
     """Open the database that the settings name, for one command.
 
@@ -24,11 +29,13 @@ def opened_database(
         config: the settings; by default those of the environment.
         create: create the SQLite file if it does not exist; only for `migrate` and `demo` (D27).
         check_schema: refuse a schema that this program cannot use (D29).
+        waiting: tells the user what the command waits for.
 
     Raises ConfigError, or OperatorError that says what to do.
     """
     config = config or Config.from_env()
     engine = open_engine(config.database_url, create=create)
+    engine.waiting = waiting
     if engine.file is not None:
         _check_file(engine.file, create=create)
     try:

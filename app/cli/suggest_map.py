@@ -1,11 +1,17 @@
 """`verifyd import --suggest-map`: print a first mapping for a CSV file (D99)."""
 
 import argparse
+import os
 import re
-from contextlib import closing
+import shlex
+import stat
+import sys
+from contextlib import closing, suppress
 from pathlib import Path
 
+from app.cli.invocation import program
 from app.cli.output import print_item
+from app.config import Config
 from app.errors import OperatorError
 from app.registers.formats import FORMATS, FileFault
 from app.registers.formats.suggesting import (
@@ -31,7 +37,10 @@ def suggest_map(args: argparse.Namespace) -> None:
     """
     (file,) = args.files
     found = _suggestion(file, Kind(args.kind) if args.kind else None)
-    made = mapping_text(found, _shown(file), _register_of(file))
+    register = args.register or _register_of(file)
+    target = _output_file()
+    command = _command(file, target or f"{register}.toml")
+    made = mapping_text(found, _shown(file), register, command)
     if args.json:
         print_item(args, _document(found, made))
     else:
@@ -43,6 +52,33 @@ def suggest_map(args: argparse.Namespace) -> None:
         raise OperatorError(
             f"complete {lines} of the mapping: no column was found by its name or its values"
         )
+    if target and not args.json:
+        # The mapping itself is not on the screen.
+        told = f"mapping written to {target}; check its lines, then try it with:"
+        print(f"{told}\n{command} --dry-run", file=sys.stderr)
+
+
+def _command(file: str, mapping: str) -> str:
+    """Return the line that loads a file with a mapping.
+
+    SEC: a line break in a name must not begin a line of the mapping.
+    """
+    source = "- <" if file == STANDARD_INPUT else ""
+    name = "FILE" if file == STANDARD_INPUT or not file.isprintable() else shlex.quote(file)
+    config, _ = Config.read()
+    return f"{program(config)} import {source}{name} --map {shlex.quote(mapping)}"
+
+
+def _output_file() -> str | None:
+    """Return the path of the file that stdout is redirected to, None if it is no file."""
+    with suppress(OSError):
+        descriptor = sys.stdout.fileno()
+        path = os.readlink(f"/proc/self/fd/{descriptor}")
+        found = os.fstat(descriptor)
+        is_it = stat.S_ISREG(found.st_mode) and os.path.samestat(os.stat(path), found)
+        if is_it and path.isprintable():
+            return os.path.relpath(path) if Path(path).is_relative_to(Path.cwd()) else path
+    return None
 
 
 def _suggestion(file: str, kind: Kind | None) -> Suggestion:
@@ -54,8 +90,8 @@ def _suggestion(file: str, kind: Kind | None) -> Suggestion:
                 raise FileFault(fault.reason, member.name) from None
             if not sample.has_header:
                 raise FileFault(
-                    "The first line does not look like names of columns; add a line that names "
-                    "them.",
+                    "The first line does not look like names of columns. Make the names of the "
+                    "columns the first line.",
                     member.name,
                 )
             return suggest(sample, kind)

@@ -5,6 +5,7 @@ dropped register for an undrop. The register index says which is which. Each cha
 the index and the stored generations together.
 """
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import peewee
@@ -216,7 +217,8 @@ class Generations:
         self.store.bring_back(waiting.generation)
 
     def _insert(self, model: type[Register], entry: Entry) -> None:
-        model.insert(**entry._asdict()).execute(self._engine)
+        with self._behind_backup(model):
+            model.insert(**entry._asdict()).execute(self._engine)
 
     def _update(self, **values: object) -> None:
         Register.update(**values).where(Register.name == self.name).execute(self._engine)
@@ -225,4 +227,8 @@ class Generations:
         """Delete the register's entries in one table of the index; return how many there were."""
         is_it: Any = model.name == self.name
         which = is_it if condition is None else is_it & condition
-        return model.delete().where(which).execute(self._engine)
+        with self._behind_backup(model):
+            return model.delete().where(which).execute(self._engine)
+
+    def _behind_backup(self, model: type[Register]) -> AbstractContextManager[object]:
+        return self.store.behind_backup() if model is KeptRegister else nullcontext()

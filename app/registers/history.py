@@ -21,8 +21,11 @@ COUNTS: Any = (RegisterLoad.status == "done") & RegisterLoad.reason.is_null()
 REPLACES_COMPARED = 7
 """A load is compared with so many replaces of its register (D67)."""
 _KEPT_SECONDS = 400 * 86_400
+_REASON_CHARACTERS_MAX = 300
 _MOVED = "moved to "
 """The beginning of a note."""
+UNOPENED = "no file was opened"
+"""The note of an attempt that a mistake in its options or its mapping ended."""
 
 
 class History:
@@ -158,6 +161,17 @@ def moved_to(load: Any) -> Path | None:
     """Return the directory that `note_moved` has noted for a load, None if there is none."""
     moved = [each for each in json_list(load.notes, str) if each.startswith(_MOVED)]
     return Path(moved[-1].removeprefix(_MOVED)) if moved else None
+
+
+def unopened_reason(load: Any) -> str | None:
+    """Return why a load ended before a file was opened, None if a file was opened.
+
+    The reason is shortened, and without a full stop. SEC: it quotes no record, so alerts and
+    warnings can show it.
+    """
+    if UNOPENED not in json_list(load.notes, str):
+        return None
+    return str(load.reason)[:_REASON_CHARACTERS_MAX].removesuffix(".")
 
 
 def interrupted_loads(engine: Engine) -> set[int]:

@@ -131,9 +131,11 @@ class Intake:
             self._reader.read(file)
             self._check_end(file, baseline)
         self.request.require_whole()
-        self.rejects.note_unreadable()
+        columns = self.format.known_columns(self.kind).columns
+        self.rejects.notes += self.rejects.lost.notes(columns)
         self._columns.require_expected(self.loaded)
         self.rejects.require_few(self.loaded)
+        self.rejects.lost.require_readable(columns, self.request.allow_loss)
         self.rejects.note_unwritten()
         if not self.is_fresh:
             self.rejects.notes.append(_NOTHING_READ)

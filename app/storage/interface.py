@@ -1,8 +1,8 @@
 """The interface that every engine implements, in addition to Peewee's methods (D86)."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -12,6 +12,8 @@ from app.storage.errors import driver_errors_translated
 from app.storage.tables import RegisterRef
 
 Row = tuple[Any, ...]
+Waiting = Callable[[str], AbstractContextManager[object]]
+"""Returns a context during which somebody is told what a command waits for."""
 
 
 class Engine(peewee.Database, ABC):
@@ -24,6 +26,8 @@ class Engine(peewee.Database, ABC):
     """The name of the engine in the manifest of a backup."""
     file: Path | None = None
     """The file of the database; None if the database is on a server."""
+    waiting: Waiting = nullcontext
+    """Tells whoever uses the engine that it waits for something that can take minutes."""
 
     @property
     @abstractmethod

@@ -8,7 +8,7 @@ wait for the lock of the removal.
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 
 import peewee
 
@@ -88,11 +88,22 @@ class RegisterSchemas(RegisterStore):
     def put_aside(self, generation: int | None) -> None:
         """Rename the schema that readers use to the name of a waiting generation."""
         # Wait for a dump in progress: pg_dump needs its tables to keep their names (D47).
-        self._engine.execute_sql('LOCK TABLE "register_kept" IN ROW EXCLUSIVE MODE')
+        with self.behind_backup():
+            self._engine.execute_sql('LOCK TABLE "register_kept" IN ROW EXCLUSIVE MODE')
         if generation is None:
             self._remove(self._current)
         elif self._exists(self._current):
             self._rename(self._current, self._waiting(generation))
+
+    def behind_backup(self) -> AbstractContextManager[object]:
+        """Say that the caller waits, if a dump is in progress that prevents renames."""
+        held = (
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'relation' AND granted "
+            "AND mode = 'ShareLock' AND relation = 'register_kept'::regclass "
+            "AND pid <> pg_backend_pid()"
+        )
+        (dumps,) = self._engine.execute_sql(held).fetchone()
+        return self._engine.waiting("a backup that includes registers") if dumps else nullcontext()
 
     def bring_back(self, generation: int) -> None:
         """Rename the schema of a waiting generation to the name that readers use."""

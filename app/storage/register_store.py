@@ -7,7 +7,7 @@ ones wait for a rollback or an undrop.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import NamedTuple, TypeVar
 
 from app.storage.engine import Engine, close_quietly
@@ -115,6 +115,13 @@ class RegisterStore(ABC):
         Args:
             generation: None if the index has no entry: then nothing needs to wait.
         """
+
+    def behind_backup(self) -> AbstractContextManager[object]:
+        """Return a context for a statement on snapshots, which waits for a backup in progress.
+
+        The user is told. Only on Postgres does such a statement wait (D47).
+        """
+        return nullcontext()
 
     @abstractmethod
     def bring_back(self, generation: int) -> None:

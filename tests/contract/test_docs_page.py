@@ -29,6 +29,8 @@ from app.operations.documentation.resources import (
 )
 from app.operations.health import Health
 from app.operations.openapi_document import OpenApiDocument
+from app.registers.formats.native import LAYOUTS
+from app.storage.tables import Kind
 from app.vehicles.registration import REGISTRATION_CHARACTERS_MAX
 from tests.contract.answers import document
 
@@ -240,6 +242,15 @@ class TestDocumentation:
     def test_a_host_that_is_none_is_not_repeated(self, client: webtest.TestApp, host: str) -> None:
         """The page holds nothing that a client made up."""
         assert "<script" not in client.get("/docs", headers={"Host": host}).text
+
+    def test_it_names_the_columns_of_native_files(self, client: webtest.TestApp) -> None:
+        """Whoever loads a file finds the columns of each kind, in the order of `import --help`."""
+        section = client.get("/docs").text.partition('<section id="loading">')[2]
+        for kind in Kind:
+            listed = re.search(rf"<dt>{kind.capitalize()}</dt>\n<dd>(.*)</dd>", section)
+            assert listed
+            names = re.findall("<code>(.*?)</code>", listed[1])
+            assert names == [column.label for column in LAYOUTS[kind]().columns]
 
     def test_no_text_is_escaped_twice(self, client: webtest.TestApp) -> None:
         """Code in descriptions is shown as code."""

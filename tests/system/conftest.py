@@ -37,7 +37,8 @@ def database_kind() -> str:
 def serving(world: World) -> Iterator[Serve]:
     """`start(**settings)` starts a server on the world's database and waits until it is ready.
 
-    Its requests use alice's key. All servers end with the `with`.
+    The program is warm if no command, listener or other program is given. Requests use alice's
+    key. All servers end with the `with`.
     """
     with ExitStack() as running:
 
@@ -47,6 +48,7 @@ def serving(world: World) -> Iterator[Serve]:
                 "database_url": world.config.database_url,
                 "state_dir": world.config.state_dir,
                 "workers": 2,
+                "is_warm": not options.keys() & {"command", "listener", "root"},
             } | options
             service = running.enter_context(Service(world.directory, **all_options))
             service.key = world.alice_key

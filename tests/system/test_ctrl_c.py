@@ -16,12 +16,12 @@ MAIN = [sys.executable, "-m", "app"]
 SCRIPT = [str(Path(sys.executable).with_name("verifyd"))]
 
 
-def is_caught(process_id: int) -> bool | None:
-    """Tell whether a process catches Ctrl-C; None if it has ended."""
+def handles(process_id: int, how: str, number: int) -> bool:
+    """Tell whether a process catches (`Cgt`) or ignores (`Ign`) a signal; False if it has ended."""
     for line in Path(f"/proc/{process_id}/status").read_text().splitlines():
-        if line.startswith("SigCgt:"):
-            return bool(int(line.split()[1], 16) & 1 << (signal.SIGINT - 1))
-    return None
+        if line.startswith(f"Sig{how}:"):
+            return bool(int(line.split()[1], 16) & 1 << (number - 1))
+    return False
 
 
 def begin(*words: str, **settings: Any) -> subprocess.Popen[str]:
@@ -38,13 +38,18 @@ def begin(*words: str, **settings: Any) -> subprocess.Popen[str]:
 
 def wait_for_program(process: subprocess.Popen[str]) -> None:
     """Wait for our first lines to run: before them, Python handles Ctrl-C itself."""
-    until(lambda: is_caught(process.pid), "Python to start")
-    until(lambda: is_caught(process.pid) is False, "the program to start")
+
+    def is_ours() -> bool:
+        # Python ignores PIPE before it catches INT, and our first lines let go of INT.
+        has_begun = handles(process.pid, "Ign", signal.SIGPIPE)
+        return has_begun and not handles(process.pid, "Cgt", signal.SIGINT)
+
+    until(is_ours, "the program to start")
 
 
 def wait_for_work(process: subprocess.Popen[str]) -> None:
     """Wait until the program handles Ctrl-C itself."""
-    until(lambda: is_caught(process.pid), "the command to work")
+    until(lambda: handles(process.pid, "Cgt", signal.SIGINT), "the command to work")
 
 
 @pytest.mark.parametrize(

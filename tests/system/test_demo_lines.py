@@ -46,7 +46,7 @@ def test_every_line_of_the_demo_does_what_it_says(tmp_path):
     }
     intro, *shown = run_command("demo", bind=bind, **settings).stdout.split("# ")
     (export,) = re.findall("(?m)^export KEY=.*$", intro)
-    with Service(tmp_path, bind, workers=1, **settings) as service:
+    with Service(tmp_path, bind, is_warm=True, workers=1, **settings) as service:
         service.wait_ready()
         titles = []
         for title, line, *_ in (step.splitlines() for step in shown[: len(PROMISED)]):
@@ -88,7 +88,7 @@ def test_the_operations_of_the_readme_are_answered_as_it_shows(tmp_path):
         "mot_first_years": 3,
     }
     made = json.loads(run_command("demo", "--json", bind=bind, **settings).stdout)
-    with Service(tmp_path, bind, workers=1, **settings) as service:
+    with Service(tmp_path, bind, is_warm=True, workers=1, **settings) as service:
         service.wait_ready()
         for line, answer in shown:
             command = line.replace("127.0.0.1:8000", bind)

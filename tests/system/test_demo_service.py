@@ -44,7 +44,7 @@ def serve(tmp_path: Path, place: dict[str, Any]) -> Iterator[Callable[[], Servic
 
     def start() -> Service:
         settings = {name: value for name, value in place.items() if name != "bind"}
-        service = Service(tmp_path, place["bind"], COMMAND, **settings)
+        service = Service(tmp_path, place["bind"], COMMAND, is_warm=True, **settings)
         started.append(service)
         service.wait_ready()
         (service.key,) = re.findall("(?m)^export KEY=(.*)$", service.output("stdout"))

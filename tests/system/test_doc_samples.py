@@ -46,7 +46,7 @@ def demo(tmp_path) -> Iterator[Service]:
     }
     bind = f"127.0.0.1:{free_port()}"
     key = json.loads(run_command("demo", "--json", bind=bind, **settings).stdout)["key"]
-    with Service(tmp_path, bind, workers=1, **settings) as service:
+    with Service(tmp_path, bind, is_warm=True, workers=1, **settings) as service:
         service.key = key
         yield service.wait_ready()
 

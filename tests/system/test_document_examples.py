@@ -24,7 +24,7 @@ def demo(tmp_path: Path) -> Any:
         "workers": 1,
     }
     key = json.loads(run_command("demo", "--json", **settings).stdout)["key"]
-    with Service(tmp_path, **settings) as service:
+    with Service(tmp_path, is_warm=True, **settings) as service:
         service.key = key
         yield service.wait_ready()
 

@@ -1,10 +1,9 @@
 """`verifyd import` killed at any moment leaves the old or the new rows, no mixture (D28)."""
 
+import os
 import random
 import secrets
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -21,11 +20,12 @@ from app.storage.stores import store_of
 from app.storage.tables import TABLES
 from tests.conftest import World
 from tests.system.processes import environment, until
+from tests.system.warm import WarmProcess
 
-ROWS = 10_000
+ROWS = 5_000
 # The file must be larger than a piece, so that the load forks; the filler is in an unused column,
 # which costs next to nothing.
-PADDING = "-" * 1_000
+PADDING = "-" * 2_000
 HEADER = "registration,make,year,lastUpdated,padding\n"
 POLICY = {
     "registration": "AB00001",
@@ -54,17 +54,18 @@ def written(path: Path, make: str, rows: range) -> Path:
     return path
 
 
-def begun(world: World, mode: str, path: Path) -> "subprocess.Popen[bytes]":
+def begun(world: World, mode: str, path: Path) -> WarmProcess:
     """Start a load in its own process group, and wait until it is in the history."""
     query = RegisterLoad.select()
     lines = query.count(world.engine)
-    load = subprocess.Popen(
-        [sys.executable, "-m", "app", "import", str(path), "--mode", mode],
-        env=environment(database_url=world.config.database_url, state_dir=world.config.state_dir),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    env = environment(database_url=world.config.database_url, state_dir=world.config.state_dir)
+    with open(os.devnull, "r+") as null:
+        load = WarmProcess(
+            ["import", str(path), "--mode", mode],
+            [null.fileno()] * 3,
+            env=env,
+            is_leader=True,
+        )
     until(lambda: query.count(world.engine) > lines or load.poll() is not None, "the load to begin")
     return load
 

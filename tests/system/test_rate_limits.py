@@ -10,7 +10,7 @@ import pytest
 from app.accounts.administration import set_plan
 from app.limits.bucket import Rate, rate
 from tests.system.flood import Flood, at_each, require_exact
-from tests.system.processes import GUNICORN, SERVE, until
+from tests.system.processes import GUNICORN, until
 
 THREADS = (*GUNICORN[:-1], "--worker-class", "gthread", "--threads", "4", GUNICORN[-1])
 WINDOW_SECONDS = 3600
@@ -54,8 +54,8 @@ def start(world, serve, size):
     )
     key = world.key_of("flood", "flood")
 
-    def run(command=SERVE, **options: Any):
-        service = serve(command=command, access_log="off", **options)
+    def run(**options: Any):
+        service = serve(access_log="off", **options)
         service.key = key
         return service
 
@@ -82,14 +82,14 @@ class TestServers:
 
     def test_threads_admit_exactly_the_plan(self, start, size):
         """Two workers of four threads share one limit."""
-        flood = flood_of(start(THREADS, workers=2))
+        flood = flood_of(start(command=THREADS, workers=2))
         flood.send(size.sent)
         assert flood.lost == 0
         require_exact(flood, size.plan)
 
     def test_independent_servers_admit_exactly_the_plan(self, start, size):
         """Two servers with one state directory share one limit."""
-        flood = flood_of(start(), start(GUNICORN))
+        flood = flood_of(start(), start(command=GUNICORN))
         flood.send(size.sent)
         assert flood.lost == 0
         require_exact(flood, size.plan)

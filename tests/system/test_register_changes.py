@@ -101,7 +101,7 @@ class Clients:
         for thread in self._threads:
             thread.join()
 
-    def wait_for_more(self, answers: int = 20) -> None:
+    def wait_for_more(self, answers: int = 12) -> None:
         """Wait until this many further answers have come."""
         enough = len(self.seen) + answers
         until(lambda: len(self.seen) >= enough or self.failures, "further answers")

@@ -4,6 +4,7 @@ import fcntl
 import os
 import signal
 import socket
+from functools import partial
 from typing import Any
 
 import pytest
@@ -54,6 +55,12 @@ MALFORMED = {
     "an unknown coding": b"POST / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\nx",
     "an unknown expectation": b"POST / HTTP/1.1\r\nExpect: tea\r\nContent-Length: 1\r\n\r\nx",
 }
+
+
+@pytest.fixture
+def serve(serve):
+    """Start every server with `python -m app serve`."""
+    return partial(serve, command=SERVE)
 
 
 def load_car(world) -> None:

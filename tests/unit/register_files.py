@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from app.registers.formats import FORMATS, Format, recognise
 from app.registers.formats.changes import Change
+from app.registers.formats.unreadable import Unreadable
 
 SKIPPED = "skipped"
 
@@ -20,6 +21,7 @@ class Heard:
         self.notes: list[str] = []
         self.names: list[str] = []
         self.unread: dict[str, int] = {}
+        self.unreadable_line: dict[str, int] = {}
 
     def reject(self, line: int, reason: str, record: str) -> None:
         self.rejects.append((line, reason))
@@ -31,8 +33,10 @@ class Heard:
     def note(self, text: str) -> None:
         self.notes.append(text)
 
-    def unreadable(self, column: str, values: int) -> None:
-        self.unread[column] = values
+    def unreadable(self, column: str, found: Unreadable) -> None:
+        if found.values:
+            self.unread[column] = found.values
+            self.unreadable_line[column] = found.line
 
     def columns(self, names: Iterable[str]) -> None:
         self.names += names

@@ -155,7 +155,7 @@ def test_reasons_never_quote_a_value(cli):
     path = cli.file("bad.csv", *bad)
     ended = cli.run("import", path, "--json")
     assert [each["reason"] for each in json.loads(ended.stdout)["reasons"]] == [
-        "insured: neither true nor false",
+        "insured: neither true nor false; [words.insured] of a mapping can translate it",
         "not a registration number",
     ]
     shown = cli.run("imports", "show", 1)
@@ -177,7 +177,7 @@ def test_a_mapped_file_is_not_quoted(cli):
     path = cli.file("cars.csv", "Kennzeichen;HU;Fahrer", "B-XY 123;perhaps;Erika", "A/1;;Max")
     ended = cli.run("import", path, "--map", mapping, "--json")
     text = (cli.directory / "rejects" / "leasing-1.csv").read_text()
-    assert "insured: neither true nor false: 'perhaps'" in text
+    assert "[words.insured] of a mapping can translate it: 'perhaps'" in text
     told = ended.stdout + ended.stderr + cli.run("imports", "show", 1).stdout
     assert "insured: neither true nor false" in told
     assert not any(value in told for value in ("perhaps", "A/1", "123"))
@@ -368,3 +368,27 @@ def test_a_reason_of_the_database_quotes_no_row(cli, world):
     assert not any("SECRET" in text for text in (ended.stdout, ended.stderr))
     (line,) = cli.json("imports", "list", "--failed")
     assert "SECRET" not in line["reason"]
+
+
+@ON_SQLITE
+@pytest.mark.parametrize(
+    ("mapping", "told"),
+    [(None, "The file cannot be read: No such file"), ("kind = 3", "kind: must be one of")],
+)
+def test_a_mistake_before_the_file_is_told_by_check(cli, mapping, told):
+    """`check` says why; it repeats no such reason of a file that was opened, which may quote it."""
+    path = cli.directory / "m.toml"
+    if mapping:
+        path.write_text(mapping)
+    cli.refusal("import", cli.file("a.csv", *GOOD), "--map", path)
+    assert cli.json("imports", "show", 1)["notes"] == ["no file was opened"]
+    (warning,) = cli.json("check")["warnings"]
+    assert f"(load 1). Load 1 ended before a file was opened: {path}: {told}" in warning
+    cli.refusal("import", cli.file("a.csv", "AB12CDE", "AB13CDE"))
+    (warning,) = cli.json("check")["warnings"]
+    assert warning.endswith('(loads 2, 1). "verifyd imports show 2" shows why.')
+    cli.refusal("import", cli.file("a.csv", *GOOD), "--map", path)
+    (warning,) = cli.json("check")["warnings"]
+    assert f"(loads 3, 2, 1). Load 3 ended before a file was opened: {path}: {told}" in warning
+    cli.json("import", cli.file("a.csv", *GOOD))
+    assert cli.json("check")["warnings"] == []

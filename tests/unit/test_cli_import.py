@@ -232,6 +232,16 @@ def test_a_state_is_named(cli):
 
 
 @ON_SQLITE
+def test_help_lists_the_native_columns(cli):
+    """The help has the columns of each kind, and marks those that every row needs."""
+    told = cli.run("import", "--help").stdout
+    words = " ".join(told.split())
+    assert "policies registration*, insurer, number*, validFrom*, validTo*, type, " in words
+    assert "vehicles registration*, make, model, year, color, insured, motExpiry, " in words
+    assert "fines registration*, reference*, issuedOn, amount, currency, settledOn" in words
+
+
+@ON_SQLITE
 def test_help_says_what_is_experimental(cli):
     """The help says that the MID layout was never confirmed."""
     assert "mid is experimental" in " ".join(cli.run("import", "--help").stdout.split())

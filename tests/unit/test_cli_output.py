@@ -67,6 +67,7 @@ LAST_LINES = {
 }
 
 
+@ON_SQLITE
 @pytest.mark.parametrize("words", LAST_LINES)
 def test_the_last_line_is_a_sentence(filled, words):
     """It tells what was done or found; stderr, which is no terminal, has nothing."""

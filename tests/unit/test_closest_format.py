@@ -53,6 +53,8 @@ def test_ten_of_many_columns_are_named():
         "AB12CDE;FORD\nCD34EFG;OPEL\n",
         "AB12CDE\nCD34EFG\n",
         "AB12CDE,Smith\n",
+        "sep=;\nAB12CDE;Smith\n",
+        "Fleet report,,\n,,\nAB12CDE,Smith,x\n",
         "V000AB12CDE  SMITH   20260101\nV000CD34EFG  MILLER  20260101\n",
     ],
 )

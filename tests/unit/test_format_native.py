@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from app.registers.formats import FORMATS, FileFault, recognise
 from app.registers.formats.changes import Change, FineRow, PolicyRow, VehicleRow
+from app.registers.formats.values import without_value
 from app.registers.reading.sources import open_members
 from app.storage.tables import Kind
 
@@ -36,7 +37,7 @@ class Heard:
     def note(self, text: str) -> None:
         raise AssertionError(text)
 
-    def unreadable(self, column: str, values: int) -> None:
+    def unreadable(self, column: str, found: object) -> None:
         """Unreadable values are counted by the load."""
 
     def columns(self, names: Iterable[str]) -> None:
@@ -176,14 +177,35 @@ def test_booleans(word: str, value: bool) -> None:
     )
 
 
-@pytest.mark.parametrize("word", ["Ja", "2", "1.0", "maybe"])
+@pytest.mark.parametrize("word", ["2", "1.0", "maybe"])
 def test_no_booleans(word: str) -> None:
-    """Any other word rejects the row, and the reason names the column."""
-    assert vehicle(insured=word) == f"insured: neither true nor false: '{word}'"
-    assert vehicle(motExempt=word) == f"motExempt: neither true nor false: '{word}'"
+    """Any other word rejects the row; the reason names the column and how to translate the word."""
+    for column in ("insured", "motExempt"):
+        assert vehicle(**{column: word}) == (
+            f"{column}: neither true nor false; [words.{column}] of a mapping can translate it: "
+            f"'{word}'"
+        )
 
 
-NO_DAYS = ["2025-02-29", "2025-13-01", "20250101", "2025-W01-1", "2025-1-1", "01/02/2025", "soon"]
+@pytest.mark.parametrize("word", ["Ja", "N", "oui", "Sí"])
+def test_a_known_word_of_another_language_is_shown(word: str) -> None:
+    """The reason quotes yes and no in other languages, without the quotes of values (D70)."""
+    told = vehicle(insured=word)
+    assert told == (
+        f'insured: the word "{word}" is neither true nor false; [words.insured] of a mapping can '
+        "translate it"
+    )
+    assert without_value(str(told)) == told
+
+
+OTHER_FORM = "not YYYY-MM-DD, but {}; a mapping can say so with date_format"
+NO_DAYS = {
+    **dict.fromkeys(["2025-02-29", "2025-13-01", "2025-W01-1", "2025-1-1", "soon"], "not a date"),
+    "20250101": OTHER_FORM.format("YYYYMMDD"),
+    "01/02/2025": OTHER_FORM.format("DD/MM/YYYY or MM/DD/YYYY"),
+    "13.02.2025": OTHER_FORM.format("DD.MM.YYYY"),
+    "2025-02": OTHER_FORM.format("YYYY-MM"),
+}
 
 
 @pytest.mark.parametrize("date", NO_DAYS)
@@ -192,7 +214,7 @@ def test_unreadable_dates(date: str) -> None:
     assert vehicle(motExpiry=date, taxDue=date, firstRegistered=date) == VehicleRow("AB1")
     assert fine(issuedOn=date).issued_on is None
     for column in ("validFrom", "validTo", "cancelledOn"):
-        assert policy(**{column: date}) == f"{column}: not a date: '{date}'"
+        assert policy(**{column: date}) == f"{column}: {NO_DAYS[date]}: '{date}'"
 
 
 @pytest.mark.parametrize("date", ["2024-02-29", "0001-01-01", "9999-12-31", " 2025-01-02 "])

@@ -40,7 +40,7 @@ class Heard:
     def note(self, text: str) -> None:
         raise AssertionError(text)
 
-    def unreadable(self, column: str, values: int) -> None:
+    def unreadable(self, column: str, found: object) -> None:
         """Unreadable values are counted by the load."""
 
     def columns(self, names: Iterable[str]) -> None:

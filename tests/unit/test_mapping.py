@@ -1,6 +1,7 @@
 """`--map` reads any other CSV by a mapping file; mistakes; the documented example."""
 
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,20 @@ def test_page_example(cli) -> None:
         "loaded": 2,
         "rejected": 0,
     }
+
+
+def test_the_other_examples_of_the_page_are_read(mapped) -> None:
+    """What the page shows for months and for words can be added to a mapping as it stands."""
+    months, words = (
+        textwrap.dedent(each) for each in re.findall(r"(?ms)^  ```toml\n(.*?)^  ```", CHAPTER)
+    )
+    form, table = months.split("\n", 1)
+    format_ = mapped(
+        f"{form}\n{VEHICLES}motExpiry = 'HU'\ninsured = 'V'\nfirstRegistered = 'EZ'\n{table}{words}"
+    )
+    assert outcome("Plate;HU;V;EZ\nA1;05/2027;j;13.05.2015\n", format_) == VehicleRow(
+        "A1", insured=True, mot_expiry="2027-05-31", first_registered="2015-05-13"
+    )
 
 
 def test_a_rejected_date_is_quoted_as_it_is_in_the_file(mapped) -> None:
@@ -122,6 +137,16 @@ def test_fines(mapped) -> None:
         ("DD.MM.YYYY", "01x03x2026", None),
         ("DD/MM/YYYY", "03/31/2026", None),
         ("DD.MM.YYYY", "", None),
+        ("D.M.YYYY", "1.3.2026", "2026-03-01"),
+        ("D.M.YYYY", "13.05.2026", "2026-05-13"),
+        ("M/D/YYYY", "3/31/2026", "2026-03-31"),
+        ("MM/YYYY", "02/2028", "2028-02-29"),
+        ("MM/YYYY", "12/2027", "2027-12-31"),
+        ("MM/YYYY", "13/2027", None),
+        ("MM/YYYY", "00/2027", None),
+        ("MM/YYYY", "12/9999", "9999-12-31"),
+        ("MM/YYYY", "2027-05-13", "2027-05-13"),
+        ("YYYY-MM", "2027-05", "2027-05-31"),
     ],
 )
 def test_dates(mapped, form: str, text: str, day: str | None) -> None:
@@ -130,12 +155,45 @@ def test_dates(mapped, form: str, text: str, day: str | None) -> None:
     assert outcome(f"Plate,Due\nA1,{text}\n", mapped(mapping)) == VehicleRow("A1", tax_due=day)
 
 
+def test_a_month_is_its_last_day_where_something_ends(mapped) -> None:
+    """A form without days means the last day of what is valid until then, else the first one."""
+    vehicles = VEHICLES.replace("[columns]", 'date_format = "MM/YYYY"\n[columns]')
+    found = outcome(
+        "Plate,HU,EZ,Tax\nA1,06/2027,06/2015,02/2027\n",
+        mapped(vehicles + 'motExpiry = "HU"\nfirstRegistered = "EZ"\ntaxDue = "Tax"\n'),
+    )
+    assert found == VehicleRow(
+        "A1", mot_expiry="2027-06-30", first_registered="2015-06-01", tax_due="2027-02-28"
+    )
+    policies = example("toml").replace("DD.MM.YYYY", "MM/YYYY")
+    row = "Kennzeichen;Vertrag;Beginn;Ende;Art\nA1;1;03/2026;02/2027;VK\n"
+    assert outcome(row, mapped(policies)) == PolicyRow(
+        "A1", "Beispiel Leasing", "1", "2026-03-01", "2027-02-28", "comprehensive"
+    )
+
+
+def test_one_member_can_have_another_form(mapped) -> None:
+    """`date_formats` names the form of one member; all others have that of `date_format`."""
+    format_ = mapped(
+        VEHICLES.replace("[columns]", 'date_format = "DD.MM.YYYY"\n[columns]')
+        + 'motExpiry = "HU"\nfirstRegistered = "EZ"\n[date_formats]\nmotExpiry = "MM/YYYY"\n'
+    )
+    assert outcome("Plate,HU,EZ\nA1,05/2027,13.05.2015\n", format_) == VehicleRow(
+        "A1", mot_expiry="2027-05-31", first_registered="2015-05-13"
+    )
+    assert outcome("Plate,HU,EZ\nA1,13.05.2027,05/2015\n", format_) == VehicleRow("A1")
+
+
 def test_policy_dates(mapped) -> None:
     """A policy without readable dates is rejected."""
     toml = example("toml")
     row = "Kennzeichen;Vertrag;Beginn;Ende;Art\nA1;1;01.03.2026;%s;VK\n"
     assert outcome(row % "2027", mapped(toml)) == "validTo: not a date: '2027'"
     assert outcome(row % "01.02.2026", mapped(toml)) == "validTo is before validFrom"
+    assert outcome(row % "02/28/2027", mapped(toml)) == (
+        "validTo: not DD.MM.YYYY, but MM/DD/YYYY; a mapping can say so with date_format: "
+        "'02/28/2027'"
+    )
 
 
 def test_rejects_hold_no_records(mapped) -> None:
@@ -184,6 +242,22 @@ FINES = 'kind = "fines"\n[columns]\nregistration = "A"\nreference = "B"\n'
         ('date_format = "%d.%m.%Y"\n' + VEHICLES, "date_format: must have YYYY, MM and DD once"),
         ('date_format = "DD.MM.YYYY MM"\n' + VEHICLES, "date_format: must have"),
         ('date_format = "DD MM YYYY h"\n' + VEHICLES, "date_format: must have"),
+        ('date_format = "DMYYYY"\n' + VEHICLES, "date_format: must have"),
+        ('date_format = "DD.YYYY"\n' + VEHICLES, "date_format: must have"),
+        ("date_format = 1\n" + VEHICLES, "date_format: must be a string."),
+        (VEHICLES + "[date_formats]\ntaxDue = 'MM/YYYY'", "date_formats.taxDue: has no column"),
+        (
+            VEHICLES + "make = 'M'\n[date_formats]\nmake = 'MM/YYYY'",
+            "date_formats.make: make is no",
+        ),
+        (
+            VEHICLES + "taxDue = 'D'\n[date_formats]\ntaxDue = 'MM'",
+            "date_formats.taxDue: must have",
+        ),
+        (
+            VEHICLES + "taxDue = 'D'\n[date_formats]\ntaxDue = 1",
+            "date_formats.taxDue: must be a str",
+        ),
         (VEHICLES + "[constants]\nowner = 1", "constants.owner: unknown member; use"),
         (VEHICLES + "[constants]\nregistration = 'A'", "constants.registration: also has a column"),
         (VEHICLES + "[constants]\nmake = [1]", "constants.make: must be a string."),

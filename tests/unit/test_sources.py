@@ -439,3 +439,15 @@ def test_order_of_members_with_one_date(saved: Saved) -> None:
     """Members with the same date keep the order of the zip's directory."""
     names = [f"bulk-light-vehicle_29-06-2025_{n}.json" for n in (0, 1, 10, 2)]
     assert [name for name, _ in read(saved(zipped(*((name, b"x") for name in names))))] == names
+
+
+def test_a_workbook_is_named(tmp_path):
+    """An Excel workbook is a zip, but what to do with it is something else."""
+    path = tmp_path / "fleet.xlsx"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in ("[Content_Types].xml", "xl/workbook.xml", "xl/worksheets/sheet1.xml"):
+            archive.writestr(name, "<x/>")
+    with pytest.raises(
+        FileFault, match=r"fleet\.xlsx: The file is an Excel workbook; save it as CSV"
+    ):
+        list(open_members(str(path)))

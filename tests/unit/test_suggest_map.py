@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import resource
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.registers.formats import FileFault
+from app.registers.formats.changes import PolicyRow, VehicleRow
 from app.registers.formats.mapped import MappedCsv
 from app.registers.formats.mapping import MappingFault, read_mapping
 from app.registers.formats.suggesting import (
@@ -65,7 +67,7 @@ def day(form: str, year: int, month: int, number: int) -> str:
 def suggested(text: str | bytes, kind: Kind | None = None) -> MappingText:
     """Return the mapping of a file."""
     data = text.encode() if isinstance(text, str) else text
-    return mapping_text(suggest(read_sample(data), kind), "file.csv", "own")
+    return mapping_text(suggest(read_sample(data), kind), "file.csv", "own", "verifyd import")
 
 
 def document(text: str | bytes, kind: Kind | None = None) -> dict[str, Any]:
@@ -120,6 +122,35 @@ class TestNames:
         assert (row.valid_from, row.valid_to) == ("2026-01-01", "2026-12-31")
 
 
+ENDS = {
+    "en": ("Maker", "Insurance expiry"),
+    "de": ("Fahrzeughersteller", "Versichert bis"),
+    "nl": ("Automerk", "Verzekerd tot"),
+    "fr": ("Marque du véhicule", "Échéance assurance"),
+    "es": ("Marca del vehículo", "Vencimiento seguro"),
+}
+
+
+@pytest.mark.parametrize("language", ENDS)
+def test_makers_and_ends_of_insurance(language):
+    """Both are found by their names; a mapping of the other kind points them out."""
+    make, end = ENDS[language]
+    text = f"VRM;{make};{end};n1;n2\nAB12CDE;FORD;2027-02-28;2026-03-01;P-1\n"
+    vehicles, policies = suggested(text, Kind.VEHICLES), suggested(text, Kind.POLICIES)
+    assert tomllib.loads(vehicles.text)["columns"] == {"registration": "VRM", "make": make}
+    assert tomllib.loads(policies.text)["columns"]["validTo"] == end
+    assert (
+        f'#   "{end}": could be validTo in a mapping of its own, with --kind policies'
+        in vehicles.text.splitlines()
+    )
+
+
+def test_dates_are_no_names():
+    """A column of dates is no insurer, whatever its name contains."""
+    made = suggested("plate;policy;insurance checked\nA1;P;2026-01-13\n", Kind.POLICIES)
+    assert "insurer" not in tomllib.loads(made.text)["columns"]
+
+
 class TestValues:
     def test_columns_without_known_names_are_found_by_their_values(self, tmp_path):
         """Plates, the two dates of a period, and the form of the dates are seen in the values."""
@@ -151,17 +182,41 @@ class TestValues:
         assert 'date_format = "MM/DD/YYYY"\n' in sure.text
 
     def test_dates_that_no_mapping_can_read_are_marked(self):
-        """A mapping knows two digits for day and month only."""
-        made = suggested("plate;policy;start;end\nA1;P;1.2.2026;3.4.2027\n")
-        assert made.text.count("# its dates have a form that mappings cannot read") == 2
+        """A mapping knows no years of two digits."""
+        made = suggested("plate;policy;start;end\nA1;P;1.2.26;3.4.27\n")
+        assert made.text.count("# no mapping can read its dates, such as D.M.YY") == 2
 
-    def test_a_second_form_of_dates_is_marked(self):
-        """A mapping has one form of dates."""
-        made = suggested(
+    def test_days_and_months_of_one_digit_are_read(self, tmp_path):
+        """Spreadsheets write the first of March as 1.3.2026."""
+        made = loaded("plate;policy;start;end\nA1;P;1.3.2026;28.2.2027\n", tmp_path)
+        assert PolicyRow._make(made.changes[0]).valid_to == "2027-02-28"
+
+    def test_a_second_form_of_dates_gets_a_line_of_its_own(self, tmp_path):
+        """Members with another form of dates are in `date_formats`."""
+        text = (
             "plate;policy;start;end;cancelled\n"
             "A1;P;2026-01-13;2026-12-31;13.01.2026\nA2;Q;2026-01-14;2026-12-31;14.01.2026\n"
         )
-        assert "# its dates are DD.MM.YYYY: only one form can be read" in made.text
+        assert document(text)["date_formats"] == {"cancelledOn": "DD.MM.YYYY"}
+        assert PolicyRow._make(loaded(text, tmp_path).changes[1]).cancelled_on == "2026-01-14"
+
+    def test_months_without_days(self, tmp_path):
+        """The German inspection is due in a month; other dates of the file keep their form."""
+        text = "Kennzeichen;EZ;HU\nB-A 1;13.05.2015;05/2027\nB-A 2;01.06.2016;02/2028\n"
+        told = document(text)
+        assert (told["date_format"], told["date_formats"]) == (
+            "DD.MM.YYYY",
+            {"motExpiry": "MM/YYYY"},
+        )
+        first, second = map(VehicleRow._make, loaded(text, tmp_path).changes)
+        assert (first.mot_expiry, first.first_registered) == ("2027-05-31", "2015-05-13")
+        assert second.mot_expiry == "2028-02-29"
+
+    def test_a_few_bad_dates_do_not_hide_the_form(self):
+        """Impossible days have the form, too; beside most dates, other texts do not count."""
+        text = "Kennzeichen;Marke;HU\nA1;VW;31.02.2027\nA2;VW;unbekannt\nA3;VW;01.06.2028\n"
+        assert document(text)["date_format"] == "DD.MM.YYYY"
+        assert "date_format" not in document(text.replace("31.02.2027", "offen"))
 
     def test_unknown_words_are_counted_and_not_shown(self):
         """Only known words are shown: nobody knows what else is in the column."""
@@ -231,6 +286,16 @@ class TestHostile:
         with pytest.raises(FileFault, match=told):
             suggested(data)
 
+    @pytest.mark.parametrize("first", ["sep=;", "Fleet report;;", ";;Fleet"])
+    def test_a_line_before_the_header_is_no_header(self, first):
+        """A title, and the line by which Excel learns the separator, name no columns."""
+        assert not read_sample(f"{first}\nPlate;Make;Model\nA1;X;Y\n".encode()).has_header
+        assert read_sample(b"Plate;Make;;\nA1;X;;\n").has_header
+
+    def test_a_header_alone(self):
+        """The mapping says that there are no rows."""
+        assert "from its header: it has no rows. Check each" in suggested("Plate;Make\n").text
+
     def test_a_repeated_name_is_not_used(self):
         """A load refuses a column that is there twice; so it is not suggested."""
         made = suggested("Plate;Make;plate \nA1;X;A1\n")
@@ -298,11 +363,34 @@ class TestCommand:
         """It is printed, and the reason names the line; the status is 1."""
         made = cli.run("import", "--suggest-map", cli.file("x.csv", "a;b", "1;2"))
         assert made.status == 1
-        assert made.stdout.splitlines()[7].startswith('registration = ""')
+        assert made.stdout.splitlines()[10].startswith('registration = ""')
         assert made.stderr == (
-            "complete line 8 (registration) of the mapping: no column was found by its name or "
+            "complete line 11 (registration) of the mapping: no column was found by its name or "
             "its values\n"
         )
+
+    def test_the_line_that_tries_the_mapping_is_the_users(self, cli):
+        """It names program, database, file and mapping, and changes nothing."""
+        file = cli.file("my fleet.csv", "Kennzeichen;Marke", "A1;FORD")
+        made = cli.run("import", "--suggest-map", file, "--register", "cars")
+        mapping = cli.file("cars.toml", *made.stdout.splitlines())
+        tried, loads = (line[4:] for line in made.stdout.splitlines() if line.startswith("#   "))
+        assert tried == f"{loads} --dry-run"
+        variable, program, *words = shlex.split(loads)
+        assert variable == f"VERIFYD_DATABASE_URL=sqlite:///{cli.database}"
+        assert Path(program).is_absolute()
+        assert words == ["import", str(file), "--map", "cars.toml"]
+        told = cli.json(*words[:-1], mapping, "--dry-run")
+        assert (told["register"], told["loaded"], told["dry_run"]) == ("cars", 1, True)
+        assert cli.json("imports", "list") == []
+
+    def test_a_hostile_name_adds_no_line(self, cli):
+        """A line break in the name of the file stays within its line."""
+        file = cli.directory / "a\nregister = 1\n.csv"
+        file.write_text("Plate;Make\nA1;X\n")
+        made = cli.run("import", "--suggest-map", file).stdout
+        assert "register = 1" not in made.replace("\\u000aregister = 1", "")
+        assert "import FILE --map" in made
 
     def test_json(self, cli):
         """`--json` prints the mapping and the columns."""
@@ -315,7 +403,7 @@ class TestCommand:
         ("words", "told"),
         [
             (("--map", "m.toml"), "argument --suggest-map: not allowed with map"),
-            (("--register", "x"), "argument --suggest-map: not allowed with register"),
+            (("--mode", "replace"), "argument --suggest-map: not allowed with mode"),
             (("other.csv",), "argument --suggest-map: only allowed with one FILE"),
         ],
     )
@@ -342,6 +430,27 @@ def test_compressed_files_and_no_database(bare_cli):
     path = bare_cli.directory / "x.csv.gz"
     path.write_bytes(gzip.compress(b"Plate;Make\nA1;X\n"))
     assert 'registration = "Plate"' in bare_cli.run("import", "--suggest-map", path).stdout
+
+
+def test_the_file_that_the_mapping_is_written_to_is_named(tmp_path):
+    """With stdout redirected, stderr says where the mapping is and how to try it."""
+    (tmp_path / "a b.csv").write_text("Plate;Make\nA1;X\n")
+    url = f"sqlite:///{tmp_path}/x.db"
+    with (tmp_path / "a b.toml").open("wb") as file:
+        ended = subprocess.run(
+            [sys.executable, "-m", "app", "import", "--suggest-map", "a b.csv"],
+            env=environment(database_url=url),
+            cwd=tmp_path,
+            stdout=file,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+    told, tried = ended.stderr.splitlines()
+    assert told == "mapping written to a b.toml; check its lines, then try it with:"
+    assert tried.startswith(f"VERIFYD_DATABASE_URL={url} ")
+    assert tried.endswith(" -m app import 'a b.csv' --map 'a b.toml' --dry-run")
+    assert f"#   {tried}\n" in (tmp_path / "a b.toml").read_text()
 
 
 def test_memory_does_not_depend_on_the_file(tmp_path):

@@ -7,6 +7,7 @@ import pytest
 from app.registers.formats.mapped import MappedCsv
 from app.registers.formats.mapping import read_mapping
 from app.registers.reading import pieces
+from tests.conftest import ON_SQLITE
 from tests.unit.register_files import read
 from tests.unit.test_load import files
 
@@ -112,7 +113,127 @@ class TestNotes:
         one = "registration,year\nAB12CDE,12\n"
         result = world.load_files(*files(world, a=text, b=text, c=one), dry_run=dry_run)
         assert result.loaded == 8_001
+        first, last = (next(world.directory.glob(f"{each}*")) for each in "ac")
         assert result.notes == [
-            "motExpiry: 4,000 values could not be read and count as missing",
-            "year: 1 value could not be read and counts as missing",
+            "motExpiry: 4,000 of 8,000 values could not be read and count as missing (the first in "
+            f"{first}, line 3; the form is DD.MM.YYYY, expected YYYY-MM-DD: a mapping needs "
+            'date_format = "DD.MM.YYYY", or motExpiry = "DD.MM.YYYY" in [date_formats])',
+            f"year: 1 value could not be read and counts as missing ({last}, line 2)",
         ]
+
+
+GERMAN = "Plate,HU,Steuer,Stand\n"
+MAPPING = (
+    'kind = "vehicles"\nregister = "own"\n[columns]\nregistration = "Plate"\nmotExpiry = "HU"\n'
+    'taxStatus = "Steuer"\nlastUpdated = "Stand"\n'
+)
+
+
+@ON_SQLITE
+class TestMost:
+    """A load is refused if it cannot read most dates or tax statuses of a column (D101)."""
+
+    def refused(self, cli, text, *words, mapping=MAPPING):
+        """Return the reason why a mapped file is refused, with the short names of files."""
+        toml, path = cli.file("own.toml", mapping), cli.file("own.csv", *text.splitlines())
+        return cli.refusal("import", path, "--map", toml, *words).replace(f"{path.parent}/", "")
+
+    @pytest.mark.parametrize("words", [(), ("--dry-run",), ("--mode", "replace")])
+    def test_a_wrong_date_format_is_named_with_the_right_one(self, cli, words):
+        """The refusal names column, line and form, the form that would fit, and no value."""
+        text = GERMAN + "A1,,,\nA2,13.05.2027,,\nA3,14.05.2027,,\nA4,2027-05-13,,\n"
+        assert self.refused(cli, text, *words) == (
+            "most values of HU cannot be read; nothing was loaded\n"
+            "own.csv, line 3: HU: 2 of 3 values cannot be read; the form is DD.MM.YYYY, expected "
+            'YYYY-MM-DD: a mapping needs date_format = "DD.MM.YYYY", or motExpiry = "DD.MM.YYYY" '
+            "in [date_formats]\n"
+            "To load the rows without these values, repeat the load with --allow-loss motExpiry.\n"
+        )
+        assert "A1" not in cli.run("lookup", "A1").stdout.replace("A1: Vehicle not found", "")
+
+    def test_day_and_month_that_are_swapped(self, cli):
+        """Days over 12 show that the months come first."""
+        mapping = f'date_format = "DD/MM/YYYY"\n{MAPPING}'
+        lines = "".join(f"A{day},05/{day:02}/2027,,\n" for day in range(1, 32))
+        told = self.refused(cli, GERMAN + lines, mapping=mapping)
+        assert "own.csv, line 14: HU: 19 of 31 values" in told
+        assert "the form is MM/DD/YYYY, expected DD/MM/YYYY" in told
+
+    def test_the_form_is_shown_if_no_mapping_can_read_it(self, cli):
+        """A form without a name is shown with 9 for digits and a for letters."""
+        told = self.refused(cli, GERMAN + "A1,13 Mai 27,,\nA2,14 Mai 27,,\n")
+        assert "HU: 2 values cannot be read; such as 99 aaa 99, expected YYYY-MM-DD\n" in told
+        assert "Mai" not in told
+
+    def test_words(self, cli):
+        """Tax statuses are like dates; a word that everybody knows is shown, and no other one."""
+        told = self.refused(cli, GERMAN + "A1,,Schmidt,\nA2,,bezahlt,\n")
+        assert (
+            'own.csv, line 2: Steuer: 2 values cannot be read; "bezahlt" is an example; '
+            "[words.taxStatus] of a mapping can translate words\n"
+        ) in told
+        assert "Schmidt" not in told
+
+    def test_it_can_be_allowed(self, cli):
+        """`--allow-loss` loads the rows without the values; the notes say so."""
+        toml = cli.file("own.toml", MAPPING)
+        path = cli.file("own.csv", GERMAN.strip(), "A1,1.1.27,x,", "A2,2.1.27,y,")
+        words = ("import", path, "--map", toml, "--allow-loss", "motExpiry")
+        assert "most values of Steuer cannot be read" in cli.refusal(*words)
+        told = cli.json(*words, "--allow-loss", "taxStatus")
+        assert (told["loaded"], len(told["notes"])) == (2, 2)
+        ended = cli.run(*words, "--allow-loss", "taxStatus")
+        assert ended.stdout.endswith(
+            "\n\n2 vehicles loaded into register own, 0 rejected, 2 notes to read\n"
+        )
+
+    @pytest.mark.parametrize(
+        "lines",
+        [
+            ["A1,soon,,"],
+            ["A1,soon,,", "A2,never,,", "A3,2027-05-13,,", "A4,2027-05-14,,"],
+            ["A1,,,2026-11-01 06:00:00", "A2,,,2026-11-01 06:00:00"],
+        ],
+    )
+    def test_what_is_noted_only(self, cli, lines):
+        """One odd value, half of the values, and times do not refuse a load (D100)."""
+        toml, path = cli.file("own.toml", MAPPING), cli.file("own.csv", GERMAN.strip(), *lines)
+        told = cli.json("import", path, "--map", toml)
+        assert (told["loaded"], len(told["notes"])) == (len(lines), 1)
+
+    def test_native_files_and_json(self, cli):
+        """Native files are checked as well; the line of a JSON object is named."""
+        rows = [{"registration": f"A{n}", "motExpiry": "13.05.2027"} for n in range(3)]
+        path = cli.file("a.ndjson", *map(json.dumps, rows))
+        assert f"{path}, line 1: motExpiry: 3 values cannot be read; the form is DD.MM.YYYY" in (
+            cli.refusal("import", path)
+        )
+
+    def test_other_sources_are_noted_only(self, cli):
+        """The formats of agencies are known; what they lose is compared with what is held (D67)."""
+        lines = [f"AB{n}CD,X,Y,0,ROOD,Ja,13.05.2027,\n" for n in range(3)]
+        told = cli.json("import", cli.file("rdw.csv", RDW + "".join(lines)))
+        assert (told["loaded"], len(told["notes"])) == (3, 1)
+
+    def test_the_history_says_why(self, cli):
+        """The reason in the history has the column and the form on one line."""
+        self.refused(cli, GERMAN + "A1,13.05.2027,,\nA2,14.05.2027,,\n")
+        (line,) = cli.json("imports", "list")
+        assert line["status"] == "failed"
+        assert "; " in line["reason"]
+        assert "the form is DD.MM.YYYY" in line["reason"]
+        assert "\n" not in line["reason"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "line"),
+    [
+        (["A1,", "A2,2027-05-13", "A3,soon", "A4,soon"], 4),
+        (["A1,", "", '"A2",2027-05-13', '"A3",soon'], 5),
+        (['"A\n1",', "A2,", "A3,soon"], 5),
+    ],
+)
+def test_the_line_is_that_of_the_file(lines, line):
+    """Blank lines, quotes and line breaks within quotes count as lines."""
+    heard = read("registration,motExpiry\n" + "\n".join(lines) + "\n").heard
+    assert heard.unreadable_line == {"motExpiry": line}

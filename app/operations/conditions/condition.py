@@ -6,8 +6,8 @@ import msgspec
 class Condition(msgspec.Struct, frozen=True):
     """One thing that is wrong.
 
-    SEC: alerts send all members. None holds a registration, a key, a record, or the reason of a
-    failed load, which can quote a record.
+    SEC: alerts send all members. None holds a registration, a key or a record. The reason of a
+    failed load can quote a record, except if it failed before a file was opened.
     """
 
     key: str
@@ -15,7 +15,7 @@ class Condition(msgspec.Struct, frozen=True):
     title: str
     """A clause for the subject of a message, such as `a load of the register rdw failed`."""
     warning: str
-    """A sentence for `verifyd check` and `/readyz`. It names no files."""
+    """A sentence for `verifyd check` and `/readyz`. It names no register files."""
     since: int
     """When it began, in Unix seconds."""
     remedy: str

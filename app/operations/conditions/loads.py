@@ -9,7 +9,7 @@ from app import clock
 from app.operations.conditions.condition import Condition
 from app.operations.freshness import Freshness
 from app.registers.dropped.kept import is_kept
-from app.registers.history import MERGE, REPLACE, interrupted_loads, moved_to
+from app.registers.history import MERGE, REPLACE, interrupted_loads, moved_to, unopened_reason
 from app.registers.models import RegisterLoad
 from app.storage.engine import Engine
 
@@ -150,7 +150,7 @@ def _load_condition(
     return Condition(
         key=f"load:{facts.register}",
         title=f"a load of {register} failed",
-        warning=f"{failed} of {register} failed, {_when(facts)}.",
+        warning=f"{failed} of {register} failed, {_when(facts)}. {_why(facts)}",
         since=facts.first_failed_at,
         remedy=_remedy(facts, is_loaded=loaded_at is not None),
         # Not from `failed`: a later success must not make an older failure a new event.
@@ -161,11 +161,10 @@ def _load_condition(
 
 def _when(facts: LoadFacts) -> str:
     """Return when the latest load failed, and the numbers of all that failed."""
-    last = facts.failed[0]
-    at = clock.iso_utc(ended_at(last))
+    at = clock.iso_utc(ended_at(facts.failed[0]))
     if facts.failed_count > 1:
         return f"the latest at {at} (loads {_numbers(facts)})"
-    return f"at {at} (load {last.id})"
+    return f"at {at} (load {facts.failed[0].id})"
 
 
 def _remedy(facts: LoadFacts, *, is_loaded: bool) -> str:
@@ -179,13 +178,18 @@ def _remedy(facts: LoadFacts, *, is_loaded: bool) -> str:
 def _note(facts: LoadFacts, loaded_at: int | None) -> str:
     """Return what the register holds now, or what ends the condition of an unknown register."""
     if facts.register == UNRECOGNISED:
-        return (
-            "This ends when files of the same names are loaded, when they are removed from "
-            "failed/, or after 7 days."
-        )
+        return "It ends when files of the same names are loaded or leave failed/, or after 7 days."
     if loaded_at is None:
         return "The register is still empty."
     return f"The register still holds what was loaded at {clock.iso_utc(loaded_at)}."
+
+
+def _why(facts: LoadFacts) -> str:
+    """Return a sentence that says why the latest load failed, or how to find that out."""
+    reason = unopened_reason(facts.failed[0])
+    if reason is None:
+        return f'"verifyd imports show {facts.failed[0].id}" shows why.'
+    return f"Load {facts.failed[0].id} ended before a file was opened: {reason}."
 
 
 def _numbers(facts: LoadFacts) -> str:
@@ -228,7 +232,7 @@ def ended_at(load: RegisterLoad) -> int:
 
 
 def _line(load: RegisterLoad) -> str:
-    """Describe a failed load in one line. SEC: without its reason, which can quote a record."""
+    """Describe a failed load in one line. SEC: without a reason that can quote a record."""
     # A mistake in the options can hide mode and kind.
     what = " of ".join(filter(None, (load.mode, load.kind)))
     counts = f"{load.rows:,} rows read, {load.rejected:,} rejected" if load.rows else "no rows read"

@@ -59,6 +59,10 @@ class Column:
 
     Those other texts are counted (D100).
     """
+    member: str = ""
+    """The native member, in native and mapped files."""
+    date_form: str = ""
+    """The form of its dates, such as `YYYY-MM-DD`; empty if it has no dates."""
 
 
 @dataclass(frozen=True, slots=True)

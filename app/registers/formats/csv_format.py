@@ -96,7 +96,7 @@ def csv_rows(
         except RowSkip:
             report.skip()
         else:
-            unreadable.add_record(texts)
+            unreadable.add_record(texts, records.line)
             yield row
     unreadable.report_to(report)
 
@@ -107,8 +107,13 @@ def _rows_of_block(
     build_many: Callable[[list[list[Any]]], list[Row]],
     unreadable: UnreadableValues,
     columns: list[list[str]],
+    line: int,
 ) -> tuple[Row, ...] | None:
-    """Return the rows of a block of records, or None if any record is invalid."""
+    """Return the rows of a block of records, or None if any record is invalid.
+
+    Args:
+        line: the line of the first record; each record has one line.
+    """
     empty = [""] * len(columns[0])
     texts = [columns[position] if position >= 0 else empty for position in positions]
     try:
@@ -116,5 +121,5 @@ def _rows_of_block(
         rows = tuple(build_many(values))
     except RowFault:
         return None
-    unreadable.add_block(texts, values)
+    unreadable.add_block(texts, values, line)
     return rows

@@ -9,6 +9,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from app.clock import parse_iso_date
+from app.registers.formats import date_forms
 from app.registers.formats.bounded_cache import BoundedCache, cached
 from app.registers.formats.faults import RowFault
 from app.registers.formats.values import MISSING, quoted, stored_text
@@ -24,6 +25,27 @@ _UTC_TIMES = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z"
     r"(?:\n[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z)*+"
 )
+
+
+class DateFault(RowFault):
+    """A text is not a date.
+
+    Args:
+        label: the name of the column.
+        expected: the form that the date should have.
+    """
+
+    def __init__(self, label: str, text: str, expected: str = date_forms.ISO) -> None:
+        super().__init__(f"{label}: {_not_a_date(text, expected)}: {quoted(text)}")
+        self.label = label
+
+
+def _not_a_date(text: str, expected: str) -> str:
+    forms = date_forms.likely_forms([text])
+    if not forms or date_forms.fits(text, expected):
+        return "not a date"
+    # The value is not shown, but its form is (D70).
+    return f"not {expected}, but {' or '.join(forms)}; a mapping can say so with date_format"
 
 
 def iso_date(text: str) -> str | None:
@@ -79,7 +101,7 @@ def strict_day(
             return None
         parsed = parse(value)
         if parsed is None:
-            raise RowFault(f"{label}: not a date: {quoted(value)}")
+            raise DateFault(label, value)
         return parsed
 
     return cached(parse_day)

@@ -55,8 +55,9 @@ class DelimitedRecords:
         self._unended_line = 0
         """The number of the last line if it has no line end, else 0."""
         self.header: list[str] = []
-        self.read_block: Callable[[list[list[str]]], tuple[Row, ...] | None] | None = None
-        """PERF: returns the rows of a block of records, whose fields it gets column by column.
+        self.read_block: Callable[[list[list[str]], int], tuple[Row, ...] | None] | None = None
+        """PERF: returns the rows of a block of records. It gets their fields column by column, and
+        the line of the first one.
 
         It returns None if any record is invalid. The records are then yielded one by one.
         """
@@ -101,6 +102,10 @@ class DelimitedRecords:
                 continue
             yield fields if self._is_utf8 else _decoded(fields)
 
+    def line(self) -> int:
+        """Return the line of the record that was yielded last."""
+        return self._line
+
     def reject(self, reason: str) -> None:
         """Reject the record that was yielded last."""
         text = "\n".join([self._text, *self._continued]) if '"' in self._text else self._text
@@ -129,7 +134,7 @@ class DelimitedRecords:
                     start = end + 1
                     number += 1
                 text = text[start:]
-                if self._try_block(text):
+                if self._try_block(text, number):
                     yield number, _READ_BLOCK
                     number += text.count("\n")
                     continue
@@ -141,10 +146,13 @@ class DelimitedRecords:
             yield from enumerate(lines, number)
             number += len(lines)
 
-    def _try_block(self, text: str) -> bool:
+    def _try_block(self, text: str, line: int) -> bool:
         """Read a block of lines at once if each line is a valid record without quotes.
 
         Return whether the block was read.
+
+        Args:
+            line: the number of its first line.
 
         PERF: a row of twelve columns takes 5 us; line by line it takes 14 us.
         """
@@ -161,7 +169,9 @@ class DelimitedRecords:
             return False
         if fields[columns :: columns + 1].count("\n") != lines:
             return False
-        block = self.read_block([fields[column : -1 : columns + 1] for column in range(columns)])
+        block = self.read_block(
+            [fields[column : -1 : columns + 1] for column in range(columns)], line
+        )
         self._block = block or ()
         return block is not None
 

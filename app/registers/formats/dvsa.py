@@ -15,6 +15,7 @@ from app.registers.formats.format import Format, Report
 from app.registers.formats.json_format import text_of
 from app.registers.formats.json_head import is_array, member_names
 from app.registers.formats.json_stream import JsonObjects
+from app.registers.formats.unreadable import Unreadable
 from app.registers.formats.values import MISSING, quoted, registration, stored_text, text
 from app.storage.tables import Kind
 
@@ -93,7 +94,7 @@ def _changes(objects: JsonObjects, names: "_MemberNames", report: Report) -> Ite
                 names.sample(objects)
             yield change
     for label, values in unreadable.items():
-        report.unreadable(label, values)
+        report.unreadable(label, Unreadable(values))
 
 
 class _MemberNames:

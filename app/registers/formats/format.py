@@ -2,12 +2,15 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from typing import BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from app.registers.formats.changes import Change
 from app.registers.formats.columns import KnownColumns
 from app.registers.formats.faults import FileFault
 from app.storage.tables import Kind
+
+if TYPE_CHECKING:
+    from app.registers.formats.unreadable import Unreadable
 
 HEAD_BYTES = 64 * 1024
 """The number of decompressed bytes by which the format of a file is recognised."""
@@ -33,8 +36,8 @@ class Report(Protocol):
     def note(self, text: str) -> None:
         """Report a fact about the file that the operator should know."""
 
-    def unreadable(self, column: str, values: int) -> None:
-        """Report that some values of a column cannot be read and count as missing (D100)."""
+    def unreadable(self, column: str, found: "Unreadable") -> None:
+        """Report how many values of a column cannot be read and count as missing (D100)."""
 
     def columns(self, names: Iterable[str]) -> None:
         """Report the names of columns or JSON members, as the file spells them.
@@ -135,7 +138,7 @@ class IgnoringReport:
     def note(self, text: str) -> None:
         """Ignore a note."""
 
-    def unreadable(self, column: str, values: int) -> None:
+    def unreadable(self, column: str, found: "Unreadable") -> None:
         """Ignore values that cannot be read."""
 
     def columns(self, names: Iterable[str]) -> None:

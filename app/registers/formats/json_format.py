@@ -64,7 +64,7 @@ def json_rows(
         except RowSkip:
             report.skip()
         else:
-            unreadable.add_record(texts)
+            unreadable.add_record(texts, objects.line)
             yield row
     unreadable.report_to(report)
 

@@ -66,6 +66,10 @@ class JsonObjects:
         """The names of all members of the object that was yielded last."""
         return find_object(self._text) or ()
 
+    def line(self) -> int:
+        """Return the line of the object that was yielded last."""
+        return self._line_of_object()
+
     def reject(self, reason: str) -> None:
         """Reject the object that was yielded last."""
         self._report.reject(self._line_of_object(), reason, decoded_text(self._text))

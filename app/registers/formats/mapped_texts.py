@@ -1,38 +1,31 @@
 """Parsers for dates and words that a mapping file translates into native ones."""
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from app.registers.formats.faults import RowFault
-from app.registers.formats.values import quoted, without_value
-
-_DATE_PARTS = {"YYYY": "(?P<year>[0-9]{4})", "MM": "(?P<month>[0-9]{2})", "DD": "(?P<day>[0-9]{2})"}
-
-
-def date_pattern(form: str) -> re.Pattern[str]:
-    """Return the pattern of a date format such as `DD.MM.YYYY`. Raises ValueError."""
-    parts = re.split("(YYYY|MM|DD)", form)
-    pattern = "".join(_DATE_PARTS.get(part, re.escape(part)) for part in parts)
-    if sorted(parts[1::2]) != sorted(_DATE_PARTS) or re.search("[A-Za-z0-9]", "".join(parts[::2])):
-        raise ValueError(form)
-    return re.compile(pattern)
+from app.registers.formats.bounded_cache import cached
+from app.registers.formats.date_forms import iso_day
+from app.registers.formats.dates import DateFault
 
 
-def with_dates(pattern: re.Pattern[str], parse: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return a parser that turns dates of a pattern into native ones before it parses them."""
+def with_dates(
+    form: str, parse: Callable[[str], Any], *, is_last: bool = False
+) -> Callable[[str], Any]:
+    """Return a parser that turns dates of a form into native ones before it parses them.
+
+    Args:
+        is_last: whether a month without a day means its last day, not its first one.
+    """
 
     def parse_date(text: str) -> Any:
-        match = pattern.fullmatch(text.strip())
-        if match is None:
-            return parse(text)
+        trimmed = text.strip()
+        native = iso_day(trimmed, form, is_last=is_last)
         try:
-            return parse("{year}-{month}-{day}".format(**match.groupdict()))
-        except RowFault as fault:
-            # The operator looks for the text of the file, not for the native one.
-            raise RowFault(f"{without_value(str(fault))}: {quoted(text.strip())}") from None
+            return parse(native or text)
+        except DateFault as fault:
+            raise DateFault(fault.label, trimmed, form) from None
 
-    return parse_date
+    return cached(parse_date)
 
 
 def with_words(

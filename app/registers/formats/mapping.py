@@ -11,19 +11,24 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from app.errors import OperatorError
+from app.registers.formats import date_forms
 from app.registers.formats.columns import Column, Presence
 from app.registers.formats.faults import RowFault
-from app.registers.formats.mapped_texts import date_pattern, with_dates, with_words
+from app.registers.formats.mapped_texts import with_dates, with_words
 from app.registers.formats.native import LAYOUTS
 from app.setting_values import REGISTER_NAME_RULE, is_register_name
 from app.storage.tables import Kind
 
-_MEMBERS = {"kind", "register", "delimiter", "date_format", "columns", "constants", "words"}
-_ISO_FORMAT = "YYYY-MM-DD"
+_MEMBERS = {
+    *("kind", "register", "delimiter", "date_format", "date_formats", "columns", "constants"),
+    "words",
+}
 _DATES = frozenset(
     "motExpiry firstRegistered taxDue validFrom validTo cancelledOn issuedOn settledOn "
     "lastUpdated".split()
 )
+_LAST_DAYS = frozenset({"motExpiry", "taxDue", "validTo"})
+"""The dates that hold until the end of a month if the file has no day."""
 _NO_DELIMITERS = '"\r\n'
 
 
@@ -45,6 +50,8 @@ class FileMapping:
     words: Mapping[str, Mapping[str, str]]
     """Words in the file, in lower case, and the native texts that replace them."""
     date_format: str
+    date_formats: Mapping[str, str]
+    """The forms of dates that differ from `date_format`."""
 
     def layout_columns(self) -> tuple[Column, ...]:
         """Return the native columns of the kind, with the names and parsers for the mapped file.
@@ -65,17 +72,29 @@ class FileMapping:
         names, parse = frozenset([folded_name(name)]), self._parser(native)
         is_key = native.presence == Presence.REQUIRED
         presence = Presence.REQUIRED if is_key else Presence.EXPECTED
-        return Column(name, names, parse, presence, blanks=native.blanks)
+        return Column(
+            name,
+            names,
+            parse,
+            presence,
+            blanks=native.blanks,
+            member=native.label,
+            date_form=self._form_of(native.label) if native.date_form else "",
+        )
 
     def _parser(self, native: Column) -> Callable[[str], Any]:
         """Return a parser that first replaces words and dates in the file by native ones."""
         parse = native.parse
-        if native.label in _DATES and self.date_format != _ISO_FORMAT:
-            parse = with_dates(date_pattern(self.date_format), parse)
+        form = self._form_of(native.label)
+        if native.label in _DATES and form != date_forms.ISO:
+            parse = with_dates(form, parse, is_last=native.label in _LAST_DAYS)
         words = self.words.get(native.label)
         if words:
             parse = with_words(words, native.parse, parse)
         return parse
+
+    def _form_of(self, member: str) -> str:
+        return self.date_formats.get(member, self.date_format)
 
 
 def folded_name(name: str) -> str:
@@ -116,7 +135,8 @@ class _Checker:
             columns=columns,
             constants=self._constants(columns),
             words=self._words(columns),
-            date_format=self._date_format(),
+            date_format=self._date_form("date_format", self._document.get("date_format")),
+            date_formats=self._date_formats(columns),
         )
 
     def _kind(self) -> Kind:
@@ -137,12 +157,24 @@ class _Checker:
             self._fail("delimiter", "must be one character, neither a quote nor a line end")
         return delimiter
 
-    def _date_format(self) -> str:
-        form = self._text("date_format") or _ISO_FORMAT
+    def _date_formats(self, columns: Mapping[str, str]) -> dict[str, str]:
+        forms = self._table("date_formats")
+        for field in forms:
+            if field not in columns:
+                self._fail(f"date_formats.{field}", "has no column; name it in [columns]")
+            if field not in _DATES:
+                self._fail(f"date_formats.{field}", f"{field} is no date")
+        return {field: self._date_form(f"date_formats.{field}", forms[field]) for field in forms}
+
+    def _date_form(self, member: str, form: Any) -> str:
+        if form is None:
+            return date_forms.ISO
+        if not isinstance(form, str):
+            self._fail(member, "must be a string")
         try:
-            date_pattern(form)
+            date_forms.pattern_of(form)
         except ValueError:
-            self._fail("date_format", "must have YYYY, MM and DD once each, such as DD.MM.YYYY")
+            self._fail(member, date_forms.RULE)
         return form
 
     def _columns(self) -> dict[str, str]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import lt
 from typing import Any, BinaryIO
 
-from app.registers.formats import dates, values
+from app.registers.formats import date_forms, dates, values
 from app.registers.formats.changes import Change, FineRow, PolicyRow, VehicleRow
 from app.registers.formats.columns import Column, Layout, Presence, normalised
 from app.registers.formats.csv_format import CsvFormat
@@ -180,7 +180,16 @@ def _column(
     presence = Presence.REQUIRED if required else Presence.OPTIONAL
     blanks = frozenset[str]() if is_strict else values.MISSING
     parse = parser_for(label)
-    return Column(label, _spellings(label), parse, presence, parse_many, blanks=blanks)
+    return Column(
+        label,
+        _spellings(label),
+        parse,
+        presence,
+        parse_many,
+        blanks=blanks,
+        member=label,
+        date_form=date_forms.ISO if parser_for is dates.day else "",
+    )
 
 
 def _spellings(label: str) -> frozenset[str]:

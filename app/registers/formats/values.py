@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from app.registers.formats.bounded_cache import cached
 from app.registers.formats.faults import RowFault
+from app.registers.formats.known_words import is_known
 from app.storage.tables import TEXT_CHARACTERS_MAX
 from app.vehicles.registration import canonical_registration
 
@@ -152,10 +153,17 @@ def boolean(label: str, words: Mapping[str, bool]) -> Callable[[str], bool | Non
         if value is None:
             return None
         if value.lower() not in words:
-            raise RowFault(f"{label}: neither true nor false: {quoted(value)}")
+            raise RowFault(_unknown_flag(label, value))
         return words[value.lower()]
 
     return cached(parse)
+
+
+def _unknown_flag(label: str, word: str) -> str:
+    translate = f"[words.{label}] of a mapping can translate it"
+    if is_known(word):
+        return f'{label}: the word "{word}" is neither true nor false; {translate}'
+    return f"{label}: neither true nor false; {translate}: {quoted(word)}"
 
 
 def cents(label: str) -> Callable[[str], int | None]:

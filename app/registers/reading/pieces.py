@@ -4,11 +4,12 @@ import gc
 import io
 from collections.abc import Iterable
 from functools import partial
-from typing import BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 from app.registers.forked_worker import ForkedWorker
 from app.registers.formats import Format
 from app.registers.formats.changes import Columns
+from app.registers.formats.unreadable import Unreadable
 from app.registers.order import Order
 from app.registers.reading.columns_seen import ColumnsSeen
 from app.registers.reading.rejects import RECORD_CHARACTERS_MAX
@@ -73,7 +74,8 @@ class PieceReport(NamedTuple):
     rejects: list[tuple[int, str, str]]
     skipped: int
     notes: list[str]
-    unreadable: list[tuple[str, int]]
+    unreadable: list[tuple[str, Any]]
+    """The columns, and the members of `Unreadable`."""
     columns: list[str]
 
 
@@ -144,7 +146,7 @@ class _Recorder:
         self.rejects: list[tuple[int, str, str]] = []
         self.skipped = 0
         self.notes: list[str] = []
-        self.unreadables: list[tuple[str, int]] = []
+        self.unreadables: list[tuple[str, Any]] = []
         self.names: dict[str, None] = {}
 
     def reject(self, line: int, reason: str, record: str) -> None:
@@ -156,8 +158,8 @@ class _Recorder:
     def note(self, text: str) -> None:
         self.notes.append(text)
 
-    def unreadable(self, column: str, values: int) -> None:
-        self.unreadables.append((column, values))
+    def unreadable(self, column: str, found: Unreadable) -> None:
+        self.unreadables.append((column, tuple(found.moved(-self._header_lines))))
 
     def columns(self, names: Iterable[str]) -> None:
         self.names.update(dict.fromkeys(names))

@@ -16,6 +16,7 @@ from app.registers.forked_worker import CORES
 from app.registers.formats import FileFault
 from app.registers.formats.changes import Change, Columns
 from app.registers.formats.joined_stream import joined_stream
+from app.registers.formats.unreadable import Unreadable
 from app.registers.reading.columns_seen import ColumnsSeen
 from app.registers.reading.detection import Detected
 from app.registers.reading.pieces import Piece, PieceCutter
@@ -172,8 +173,8 @@ class Reader:
         self._rejects.skipped += report.skipped
         for text in report.notes:
             self._rejects.note(text)
-        for column, values in report.unreadable:
-            self._rejects.unreadable(column, values)
+        for column, found in report.unreadable:
+            self._rejects.unreadable(column, Unreadable(*found).moved(lines_before))
         self._runs.add_file(piece.file, run_at)
         return report.lines
 
@@ -196,8 +197,8 @@ class _ReportOfPart:
     def note(self, text: str) -> None:
         self._report.note(text)
 
-    def unreadable(self, column: str, values: int) -> None:
-        self._report.unreadable(column, values)
+    def unreadable(self, column: str, found: Unreadable) -> None:
+        self._report.unreadable(column, found.moved(self._lines_before))
 
     def columns(self, names: Iterable[str]) -> None:
         self.header = list(names)

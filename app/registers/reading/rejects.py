@@ -5,7 +5,6 @@ import errno
 import io
 import os
 import re
-from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +15,9 @@ import msgspec
 
 from app.directories import make_directory
 from app.errors import Hindered, OperatorError
+from app.registers.formats.unreadable import Unreadable
 from app.registers.formats.values import without_value
+from app.registers.reading.lost_values import LostValues
 from app.registers.reading.reject_limit import RejectLimit
 
 RECORD_CHARACTERS_MAX = 2_000
@@ -79,7 +80,8 @@ class RejectsFile:
         self.written = 0
         """How many rejects were written to the file, or would have been if `path` is None."""
         self.file_name = ""
-        self._unreadable: Counter[str] = Counter()
+        self.lost = LostValues()
+        """The values that cannot be read and count as missing."""
         self._limit = limit
         self._rows_max = rows_max
         self._is_named = False
@@ -117,19 +119,9 @@ class RejectsFile:
         """Keep a note about the current file for the operator."""
         self.notes.append(f"{self.file_name}: {text}")
 
-    def unreadable(self, column: str, values: int) -> None:
+    def unreadable(self, column: str, found: Unreadable) -> None:
         """Count values of a column that cannot be read and count as missing (D100)."""
-        self._unreadable[column] += values
-
-    def note_unreadable(self) -> None:
-        """Note for each column of the load how many of its values cannot be read."""
-        for column, values in sorted(self._unreadable.items()):
-            if values == 1:
-                self.notes.append(f"{column}: 1 value could not be read and counts as missing")
-            else:
-                self.notes.append(
-                    f"{column}: {values:,} values could not be read and count as missing"
-                )
+        self.lost.add(self.file_name, column, found)
 
     def note_unwritten(self) -> None:
         """Add a note if not all rejects fit in the file."""

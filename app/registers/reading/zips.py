@@ -12,6 +12,8 @@ ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
 """The first bytes of a zip."""
 _DATA_ENDINGS = (".csv", ".tsv", ".json", ".ndjson", ".jsonl")
 _IS_ENCRYPTED = 0x1
+_WORKBOOK = "xl/workbook.xml"
+"""The member of every Excel workbook."""
 _NAMES_SHOWN = 5
 
 
@@ -58,6 +60,8 @@ def _data_members(infos: list[zipfile.ZipInfo], path: str) -> list[zipfile.ZipIn
     ]
     if not data and len(files) == 1:
         return files
+    if not data and any(info.filename == _WORKBOOK for info in files):
+        raise FileFault("The file is an Excel workbook; save it as CSV.", printable(path))
     if not data:
         shown = ", ".join(printable(info.filename) for info in files[:_NAMES_SHOWN])
         endings = ", ".join(_DATA_ENDINGS)

@@ -39,8 +39,8 @@ def csv_fault(head: bytes, formats: Mapping[str, Format]) -> str | None:
         return None  # SEC: any other text has lines, too, and its first one can be a record.
     if not sample.has_header:
         return (
-            "Its first line does not look like names of columns; add a line that names them, "
-            "then write a mapping file for it."
+            "Its first line does not look like names of columns. Make the names of the columns its "
+            "first line, then write a mapping file for it."
         )
     close = _closest(sample, formats)
     lacking = (

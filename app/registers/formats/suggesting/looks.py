@@ -1,10 +1,10 @@
 """What the values of a column look like: plates, dates, years, yes and no."""
 
 import re
-from collections.abc import Mapping, Sequence
-from datetime import date
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from app.registers.formats.date_forms import likely_forms
 from app.registers.formats.dates import YEAR_MIN
 from app.vehicles.registration import canonical_registration
 
@@ -12,21 +12,6 @@ MOST = 0.8
 """The share of values that must look alike."""
 _YEAR_MAX = 2100
 _NUMBER_CHARACTERS_MAX = 40
-_FORMS: Mapping[str, tuple[re.Pattern[str], str]] = {
-    form: (re.compile(pattern), order)
-    for form, pattern, order in (
-        ("YYYY-MM-DD", r"(\d{4})-(\d{2})-(\d{2})", "ymd"),
-        ("DD.MM.YYYY", r"(\d{2})\.(\d{2})\.(\d{4})", "dmy"),
-        ("DD/MM/YYYY", r"(\d{2})/(\d{2})/(\d{4})", "dmy"),
-        ("MM/DD/YYYY", r"(\d{2})/(\d{2})/(\d{4})", "mdy"),
-        ("DD-MM-YYYY", r"(\d{2})-(\d{2})-(\d{4})", "dmy"),
-        ("MM-DD-YYYY", r"(\d{2})-(\d{2})-(\d{4})", "mdy"),
-        ("YYYY/MM/DD", r"(\d{4})/(\d{2})/(\d{2})", "ymd"),
-        ("YYYY.MM.DD", r"(\d{4})\.(\d{2})\.(\d{2})", "ymd"),
-        ("YYYYMMDD", r"((?:19|20)\d{2})(\d{2})(\d{2})", "ymd"),
-    )
-}
-"""Forms of dates that a mapping can name. The first one that fits is the most likely."""
 _OTHER_DATE = re.compile(r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}(?:[ T].*)?")
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}.*")
 _DECIMAL = re.compile(r"-?\d+(?:[.,]\d{1,2})?")
@@ -49,17 +34,10 @@ def present(texts: Sequence[str]) -> list[str]:
 
 def dates(values: Sequence[str]) -> Dates | None:
     """Return the form of dates; None if most values are no dates."""
-    fitting = [(sum(_is_date(each, form) for each in values), form) for form in _FORMS]
-    most = max(count for count, _ in fitting)
-    if values and most >= MOST * len(values):
-        form, *others = [form for count, form in fitting if count == most]
-        return Dates(form, others[0] if others else None)
+    forms = likely_forms(values)
+    if forms:
+        return Dates(forms[0], forms[1] if forms[1:] else None)
     return Dates(None) if share(values, _OTHER_DATE) >= MOST else None
-
-
-def is_day(text: str, form: str) -> str | None:
-    """Return a date as YYYY-MM-DD, None if it has another form."""
-    return _iso(text, form)
 
 
 def are_years(values: Sequence[str]) -> bool:
@@ -111,19 +89,3 @@ def share(values: Sequence[str], pattern: re.Pattern[str]) -> float:
 
 def _can_be_plate(text: str) -> bool:
     return canonical_registration(text[:100]) is not None
-
-
-def _is_date(text: str, form: str) -> bool:
-    return _iso(text, form) is not None
-
-
-def _iso(text: str, form: str) -> str | None:
-    pattern, order = _FORMS[form]
-    match = pattern.fullmatch(text)
-    if match is None:
-        return None
-    parts = dict(zip(order, match.groups(), strict=True))
-    try:
-        return date(int(parts["y"]), int(parts["m"]), int(parts["d"])).isoformat()
-    except ValueError:
-        return None

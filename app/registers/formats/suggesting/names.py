@@ -60,7 +60,10 @@ _COMMON = {
 }
 _VEHICLES = {
     "make": """
-        make vehiclemake manufacturer brand marke hersteller fabrikat merk marque constructeur
+        make vehiclemake carmake makename maker carmaker vehiclemaker manufacturer
+        vehiclemanufacturer brand carbrand brandname automarke fahrzeugmarke fahrzeughersteller
+        herstellername automerk voertuigmerk fabrikant marquevehicule marqueduvehicule
+        marcavehiculo marcadelvehiculo marcacoche marke hersteller fabrikat merk marque constructeur
         fabricant marca fabricante""",
     "model": """
         model vehiclemodel modelname modell fahrzeugmodell handelsbezeichnung typ type
@@ -109,13 +112,26 @@ _POLICIES = {
         inceptiondate coverstart coverfrom policystart policystartdate beginn gultigab gultigvon
         von ab vertragsbeginn versicherungsbeginn ingangsdatum begindatum vanaf geldigvanaf
         startdatum debut datedebut datededebut dateeffet datedeffet effet du valabledu inicio
-        fechainicio fechadeinicio desde validodesde vigenciadesde fechaefecto""",
+        fechainicio fechadeinicio desde validodesde vigenciadesde fechaefecto
+        insurancestart insurancestartdate insurancefrom insuredfrom insuredsince
+        versichertab versichertseit versicherungab ingangsdatumverzekering verzekerdvanaf
+        verzekerdsinds debutassurance datedebutassurance assuredepuis inicioseguro
+        fechainicioseguro aseguradodesde""",
     "validTo": """
         validto validuntil validtill end enddate to until expiry expirydate expires coverend coverto
         policyend policyenddate policyexpiry ende gultigbis bis ablauf ablaufdatum vertragsende
         versicherungsende enddatum einddatum vervaldatum tot geldigtot afloopdatum fin datefin
         datedefin echeance dateecheance au valableau fechafin fechadefin hasta validohasta
-        vigenciahasta vencimiento fechavencimiento caducidad""",
+        vigenciahasta vencimiento fechavencimiento caducidad
+        insuranceexpiry insuranceexpirydate insuranceexpires insuranceend insuranceenddate
+        insuranceuntil insurancevaliduntil insurancedue insuranceduedate insuranceto insureduntil
+        insuredto insurancerenewal insurancerenewaldate renewaldate policyexpirydate
+        versichertbis versicherungbis versicherungsablauf versicherungsschutzbis
+        versicherunggultigbis verzekerdtot verzekeringtot verzekeringgeldigtot
+        einddatumverzekering vervaldatumverzekering finassurance datefinassurance
+        echeanceassurance dateecheanceassurance assurejusquau assurancevalablejusquau
+        finseguro fechafinseguro vencimientoseguro fechavencimientoseguro caducidadseguro
+        aseguradohasta segurohasta validezseguro""",
     "type": """
         type covertype policytype cover coverage coveragetype art deckung deckungsart vertragsart
         versicherungsart typ dekking soort soortdekking formule garantie couverture typecontrat

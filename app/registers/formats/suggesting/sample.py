@@ -34,6 +34,10 @@ class Sample(NamedTuple):
 
         SEC: otherwise it is a record, and its fields must not be shown as names.
         """
+        named = [name for name in self.header if name.strip()]
+        # A title, or the line by which Excel learns the separator.
+        if 2 * len(named) < len(self.header) or self.header[0].lower().startswith("sep="):
+            return False
         if any(map(looks.is_value, self.header)):
             return False
         plates = [number for number, name in enumerate(self.header) if looks.is_plate(name)]

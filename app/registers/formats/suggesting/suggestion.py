@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from app.registers.formats.columns import Presence
+from app.registers.formats.date_forms import iso_day
 from app.registers.formats.mapping import folded_name
 from app.registers.formats.native import LAYOUTS
 from app.registers.formats.suggesting import looks, names
@@ -109,6 +110,10 @@ class _Guesser:
         order = [column.label for column in LAYOUTS[self._kind]().columns]
         guesses = {each: self._guesses[each] for each in order if each in self._guesses}
         used = {guess.column for guess in guesses.values()}
+        for number in self._free():
+            other = self._other_kind(number)
+            if other:
+                self._refused[number] = other
         refused = {n: reason for n, reason in self._refused.items() if n not in used}
         return Suggestion(self._sample, self._kind, is_kind_sure, guesses, missing, refused)
 
@@ -122,12 +127,15 @@ class _Guesser:
         for score, number, member in sorted(candidates):
             if number in used or member in self._guesses:
                 continue
-            fault = _misfit(SHAPES.get(member, Shape.TEXT), self._column(number))
+            is_exact = -score == names.EXACT
+            shape = SHAPES.get(member, Shape.TEXT)
+            fault = _misfit(shape, self._column(number))
             if fault:
                 self._refused[number] = f"named like {member}, but {fault}"
                 continue
+            if not is_exact and shape == Shape.TEXT and looks.dates(self._column(number)):
+                continue  # "Insurance checked on" is no insurer.
             used.add(number)
-            is_exact = -score == names.EXACT
             self._guesses[member] = Guess(number, "" if is_exact else "guessed from its name")
 
     def _by_values(self) -> None:
@@ -162,7 +170,18 @@ class _Guesser:
         form = found.form if found else None
         if form is None:
             return []
-        return [looks.is_day(record[number].strip(), form) for record in self._sample.records]
+        return [iso_day(record[number].strip(), form) for record in self._sample.records]
+
+    def _other_kind(self, number: int) -> str:
+        """Return which other kind has a column, by its name; empty if none has it for sure."""
+        name = self._sample.header[number]
+        if names.EXACT in names.scores(name, self._kind).values():
+            return ""
+        for kind in Kind:
+            for member, score in names.scores(name, kind).items():
+                if score == names.EXACT:
+                    return f"could be {member} in a mapping of its own, with --kind {kind}"
+        return ""
 
     def _free(self) -> Iterator[int]:
         used = {guess.column for guess in self._guesses.values()}

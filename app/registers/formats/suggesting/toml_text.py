@@ -23,7 +23,7 @@ class MappingText(NamedTuple):
     """The numbers of the lines without which it cannot be used, by member."""
 
 
-def mapping_text(found: Suggestion, file: str, register: str) -> MappingText:
+def mapping_text(found: Suggestion, file: str, register: str, command: str) -> MappingText:
     """Return a mapping file; `read_mapping` accepts it unless there are lines to complete.
 
     SEC: it has names of columns and known words, but no other value of the file.
@@ -31,8 +31,9 @@ def mapping_text(found: Suggestion, file: str, register: str) -> MappingText:
     Args:
         file: how the file is named in comments.
         register: the register that it names.
+        command: the line for a shell that loads the file with this mapping.
     """
-    lines = list(_lines(found, file, register))
+    lines = list(_lines(found, file, register, command))
     to_complete = {
         line.partition(" ")[0]: number
         for number, line in enumerate(lines, 1)
@@ -41,17 +42,23 @@ def mapping_text(found: Suggestion, file: str, register: str) -> MappingText:
     return MappingText("\n".join(lines) + "\n", to_complete)
 
 
-def _lines(found: Suggestion, file: str, register: str) -> Iterator[str]:
+def _lines(found: Suggestion, file: str, register: str, command: str) -> Iterator[str]:
     rows = len(found.sample.records)
-    sampled = f"its first {rows:,} rows" if rows != 1 else "its only row"
-    form, remarks = _date_format(found)
-    yield f"# A first mapping for {_quoted(file)}, from {sampled}. Check each line,"
-    yield "# then load the file with: verifyd import FILE --map MAPPING --dry-run"
+    sampled = {0: "its header: it has no rows", 1: "its only row"}.get(
+        rows, f"its first {rows:,} rows"
+    )
+    forms = _date_forms(found)
+    remarks = forms.remarks
+    yield f"# A first mapping for {_quoted(file)}, from {sampled}. Check each line."
+    yield "# Then try it. This reads the whole file, and changes nothing:"
+    yield f"#   {command} --dry-run"
+    yield "# If the counts and notes are right, load the file:"
+    yield f"#   {command}"
     yield _commented(f'kind = "{found.kind}"', "" if found.is_kind_sure else "not sure")
     yield _commented(f'register = "{register}"', "any name; one for each source")
     yield f"delimiter = {_quoted(found.sample.separator)}"
-    if form is not None:
-        yield _commented(f'date_format = "{form}"', remarks.pop("", ""))
+    if forms.common is not None:
+        yield _commented(f'date_format = "{forms.common}"', remarks.pop("", ""))
     yield ""
     yield "[columns]"
     for member in found.missing:
@@ -62,17 +69,33 @@ def _lines(found: Suggestion, file: str, register: str) -> Iterator[str]:
             filter(None, [guess.remark, remarks.get(member), _value_remark(found, member)])
         )
         yield _commented(f"{member} = {name}", remark)
+    if forms.other:
+        yield ""
+        yield _commented("[date_formats]", "the dates of these members have another form")
+        yield from (f'{member} = "{form}"' for member, form in forms.other.items())
     yield from _constants(found)
     yield from _words(found)
     yield from _unused(found)
 
 
 def _or_else(member: str) -> str:
-    return ", or settledOn" if member == "amount" else ""
+    if member == "registration":
+        return ""
+    return ", or settledOn" if member == "amount" else ", or move it to [constants]"
 
 
-def _date_format(found: Suggestion) -> tuple[str | None, dict[str, str]]:
-    """Return the form of most dates, and remarks by member; that of the form itself has no name."""
+class _DateForms(NamedTuple):
+    """The forms of the dates of a file."""
+
+    common: str | None
+    """The form of most columns; None if no column has dates that a mapping can read."""
+    other: dict[str, str]
+    """The forms of the other columns, by member."""
+    remarks: dict[str, str]
+    """Remarks by member; the one on the common form has no name."""
+
+
+def _date_forms(found: Suggestion) -> _DateForms:
     remarks: dict[str, str] = {}
     forms: dict[str, looks.Dates] = {}
     for member, guess in found.guesses.items():
@@ -82,23 +105,20 @@ def _date_format(found: Suggestion) -> tuple[str | None, dict[str, str]]:
         if dates is None:
             remarks[member] = "no values among these rows"
         elif dates.form is None:
-            remarks[member] = (
-                "its dates have a form that mappings cannot read: D.M.YY, or with a time"
-            )
+            remarks[member] = "no mapping can read its dates, such as D.M.YY or one with a time"
         else:
             forms[member] = dates
     if not forms:
-        return None, remarks
+        return _DateForms(None, {}, remarks)
     # A column in which only one form fits decides for those in which two do.
     sure = Counter(each.form for each in forms.values() if not each.other)
-    form = (sure or Counter(each.form for each in forms.values())).most_common(1)[0][0]
-    for member, dates in forms.items():
-        if form not in dates:
-            remarks[member] = f"its dates are {dates.form}: only one form can be read"
+    counts = sure or Counter(each.form for each in forms.values())
+    # Of two that are as frequent, the one with days: months are those of one column, mostly.
+    common = max(counts, key=lambda form: (counts[form], "D" in str(form)))
+    others = {member: each for member, each in forms.items() if common not in each}
     if not sure:
-        other = next(each.other for each in forms.values())
-        remarks[""] = f"not sure: could be {other}"
-    return form, remarks
+        remarks[""] = f"not sure: could be {next(each.other for each in forms.values())}"
+    return _DateForms(common, {member: str(each.form) for member, each in others.items()}, remarks)
 
 
 def _value_remark(found: Suggestion, member: str) -> str:

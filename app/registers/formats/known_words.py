@@ -1,0 +1,23 @@
+"""Words for yes, no and tax statuses in other languages.
+
+SEC: messages may show them, because they tell nothing about anybody.
+"""
+
+from collections.abc import Mapping
+
+YES = frozenset("yes y true 1 ja j wahr oui o vrai si sí s verdadero".split())
+NO = frozenset("no n false 0 nein falsch nee non faux falso".split())
+STATUSES: Mapping[str, str] = {
+    **dict.fromkeys(("paid", "versteuert", "betaald", "payé", "pagado"), "taxed"),
+    **dict.fromkeys(("bezahlt", "steuerpflichtig", "belast", "imposé"), "taxed"),
+    **dict.fromkeys(("steuerfrei", "befreit", "vrijgesteld", "exonéré", "exento"), "exempt"),
+    **dict.fromkeys(("off road", "geschorst", "stillgelegt"), "sorn"),
+    **dict.fromkeys(("unpaid", "not taxed", "unversteuert", "onbetaald"), "untaxed"),
+    **dict.fromkeys(("unbezahlt", "nicht bezahlt", "impayé", "impagado"), "untaxed"),
+}
+
+
+def is_known(word: str) -> bool:
+    """Tell whether a word is one of these, in upper or lower case."""
+    folded = word.strip().lower()
+    return folded in YES or folded in NO or folded in STATUSES

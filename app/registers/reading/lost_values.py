@@ -1,0 +1,148 @@
+"""Tells the operator which values of a load cannot be read and count as missing (D100, D101)."""
+
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+from app.errors import OperatorError
+from app.registers.formats import date_forms
+from app.registers.formats.columns import Column
+from app.registers.formats.known_words import is_known
+from app.registers.formats.unreadable import Unreadable
+
+DECISIVE = frozenset("motExpiry firstRegistered taxDue issuedOn settledOn taxStatus".split())
+"""The members for which a load is refused if most values cannot be read: they decide answers."""
+
+
+class _Found(NamedTuple):
+    file: str
+    """The file with the first value that cannot be read."""
+    values: Unreadable
+
+    @property
+    def are_most(self) -> bool:
+        """Whether more than half of the values cannot be read; one value alone is never most."""
+        lost, readable, *_ = self.values
+        return lost > max(readable, 1)
+
+
+class LostValues:
+    """The values of a load that cannot be read, by column."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, _Found] = {}
+
+    def add(self, file: str, column: str, values: Unreadable) -> None:
+        """Add what is known of a column in a file, or in a part of it."""
+        former = self._found.get(column)
+        if former is None:
+            self._found[column] = _Found(file, values)
+        else:
+            name = former.file if former.values.values else file
+            self._found[column] = _Found(name, former.values.plus(values))
+
+    def notes(self, columns: Iterable[Column]) -> list[str]:
+        """Return a note for each column that has values that cannot be read.
+
+        Args:
+            columns: those of the format.
+        """
+        known = {column.label: column for column in columns}
+        return [
+            f"{label}: {_counted(found.values)}{_details(found, known.get(label))}"
+            for label, found in sorted(self._found.items())
+            if found.values.values
+        ]
+
+    def require_readable(self, columns: Iterable[Column], allowed: Collection[str]) -> None:
+        """Refuse a load if most dates or tax statuses of a column cannot be read (D101).
+
+        Args:
+            columns: those of the format.
+            allowed: members of `--allow-loss`.
+
+        Raises MostUnreadable.
+        """
+        lost = {
+            column: self._found[column.label]
+            for column in columns
+            if column.member in DECISIVE.difference(allowed)
+            and column.label in self._found
+            and self._found[column.label].are_most
+        }
+        if lost:
+            raise MostUnreadable(lost)
+
+
+class MostUnreadable(OperatorError):
+    """Most values of a column cannot be read, so nothing was loaded (D101)."""
+
+    def __init__(self, lost: dict[Column, _Found]) -> None:
+        names = ", ".join(column.label for column in lost)
+        reasons = [
+            f"{found.file}, line {found.values.line}: {column.label}: {_share(found.values)} "
+            f"cannot be read{_after('; ', _hint(found, column))}"
+            for column, found in lost.items()
+        ]
+        allow = " ".join(f"--allow-loss {column.member}" for column in lost)
+        without = f"To load the rows without these values, repeat the load with {allow}."
+        told = f"most values of {names} cannot be read; nothing was loaded"
+        self._lines = [told, *reasons, without]
+        super().__init__("\n".join(self._lines))
+
+    @property
+    def sentence(self) -> str:
+        """The message on one line."""
+        return "; ".join(self._lines)
+
+
+def _counted(values: Unreadable) -> str:
+    verb = "counts" if values.values == 1 else "count"
+    return f"{_share(values)} could not be read and {verb} as missing"
+
+
+def _share(values: Unreadable) -> str:
+    every = values.values + values.readable
+    if not values.readable:
+        return f"{every:,} value{'' if every == 1 else 's'}"
+    return f"{values.values:,} of {every:,} values"
+
+
+def _details(found: _Found, column: Column | None) -> str:
+    """Return in brackets where the first value is, and what the values look like."""
+    line = found.values.line
+    which = "" if found.values.values == 1 else "the first in "
+    details = [f"{which}{found.file}, line {line}" if line else "", _hint(found, column)]
+    return f" ({'; '.join(filter(None, details))})" if any(details) else ""
+
+
+def _after(separator: str, text: str) -> str:
+    return f"{separator}{text}" if text else ""
+
+
+def _hint(found: _Found, column: Column | None) -> str:
+    """Return what the values look like, and what to do. SEC: no value is shown (D70)."""
+    if column is None or not column.member:
+        return ""
+    texts = [text.strip() for text in found.values.texts]
+    if column.date_form:
+        return _date_hint(texts, column)
+    if column.member == "taxStatus":
+        word = next((text for text in texts if is_known(text)), None)
+        shown = f'"{word}" is an example; ' if word else ""
+        return f"{shown}[words.taxStatus] of a mapping can translate words"
+    if column.member == "lastUpdated":
+        return "a time needs a time zone, such as 2026-11-01T06:00:00Z"
+    return ""
+
+
+def _date_hint(texts: list[str], column: Column) -> str:
+    forms = date_forms.likely_forms(texts)
+    if date_forms.fits(texts[0], column.date_form):
+        return "no day of the calendar"
+    if not forms:
+        shape = date_forms.shape(texts[0])
+        return f"such as {shape}, expected {column.date_form}" if "9" in shape else ""
+    return (
+        f"the form is {' or '.join(forms)}, expected {column.date_form}: a mapping needs "
+        f'date_format = "{forms[0]}", or {column.member} = "{forms[0]}" in [date_formats]'
+    )

@@ -24,7 +24,7 @@ number = 0
 while True:
     number += 1
     plates = [Plate(f"{name}N{number}", found=True, insured=True)]
-    if number % 5 == 0:
+    if number % 20 == 0:
         plates += [Plate(f"{name}B{n}", found=False) for n in range(2_000)]
     trail.append(Record(time=time_of(clock.now_ns()), operation="insurance", plates=plates))
     os.write(1, f"{name}N{number}\\n".encode())

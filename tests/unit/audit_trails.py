@@ -50,19 +50,23 @@ def look_up(plate: str = "AB12CDE", **members: Any) -> Record:
     return Record(time=time_of(clock.now_ns()), plates=plates, **members)
 
 
-def lines(directory: Path) -> list[dict[str, Any]]:
-    """Return all records of a trail; each line must be one."""
-    found = []
+def lines(directory: Path) -> Iterator[dict[str, Any]]:
+    """Yield all records of a trail; each line must be one."""
     for segment in list_segments(directory):
-        data = (directory / segment.file_name).read_bytes()
-        assert not data or data.endswith(b"\n"), "a record is torn"
-        found += [json.loads(line) for line in data.splitlines()]
-    return found
+        with (directory / segment.file_name).open("rb") as file:
+            for line in file:
+                assert line.endswith(b"\n"), "a record is torn"
+                yield json.loads(line)
 
 
 def plates(directory: Path) -> list[str]:
     """Return the plates of all records."""
     return [plate["plate"] for line in lines(directory) for plate in line.get("plates", [])]
+
+
+def first_plates(directory: Path) -> list[str]:
+    """Return the first plate of each record."""
+    return [line["plates"][0]["plate"] for line in lines(directory)]
 
 
 def names(directory: Path) -> list[str]:

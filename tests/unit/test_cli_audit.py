@@ -39,7 +39,7 @@ def trail(cli, directory, monkeypatch):
 
 def last(directory):
     """Return the last record without its time and who the test runs as."""
-    record = lines(directory)[-1]
+    record = list(lines(directory))[-1]
     return {k: v for k, v in record.items() if k not in ("time", "login", "sudo_user")}
 
 
@@ -195,7 +195,7 @@ class TestSearching:
             "unverified": True,
             "criteria": {"plate": "NEW1", "from": "2020-01-01T00:00:00.000000Z"},
         }
-        assert lines(directory)[-1]["sudo_user"] == "root\x1b[2J"
+        assert list(lines(directory))[-1]["sudo_user"] == "root\x1b[2J"
         ended = cli.run("audit", "search", "--plate", "NEW1")
         assert "root\\x1b[2J" in ended.stdout
         assert ended.stdout.endswith("\n1 record found\n")
@@ -214,7 +214,7 @@ class TestSearching:
         shutil.copytree(directory, copy)
         cli.run("audit", "search", "--plate", "AB12CDE", "--directory", copy)
         assert last(directory)["operation"] == "search"
-        assert len(lines(copy)) == 3
+        assert len(list(lines(copy))) == 3
 
     def test_a_search_creates_the_trail_where_it_is_on(self, cli, trail, directory, tmp_path):
         """Who looks into another host's trail is recorded even if this host has none yet."""
@@ -236,7 +236,7 @@ class TestSearching:
 class TestExporting:
     def test_lines_are_exported_as_they_are(self, cli, trail, directory):
         """Everything until now; the export itself is recorded, but is not part of it."""
-        before = lines(directory)
+        before = list(lines(directory))
         ended = cli.run("audit", "export")
         assert [json.loads(line) for line in ended.stdout.splitlines()] == before
         assert ended.stderr == "3 records exported\n"

@@ -167,6 +167,7 @@ class TestTornRecords:
             patched.setattr(os, "write", lambda fd, data: write(fd, data[:10]))
             with pytest.raises(AuditError, match="No space left on device"):
                 trail.append(look_up("B2"))
+        assert plates(directory) == ["A1"]
         trail.append(look_up("C3"))
         assert plates(directory) == ["A1", "C3"]
 

@@ -4,7 +4,7 @@
 PYTHON ?= python3
 PYTEST_ARGS ?=
 # Tests wait for processes and disks part of their time.
-PROCESSES ?= $(shell expr 2 '*' $$(nproc))
+PROCESSES ?= $(shell expr 1 + $$(nproc))
 PARTS ?=
 
 VENV := .venv
@@ -27,7 +27,7 @@ help: ## List the targets
 
 run: export VERIFYD_DATABASE_URL := sqlite:///$(DEMO)/verifyd.db
 run: export VERIFYD_MOT_FIRST_YEARS ?= 3
-run: $(RUN_READY) ## Serve a demo on 127.0.0.1:8000, with a key and curl lines to try
+run: $(RUN_READY) ## Serve a demo on 127.0.0.1:8000, with keys and curl lines to try
 	@exec $(BIN)/verifyd demo --serve
 
 # Every process that a test starts would compile the program again.

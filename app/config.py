@@ -1,21 +1,17 @@
-"""The settings, and the only place that reads their variables from the environment.
+"""Reads the settings from the environment, which no other module does.
 
-Each setting is a field of `Config`. Its variable is `VERIFYD_` and the field's name in upper case.
-All wrong settings are reported at once.
+`app/settings.py` declares them. All wrong settings are reported at once.
 """
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from datetime import tzinfo
-from pathlib import Path
 from typing import Any
 
-from app import setting_values as values
 from app.credentials import with_credentials
-from app.destinations import Destination, parse_destinations, parse_secret
 from app.errors import OperatorError
-from app.setting_values import BESIDE_DATABASE, Network, Setting, setting, sqlite_path
+from app.setting_values import Setting
+from app.settings import Settings
 
 PREFIX = "VERIFYD_"
 
@@ -28,191 +24,9 @@ class ConfigError(OperatorError):
         self.faults = faults
 
 
-def _default_workers() -> int:
-    return min(os.cpu_count() or 1, 16) + 1
-
-
 @dataclass(frozen=True, slots=True)
-class Config:
+class Config(Settings):
     """All settings, checked. `Config.from_env()` creates it; tests create it directly."""
-
-    # SEC: it may hold a password.
-    database_url: str = setting(
-        "sqlite:///verifyd.db",
-        values.database_url,
-        "where the data is: `sqlite:///PATH` (`sqlite:////PATH` if absolute) or `postgresql://...`",
-        is_secret=True,
-    )
-    bind: str = setting(
-        "127.0.0.1:8000",
-        values.listen_address,
-        "where `serve` listens: `ADDRESS:PORT` or `unix:/PATH`",
-    )
-    socket_group: int | None = setting(
-        "",
-        values.group,
-        "group of that Unix socket, by name or number: only the service's user and this group can "
-        "connect; by default the service's own group (D61)",
-    )
-    """The group's number; None for the group of the process."""
-    workers: int = setting(
-        str(_default_workers()),
-        values.whole_number(1, 64),
-        "worker processes, 1 to 64; by default one more than there are cores",
-    )
-    state_dir: Path = setting(
-        "",
-        values.directory,
-        "directory for rate limits and metrics, on this host and for one database, a tmpfs in "
-        "production; by default `state/` beside the SQLite database",
-    )
-    data_dir: Path = setting(
-        "",
-        values.directory,
-        "directory on a disk for rejects files and queued alerts; by default the directory of the "
-        "SQLite database, with Postgres `VERIFYD_STATE_DIR`",
-    )
-    drop_wait: str = setting(
-        "quiet",
-        values.choice("quiet", "sha256", "done"),
-        "how `import --drop` knows that a file is complete (D73): `sha256` or `done`: a file "
-        "`NAME.sha256` or `NAME.done` beside it; `quiet`: one minute without a change",
-    )
-    keep_loaded: int = setting(
-        "7d",
-        values.age,
-        "how long `import --drop` keeps loaded files in `loaded/` (D74): s, m, h or d; 0 removes "
-        "them at once",
-    )
-    """Seconds."""
-    keep_failed: int = setting(
-        "30d",
-        values.age,
-        "how long `import --drop` keeps files that could not be loaded in `failed/`; 0 removes "
-        "them at once",
-    )
-    """Seconds."""
-    drop_limit: int = setting(
-        "10G",
-        values.size_bytes,
-        "how much all `loaded/` directories hold together, and how much all `failed/` directories "
-        "do; the oldest files are removed first: K, M, G or T",
-    )
-    """Bytes of all `loaded/` directories together, and of all `failed/` directories together."""
-    backup_limit: int = setting(
-        "20G",
-        values.size_bytes,
-        "how much the backups hold that `backup --keep` leaves; the oldest are removed first, the "
-        "newest always stays (D74)",
-    )
-    """Bytes."""
-    timezone: tzinfo = setting(
-        "UTC",
-        values.timezone,
-        "time zone that decides which day it is (D20), such as `Europe/London`",
-    )
-    trusted_proxies: tuple[Network, ...] = setting(
-        "",
-        values.networks,
-        "addresses or networks whose `X-Real-IP` (D10), `X-Request-ID` (D7) and "
-        "`X-Forwarded-Proto` (D94) are trusted, separated by commas; the peer on a Unix socket is "
-        "always trusted",
-    )
-    anonymous_limit: int = setting(
-        "60",
-        values.whole_number(1, 1_000_000),
-        "requests per minute without a valid key, per client address (D10): 1 to 1,000,000",
-    )
-    access_log: bool = setting(
-        "on", values.on_or_off, "one JSON line per request on stdout: `on` or `off`"
-    )
-    register_order: tuple[str, ...] = setting(
-        "native,dvsa,rdw,dvla,mid,nyc",
-        values.register_names,
-        "precedence of the registers when two describe one vehicle (D26), separated by commas; "
-        "others follow by name",
-    )
-    mot_first_years: int = setting(
-        "0",
-        values.whole_number(0, 10),
-        "years after first registration before an MOT is due (D22): 0 (off) to 10; "
-        "3 in Great Britain",
-    )
-    metrics_accounts: Collection[str] = setting(
-        "",
-        values.names,
-        "names of the accounts whose keys may read `/metrics` from another machine, separated by "
-        "commas (D80)",
-    )
-    keep_snapshots: int = setting(
-        "1",
-        values.whole_number(0, 30),
-        "how many earlier states of a register `imports rollback` can go back to (D71): 0 to 30; "
-        "each needs as much disk space as the register",
-    )
-    stale_after: Mapping[str, int] = setting(
-        "8d",
-        values.ages_by_register,
-        "age of a register's last load from which it is reported as stale (D51): `36h` or `7d` for "
-        "all, or by register as in `rdw=2d,mid=36h,*=7d`; s, m, h or d",
-    )
-    """Seconds by register. The key EVERY_REGISTER is for all others."""
-    loss_max: int = setting(
-        "10",
-        values.whole_number(0, 100),
-        "percentage points by which the share of rows that know a member may fall in one load "
-        "(D67): 0 to 100",
-    )
-    missed_after: Mapping[str, int] = setting(
-        "26h",
-        values.ages_by_job,
-        "time without a run after which a nightly job is reported as missed (D76): `26h` for both, "
-        "or by job as in `import=26h,backup=8d`; a job that is not named is never missed",
-    )
-    """Seconds by job. The key EVERY_REGISTER is for all others."""
-    certificate: Path | None = setting(
-        "",
-        values.absolute_path,
-        "the TLS certificate, in PEM, whose expiry is reported 14 days ahead (D79)",
-    )
-    audit: bool = setting(
-        "off",
-        values.on_or_off,
-        "record who looked up which vehicle, why, and what they were told (D115): `on` or `off`",
-    )
-    audit_dir: Path = setting(
-        "",
-        values.directory,
-        "directory of the audit trail, on a disk of this host; by default `audit/` in "
-        "`VERIFYD_DATA_DIR`",
-    )
-    # SEC: its URLs may hold tokens.
-    notify: tuple[Destination, ...] = setting(
-        "",
-        parse_destinations,
-        "where alerts are sent (D77): `exec:/PATH`, `https://...` or `mailto:ADDRESS`, "
-        "several separated by commas",
-        is_secret=True,
-    )
-    notify_secret: bytes | None = setting(
-        "",
-        parse_secret,
-        "the secret that signs alerts to `https://...`: `whsec_`, then 24 to 64 bytes in base64",
-        is_secret=True,
-    )
-
-    def __post_init__(self) -> None:
-        """Derive the directories that are not set from the database's place."""
-        database = sqlite_path(self.database_url)
-        # NOTE: a frozen dataclass does not allow a plain assignment.
-        if self.state_dir is BESIDE_DATABASE:
-            parent = database.parent if database else Path()
-            object.__setattr__(self, "state_dir", parent / "state")
-        if self.data_dir is BESIDE_DATABASE:
-            data_dir = database.parent if database else self.state_dir
-            object.__setattr__(self, "data_dir", data_dir)
-        if self.audit_dir is BESIDE_DATABASE:
-            object.__setattr__(self, "audit_dir", self.data_dir / "audit")
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> "Config":
@@ -255,6 +69,11 @@ SETTINGS: Mapping[str, Setting] = {
     for each in fields(Config)
 }
 """The settings by field name, in the order of the table in deploy/REFERENCE.md."""
+
+
+def is_set(name: str) -> bool:
+    """Tell whether a setting has a value of its own, given the name of its field."""
+    return SETTINGS[name].variable in with_credentials(os.environ)
 
 
 def sudo_user() -> str | None:

@@ -53,8 +53,8 @@ def _unavailable(meaning: str, action: str) -> Kind:
 
 CATALOGUE: Mapping[str, Kind] = {
     "invalid_request": _bad_request(
-        "the request is not well-formed HTTP, or its body did not arrive whole; nginx uses this "
-        "code for 421, 501 and 505, too",
+        "the request is not well-formed HTTP, or its body did not arrive whole; the statuses "
+        "421, 501 and 505 have this code, too",
         "Send a Content-Length that fits the body, no Transfer-Encoding, and shorter headers.",
     ),
     "invalid_parameter": _bad_request(
@@ -170,7 +170,7 @@ CATALOGUE: Mapping[str, Kind] = {
         Retry.LATER,
     ),
     "service_unavailable": _unavailable(
-        "the service cannot answer now, or nginx got no answer from it",
+        "the service, or the proxy in front of it, cannot answer now",
         "Wait for `Retry-After` seconds. After a 502 or 504 nobody knows whether a POST or DELETE "
         "took effect: repeat it, and treat 409 or 404 as success.",
     ),

@@ -98,7 +98,7 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
             Authentication(authenticator, config.trusted_proxies),
             # The account must be known, and the path must not be checked yet (D5).
             Limits(limits, config),
-            Methods(),
+            Methods(SUGGESTED_PATHS, IMAGINED_PATHS),
         ],
     )
     problems.install(app, engine, SUGGESTED_PATHS, IMAGINED_PATHS)

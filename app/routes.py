@@ -80,6 +80,10 @@ IMAGINED_PATHS = {
     "/v1/vehicle/bulk": "/v1/vehicle/bulk-insurance",
     "/v1/insurance/bulk": "/v1/vehicle/bulk-insurance",
     "/v1/vehicle/bulk-compliance": "/v1/compliance/bulk",
+    "/v1/vehicle/bulk-insurance/{rest}": "/v1/vehicle/bulk-insurance",
+    "/v1/compliance/bulk-compliance": "/v1/compliance/bulk",
+    "/v1/compliance/bulk-insurance": "/v1/vehicle/bulk-insurance",
+    "/v1/compliance/bulk/{rest}": "/v1/compliance/bulk",
     "/swagger.json": "/openapi.json",
     "/openapi.yaml": "/openapi.json",
 }

@@ -30,21 +30,18 @@ _log = logging.getLogger("verifyd.server")
 bind = _config.bind
 umask = listening.SOCKET_UMASK  # gunicorn applies it when it creates the socket.
 workers = _config.workers
-# NOTE: sync workers behind nginx answer steadily. Threaded workers stall if clients are slow.
-worker_class = "app.worker.Worker"
+worker_class = "app.worker.worker.Worker"
+# A request that takes the application longer is given up (D45). A body has as much time to arrive,
+# and an answer to be read.
 timeout = 30
 graceful_timeout = 30
-# nginx has the same limits.
-limit_request_line = 8190
-limit_request_fields = 64
-limit_request_field_size = 8190
-# SEC: "auto" would use an outdated C parser if it is installed, which accepts bare line feeds.
-http_parser = "python"
+# NOTE: much longer than nginx keeps idle connections to the workers. If a worker closed them first,
+# a request could be on its way (D107).
+keepalive = 30
+# Of each worker. nginx opens at most 1,200 to all of them.
+worker_connections = 1000
 # SEC: gunicorn opens a socket by default, and whoever can connect to it controls the server.
 control_socket_disable = True
-# SEC: no peer may set SCRIPT_NAME and the like by header. The application reads X-Real-IP itself.
-forwarded_allow_ips = ""
-forwarder_headers = ""
 # On a disk, the heartbeats of workers would stall when the disk does.
 worker_tmp_dir = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
 proc_name = "verifyd"

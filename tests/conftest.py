@@ -28,6 +28,7 @@ from app.registers.load import load
 from app.registers.reading.reject_limit import RejectLimit
 from app.registers.request import LoadRequest, LoadResult
 from app.storage.engine import Engine, close_quietly, open_engine
+from app.storage.sqlite import VERSION, SqliteEngine
 from app.storage.versions import database_id
 from tests.contract.answers import require_documented
 from tests.postgres import connect, database_url, server_url
@@ -333,7 +334,10 @@ def stranger(world: World) -> Client:
 
 @pytest.fixture
 def statements() -> Callable[[], Any]:
-    """`with statements() as seen:` collects the SQL that any engine runs meanwhile."""
+    """`with statements() as seen:` collects the SQL that any engine runs meanwhile.
+
+    The question whether a SQLite file has changed is left out.
+    """
     return _collected
 
 
@@ -345,12 +349,22 @@ def _collected() -> Iterator[list[str]]:
         def emit(self, record: logging.LogRecord) -> None:
             seen.append(record.msg[0] if isinstance(record.msg, tuple) else str(record.msg))
 
+    # The hot path on SQLite does not pass through Peewee.
+    rows = SqliteEngine.rows
+
+    def collecting(engine: SqliteEngine, sql: str, params: Sequence[object]) -> Any:
+        if sql != VERSION:
+            seen.append(sql)
+        return rows(engine, sql, params)
+
     logger, handler = logging.getLogger("peewee"), Collector()
     level = logger.level
     logger.setLevel(logging.DEBUG)
     logger.addHandler(handler)
+    SqliteEngine.rows = collecting  # type: ignore[assignment, method-assign]
     try:
         yield seen
     finally:
+        SqliteEngine.rows = rows  # type: ignore[method-assign]
         logger.removeHandler(handler)
         logger.setLevel(level)

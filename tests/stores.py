@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
-import peewee
+import apsw
 import psycopg
 
 from app.accounts.administration import create_account, create_key
@@ -68,7 +68,7 @@ def _filled(engine: Engine) -> tuple[str, ...]:
 class SqliteStore:
     """A file for one test."""
 
-    name = "SQLite " + ".".join(map(str, peewee.SqliteDatabase.server_version))
+    name = f"SQLite {apsw.sqlite_lib_version()}"
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -58,11 +58,13 @@ def main(argv: Sequence[str] | None = None, *, catch_ctrl_c: bool = False) -> in
     args = argparse.Namespace(is_job=False)
     with command_log(lambda: args.is_job):
         try:
+            argv = sys.argv[1:] if argv is None else argv
+            build_parser(argv).parse_args(argv, args)
+            # SEC: other users must not read databases, registers and rejects.
+            os.umask(0o027)
+            # NOTE: not before the imports of the command. Their callbacks swallow exceptions, and
+            # Ctrl-C would be lost.
             with _ctrl_c_caught(catch_ctrl_c):
-                argv = sys.argv[1:] if argv is None else argv
-                build_parser(argv).parse_args(argv, args)
-                # SEC: other users must not read databases, registers and rejects.
-                os.umask(0o027)
                 args.run(args)
                 sys.stdout.flush()
         except KeyboardInterrupt as stop:

@@ -1,4 +1,4 @@
-"""`verifyd demo`: create a demo register, an account, two domains and a key; serve them (D42)."""
+"""`verifyd demo`: create a demo register, accounts, domains and keys; serve them (D42, D122)."""
 
 import argparse
 import sys
@@ -13,10 +13,20 @@ from app.accounts.administration import (
     list_keys,
     require_account,
     revoke_key,
+    set_account_plan,
+    set_plan,
 )
 from app.accounts.models import Account
 from app.cli import demo_service
-from app.cli.demo_lines import DOMAINS, STEPS, curl, print_lines
+from app.cli.demo_lines import (
+    DOMAINS,
+    LIMITED_REQUESTS,
+    LIMITED_SECONDS,
+    STEPS,
+    Keys,
+    curl,
+    print_lines,
+)
 from app.cli.output import print_item
 from app.cli.parser import Commands, add_command
 from app.cli.session import opened_database
@@ -33,6 +43,8 @@ from app.storage.registers import Register
 from app.storage.schema import migrate
 
 _ACCOUNT = "demo"
+_LIMITED = "demo-limited"
+"""The account to try 429 with, and its plan (D122)."""
 _REGISTER = "demo"
 _LABEL = "demo"
 
@@ -58,19 +70,20 @@ def _demo(args: argparse.Namespace) -> None:
         migrate(engine)
         _require_demo_or_empty(engine)
         loaded = _load_register(engine, config)
-        account = _ensure_account(engine)
-        is_first = not _revoke_keys(engine, account)
-        key = create_key(engine, account.name, label=_LABEL)[1].text
+        _ensure_account(engine)
+        _ensure_limited_account(engine)
+        replaced = _revoke_keys(engine, _ACCOUNT) + _revoke_keys(engine, _LIMITED)
+        keys = Keys(_create_key(engine, _ACCOUNT), _create_key(engine, _LIMITED))
     if args.json:
-        lines = [curl(config.bind, key, step) for step in STEPS]
-        print_item(args, {"account": _ACCOUNT, "key": key, "rows": loaded, "curl": lines})
+        lines = [curl(config.bind, keys, step) for step in STEPS]
+        made = {"account": _ACCOUNT, "key": keys.key, "rows": loaded, "curl": lines}
+        print_item(args, made | {"limitedAccount": _LIMITED, "limitedKey": keys.limited_key})
     else:
         print(f"Loaded {loaded:,} rows of demo vehicles, policies and fines.")
-        if not is_first:
-            print(
-                "What you loaded or created is kept. The key below is new; the last one is revoked."
-            )
-        print_lines(config, key, access_log)
+        if replaced:
+            print("What you loaded or created is kept. The keys below are new,")
+            print("and those of the last run are revoked.")
+        print_lines(config, keys, access_log)
     if access_log is not None:
         sys.stdout.flush()
         demo_service.serve(access_log)
@@ -84,24 +97,43 @@ def _require_demo_or_empty(engine: Engine) -> None:
     if Register.select().where(Register.name == _REGISTER).exists(engine):
         return
     names = [account.name for account in list_accounts(engine)]
-    if names not in ([], [_ACCOUNT]) or Register.select().exists(engine):
+    if not {_ACCOUNT, _LIMITED}.issuperset(names) or Register.select().exists(engine):
         raise OperatorError(
             "this database has real accounts or registers; the demo needs a database of its own: "
             "set VERIFYD_DATABASE_URL to another file"
         )
 
 
-def _ensure_account(engine: Engine) -> Account:
-    if all(account.name != _ACCOUNT for account in list_accounts(engine)):
-        create_account(engine, _ACCOUNT)
-    account = require_account(engine, _ACCOUNT)
+def _ensure_account(engine: Engine) -> None:
+    """Create the account and its domains, as far as they are missing."""
+    account = _account_named(engine, _ACCOUNT)
     domains = Domains(engine)
     for name in DOMAINS:
         if domains.find_domain(account.id, name) is None:
             # Others may have been created and deleted meanwhile.
             domains_max = domains.count_domains(account.id) + 1
             domains.create_domain(account.id, name, domains_max)
-    return account
+
+
+def _ensure_limited_account(engine: Engine) -> None:
+    """Create the account whose limit is soon used up, and put it on its plan."""
+    set_plan(
+        engine,
+        _LIMITED,
+        requests=LIMITED_REQUESTS,
+        window_seconds=LIMITED_SECONDS,
+        bulk_max=100,
+        domains_max=10,
+    )
+    _account_named(engine, _LIMITED)
+    set_account_plan(engine, _LIMITED, _LIMITED)
+
+
+def _account_named(engine: Engine, name: str) -> Account:
+    """Return an account, which is created if it is missing."""
+    if all(account.name != name for account in list_accounts(engine)):
+        create_account(engine, name)
+    return require_account(engine, name)
 
 
 def _load_register(engine: Engine, config: Config) -> int:
@@ -124,9 +156,13 @@ def _load_register(engine: Engine, config: Config) -> int:
     return loaded
 
 
-def _revoke_keys(engine: Engine, account: Account) -> bool:
-    """Revoke the keys of earlier runs, which nobody can show again; tell if there were any."""
-    keys = [key for key in list_keys(engine, account.name) if key.label == _LABEL]
+def _create_key(engine: Engine, account: str) -> str:
+    return create_key(engine, account, label=_LABEL)[1].text
+
+
+def _revoke_keys(engine: Engine, account: str) -> int:
+    """Revoke the keys of earlier runs, which nobody can show again; return how many there were."""
+    keys = [key for key in list_keys(engine, account) if key.label == _LABEL]
     for key in keys:
         revoke_key(engine, key.id)
-    return bool(keys)
+    return len(keys)

@@ -1,5 +1,6 @@
 """What `verifyd demo` prints: requests to try, and what to do with the demo."""
 
+import os
 import shlex
 from pathlib import Path
 from typing import NamedTuple
@@ -9,6 +10,19 @@ from app.config import Config
 from app.registers.demo import CAST
 
 DOMAINS = ("example.com", "fleet.example.org")
+LIMITED_REQUESTS, LIMITED_SECONDS = 5, 10
+"""The plan of the limited key."""
+
+
+class Keys(NamedTuple):
+    """The keys of the demo, or the shell variables that hold them."""
+
+    key: str
+    limited_key: str
+    """The key of the account with few requests."""
+
+
+VARIABLES = Keys("$KEY", "$LIMITED_KEY")
 
 
 class Step(NamedTuple):
@@ -18,7 +32,7 @@ class Step(NamedTuple):
     path: str
     body: str | None = None
     times: int = 1
-    """If more than once, the statuses of the answers are counted instead of shown."""
+    """If more than once, the key is the limited one, and only what tells of the limit is shown."""
 
 
 def _plate(path: str, part: str) -> str:
@@ -26,49 +40,48 @@ def _plate(path: str, part: str) -> str:
 
 
 _INSURANCE = "/v1/vehicle/{}/insurance"
+_LIMIT_SHOWN = "grep -iE '^(HTTP|Retry-After)'"
 _BULK = '{{"registrations": ["{}", "{}", "{}"]}}'
 STEPS = (
     Step("insured: a policy is in force", _plate(_INSURANCE, "compliant")),
     Step("not insured: the policy has lapsed", _plate(_INSURANCE, "lapsed")),
     Step("404: no register knows this plate", _plate(_INSURANCE, "unknown")),
     Step(
-        "three at once; one of them is unknown",
+        "three at once, one of them unknown",
         "/v1/vehicle/bulk-insurance",
         _BULK.format(*(CAST[part] for part in ("compliant", "lapsed", "unknown"))),
     ),
-    Step("road-legal? no: off the road (SORN)", _plate("/v1/compliance/{}?explain=true", "sorn")),
-    Step("the account's domains", "/api/domains"),
+    Step("not road-legal: off the road, SORN", _plate("/v1/compliance/{}?explain=true", "sorn")),
+    Step("the domains of the account", "/api/domains"),
     Step(
-        "201: a new domain; 409 if it exists already",
+        "201: a new domain, or 409 if it exists already",
         "/api/domains",
         '{"name": "new.example.com"}',
     ),
     Step(
-        "429: 10,000 requests, many more than the plan allows; try your client meanwhile",
+        f"429 with Retry-After: {LIMITED_REQUESTS + 1} requests, where {LIMITED_REQUESTS} in "
+        f"{LIMITED_SECONDS} seconds are allowed",
         "/v1/account",
-        times=10_000,
+        times=LIMITED_REQUESTS + 1,
     ),
 )
+"""What to try. In zsh a comment is a command, so what it shows has nothing special to a shell."""
 
 
-def curl(bind: str, key: str, step: Step) -> str:
-    """Return a command for a shell, to use while the demo is served.
-
-    Args:
-        key: the key, or `$KEY`.
-    """
-    arguments = ["curl -s"]
+def curl(bind: str, keys: Keys, step: Step) -> str:
+    """Return a command for a shell, to use while the demo is served."""
+    is_single = step.times == 1
+    arguments = ["curl -sS -w '\\n'" if is_single else "curl -sSI"]
     if bind.startswith("unix:"):
         arguments.append(f"--unix-socket {shlex.quote(bind.removeprefix('unix:'))}")
-    arguments.append(f'-H "X-API-Key: {key}"')
+    arguments.append(f'-H "X-API-Key: {keys.key if is_single else keys.limited_key}"')
     if step.body is not None:
         arguments.append(f"-H 'Content-Type: application/json' -d '{step.body}'")
-    if step.times == 1:
+    if is_single:
         arguments.append(shlex.quote(base_url(bind) + step.path))
     else:
         # curl repeats what is in brackets, and sends nothing that follows a #.
-        arguments.append("-o /dev/null -w '%{http_code}\\n'")
-        arguments.append(f"'{base_url(bind)}{step.path}#[1-{step.times}]' | sort | uniq -c")
+        arguments.append(f"'{base_url(bind)}{step.path}#[1-{step.times}]' | {_LIMIT_SHOWN}")
     return " ".join(arguments)
 
 
@@ -82,21 +95,26 @@ def base_url(bind: str) -> str:
     return f"http://{address}:{port}"
 
 
-def print_lines(config: Config, key: str, access_log: Path | None) -> None:
+def print_lines(config: Config, keys: Keys, access_log: Path | None) -> None:
     """Print how to use the demo.
 
     Args:
         access_log: the file of the access log, if this process is about to serve the demo.
     """
-    url, program = base_url(config.bind), invocation.program(config)
+    url = base_url(config.bind)
+    exports, program = invocation.program(config)
     if access_log is None:
-        print(f"\nServe the demo:\n\n{program} serve")
-    print(f"\nPaste these lines into another terminal:\n\nexport KEY={key}\n")
+        print("\n".join(["\nServe the demo:\n", *exports, f"{program} serve"]))
+    print("\nPaste these lines into another terminal, one by one or all at once:\n")
+    print(f"export KEY={keys.key}\nexport LIMITED_KEY={keys.limited_key}")
+    print("\n".join([*exports, ""]))
     for step in STEPS:
-        print(f"# {step.shows}\n{curl(config.bind, '$KEY', step)}\n")
-    print("# load your own file; --suggest-map writes a mapping if its columns have other names")
-    print(f"{program} import FILE\n")
+        print(f"# {step.shows}\n{curl(config.bind, VARIABLES, step)}\n")
+    print("# load a file of your own: remove the # and write its name instead of FILE")
+    print(f"# {program} import FILE\n")
+    print("# if its columns have other names: print a mapping, which says how to use it")
+    print(f"# {program} import --suggest-map FILE\n")
     print(f"Documentation  {url}/docs")
     if access_log is not None:
         print(f"Access log     {access_log if config.access_log else 'off'}")
-        print(f"The demo answers at {url} until you press Ctrl-C.")
+        print(f"The demo answers at {url} until you press Ctrl-C here, or: kill {os.getpid()}")

@@ -28,7 +28,7 @@ from app.directories import make_directory
 from app.errors import OperatorError
 from app.file_lock import tried
 from app.logs import progress_log
-from app.operations.conditions.loads import numbers_of_failed
+from app.operations.conditions.load_facts import numbers_of_failed
 from app.registers.dropped import kept
 from app.registers.dropped.batch import Batch, keep, put_aside, remove
 from app.registers.dropped.directory import batches

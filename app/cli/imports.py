@@ -11,7 +11,7 @@ from pathlib import Path
 from app.cli import load_options, loads, past_loads, registers
 from app.cli.drop import load_drop
 from app.cli.load_sentence import result_sentence
-from app.cli.nightly import reported
+from app.cli.nightly import is_attended, reported
 from app.cli.output import print_item
 from app.cli.parser import Commands, add_command, add_group, add_scheduled, register_name
 from app.cli.suggest_map import suggest_map
@@ -127,9 +127,11 @@ def _import(command: argparse.ArgumentParser, args: argparse.Namespace) -> None:
             if args.dry_run:
                 error.details = {"load": None, "reasons": []}
             else:
-                loads.note_refused(args.files, args.register, error, args.mode)
+                loads.note_refused(
+                    args.files, args.register, error, args.mode, is_attended=is_attended()
+                )
             raise
-        request = request._replace(dry_run=args.dry_run)
+        request = request._replace(dry_run=args.dry_run, is_attended=is_attended())
         result = loads.run(request, waiting=partial(waiting_for, args))
     print_item(args, result._asdict(), result_sentence(result))
 

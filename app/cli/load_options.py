@@ -9,7 +9,7 @@ from app.registers.applying.tally import NAMES
 from app.registers.baseline import SHRINK_MAX_PERCENT
 from app.registers.formats import DEFAULT_STATE, FORMATS, Format, formats_of
 from app.registers.formats.mapped import MappedCsv
-from app.registers.formats.mapping import read_mapping
+from app.registers.formats.mapping_file import read_mapping
 from app.registers.history import MERGE, REPLACE
 from app.registers.reading.reject_limit import RejectLimit
 from app.registers.request import DEFAULT_MAX_REJECTS, LoadRequest

@@ -19,7 +19,6 @@ from app.errors import Hindered, OperatorError
 from app.registers import history
 from app.registers.attempts import Attempt, file_columns, note_attempt, reason_of
 from app.registers.load import load
-from app.registers.models import json_text
 from app.registers.reading.reader import Progress, Show
 from app.registers.request import LoadRequest, LoadResult
 from app.storage import reserve
@@ -31,7 +30,12 @@ NICENESS = 10
 
 
 def note_refused(
-    files: Sequence[str], register: str | None, error: OperatorError, mode: str = ""
+    files: Sequence[str],
+    register: str | None,
+    error: OperatorError,
+    mode: str = "",
+    *,
+    is_attended: bool = False,
 ) -> int | None:
     """Add a line to the history for a load that a mistake in its options prevents (D69).
 
@@ -39,9 +43,10 @@ def note_refused(
 
     Args:
         mode: empty if the mistake hides it.
+        is_attended: whether somebody sees at a terminal that it failed.
     """
     load_id = None
-    notes = json_text([history.UNOPENED])
+    notes = history.unopened_notes(is_attended=is_attended)
     line = file_columns(files) | {"register": register or "", "mode": mode, "notes": notes}
     with suppress(OperatorError), opened_database() as engine:
         load_id = note_attempt(engine, reason_of(error), line)

@@ -8,6 +8,8 @@ import msgspec
 
 Item = Mapping[str, object]
 """One thing that a command prints: a TypedDict, or `_asdict()` of a NamedTuple."""
+_SENTENCES = frozenset({"notes", "reasons"})
+"""The members that are lists of sentences."""
 
 
 def print_item(args: argparse.Namespace, item: Item, sentence: str = "") -> None:
@@ -21,8 +23,18 @@ def print_item(args: argparse.Namespace, item: Item, sentence: str = "") -> None
         return
     width = max(len(name) for name in item)
     for name, value in item.items():
-        print(f"{name:{width}}  {shown(value)}")
+        first, *others = _lines(name, value)
+        print(f"{name:{width}}  {first}")
+        for each in others:
+            print(f"{'':{width}}  {each}")
     print_sentence(sentence)
+
+
+def _lines(name: str, value: object) -> list[str]:
+    """Return a value as the lines that a person reads: sentences have a line each."""
+    if name in _SENTENCES and isinstance(value, list) and value:
+        return list(map(str, value))
+    return [shown(value)]
 
 
 def print_items(

@@ -21,7 +21,8 @@ from app.registers.history import (
     list_loads,
 )
 from app.registers.models import RegisterLoad, json_list
-from app.registers.reading.rejects import Reason, rejects_path
+from app.registers.reading.reject_limit import Reason
+from app.registers.reading.rejects import rejects_path
 from app.registers.reading.streams import printable
 
 _COLUMNS = (

@@ -6,7 +6,7 @@ from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 
-from app.config import Config
+from app.config import SETTINGS, Config, is_set
 from app.directories import make_directory
 from app.errors import OperatorError
 from app.storage import reserve
@@ -52,8 +52,15 @@ def _check_file(file: Path, *, create: bool) -> None:
     path = file.absolute()  # It shows that a URL has a slash too few.
     if not path.exists():
         if not create:
+            variable = SETTINGS["database_url"].variable
+            otherwise = (
+                f"or check {variable}"
+                if is_set("database_url")
+                else f"or set {variable}: it is not set, so this is the default"
+            )
             raise OperatorError(
-                f'database file {path} does not exist; run "verifyd migrate" to create it'
+                f'database file {path} does not exist; run "verifyd migrate" to create it, '
+                f"{otherwise}"
             )
         make_directory(path.parent)
         return

@@ -9,7 +9,7 @@ import sys
 from contextlib import closing, suppress
 from pathlib import Path
 
-from app.cli.invocation import program
+from app.cli.invocation import one_line
 from app.cli.output import print_item
 from app.config import Config
 from app.errors import OperatorError
@@ -54,8 +54,10 @@ def suggest_map(args: argparse.Namespace) -> None:
         )
     if target and not args.json:
         # The mapping itself is not on the screen.
-        told = f"mapping written to {target}; check its lines, then try it with:"
-        print(f"{told}\n{command} --dry-run", file=sys.stderr)
+        print(
+            f"mapping written to {target}; check its lines, then try it with:\n{command} --dry-run",
+            file=sys.stderr,
+        )
 
 
 def _command(file: str, mapping: str) -> str:
@@ -66,7 +68,7 @@ def _command(file: str, mapping: str) -> str:
     source = "- <" if file == STANDARD_INPUT else ""
     name = "FILE" if file == STANDARD_INPUT or not file.isprintable() else shlex.quote(file)
     config, _ = Config.read()
-    return f"{program(config)} import {source}{name} --map {shlex.quote(mapping)}"
+    return f"{one_line(config)} import {source}{name} --map {shlex.quote(mapping)}"
 
 
 def _output_file() -> str | None:

@@ -4,7 +4,7 @@ import argparse
 import platform
 from typing import TypedDict
 
-import peewee
+import apsw
 
 from app import clock
 from app.cli.output import print_item
@@ -46,7 +46,7 @@ def _version(args: argparse.Namespace) -> None:
         "commit": made_from and made_from.commit,
         "committed_at": made_from and clock.iso_utc(made_from.committed_at_epoch_seconds),
         "schema": program_schema(),
-        "sqlite": ".".join(map(str, peewee.SqliteDatabase.server_version)),
+        "sqlite": apsw.sqlite_lib_version(),
         "libpq": _libpq_version(),
         "python": platform.python_version(),
     }

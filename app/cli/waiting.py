@@ -28,6 +28,8 @@ def waiting_for(args: argparse.Namespace, what: str) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
+        # NOTE: a thread that is left when Python ends needs libgcc, which the binary has not.
+        timer.join()
 
 
 def say_if_terminal_is_read(is_standard_input: bool) -> None:

@@ -38,7 +38,7 @@ class Authentication:
         is wrong with the headers or with the format of the key. Unknown, expired and revoked keys
         are not distinguished (D2).
         """
-        if is_open(req.path):
+        if req.context.refusal is not None or is_open(req.path):
             return
         if req.path == METRICS_PATH and is_local(req, self._trusted_proxies):
             return

@@ -117,9 +117,9 @@ def _first_fault(
     for field in fields:
         name = field.encode_name
         if name in members:
-            fault = _fault(members[name], field.type)
+            fault = _fault(members[name], field.type, f"/{name}", name)
             if fault is not None:
-                return f"/{name}{fault[0]}", fault[1]
+                return fault
         elif field.required:
             return f"/{name}", f"The member {name} is missing{_instead(members, fields)}."
     return None
@@ -142,8 +142,13 @@ def too_deep() -> Problem:
     return Problem("invalid_json", "The body is nested too deeply.")
 
 
-def _fault(value: msgspec.Raw, expected: Any) -> tuple[str, str] | None:
-    """Return what of a value does not fit a type: a JSON pointer and a sentence, or None."""
+def _fault(value: msgspec.Raw, expected: Any, pointer: str, name: str) -> tuple[str, str] | None:
+    """Return what of a value does not fit a type: a JSON pointer and a sentence, or None.
+
+    Args:
+        pointer: where the value is.
+        name: what the sentence calls it, such as `registrations[0]`.
+    """
     try:
         msgspec.json.decode(value, type=expected)
     except msgspec.ValidationError:
@@ -155,12 +160,16 @@ def _fault(value: msgspec.Raw, expected: Any) -> tuple[str, str] | None:
         with suppress(msgspec.ValidationError):  # It is no array.
             items = msgspec.json.decode(value, type=list[msgspec.Raw])
             for number, item in enumerate(items[:_SEARCHED_ITEMS_MAX]):
-                fault = _fault(item, item_type)
+                fault = _fault(item, item_type, f"{pointer}/{number}", f"{name}[{number}]")
                 if fault is not None:
-                    return f"/{number}{fault[0]}", fault[1]
-            return "", f"This must be {_described(expected)}; one item is not."
+                    return fault
+            return pointer, f"{_subject(name)} must be {_described(expected)}; one item is not."
     got = _kind(bytes(value).decode())
-    return "", f"This must be {_described(expected)}; got {got}."
+    return pointer, f"{_subject(name)} must be {_described(expected)}; got {got}."
+
+
+def _subject(name: str) -> str:
+    return name if name.endswith("]") else f"The member {name}"
 
 
 def _kind(text: str) -> str:

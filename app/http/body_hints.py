@@ -12,7 +12,7 @@ _OTHER_UNICODE = (b"\xff\xfe", b"\xfe\xff")
 _BEGINNINGS = (
     (r"[\w.%+-]+=", "This looks like a form. Send a JSON object."),
     (r"<", "This looks like XML. Send a JSON object."),
-    (r"%7[Bb]", "This is percent-encoded. Send it as it is."),
+    (r"%7[Bb]", "This is percent-encoded. Send plain JSON."),
     (r"[^\[{\"']", "A JSON object begins with `{`."),
 )
 _COMMENT = re.compile(r"//|/\*|#")
@@ -20,7 +20,7 @@ _PLACES = (
     (r"'", "JSON takes double quotes, not single ones."),
     (r"[\u2018-\u201f\u00ab\u00bb]", "JSON takes straight double quotes."),
     (r"\\", "Quotes around texts must not have a backslash before them."),
-    (r",?\s*[\]}]", "A value is missing here, or a comma is too many."),
+    (r",?\s*[\]}]", "A value is missing here, or there is a comma too many."),
     (r"(True|False|None|undefined)\b", "JSON has the words `true`, `false` and `null`."),
     (r"[^\W\d]|\$", "Texts and names of members need double quotes."),
 )
@@ -29,7 +29,7 @@ _PLACES = (
 def bytes_hint(body: bytes) -> str | None:
     """Return what bytes that are not UTF-8 seem to be, None if nothing is recognised."""
     if body.startswith(_COMPRESSED):
-        return "The body is compressed. Send it as it is."
+        return "The body is compressed. Send it uncompressed."
     if body.startswith(_OTHER_UNICODE):
         return "The body is UTF-16 or UTF-32. Send it in UTF-8."
     return None
@@ -54,7 +54,11 @@ def _gap_hint(rest: str, message: str) -> str | None:
         return "JSON has no comments."
     if message.startswith("Expecting ','"):
         is_bracket = rest[0] in "]}"
-        return "Another bracket is open." if is_bracket else "A comma or a quote is missing."
+        return (
+            "A bracket before this is not closed."
+            if is_bracket
+            else "A comma or a quote is missing."
+        )
     return None
 
 

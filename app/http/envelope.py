@@ -9,7 +9,7 @@ import msgspec
 
 from app import clock
 from app.http.address import comes_from_proxy
-from app.http.context import Request
+from app.http.context import REFUSAL, Request
 from app.http.deadline import require_time
 from app.setting_values import Network
 
@@ -36,6 +36,8 @@ class Envelope:
     def process_request(self, req: Request, resp: falcon.Response) -> None:
         """Take over a well-formed request id of a proxy; otherwise keep the generated one.
 
+        A request that the worker could not read brings its refusal along (D105).
+
         A request that was given up comes a second time, with the context it had; for it this raises
         TookTooLong.
         """
@@ -46,6 +48,7 @@ class Envelope:
         given = req.env.get("HTTP_X_REQUEST_ID")
         if given and _REQUEST_ID.fullmatch(given) and comes_from_proxy(req, self._trusted_proxies):
             req.context.request_id = given
+        req.context.refusal = req.env.get(REFUSAL)
 
     def process_response(
         self, req: Request, resp: falcon.Response, resource: object, req_succeeded: bool

@@ -9,6 +9,8 @@ from app.clock import parse_iso_date
 from app.errors import Problem
 from app.suggestions import closest, listed
 
+NO_DAY = "must be a day as YYYY-MM-DD, such as 2026-12-31"
+"""The end of a sentence about a parameter or a member, without its full stop."""
 _TRUE = ("true", "True", "TRUE", "1")
 _FALSE = ("false", "False", "FALSE", "0")
 # SEC: any other name could be a registration, a secret or markup.
@@ -67,7 +69,7 @@ def date_parameter(req: falcon.Request, name: str) -> str | None:
     """Return a parameter that is a date YYYY-MM-DD, as the ISO text it is."""
     text = text_parameter(req, name)
     if text is not None and parse_iso_date(text) is None:
-        raise invalid_parameter(name, "must be a date that exists, YYYY-MM-DD")
+        raise invalid_parameter(name, NO_DAY)
     return text
 
 

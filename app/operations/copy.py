@@ -218,7 +218,7 @@ def _read(source: SqliteEngine, table: _Table) -> Iterator[_Batch]:
     ]
     with driver_errors_translated():
         cursor = source.execute_sql(table.select(columns))
-        while rows := cursor.fetchmany(_BATCH_ROWS):
+        while rows := list(islice(cursor, _BATCH_ROWS)):
             yield _Batch(len(rows), copy_text(rows).encode())
 
 

@@ -11,7 +11,7 @@ from app.errors import OperatorError
 from app.operations.conditions.certificate import expires_at
 from app.operations.conditions.disk import free_bytes_by_directory
 from app.operations.conditions.jobs import LastRuns, last_runs
-from app.operations.conditions.loads import UNRECOGNISED, LoadFacts, ended_at, load_facts
+from app.operations.conditions.load_facts import UNRECOGNISED, LoadFacts, ended_at, load_facts
 from app.operations.freshness import Freshness, freshness
 from app.operations.writing import write_fault
 from app.storage.engine import Engine

@@ -10,7 +10,8 @@ from typing import Any
 import peewee
 
 from app.errors import OperatorError
-from app.registers.history import INTERRUPTED, note_refused, prune_history
+from app.registers.formats import FileFault
+from app.registers.history import INTERRUPTED, note_refused, prune_history, unopened_notes
 from app.registers.intake import Intake
 from app.registers.models import json_text
 from app.registers.reading.rejects import RejectsFile
@@ -21,6 +22,7 @@ from app.storage import reserve
 from app.storage.engine import Engine
 from app.storage.errors import message_of
 
+_UNOPENED = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 _log = logging.getLogger(__name__)
 
 
@@ -40,6 +42,7 @@ class Attempt:
             "accepted": json_text(request.accepted),
         }
         """The columns of its history line."""
+        self._is_attended = request.is_attended
 
     def recognised(self, register: str, intake: Intake) -> None:
         """Add what was detected in the files."""
@@ -49,6 +52,11 @@ class Attempt:
             "kind": intake.kind.value,
             "format": intake.format.name,
         }
+
+    def refused(self, error: BaseException) -> None:
+        """Add whether it failed because its first file cannot be opened."""
+        if isinstance(error, FileFault) and isinstance(error.__cause__, _UNOPENED):
+            self.columns["notes"] = unopened_notes(is_attended=self._is_attended)
 
     def details(self) -> dict[str, object]:
         """Return the load's number and its first rejects, to report with a failure."""
@@ -63,6 +71,7 @@ def refusal_noted(engine: Engine, attempt: Attempt, *, dry_run: bool) -> Iterato
         yield
     except BaseException as error:
         if attempt.load_id is None and not dry_run:
+            attempt.refused(error)
             attempt.load_id = note_attempt(engine, reason_of(error), attempt.columns)
             if attempt.load_id is not None:
                 shows = f'"verifyd imports show {attempt.load_id}" shows why'

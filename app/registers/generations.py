@@ -217,7 +217,7 @@ class Generations:
         self.store.bring_back(waiting.generation)
 
     def _insert(self, model: type[Register], entry: Entry) -> None:
-        with self._behind_backup(model):
+        with self._waiting_for_backup(model):
             model.insert(**entry._asdict()).execute(self._engine)
 
     def _update(self, **values: object) -> None:
@@ -227,8 +227,8 @@ class Generations:
         """Delete the register's entries in one table of the index; return how many there were."""
         is_it: Any = model.name == self.name
         which = is_it if condition is None else is_it & condition
-        with self._behind_backup(model):
+        with self._waiting_for_backup(model):
             return model.delete().where(which).execute(self._engine)
 
-    def _behind_backup(self, model: type[Register]) -> AbstractContextManager[object]:
-        return self.store.behind_backup() if model is KeptRegister else nullcontext()
+    def _waiting_for_backup(self, model: type[Register]) -> AbstractContextManager[object]:
+        return self.store.waiting_for_backup() if model is KeptRegister else nullcontext()

@@ -25,7 +25,13 @@ _REASON_CHARACTERS_MAX = 300
 _MOVED = "moved to "
 """The beginning of a note."""
 UNOPENED = "no file was opened"
-"""The note of an attempt that a mistake in its options or its mapping ended."""
+"""The note of an attempt that ended before a file was opened, as by a mistake in its mapping."""
+_SEEN = json_text([UNOPENED, "somebody saw that at a terminal"])
+"""The notes of such an attempt if nobody needs to be warned about it (D69)."""
+UNSEEN_FAILURE: Any = (RegisterLoad.status == "failed") & (
+    fn.COALESCE(RegisterLoad.notes, "") != _SEEN
+)
+"""Which lines are failures to warn about."""
 
 
 class History:
@@ -161,6 +167,15 @@ def moved_to(load: Any) -> Path | None:
     """Return the directory that `note_moved` has noted for a load, None if there is none."""
     moved = [each for each in json_list(load.notes, str) if each.startswith(_MOVED)]
     return Path(moved[-1].removeprefix(_MOVED)) if moved else None
+
+
+def unopened_notes(*, is_attended: bool) -> str:
+    """Return the notes of an attempt that ended before a file was opened, as the history has them.
+
+    Args:
+        is_attended: whether somebody sees at a terminal that it failed.
+    """
+    return _SEEN if is_attended else json_text([UNOPENED])
 
 
 def unopened_reason(load: Any) -> str | None:

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 from app.registers.formats import FORMATS, Format
 from app.registers.history import MERGE
-from app.registers.reading.reject_limit import RejectLimit
-from app.registers.reading.rejects import Reason
+from app.registers.reading.reject_limit import Reason, RejectLimit
 from app.storage.tables import Kind
 
 DEFAULT_MAX_REJECTS = "1%"
@@ -50,6 +49,8 @@ class LoadRequest(NamedTuple):
     allow_unterminated: bool = False
     empty_ok: bool = False
     dry_run: bool = False
+    is_attended: bool = False
+    """Whether somebody sees at a terminal how the load ends."""
     are_trusted: bool = True
     """Whether the files may be links and pipes: not in the drop directory, where others write."""
     require_whole: Callable[[], object] = lambda: None

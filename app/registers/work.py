@@ -1,6 +1,7 @@
 """The state of a running load, which its steps share."""
 
 from app.registers.applying.counts import Counts
+from app.registers.applying.doubts import repeat_notes, shared_date_notes
 from app.registers.applying.losses import exchange_notes, require_no_loss, uniform_notes
 from app.registers.comparing import require_few_lost
 from app.registers.current import count_known
@@ -55,5 +56,11 @@ class Work:
         """
         require_few_lost(self.intake, self.counts)
         require_no_loss(self.engine, self.register, self.request, self.counts)
-        self.intake.rejects.notes += exchange_notes(self.request, self.counts)
-        self.intake.rejects.notes += uniform_notes(self.request, self.counts)
+        known, counts = self.intake.format.known_columns(self.kind), self.counts
+        files = len(self.request.files)
+        self.intake.rejects.notes += [
+            *exchange_notes(self.request, counts),
+            *uniform_notes(self.request, counts),
+            *repeat_notes(self.kind, known, self.intake.loaded, counts.known.rows, files),
+            *shared_date_notes(known),
+        ]

@@ -4,9 +4,9 @@ Models are not bound to an engine. Each query gets the engine that it runs on, a
 `Account.select().get(engine)`, so that a process can use several databases.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import peewee
 
@@ -44,6 +44,10 @@ class _Placeholder(NamedTuple):
     name: str
 
 
+_Places = Sequence[tuple[str, object]]
+"""For each value of a statement the name of its parameter, or an empty name and a constant."""
+
+
 def parameter(name: str) -> peewee.Value:
     """Return a named placeholder for a query. It gets its value when the query runs."""
     return peewee.Value(_Placeholder(name), converter=False, unpack=False)
@@ -61,7 +65,7 @@ class Prepared:
     def __init__(self, engine: Engine, build: Callable[[], peewee.Query]) -> None:
         self._engine = engine
         self._build = build
-        self._compiled: tuple[str, tuple[Any, ...]] | None = None
+        self._compiled: tuple[str, _Places] | None = None
 
     def rows(self, **values: object) -> list[Row]:
         """Run the query and return its rows as the driver returns them.
@@ -69,9 +73,7 @@ class Prepared:
         Raises peewee.PeeweeException if the database cannot answer.
         """
         sql, places = self._compiled or self._compile()
-        bound = tuple(
-            values[place.name] if isinstance(place, _Placeholder) else place for place in places
-        )
+        bound = [values[name] if name else constant for name, constant in places]
         return self._engine.rows(sql, bound)
 
     def row(self, **values: object) -> Row | None:
@@ -79,9 +81,10 @@ class Prepared:
         rows = self.rows(**values)
         return rows[0] if rows else None
 
-    def _compile(self) -> tuple[str, tuple[Any, ...]]:
-        sql, places = self._engine.get_sql_context().sql(self._build()).query()
-        self._compiled = sql, tuple(places)
+    def _compile(self) -> tuple[str, _Places]:
+        sql, values = self._engine.get_sql_context().sql(self._build()).query()
+        places = [(v.name, None) if isinstance(v, _Placeholder) else ("", v) for v in values]
+        self._compiled = sql, places
         return self._compiled
 
 

@@ -2,12 +2,16 @@
 
 from contextlib import AbstractContextManager
 
+import apsw
 import peewee
 
 from app.storage.peewee_internals import exception_wrapper
 
 # Primary result codes of SQLite.
-BUSY, IOERR, FULL, CANTOPEN = 5, 10, 13, 14
+BUSY = apsw.SQLITE_BUSY
+IOERR = apsw.SQLITE_IOERR
+FULL = apsw.SQLITE_FULL
+CANTOPEN = apsw.SQLITE_CANTOPEN
 
 
 def message_of(error: BaseException) -> str:
@@ -25,8 +29,7 @@ def result_code(error: BaseException) -> int | None:
     # NOTE: Peewee wraps an error of connecting more than once.
     while isinstance(error, peewee.PeeweeException) and hasattr(error, "orig"):
         error = error.orig
-    code: int | None = getattr(error, "sqlite_errorcode", None)
-    return None if code is None else code & 0xFF
+    return getattr(error, "result", None) if isinstance(error, apsw.Error) else None
 
 
 def is_busy(error: Exception) -> bool:

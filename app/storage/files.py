@@ -5,6 +5,10 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
+import apsw
+
+OPEN_FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
+"""Open files by the URIs of `file_uri`, whose mode can only be narrower."""
 SUFFIXES = ("", "-wal", "-shm", "-journal")
 """The suffixes of the files that SQLite keeps for a database."""
 
@@ -24,6 +28,11 @@ def register_file(database: Path, name: str, generation: int) -> Path:
 def file_uri(path: Path, mode: str) -> str:
     """Return the SQLite URI that opens a file in a mode: `ro`, `rw` or `rwc`."""
     return f"file:{quote(str(path.absolute()))}?mode={mode}"
+
+
+def connect(uri: str) -> apsw.Connection:
+    """Open the SQLite file of a URI, for statements that no engine runs. Raises apsw.Error."""
+    return apsw.Connection(uri, flags=OPEN_FLAGS)
 
 
 def is_at_rest(file: Path) -> bool:

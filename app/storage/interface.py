@@ -13,7 +13,7 @@ from app.storage.tables import RegisterRef
 
 Row = tuple[Any, ...]
 Waiting = Callable[[str], AbstractContextManager[object]]
-"""Returns a context during which somebody is told what a command waits for."""
+"""Returns a context that shows the user what a command waits for."""
 
 
 class Engine(peewee.Database, ABC):
@@ -39,6 +39,14 @@ class Engine(peewee.Database, ABC):
         """Run a query of the hot path and return all its rows.
 
         Raises peewee.PeeweeException if the database cannot answer.
+        """
+
+    @abstractmethod
+    def version(self) -> object | None:
+        """Return a value that differs after each commit to the main database, by anyone.
+
+        None if that is not known without asking for the data itself. Raises
+        peewee.PeeweeException if the database cannot answer.
         """
 
     @abstractmethod

@@ -116,6 +116,9 @@ class PostgresEngine(PostgresDialect, peewee.PostgresqlDatabase):
         self._unused.cursor = cursor
         return rows
 
+    def version(self) -> None:
+        """Return None: only the server knows, and asking it costs as much as a query."""
+
     def cursor(self, named_cursor: None = None) -> Any:
         """Return a cursor of this thread that was read to its end, or a new one."""
         unused, self._unused.cursor = getattr(self._unused, "cursor", None), None

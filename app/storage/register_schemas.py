@@ -88,14 +88,14 @@ class RegisterSchemas(RegisterStore):
     def put_aside(self, generation: int | None) -> None:
         """Rename the schema that readers use to the name of a waiting generation."""
         # Wait for a dump in progress: pg_dump needs its tables to keep their names (D47).
-        with self.behind_backup():
+        with self.waiting_for_backup():
             self._engine.execute_sql('LOCK TABLE "register_kept" IN ROW EXCLUSIVE MODE')
         if generation is None:
             self._remove(self._current)
         elif self._exists(self._current):
             self._rename(self._current, self._waiting(generation))
 
-    def behind_backup(self) -> AbstractContextManager[object]:
+    def waiting_for_backup(self) -> AbstractContextManager[object]:
         """Say that the caller waits, if a dump is in progress that prevents renames."""
         held = (
             "SELECT count(*) FROM pg_locks WHERE locktype = 'relation' AND granted "

@@ -116,10 +116,10 @@ class RegisterStore(ABC):
             generation: None if the index has no entry: then nothing needs to wait.
         """
 
-    def behind_backup(self) -> AbstractContextManager[object]:
-        """Return a context for a statement on snapshots, which waits for a backup in progress.
+    def waiting_for_backup(self) -> AbstractContextManager[object]:
+        """Return a context for a statement on snapshots, which shows that it waits for a backup.
 
-        The user is told. Only on Postgres does such a statement wait (D47).
+        Only on Postgres does such a statement wait (D47).
         """
         return nullcontext()
 

@@ -152,6 +152,12 @@ def column_names(model: type[Any]) -> tuple[str, ...]:
     return tuple(field.column_name for field in model._meta.sorted_fields)
 
 
+def fields_of(shape: type[Any]) -> tuple[str, ...]:
+    """Return the names of the fields of a NamedTuple or Struct."""
+    fields: tuple[str, ...] = getattr(shape, "_fields", None) or shape.__struct_fields__
+    return fields
+
+
 def require_columns(
     shape: type[Any],
     model: type[Any],
@@ -159,18 +165,18 @@ def require_columns(
     without: Collection[str] = (),
     then: Collection[str] = (),
 ) -> None:
-    """Check that a NamedTuple has the columns of a table as fields, in the same order.
+    """Check that a NamedTuple or Struct has the columns of a table as fields, in the same order.
 
-    Call it below the definition of the NamedTuple. If a column is missing, every command and test
+    Call it below the definition of the class. If a column is missing, every command and test
     that imports the module fails.
 
     Args:
-        shape: the NamedTuple.
+        shape: the class.
         without: columns that are not fields.
         then: fields that follow the columns.
 
     Raises TypeError that names the expected fields.
     """
     expected = (*(name for name in column_names(model) if name not in without), *then)
-    if shape._fields != expected:
+    if fields_of(shape) != expected:
         raise TypeError(f"{shape.__name__} must have the fields {', '.join(expected)}")

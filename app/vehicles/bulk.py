@@ -10,7 +10,7 @@ from app import clock
 from app.errors import Problem
 from app.http.bodies import answer, read_json
 from app.http.context import Request, caller_of
-from app.http.parameters import require_known_parameters
+from app.http.parameters import NO_DAY, require_known_parameters
 from app.vehicles.bulk_answers import (
     Item,
     add_details,
@@ -83,7 +83,9 @@ class BulkCompliance:
         explain, mot_first_years = bool(sent.explain), self._reader.mot_first_years
         items = [
             compliance_item(
-                each, each.record and judge(each.record, day, mot_first_years), explain=explain
+                each,
+                None if each.record is None else judge(each.record, day, mot_first_years),
+                explain=explain,
             )
             for each in found
         ]
@@ -99,15 +101,15 @@ def _read(req: Request, shape: type[_Sent]) -> _Sent:
     sent = read_json(req, shape)
     count, bulk_max = len(sent.registrations), caller_of(req).bulk_max
     if not count:
-        raise Problem.at("/registrations", "invalid_body", "At least one registration is needed.")
+        detail = "The member registrations must have at least one registration."
+        raise Problem.at("/registrations", "invalid_body", detail)
     if count > bulk_max:
         detail = (
             f"The account's plan allows {bulk_max:,} registrations in one request; got {count:,}."
         )
         raise Problem.at("/registrations", "too_many_registrations", detail)
     if sent.asOf is not None and clock.parse_iso_date(sent.asOf) is None:
-        detail = "This must be a date that exists, YYYY-MM-DD."
-        raise Problem.at("/asOf", "invalid_body", detail)
+        raise Problem.at("/asOf", "invalid_body", f"The member asOf {NO_DAY}.")
     return sent
 
 

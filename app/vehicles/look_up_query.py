@@ -75,35 +75,32 @@ class _FineColumns(NamedTuple):
     are_outstanding: Any
 
 
-_VEHICLE = slice(0, len(column_names(Vehicle)))
-_FINES = slice(_VEHICLE.stop, _VEHICLE.stop + len(_FineColumns._fields))
+_DESCRIBED = slice(0, len(column_names(Vehicle)) - 1)
+_UPDATED = _DESCRIBED.stop
+_FINES = slice(_UPDATED + 1, _UPDATED + 1 + len(_FineColumns._fields))
 _POLICY_COLUMNS = len(PolicyFacts._fields)
 
 
 def record_of(row: Row, day: str) -> Record | None:
-    """Return the Record that a row of `look_up_query` holds; None for an unknown plate (D24)."""
-    *described, updated = row[_VEHICLE]
-    fines = _FineColumns._make(row[_FINES])
-    policies = [
-        PolicyFacts._make(row[at : at + _POLICY_COLUMNS])
-        for at in range(_FINES.stop, len(row), _POLICY_COLUMNS)
-        if row[at] is not None  # Every policy has an insurer, if only the empty text.
-    ]
-    policy = _deciding(policies, day) if policies else None
+    """Return the Record that a row of `look_up_query` holds; None for an unknown plate (D24).
+
+    PERF: this takes a tenth of a bulk.
+    """
+    policy = None
+    for at in range(_FINES.stop, len(row), _POLICY_COLUMNS):
+        if row[at] is not None:  # Every policy has an insurer, if only the empty text.
+            other = PolicyFacts._make(row[at : at + _POLICY_COLUMNS])
+            # Among equals the first register decides (D20).
+            if policy is None or other.rank(day) > policy.rank(day):
+                policy = other
+    updated, (newest_fine, has_outstanding_fines) = row[_UPDATED], row[_FINES]
     if policy is not None and (updated is None or policy.updated > updated):
         updated = policy.updated
     if updated is None:
-        updated = fines.updated
+        updated = newest_fine
     if updated is None:  # Every stored row has its time: no register mentions the plate.
         return None
-    return Record._make((*described, updated, bool(fines.are_outstanding), policy))
-
-
-def _deciding(policies: Sequence[PolicyFacts], day: str) -> PolicyFacts:
-    """Return the policy to answer with (D20); among equals the first."""
-    if len(policies) == 1:
-        return policies[0]
-    return max(policies, key=lambda policy: policy.rank(day))
+    return Record(*(*row[_DESCRIBED], updated, bool(has_outstanding_fines), policy))
 
 
 def _left_join(source: peewee.Source, table: type[peewee.Model], on: Any) -> peewee.Source:

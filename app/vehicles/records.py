@@ -5,9 +5,11 @@ register by key, so their cost does not depend on how many rows a register has.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from app.storage.engine import Engine, Prepared, Row
 from app.storage.registers import in_precedence, repeat_if_removed
+from app.storage.tables import RegisterRef
 from app.vehicles.facts import Record
 from app.vehicles.look_up_query import listed, look_up_query, many_plates, one_plate, record_of
 
@@ -22,7 +24,7 @@ class Records:
     def __init__(self, engine: Engine, order: tuple[str, ...]) -> None:
         self._engine = engine
         self._order = order
-        self._compiled: tuple[str, Prepared, Prepared] | None = None
+        self._compiled: _Compiled | None = None
 
     def find_record(self, registers: str, registration: str, day: str) -> Record | None:
         """Return what is known about one plate, None if no register mentions it.
@@ -39,8 +41,7 @@ class Records:
         def find(state: str) -> Row | None:
             if not state:
                 return None
-            one, _ = self._prepared(state)
-            return one.row(registration=registration, day=day)
+            return self._compiled_for(state).one.row(registration=registration, day=day)
 
         row = repeat_if_removed(self._engine, registers, find)
         return record_of(row, day) if row else None
@@ -54,20 +55,33 @@ class Records:
         def find(state: str) -> list[Row]:
             if not state:
                 return []
-            _, many = self._prepared(state)
-            return many.rows(plates=plates, day=day)
+            return self._compiled_for(state).many.rows(plates=plates, day=day)
 
         found = (record_of(row, day) for row in repeat_if_removed(self._engine, registers, find))
         return {record.registration: record for record in found if record}
 
-    def _prepared(self, state: str) -> tuple[Prepared, Prepared]:
+    def _compiled_for(self, state: str) -> "_Compiled":
         """Return the statements for this set of registers, and attach exactly these."""
-        registers = in_precedence(state, self._order)
-        self._engine.attach_registers(registers)
         compiled = self._compiled
-        if compiled is None or compiled[0] != state:
-            engine = self._engine
-            one = Prepared(engine, lambda: look_up_query(engine, registers, one_plate()))
-            many = Prepared(engine, lambda: look_up_query(engine, registers, many_plates(engine)))
-            self._compiled = compiled = (state, one, many)
-        return compiled[1], compiled[2]
+        if compiled is None or compiled.state != state:
+            compiled = self._compiled = self._compile(state)
+        self._engine.attach_registers(compiled.registers)
+        return compiled
+
+    def _compile(self, state: str) -> "_Compiled":
+        engine, registers = self._engine, in_precedence(state, self._order)
+        return _Compiled(
+            state,
+            registers,
+            Prepared(engine, lambda: look_up_query(engine, registers, one_plate())),
+            Prepared(engine, lambda: look_up_query(engine, registers, many_plates(engine))),
+        )
+
+
+class _Compiled(NamedTuple):
+    """The statements that look plates up in one set of registers."""
+
+    state: str
+    registers: tuple[RegisterRef, ...]
+    one: Prepared
+    many: Prepared

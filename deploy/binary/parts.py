@@ -13,8 +13,8 @@ from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from typing import NamedTuple
 
+import apsw
 import psycopg.pq
-import pysqlite3
 from packageurl import PackageURL
 from packaging.utils import canonicalize_name
 
@@ -23,10 +23,10 @@ _LICENCE_FILES = re.compile(
 )
 # What the metadata of these packages does not say as an SPDX expression; their texts do.
 _LICENCES = {
+    "apsw": "Zlib",
     "jinja2": "BSD-3-Clause",
     "peewee": "MIT",
     "pyinstaller": "GPL-2.0-or-later WITH Bootloader-exception",
-    "pysqlite3": "Zlib",
 }
 # Libraries that tell their version: beginning of the file's name, project, licence, pattern.
 _TELLING = (
@@ -221,14 +221,14 @@ def _dpkg_query(*words: str) -> str:
 
 
 def _sqlite() -> Part:
-    """Return the SQLite that is compiled into pysqlite3."""
-    version = pysqlite3.sqlite_version
+    """Return the SQLite that is compiled into APSW."""
+    version = apsw.sqlite_lib_version()
     return Part(
         "sqlite",
         version,
         PackageURL("generic", None, "sqlite", version),
         "blessing",
-        within="pysqlite3",
+        within="apsw",
         cpe=_cpe("sqlite", version),
         note="In the public domain.",
     )

@@ -107,7 +107,8 @@ class Test200:
         post(alice, "AB12CDE")
         with statements() as seen:
             post(alice, "AB12CDE", "XY34ZZZ", "NONE1")
-        assert len(seen) == 2
+        # A worker on SQLite knows the key already (D109).
+        assert [each for each in seen if '"api_key"' not in each] == seen[-1:]
 
     def test_it_takes_one_token(self, alice, fleet):
         """A bulk request costs as much as a single one."""

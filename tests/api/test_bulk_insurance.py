@@ -303,7 +303,7 @@ class TestDay:
 class TestMany:
     @pytest.mark.parametrize("registers", [["native"], ["native", "rdw", "zeta"]])
     def test_two_statements_for_a_thousand(self, world, alice, statements, registers):
-        """One query reads the key, and one all vehicles of all registers."""
+        """One query reads the key, unless it is known, and one all vehicles of all registers."""
         plates = [f"AB{number}" for number in range(1_000)]
         for register in registers:
             rows = [{"registration": plate, "make": "Ford"} for plate in plates[1::2]]
@@ -312,9 +312,9 @@ class TestMany:
         with statements() as seen:
             envelope = bulk(alice, *plates)
         assert (envelope["successful"], envelope["failed"]) == (500, 500)
-        assert len(seen) == 2
-        assert '"api_key"' in seen[0]
-        assert all(f'"register_{name}"' in seen[1] for name in registers)
+        assert all('"api_key"' in each for each in seen[:-1])
+        assert len(seen) == (1 if world.store.url.startswith("sqlite") else 2)
+        assert all(f'"register_{name}"' in seen[-1] for name in registers)
 
     @pytest.mark.parametrize(
         ("plan", "most", "named"),

@@ -135,7 +135,8 @@ class Test200:
         compliance(alice)
         with statements() as seen:
             compliance(alice, f"?asOf={DAY}&explain=true")
-        assert len(seen) == 2
+        # A worker on SQLite knows the key already (D109).
+        assert [each for each in seen if '"api_key"' not in each] == seen[-1:]
 
 
 class TestMerging:

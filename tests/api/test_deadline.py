@@ -52,7 +52,7 @@ def test_nothing_is_done_twice(world, monkeypatch, statements):
         answer = alice.post("/api/domains", {"name": "example.com"})
     assert (answer.status_int, answer.headers["X-RateLimit-Limit"]) == (500, "600")
     assert int(answer.headers["X-RateLimit-Remaining"]) == before - 1
-    assert len(seen) == 1
+    assert len(seen) <= 1  # A worker on SQLite knows the key already (D109).
 
 
 def _give_up(*_args):

@@ -243,16 +243,19 @@ class Test200:
         assert head.headers["Content-Length"] == get.headers["Content-Length"]
 
     def test_two_statements_however_many_registers(self, alice, world, insured, statements):
-        """One query reads the key, and one the vehicle; registers are attached once per worker."""
+        """One reads the key, unless it is known, and one the vehicle (D109).
+
+        Registers are attached once per worker.
+        """
         for register in ("rdw", "zeta"):
             world.load([VEHICLE], register=register)
             world.load([POLICY], register=register)
         insurance(alice)
         with statements() as seen:
             insurance(alice)
-        assert len(seen) == 2
-        assert '"api_key"' in seen[0]
-        assert all(f'"register_{name}"' in seen[1] for name in ("native", "rdw", "zeta"))
+        assert all('"api_key"' in each for each in seen[:-1])
+        assert len(seen) == (1 if world.store.url.startswith("sqlite") else 2)
+        assert all(f'"register_{name}"' in seen[-1] for name in ("native", "rdw", "zeta"))
 
 
 class TestLastUpdated:

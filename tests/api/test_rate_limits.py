@@ -159,11 +159,12 @@ class Test429:
         assert (response.status_int, remaining(response)) == (429, 0)
 
     def test_nothing_is_done(self, carol, world, statements):
-        """A refused request runs one query, that of the key."""
+        """A refused request runs one query at most, that of the key."""
         use_up(carol)
         with statements() as seen:
             carol.post(DOMAINS, {"name": "a.example"})
-        assert len(seen) == 1
+        assert all('"api_key"' in each for each in seen)
+        assert len(seen) <= 1
 
 
 def test_spec_7_429_too_many_requests(carol):

@@ -19,7 +19,7 @@ from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.schema import migrate
 from app.storage.scripts import migrate_register
 from app.storage.stores import store_of
-from app.storage.tables import TABLES, TIME_COLUMN, Fine, Kind, column_names
+from app.storage.tables import TABLES, TIME_COLUMN, Fine, Kind, column_names, fields_of
 from app.vehicles.facts import FineFacts, PolicyFacts, Record, VehicleFacts
 
 ROWS: dict[Kind, Any] = {
@@ -107,9 +107,9 @@ def test_a_record_may_be_unknown_where_a_vehicle_may():
 
 
 def optional(shape: Any) -> set[str]:
-    """The fields of a NamedTuple that may be None."""
+    """The fields of a NamedTuple or Struct that may be None."""
     hints = get_type_hints(shape)
-    return {name for name in shape._fields if type(None) in get_args(hints[name])}
+    return {name for name in fields_of(shape) if type(None) in get_args(hints[name])}
 
 
 @ALL_KINDS

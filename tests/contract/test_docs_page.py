@@ -33,8 +33,10 @@ from app.registers.formats.native import LAYOUTS
 from app.storage.tables import Kind
 from app.vehicles.registration import REGISTRATION_CHARACTERS_MAX
 from tests.contract.answers import document
+from tests.contract.pages import ROOT
 
 SWAGGER_UI = Path(app.operations.__file__).parent / "swagger-ui"
+CLIENTS = ROOT / "tests" / "system" / "clients"
 MANIFEST = json.loads((SWAGGER_UI / "manifest.json").read_text())
 PAGES = ["/", "/docs", "/docs/errors", "/docs/try"]
 OWN_PAGES = ["/", "/docs", "/docs/errors"]
@@ -124,10 +126,11 @@ def test_every_address_on_a_page_is_served(client: webtest.TestApp, path: str) -
 def test_every_deep_link_names_an_operation(client: webtest.TestApp) -> None:
     """Swagger UI opens the operation whose tag and id follow the #."""
     operations = [
-        f"/docs/try#/{node['tags'][0]}/{node['operationId']}"
+        f"/docs/try#/{tag['name']}/{node['operationId']}"
+        for tag in document()["tags"]
         for item in document()["paths"].values()
         for node in item.values()
-        if "Operations" not in node["tags"]
+        if node["tags"] == [tag["name"]] and tag["name"] != "Operations"
     ]
     links = [urljoin("/docs", address) for address in page(client, "/docs").links]
     assert [link for link in links if "/try#" in link] == operations
@@ -205,7 +208,7 @@ class TestErrors:
 
 class TestDocumentation:
     def test_every_operation_is_described(self, client: webtest.TestApp) -> None:
-        """Each operation for clients has its summary, path, parameters and three samples."""
+        """Each operation for clients has its summary, path, operation id and three samples."""
         text = page(client, "/docs").text
         for path, item in document()["paths"].items():
             for node in item.values():
@@ -216,6 +219,7 @@ class TestDocumentation:
                 shown = text[start : text.index("</section>", start)]
                 assert node["summary"] in shown
                 assert f"<code>{path}</code>" in shown
+                assert f"Operation id <code>{node['operationId']}</code>" in shown
                 assert shown.count('<div class="sample ') == 3
 
     def test_the_limits_on_the_page_are_those_of_the_program(self, client: webtest.TestApp) -> None:
@@ -226,10 +230,40 @@ class TestDocumentation:
         assert f"at most {BODY_BYTES_MAX // 1024**2} MiB" in text[start:end]
         assert f"At most this many domains, 1 to {PAGE_DOMAINS_MAX:,}." in text
 
-    def test_every_code_is_explained(self, client: webtest.TestApp) -> None:
-        """The table has every code, with a link to its explanation."""
-        links = page(client, "/docs").links
-        assert {f"docs/errors#{code}" for code in CATALOGUE} <= set(links)
+    def test_the_table_of_codes_is_short(self, client: webtest.TestApp) -> None:
+        """The table has the codes that a client decides by, and a link to the page of all."""
+        section = client.get("/docs").text.partition('<section id="errors">')[2]
+        (table,) = re.findall(r"(?s)<table.*?</table>", section.partition("</section>")[0])
+        codes = re.findall(r'<td><a href="docs/errors#(\w+)">', table)
+        assert {"vehicle_not_found", "domain_already_exists", "rate_limit_exceeded"} < set(codes)
+        assert set(codes) < set(CATALOGUE)
+        assert len(codes) < 10
+        assert '<a href="docs/errors">' in section.partition(table)[0]
+
+    def test_the_guide_begins_with_what_a_client_needs(self, client: webtest.TestApp) -> None:
+        """The operator's part and the promises end the guide; vehicles are the first operations."""
+        found = page(client, "/docs").ids
+        places = ["start", "days", "errors", "changes", "browsers", "loading"]
+        places += ["vehicles", "domains"]
+        assert sorted(places, key=found.index) == places
+        contents = client.get("/docs").text.partition('<nav class="contents"')[2]
+        linked = re.findall(r'href="#(\w+)"', contents.partition("</nav>")[0])
+        listed = [each for each in found if each in linked]
+        assert linked == listed
+
+    @pytest.mark.parametrize("path", ["/docs", "/docs/errors"])
+    def test_clients_need_not_know_the_proxy(self, client: webtest.TestApp, path: str) -> None:
+        """The pages for clients name no program of the operator's."""
+        assert "nginx" not in client.get(path).text
+
+    def test_the_keys_of_generated_clients_are_tried(self, client: webtest.TestApp) -> None:
+        """The page's line for each generator is in the program that the tests run with it."""
+        section = client.get("/docs").text.partition('<section id="clients">')[2]
+        lines = re.findall(r"<dd>Key[^:]*: <code>(.*?)</code>", section.partition("</section>")[0])
+        programs = [path.read_text() for path in CLIENTS.glob("with_*")]
+        assert len(lines) == len(programs) == 4
+        for line in lines:
+            assert sum(unescape(line) in program for program in programs) == 1, line
 
     def test_samples_have_the_address_of_the_request(self, client: webtest.TestApp) -> None:
         """Whoever copies a sample reaches this service (D94)."""
@@ -257,6 +291,32 @@ class TestDocumentation:
         for path in OWN_PAGES:
             text = re.sub(r"(?s)<pre.*?</pre>", "", page(client, path).text)
             assert not re.search(r"&lt;/?(code|strong)|&amp;(amp|lt|gt)|`", text)
+
+
+class TestStyle:
+    """Samples can be read on a telephone."""
+
+    def test_no_sample_is_broken_within_a_word(self, client: webtest.TestApp) -> None:
+        """A long line of a sample scrolls, with the keyboard too."""
+        style = client.get(ADDRESSES["style.css"]).text
+        assert {"white-space: pre", "overflow-x: auto"} <= declared(style, "pre")
+        assert "overflow-wrap: normal" in declared(style, "pre code")
+        assert "break-all" not in style
+        assert "<pre><code>" not in client.get("/docs").text
+
+    def test_samples_are_not_small(self, client: webtest.TestApp) -> None:
+        """The letters of a sample have 13 px at least, on every screen."""
+        style = client.get(ADDRESSES["style.css"]).text
+        sizes = re.findall(r"(?m)^ *pre \{[^}]*?font-size: ([\d.]+)rem", style)
+        assert len(sizes) == 2
+        assert all(float(size) * 16 >= 13 for size in sizes)
+        assert "font-size: inherit" in declared(style, "pre code")
+
+
+def declared(style: str, selector: str) -> set[str]:
+    """Return the declarations of the first rule with a selector."""
+    (rule, *_) = re.findall(rf"(?m)^{re.escape(selector)} \{{([^}}]*)\}}", style)
+    return {each.strip() for each in rule.split(";") if each.strip()}
 
 
 class TestStart:

@@ -16,7 +16,7 @@ MANY = '{"registrations": ["AB12CDE"]}'
 DOUBLE_QUOTES = "JSON takes double quotes, not single ones."
 BEGINNING = "A JSON object begins with `{`."
 OTHER_UNICODE = "The body is UTF-16 or UTF-32. Send it in UTF-8."
-COMPRESSED = "The body is compressed. Send it as it is."
+COMPRESSED = "The body is compressed. Send it uncompressed."
 
 SYNTAX = {
     "{'name': 'a.example'}": DOUBLE_QUOTES,
@@ -29,12 +29,12 @@ SYNTAX = {
     '{"name": "a.example", "x": True}': "JSON has the words `true`, `false` and `null`.",
     '{"name": None}': "JSON has the words `true`, `false` and `null`.",
     '{"name": undefined}': "JSON has the words `true`, `false` and `null`.",
-    '{"name": "a.example",}': "A value is missing here, or a comma is too many.",
-    '{"x": ["A1",]}': "A value is missing here, or a comma is too many.",
-    '{"name": }': "A value is missing here, or a comma is too many.",
+    '{"name": "a.example",}': "A value is missing here, or there is a comma too many.",
+    '{"x": ["A1",]}': "A value is missing here, or there is a comma too many.",
+    '{"name": }': "A value is missing here, or there is a comma too many.",
     '{"name": "a.example" "x": 1}': "A comma or a quote is missing.",
     '{"x": ["A1" "A2"]}': "A comma or a quote is missing.",
-    '{"x": ["A1"}': "Another bracket is open.",
+    '{"x": ["A1"}': "A bracket before this is not closed.",
     '{"name": "a.example" /* why */}': "JSON has no comments.",
     '{"name": "a.example", // why\n}': "JSON has no comments.",
     '{"name": "a.example"': "Its end is missing, or a closing quote.",
@@ -42,7 +42,7 @@ SYNTAX = {
     '{"name": "a.example"}\n{"name": "b.example"}': "Something follows the JSON object.",
     "name=a.example": "This looks like a form. Send a JSON object.",
     "<name>a.example</name>": "This looks like XML. Send a JSON object.",
-    "%7B%22name%22%3A%22a.example%22%7D": "This is percent-encoded. Send it as it is.",
+    "%7B%22name%22%3A%22a.example%22%7D": "This is percent-encoded. Send plain JSON.",
     "@body.json": BEGINNING,
     "$BODY": BEGINNING,
     "undefined": BEGINNING,
@@ -111,6 +111,8 @@ PATHS = {
     "POST /v1/vehicle/bulk": BULK,
     "POST /v1/insurance/bulk": BULK,
     "POST /v1/vehicle/bulk-compliance": "/v1/compliance/bulk",
+    "POST /v1/vehicle/bulk-insurance/today": BULK,
+    "POST /v1/compliance/bulk/today": "/v1/compliance/bulk",
     "GET /v1/vehicle/insurance/AB12CDE": INSURANCE,
     "GET /swagger.json": "/openapi.json",
     "GET /openapi.yaml": "/openapi.json",
@@ -198,6 +200,26 @@ def test_a_path_that_does_not_exist(alice, line):
     problem = alice.request(method, path).json
     assert problem["code"] == "not_found"
     assert problem["detail"] == f"There is nothing at this path; did you mean {PATHS[line]}?"
+
+
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("/v1/compliance/bulk-compliance", "/v1/compliance/bulk"),
+        ("/v1/compliance/bulks", "/v1/compliance/bulk"),
+        ("/v1/compliance/bulk-insurance", BULK),
+    ],
+)
+def test_a_misspelt_path_for_many_vehicles(alice, stranger, path, meant):
+    """It is taken for the path of a plate, which has no POST; the 405 names the path meant."""
+    problem = alice.post(path, {}).json
+    assert (problem["code"], problem["detail"]) == (
+        "method_not_allowed",
+        f"This path takes GET, HEAD and OPTIONS; did you mean {meant}?",
+    )
+    assert stranger.post(path, {}).json["code"] == "unauthorized"
+    plain = alice.post("/v1/compliance/AB12CDE", {}).json
+    assert plain["detail"] == "This path takes GET, HEAD and OPTIONS."
 
 
 def test_a_plus_sign_in_a_path(alice):

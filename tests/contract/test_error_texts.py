@@ -36,8 +36,12 @@ PARAMETERS = {
     ),
     f"{DOMAINS}/a.example?limit=1": "The parameter limit is unknown; this operation has none.",
     f"{DOMAINS}?AB%2012=1": "A parameter is unknown; this operation has limit, after and status.",
-    f"{INSURANCE}?asOf=tomorrow": "The parameter asOf must be a date that exists, YYYY-MM-DD.",
-    f"{INSURANCE}?asOf=2026-02-30": "The parameter asOf must be a date that exists, YYYY-MM-DD.",
+    f"{INSURANCE}?asOf=tomorrow": (
+        "The parameter asOf must be a day as YYYY-MM-DD, such as 2026-12-31."
+    ),
+    f"{INSURANCE}?asOf=2026-02-30": (
+        "The parameter asOf must be a day as YYYY-MM-DD, such as 2026-12-31."
+    ),
     f"{INSURANCE}?asOf=2026-01-01&asOf=2026-01-01": "The parameter asOf is given more than once.",
     f"{COMPLIANCE}?explain=yes": "The parameter explain must be true or false.",
     f"{DOMAINS}?limit=0": "The parameter limit must be a whole number from 1 to 1,000.",
@@ -116,17 +120,30 @@ MEMBERS = {
         "/asOf",
         "The member asOf is given more than once.",
     ),
-    f'{KNOWN}, "details": 1}}': ("/details", "This must be true, false or null; got a number."),
+    f'{KNOWN}, "details": 1}}': (
+        "/details",
+        "The member details must be true, false or null; got a number.",
+    ),
     '{"registrations": "AB12CDE"}': (
         "/registrations",
-        "This must be an array of strings; got a string.",
+        "The member registrations must be an array of strings; got a string.",
     ),
     '{"registrations": ["AB12CDE", 7]}': (
         "/registrations/1",
-        "This must be a string; got a number.",
+        "registrations[1] must be a string; got a number.",
     ),
-    '{"registrations": []}': ("/registrations", "At least one registration is needed."),
-    f'{KNOWN}, "asOf": "today"}}': ("/asOf", "This must be a date that exists, YYYY-MM-DD."),
+    '{"registrations": [{"plate": "AB12CDE"}]}': (
+        "/registrations/0",
+        "registrations[0] must be a string; got an object.",
+    ),
+    '{"registrations": []}': (
+        "/registrations",
+        "The member registrations must have at least one registration.",
+    ),
+    f'{KNOWN}, "asOf": "today"}}': (
+        "/asOf",
+        "The member asOf must be a day as YYYY-MM-DD, such as 2026-12-31.",
+    ),
 }
 
 

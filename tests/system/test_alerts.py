@@ -81,6 +81,9 @@ class Nights:
 
     def night(self) -> list[dict]:
         """Run backup, load, watch and delivery of a night; return the sent messages."""
+        # Times are in seconds: a run ends the alert of one that began in an earlier second.
+        second = clock.now()
+        until(lambda: clock.now() > second, "the next second")
         before = set(self.got.iterdir())
         self.run("backup", self.backups, "--scheduled")
         self.run("import", "--drop", self.drop, "--scheduled")

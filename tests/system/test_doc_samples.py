@@ -66,7 +66,7 @@ def samples(text: str, language: str) -> list[tuple[str | None, str]]:
     """Return the samples in one language: the file name that is shown, and the code."""
     shown = re.findall(
         rf'(?s)<div class="sample {language}">\s*(?:<p class="file">(\S+)</p>\s*)?'
-        r"<pre><code>(.*?)</code></pre>",
+        r'<pre tabindex="0"><code>(.*?)</code></pre>',
         text,
     )
     return [(name or None, html.unescape(code)) for name, code in shown]
@@ -139,6 +139,16 @@ def test_each_python_sample_gets_the_answer_beside_it(demo, tmp_path):
     assert ended.stdout == "no register knows this vehicle\n", ended.stderr
 
 
+def test_the_python_client_asks_for_the_key(demo, tmp_path):
+    """Without KEY a sample says in one line what to do, and shows no traceback."""
+    page = page_of(demo)
+    save_client(page, "python", tmp_path)
+    ((_, code),) = samples(section(page, OPERATIONS[0]), "python")
+    ended = run([sys.executable, "-c", code], tmp_path)
+    assert ended.returncode == 1
+    assert ended.stderr == "KEY is not set. Run: export KEY=vfd_...\n"
+
+
 @pytest.mark.system_long
 def test_each_typescript_sample_gets_the_answer_beside_it(demo, tmp_path):
     """The compiler takes each sample strictly, and Node gets an answer with the members shown."""
@@ -158,6 +168,8 @@ def test_each_typescript_sample_gets_the_answer_beside_it(demo, tmp_path):
         assert printed == list(shown) if shown else ended.stdout == "undefined\n", ended.stdout
     ended = run(["node", "out/errors.js"], tmp_path, KEY=demo.key)
     assert ended.stdout == "no register knows this vehicle\n", ended.stderr
+    ended = run(["node", "out/errors.js"], tmp_path)
+    assert "Error: KEY is not set. Run: export KEY=vfd_..." in ended.stderr
 
 
 @pytest.mark.system_long

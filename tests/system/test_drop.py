@@ -7,7 +7,7 @@ import re
 import signal
 from pathlib import Path
 
-import pysqlite3
+import apsw
 import pytest
 
 from tests.system.drop import CAR, OTHER, Drop
@@ -297,14 +297,14 @@ class Slow:
         drop.put("fleet/2.csv", OTHER)
         drop.put("later.csv")
         (register,) = world.directory.glob("*register_fleet.1.db")
-        self._writer = pysqlite3.connect(str(register), isolation_level=None)
+        self._writer = apsw.Connection(str(register))
         self._writer.execute("BEGIN IMMEDIATE")
         self.process = drop.start()
         until(lambda: ("fleet", "running") in drop.loads(), "the load to begin")
 
     def go_on(self) -> str:
         """Let the load continue, and return the command's output."""
-        self._writer.rollback()
+        self._writer.execute("ROLLBACK")
         self._writer.close()
         stderr: str = self.process.communicate(timeout=30)[1]
         return stderr

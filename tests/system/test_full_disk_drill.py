@@ -10,8 +10,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
+import apsw
 import pytest
-from pysqlite3 import dbapi2
 
 from app.accounts.administration import set_plan
 from app.domains.models import Domain
@@ -157,6 +157,6 @@ def require_all_kept(settings: dict[str, Any], acknowledged: set[str]) -> None:
     assert acknowledged <= stored
     close_quietly(engine)
     for path in settings["state_dir"].parent.glob("verifyd*.db"):
-        connection = dbapi2.connect(path)
+        connection = apsw.Connection(str(path))
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         connection.close()

@@ -11,7 +11,7 @@ import pytest
 
 from tests.system.processes import environment
 
-ROWS = 150_000
+ROWS = 400_000
 
 
 @pytest.mark.parametrize("mode", ["merge", "replace"])
@@ -35,11 +35,11 @@ def test_reading_and_writing_are_shown(world, mode):
     states = [line for line in re.split(r"[\r\n]+", shown) if "rows/s" in line]
     read, *_, written = states
     assert re.match(r"cars\.csv: +\d+%.*B/s, [\d,]+ rows/s", read), states
-    assert re.match(r"writing: +\d+%.*k/150k .* rows/s", written), states
+    assert re.match(r"writing: +\d+%.*k/400k .* rows/s", written), states
     # The progress of writing has its own name.
     percent = [int(found[1]) for line in states if (found := re.match(r"writing: +(\d+)%", line))]
     assert len({each for each in percent if 0 < each < 100}) > 1, states
-    assert not [line for line in states if line.startswith("cars.csv") and "/150k" in line]
+    assert not [line for line in states if line.startswith("cars.csv") and "/400k" in line]
     assert [line for line in states if re.search(r"\[\d\d:\d\d<\d\d:\d\d", line)], "the time left"
 
 

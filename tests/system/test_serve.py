@@ -5,7 +5,6 @@ import os
 import signal
 import socket
 from functools import partial
-from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -154,22 +153,15 @@ def test_the_access_log_can_be_switched_off(serve):
     assert service.output("stdout") == ""
 
 
-def server_lines(service: Service) -> list[dict[str, Any]]:
-    """Return what the server logged about malformed requests."""
-    return [line for line in service.lines("stderr") if line["logger"] == "verifyd.server"]
-
-
 @SHARED
 def test_malformed_http_gets_the_common_error_body(served):
-    """Gunicorn's refusals are problem bodies, never HTML, and the service continues (D40)."""
-    logged_before = len(server_lines(served))
+    """Refusals of malformed requests are problem bodies, and the service continues (D40)."""
     for request in MALFORMED.values():
         with connected(served.bind) as connection:
             connection.sendall(request)
             answer = read_answer(connection)
         require_problem(answer, 400, "invalid_request")
         assert answer.headers["Cache-Control"] == "no-store"
-    assert len(server_lines(served)) == logged_before + len(MALFORMED)
     assert served.get("/api/domains").status == 200
 
 

@@ -9,6 +9,7 @@ differs from `python -m app`: its parent is the warm interpreter, `/proc/PID/cmd
 one's words, and variables that Python itself reads at its start are those of the test session.
 """
 
+import atexit
 import functools
 import gc
 import importlib
@@ -22,7 +23,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -69,7 +70,7 @@ class WarmProcess:
     def wait(self, timeout: float | None = None) -> int:
         """Wait for the end; return the exit status, which is negative after a signal."""
         if self.returncode is None:
-            if not select.select([self._told], [], [], timeout)[0]:
+            if not _readable([self._told], timeout):
                 raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0)
             self.returncode = self._number()
             os.close(self._told)
@@ -109,6 +110,7 @@ def _interpreter() -> socket.socket:
             start_new_session=True,  # Ctrl-C at a terminal does not reach it.
         )
     process.returncode = 0  # Leave it running; nobody here waits for it.
+    atexit.register(ours.close)
     return ours
 
 
@@ -116,7 +118,7 @@ def _import_program() -> None:
     import app.cli  # noqa: PLC0415
 
     commands = [module.name for module in pkgutil.iter_modules(app.cli.__path__, "app.cli.")]
-    served = ("app.main", "app.worker", "app.operations.startup", "gunicorn.app.base")
+    served = ("app.main", "app.worker.worker", "app.operations.startup", "gunicorn.app.base")
     for name in (*commands, *served, "psycopg"):
         importlib.import_module(name)
     assert _NOT_WARM.isdisjoint(sys.modules)
@@ -128,8 +130,8 @@ def _fork_on_request(asked: socket.socket) -> bool:
     """Fork a process for each request. Return True in the new process, False at the end."""
     running: dict[int, tuple[int, int]] = {}
     while True:
-        ready = select.select([asked.fileno(), *running], [], [])[0]
-        for ended in running.keys() & set(ready):
+        ready = _readable([asked.fileno(), *running])
+        for ended in running.keys() & ready:
             pid, tell = running.pop(ended)
             _say(tell, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
             os.close(tell)
@@ -150,6 +152,16 @@ def _fork_on_request(asked: socket.socket) -> bool:
         running[os.pidfd_open(pid)] = pid, tell
         for descriptor in streams:
             os.close(descriptor)
+
+
+def _readable(descriptors: Iterable[int], timeout_seconds: float | None = None) -> set[int]:
+    """Wait until at least one descriptor can be read; return those that can."""
+    # NOTE: select() takes no number over 1,023, and some tests hold more connections than that.
+    poll = select.poll()
+    for descriptor in descriptors:
+        poll.register(descriptor, select.POLLIN)
+    timeout_ms = None if timeout_seconds is None else max(0, timeout_seconds) * 1000
+    return {descriptor for descriptor, _ in poll.poll(timeout_ms)}
 
 
 def _say(tell: int, number: int) -> None:

@@ -141,7 +141,11 @@ def test_the_first_five_reasons_are_reported(cli):
     assert document["reasons"] == expected
     assert document["reason"].startswith("8 of 16 records were rejected, more than 1%; nothing was")
     shown = cli.refusal("import", path).splitlines()
-    assert shown[1:] == [f"{path}, line {line}: no registration" for line in range(3, 13, 2)]
+    assert shown[1:6] == [f"{path}, line {line}: no registration" for line in range(3, 13, 2)]
+    assert shown[6:] == [
+        "and 3 more",
+        "Correct them, or load the others with --max-rejects 50%.",
+    ]
     for line in cli.json("imports", "list"):
         assert line["reasons"] == expected
         assert "\n" not in line["reason"]
@@ -180,7 +184,7 @@ def test_a_mapped_file_is_not_quoted(cli):
     assert "[words.insured] of a mapping can translate it: 'perhaps'" in text
     told = ended.stdout + ended.stderr + cli.run("imports", "show", 1).stdout
     assert "insured: neither true nor false" in told
-    assert not any(value in told for value in ("perhaps", "A/1", "123"))
+    assert not any(value in told for value in ("perhaps", "A/1", "XY 123"))
     assert not any(name in told + text for name in ("Erika", "Max"))
 
 
@@ -255,7 +259,7 @@ class TestShow:
         assert (shown["held"], len(shown["reasons"])) == (8, 5)
         told = cli.run("imports", "show", 1).stdout
         assert f"half.csv ({path.stat().st_size} bytes)" in told
-        assert f"{path}, line 3: no registration; {path}, line 5" in told
+        assert f"\nreasons        {path}, line 3: no registration\n{' ' * 15}{path}, line 5" in told
 
     def test_an_unknown_load_is_refused(self, cli):
         """The refusal says how to list the loads."""
@@ -392,3 +396,32 @@ def test_a_mistake_before_the_file_is_told_by_check(cli, mapping, told):
     assert f"(loads 3, 2, 1). Load 3 ended before a file was opened: {path}: {told}" in warning
     cli.json("import", cli.file("a.csv", *GOOD))
     assert cli.json("check")["warnings"] == []
+
+
+@ON_SQLITE
+@pytest.mark.parametrize("words", [("none.csv",), (".",), ("a.csv", "--map", "none.toml")])
+def test_a_typing_error_that_somebody_saw_warns_nobody(cli, monkeypatch, words):
+    """It is in the history; the same failure of an unattended command is a warning, too."""
+    monkeypatch.chdir(cli.directory)
+    cli.file("a.csv", *GOOD)
+    command = ("import", *words, "--register", "fleet")
+    with monkeypatch.context() as patched:
+        patched.setattr("app.cli.imports.is_attended", lambda: True)
+        reason = cli.refusal(*command).strip()
+        cli.refusal("import", *words)
+    assert cli.json("check")["warnings"] == []
+    _, line = cli.json("imports", "list", "--failed")
+    assert (line["register"], line["reason"]) == ("fleet", reason)
+    assert line["notes"] == ["no file was opened", "somebody saw that at a terminal"]
+    cli.refusal(*command)
+    (warning,) = cli.json("check")["warnings"]
+    assert f"(load 3). Load 3 ended before a file was opened: {words[-1]}: The file" in warning
+
+
+@ON_SQLITE
+def test_a_file_that_somebody_saw_refused_is_a_warning(cli, monkeypatch):
+    """Somebody brought a register's file and it was not loaded: the register is not up to date."""
+    monkeypatch.setattr("app.cli.imports.is_attended", lambda: True)
+    cli.refusal("import", cli.file("a.csv", "AB12CDE", "AB13CDE"), "--register", "fleet")
+    (warning,) = cli.json("check")["warnings"]
+    assert "The last load of the register fleet failed" in warning

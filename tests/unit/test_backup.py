@@ -9,7 +9,7 @@ import subprocess
 from contextlib import closing
 from pathlib import Path
 
-import pysqlite3
+import apsw
 import pytest
 
 from app.directories import user_name
@@ -367,7 +367,7 @@ def test_a_row_that_refers_to_nothing_is_noticed(stocked):
     """Foreign keys are checked in the copy."""
     path = stocked.directory / "copy.db"
     rows = sqlite.copy(stocked.database, path)
-    with closing(pysqlite3.connect(str(path), isolation_level=None)) as connection:
+    with closing(apsw.Connection(str(path))) as connection:
         connection.execute("UPDATE account SET plan_id = 'none'")
     with pytest.raises(Exception, match="refers to a missing row"):
         sqlite.require_sound(path, rows)

@@ -174,7 +174,7 @@ class TestAnswers:
         ],
     )
     def test_less_or_other_work_is_found(self, theirs, difference):
-        """A missing member, another value or type, and another status are told."""
+        """A missing member, another value or type, and another status are named."""
         assert differences(answer(a=1, b=[{"c": True}, 4]), theirs) == [difference]
 
     def test_each_limit_header_is_needed(self):

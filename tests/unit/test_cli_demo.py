@@ -1,5 +1,7 @@
 """`verifyd demo`: demo data to try, never among real data (D42)."""
 
+import re
+
 import pytest
 
 from app.accounts.administration import require_account
@@ -29,35 +31,62 @@ def make_of(cli, plate: str) -> str:
 def test_demo_makes_everything_from_nothing(bare_cli):
     """The demo makes a database, an account with a key, domains, a register, and prints lines."""
     made = bare_cli.json("demo")
-    assert list(made) == ["account", "key", "rows", "curl"]
+    assert list(made) == ["account", "key", "rows", "curl", "limitedAccount", "limitedKey"]
     assert works(bare_cli, made["key"])
+    assert works(bare_cli, made["limitedKey"])
     assert [d["name"] for d in bare_cli.json("domains", "list", "demo")] == [
         "example.com",
         "fleet.example.org",
     ]
     assert {line["register"] for line in bare_cli.json("imports", "list")} == {"demo"}
-    assert all(made["key"] in line for line in made["curl"])
+    assert all(made["key"] in line for line in made["curl"][:-1])
+    assert made["limitedKey"] in made["curl"][-1]
 
 
 def test_demo_prints_lines_for_people(bare_cli):
-    """Without `--json` the key is printed once, and lines that use `$KEY`."""
+    """Without `--json` each key is printed once, and lines that use `$KEY` and `$LIMITED_KEY`."""
     text = bare_cli.run("demo").stdout
-    assert text.count("vfd_") == text.count("\nexport KEY=vfd_") == 1
-    assert '# insured: a policy is in force\ncurl -s -H "X-API-Key: $KEY" http://' in text
+    assert re.findall(r"\n(.*)vfd_", text) == ["export KEY=", "export LIMITED_KEY="]
+    line = "curl -sS -w '\\n' -H \"X-API-Key: $KEY\" http://"
+    assert f"# insured: a policy is in force\n{line}" in text
     assert "\nDocumentation  http://127.0.0.1:8000/docs\n" in text
+
+
+def test_the_lines_can_be_pasted_as_one_block(bare_cli):
+    """Lines that need a file are comments; zsh runs comments, so they hold nothing special."""
+    block = bare_cli.run("demo").stdout.partition("all at once:\n")[2].partition("\nDocumen")[0]
+    commands = [line for line in block.splitlines() if line and not line.startswith("# ")]
+    assert {line.split()[0] for line in commands} == {"export", "curl"}
+    comments = [line for line in block.splitlines() if line.startswith("# ")]
+    assert [line for line in comments if re.search(r"[;'\"()?*&|<>`$!\[\]~{}]", line)] == []
+    assert re.search("(?m)^# .* import FILE$", block)
+
+
+def test_the_limited_account_has_a_small_plan(bare_cli):
+    """A run sets its plan to the few requests that are printed, whatever it was (D122)."""
+    bare_cli.run("demo")
+    limits = ("--requests", "9", "--window", "9", "--bulk-max", "9", "--domains-max", "9")
+    bare_cli.run("plans", "set", "demo-limited", *limits)
+    bare_cli.run("accounts", "set-plan", "demo-limited", "standard")
+    bare_cli.run("demo")
+    plans = {plan["name"]: plan for plan in bare_cli.json("plans", "list")}
+    assert plans["demo-limited"].items() >= {"requests": 5}.items()
+    shown = {each["name"]: each["plan"] for each in bare_cli.json("accounts", "list")}
+    assert shown == {"demo": "standard", "demo-limited": "demo-limited"}
 
 
 def test_a_second_run_ends_the_first_ones_key(bare_cli):
     """Keys are shown once, so a new run revokes the former key; it duplicates nothing."""
     first, second = (bare_cli.json("demo") for _ in range(2))
-    assert (works(bare_cli, first["key"]), works(bare_cli, second["key"])) == (False, True)
+    for name in ("key", "limitedKey"):
+        assert (works(bare_cli, first[name]), works(bare_cli, second[name])) == (False, True)
     assert first["rows"] == second["rows"]
     assert len(bare_cli.json("domains", "list", "demo")) == 2
 
 
 def test_only_a_later_run_says_that_its_key_is_new(bare_cli):
-    """A later run says that the last key is revoked, and that everything else is kept."""
-    sentence = "What you loaded or created is kept. The key below is new"
+    """A later run says that the last keys are revoked, and that everything else is kept."""
+    sentence = "What you loaded or created is kept. The keys below are new"
     first, second = (bare_cli.run("demo").stdout for _ in range(2))
     assert sentence not in first
     assert sentence in second
@@ -87,7 +116,11 @@ def test_the_demo_keeps_what_was_added_to_it(bare_cli):
     bare_cli.json("demo")
     assert works(bare_cli, mine)
     assert make_of(bare_cli, "OWN1") == "FORD"
-    assert [account["name"] for account in bare_cli.json("accounts", "list")] == ["acme", "demo"]
+    assert [account["name"] for account in bare_cli.json("accounts", "list")] == [
+        "acme",
+        "demo",
+        "demo-limited",
+    ]
 
 
 def test_a_domain_that_was_deleted_comes_back(bare_cli):

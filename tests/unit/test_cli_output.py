@@ -185,3 +185,13 @@ class TestWaiting:
         assert capsys.readouterr().err == ""
         waiting.say_if_terminal_is_read(True)
         assert capsys.readouterr().err == "waiting for standard input; end it with Ctrl-D\n"
+
+
+@ON_SQLITE
+def test_each_note_and_reason_has_a_line(cli):
+    """Several notes on one line are not read; JSON has them as a list."""
+    path = cli.file("a.csv", "registration,year,motExpiry", "A1,x,x", "A2,x,2027-01-01", "A 3/,,,")
+    words = ("import", path, "--max-rejects", "50%", "--dry-run")
+    first, second = cli.json(*words)["notes"]
+    told = cli.run(*words).stdout
+    assert f"\nnotes        {first}\n{' ' * 13}{second}\n" in told

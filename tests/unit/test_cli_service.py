@@ -96,6 +96,16 @@ def test_a_missing_database_is_reported_with_its_whole_path(bare_cli, monkeypatc
     monkeypatch.setenv("VERIFYD_DATABASE_URL", "sqlite:///var/verifyd.db")
     told = bare_cli.refusal("check")
     assert f"database file {bare_cli.directory}/var/verifyd.db does not exist; run" in told
+    assert told.endswith(", or check VERIFYD_DATABASE_URL\n"), told
+
+
+def test_a_missing_default_database_names_the_setting(bare_cli, monkeypatch):
+    """Without the setting the default is used, and the message says so."""
+    monkeypatch.chdir(bare_cli.directory)
+    monkeypatch.delenv("VERIFYD_DATABASE_URL")
+    told = bare_cli.refusal("check")
+    assert f"database file {bare_cli.directory}/verifyd.db does not exist; run" in told
+    assert "or set VERIFYD_DATABASE_URL: it is not set, so this is the default" in told
 
 
 def test_check_reports_an_unreadable_directory(bare_cli, monkeypatch):

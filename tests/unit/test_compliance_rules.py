@@ -1,6 +1,7 @@
 """Whether a vehicle is road-legal on a day: four checks, with a reason for each (D22)."""
 
 import pytest
+from msgspec.structs import replace
 
 from app.vehicles.answers import compliance_answer
 from app.vehicles.compliance import TAX_STATUSES, judge
@@ -29,12 +30,12 @@ LEGAL = Record(
 
 def reason(check, day=DAY, first_years=0, **different):
     """Return the reason of one check, for a legal vehicle with a few facts changed."""
-    return getattr(judge(LEGAL._replace(**different), day, first_years), check).reason
+    return getattr(judge(replace(LEGAL, **different), day, first_years), check).reason
 
 
 def members(explain=False, **different):
     """Return the compliance record of a legal vehicle with a few facts changed."""
-    judgement = judge(LEGAL._replace(**different), DAY, 0)
+    judgement = judge(replace(LEGAL, **different), DAY, 0)
     return compliance_answer("AB12CDE", judgement, explain=explain, checked_at=1_700_000_000)
 
 
@@ -121,7 +122,7 @@ class TestMot:
 
     def test_not_due_counts_as_valid(self):
         """A vehicle whose first test is not due is legal in that respect."""
-        record = LEGAL._replace(mot_expiry=None, first_registered="2025-01-01")
+        record = replace(LEGAL, mot_expiry=None, first_registered="2025-01-01")
         judgement = judge(record, DAY, 3)
         answer = compliance_answer("AB12CDE", judgement, explain=True, checked_at=0)
         assert answer["reasons"]["motValid"] == "not_due"

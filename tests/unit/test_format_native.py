@@ -199,8 +199,12 @@ def test_a_known_word_of_another_language_is_shown(word: str) -> None:
 
 
 OTHER_FORM = "not YYYY-MM-DD, but {}; a mapping can say so with date_format"
+NO_SUCH_DAY = "has the form YYYY-MM-DD, but is no day that exists"
 NO_DAYS = {
-    **dict.fromkeys(["2025-02-29", "2025-13-01", "2025-W01-1", "2025-1-1", "soon"], "not a date"),
+    **dict.fromkeys(["2025-W01-1", "2025-1-1", "soon"], "not a date"),
+    **dict.fromkeys(
+        ["2025-02-29", "2025-13-01"], "has the form YYYY-MM-DD, but is no day that exists"
+    ),
     "20250101": OTHER_FORM.format("YYYYMMDD"),
     "01/02/2025": OTHER_FORM.format("DD/MM/YYYY or MM/DD/YYYY"),
     "13.02.2025": OTHER_FORM.format("DD.MM.YYYY"),

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from app.vehicles.answers import insurance_answer, policy_answer
 from app.vehicles.facts import PolicyFacts, Record
@@ -13,7 +14,7 @@ POLICY = PolicyFacts("Northgate", "P-1", "2025-03-01", "2026-02-28", "comprehens
 
 def record(policy=None, flag=None):
     """Return a plate of which only the insurance is known."""
-    unknown: dict[str, Any] = dict.fromkeys(Record._fields)
+    unknown: dict[str, Any] = dict.fromkeys(Record.__struct_fields__)
     known = {"registration": "AB12CDE", "updated": 0, "has_outstanding_fines": False}
     return Record(**unknown | known | {"insured": flag, "policy": policy})
 
@@ -132,5 +133,5 @@ class TestMembers:
 
     def test_last_updated_is_the_records_time(self):
         """Unix seconds become an ISO 8601 time in UTC (D21)."""
-        members = insurance_answer(record()._replace(updated=1_700_000_000), "2025-06-01")
+        members = insurance_answer(replace(record(), updated=1_700_000_000), "2025-06-01")
         assert members["lastUpdated"] == "2023-11-14T22:13:20Z"

@@ -7,6 +7,8 @@ import pytest
 
 from app.errors import OperatorError
 from app.registers.applying.counts import Counts
+from app.registers.formats.mapped import MappedCsv
+from app.registers.formats.mapping_file import read_mapping
 from app.registers.history import list_loads
 from app.registers.intake import opened_intake
 from app.registers.reading import pieces
@@ -353,3 +355,84 @@ def test_a_dry_run_predicts_all_of_it(world, load, mode):
                 outcomes.append(str(refusal))
     assert outcomes[0] == outcomes[1]
     assert outcomes[2] == outcomes[3]
+
+
+MAPPED = 'kind = "vehicles"\nregister = "own"\n[columns]\nregistration = "Marke"\n'
+
+
+class TestDoubts:
+    """Notes of what suggests that a wrong column is read (D123)."""
+
+    @pytest.fixture
+    def notes(self, world, tmp_path):
+        """`notes(ROWS, ...)` loads files and returns the notes, without a mapping by default."""
+
+        def run(*contents: str, toml: str = "", **options: Any):
+            if toml:
+                (tmp_path / "map.toml").write_text(toml)
+                mapped = MappedCsv(read_mapping(tmp_path / "map.toml"))
+                options |= {"formats": {"mapped": mapped}, "format": "mapped", "register": "own"}
+            paths = files(world, **dict(zip("abc", contents, strict=False)))
+            tried = world.load_files(*paths, dry_run=True, **options).notes
+            assert world.load_files(*paths, **options).notes == tried
+            return tried
+
+        return run
+
+    @pytest.mark.parametrize("mode", ["merge", "replace"])
+    def test_the_column_of_the_registration_is_asked_about(self, notes, mode):
+        """If most rows repeat a registration, a load and a dry run ask about its column."""
+        text = "Marke\n" + "".join(f"BMW{n % 5}\n" for n in range(200))
+        asked = "200 rows have only 5 different registrations: is Marke the right column?"
+        assert notes(text, toml=MAPPED, mode=mode) == [asked]
+        # The rows that the register holds by now change nothing.
+        assert notes(text, toml=MAPPED, mode=mode) == [asked]
+
+    @ON_SQLITE
+    @pytest.mark.parametrize(
+        ("rows", "keys", "told"),
+        [
+            (10, 1, "10 rows have the same registration"),
+            (10, 4, "10 rows have only 4 different registrations"),
+            (10, 5, "5 rows have the registration of another row; the last of them counts"),
+            (9, 1, "8 rows have the registration of another row; the last of them counts"),
+            (10, 9, "1 row has the registration of another row; the last of them counts"),
+            (10, 10, None),
+        ],
+    )
+    def test_repeated_registrations_are_counted(self, notes, rows, keys, told):
+        """A few repeated rows are counted; only if they are most, the column is in doubt."""
+        text = "registration\n" + "".join(f"AB{n % keys}CDE\n" for n in range(rows))
+        assert notes(text) == ([told] if told else [])
+
+    @ON_SQLITE
+    def test_files_of_one_load_may_repeat_each_other(self, notes):
+        """Several files are applied in their order, so only repeats within files are noted."""
+        text = "registration\n" + "".join(f"AB{n}CDE\n" for n in range(10))
+        assert notes(text, text, text) == []
+        repeated = "registration\n" + "AB1CDE\n" * 10
+        assert notes(repeated, repeated) == ["20 rows have the same registration"]
+
+    @ON_SQLITE
+    def test_policies_and_fines_repeat_their_whole_key(self, notes):
+        """A vehicle can have many policies and fines; the note names the key."""
+        fines = "reference,registration,amount\n" + "".join(f"F{n},A1,5.00\n" for n in range(20))
+        assert notes(fines) == []
+        assert notes(fines + "F1,A1,6.00\n") == [
+            "1 row has the registration and reference of another row; the last of them counts"
+        ]
+
+    @ON_SQLITE
+    def test_a_column_of_two_dates_is_asked_about(self, notes):
+        """One column is rarely two dates; the time of the last change can be one of them."""
+        toml = MAPPED + 'motExpiry = "HU"\ntaxDue = "hu"\nlastUpdated = "HU"\n'
+        assert notes("Marke,HU\nA1,2027-01-01\n", toml=toml) == [
+            "motExpiry and taxDue are both read from hu: is that right?"
+        ]
+
+    @ON_SQLITE
+    def test_a_row_that_means_several_policies_is_no_repeat(self, notes):
+        """Without a column for the insurer, one row can change the policies of two insurers."""
+        header, row = "registration,number,validFrom,validTo", "A1,P1,2026-01-01,2026-12-31"
+        assert notes(f"{header},insurer\n{row},Acme\n{row},Best\n") == []
+        assert notes(f"{header},type\n{row},TK\n") == []

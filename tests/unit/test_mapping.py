@@ -9,7 +9,7 @@ import pytest
 from app.registers.formats import FileFault
 from app.registers.formats.changes import Change, FineRow, PolicyRow, VehicleRow
 from app.registers.formats.mapped import MappedCsv
-from app.registers.formats.mapping import MappingFault, read_mapping
+from app.registers.formats.mapping_file import MappingFault, read_mapping
 from app.storage.tables import Kind
 from tests.conftest import ON_SQLITE
 from tests.contract.pages import section
@@ -74,7 +74,8 @@ def test_a_rejected_date_is_quoted_as_it_is_in_the_file(mapped) -> None:
     """The operator looks for the text of the file, not for what it became."""
     text = example("csv").replace("28.02.2027", " 31.06.2027 ")
     rejects = read(text, mapped(example("toml"))).heard.rejects
-    assert rejects == [(2, "validTo: not a date: '31.06.2027'")]
+    told = "validTo: has the form DD.MM.YYYY, but is no day that exists: '31.06.2027'"
+    assert rejects == [(2, told)]
 
 
 def test_page_example_rows(mapped) -> None:
@@ -122,6 +123,47 @@ def test_fines(mapped) -> None:
     )
     with pytest.raises(FileFault, match="no column id"):
         read(header.replace("id", "ID no") + "\n7|A1|1|x\n", format_)
+
+
+COMMAS = (
+    'kind = "fines"\ndelimiter = ";"\ndecimal = ","\n[columns]\nregistration = "plate"\n'
+    'reference = "id"\namount = "owed"\n[words.amount]\nnone = "0.00"\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("written", "cents"),
+    [
+        *(("35,50", 3_550), ("35,5", 3_550), ("35", 3_500), ("-0,05", -5), (" 7,00 ", 700)),
+        *(("1.200,00", 120_000), ("1.200", 120_000), ("1.234.567,89", 123_456_789)),
+        *(("1 200,00", 120_000), ("1\u00a0200,00", 120_000), ("1\u202f200", 120_000)),
+        *(("1200,00", 120_000), ("None", 0)),
+    ],
+)
+def test_amounts_with_a_comma(mapped, written: str, cents: int) -> None:
+    """With `decimal = ","`, points and spaces separate thousands; words stay native (D121)."""
+    row = outcome(f"id;plate;owed\n7;A1;{written}\n", mapped(COMMAS))
+    assert isinstance(row, FineRow)
+    assert (row.amount_cents, row.settled) == (cents, cents <= 0)
+
+
+@pytest.mark.parametrize(
+    "written", ["35.50", "1.20", "1,200", "1.2000", "1200.000,00", "1,200.00", "1.200.", ",5", "5,"]
+)
+def test_no_amounts_with_a_comma(mapped, written: str) -> None:
+    """An amount that is not clearly one with a comma rejects its row, which is quoted as it is."""
+    assert outcome(f"id;plate;owed\n7;A1;{written}\n", mapped(COMMAS)) == (
+        f"amount: not a decimal with a comma and at most two places: '{written}'"
+    )
+
+
+def test_a_comma_without_decimal(mapped) -> None:
+    """Without `decimal`, a comma rejects the row, and the reason names what can read it."""
+    format_ = mapped(COMMAS.replace('decimal = ","\n', ""))
+    assert outcome("id;plate;owed\n7;A1;35,50\n", format_) == (
+        'amount: not a decimal with at most two places; a mapping with decimal = "," can read it: '
+        "'35,50'"
+    )
 
 
 @pytest.mark.parametrize(
@@ -258,16 +300,29 @@ FINES = 'kind = "fines"\n[columns]\nregistration = "A"\nreference = "B"\n'
             VEHICLES + "taxDue = 'D'\n[date_formats]\ntaxDue = 1",
             "date_formats.taxDue: must be a str",
         ),
+        ("decimal = ';'\n" + VEHICLES, 'decimal: must be "." or ",".'),
+        ("decimal = 1\n" + VEHICLES, "decimal: must be a string."),
         (VEHICLES + "[constants]\nowner = 1", "constants.owner: unknown member; use"),
         (VEHICLES + "[constants]\nregistration = 'A'", "constants.registration: also has a column"),
         (VEHICLES + "[constants]\nmake = [1]", "constants.make: must be a string."),
-        (VEHICLES + "[constants]\ntaxDue = 'x'", "constants.taxDue: 'x' is not a valid taxDue."),
-        (VEHICLES + "[constants]\ninsured = 'x'", "constants.insured: insured: neither true nor"),
+        (
+            VEHICLES + "[constants]\ntaxDue = 'x'",
+            "constants.taxDue: 'x' is not a valid taxDue; use a",
+        ),
+        (VEHICLES + "[constants]\ninsured = 'x'", "constants.insured: must be true or false."),
         (VEHICLES + "[words.make]\nA = 'B'", "words.make: has no column; name it in [columns]."),
         (VEHICLES + "make = 'M'\n[words]\nmake = 5", "words.make: must be a table of words."),
         (
             VEHICLES + "taxStatus = 'T'\n[words.taxStatus]\nP = 'payed'",
-            "words.taxStatus.P: 'payed' is not a valid taxStatus.",
+            "words.taxStatus.P: 'payed' is not a valid taxStatus; use taxed, exempt, sorn or unt",
+        ),
+        (
+            VEHICLES + "insured = 'V'\n[words.insured]\nP = 'perhaps'",
+            "words.insured.P: must be true or false.",
+        ),
+        (
+            "kind = vehicles\n",
+            "The file is not valid TOML: Invalid value (at line 1, column 8); words",
         ),
     ],
 )

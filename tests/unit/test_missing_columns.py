@@ -11,7 +11,7 @@ import pytest
 from app.errors import OperatorError
 from app.registers.formats import FORMATS
 from app.registers.formats.mapped import MappedCsv
-from app.registers.formats.mapping import read_mapping
+from app.registers.formats.mapping_file import read_mapping
 from app.registers.history import list_loads
 from app.registers.reading import pieces
 from app.storage.tables import Kind
@@ -113,21 +113,58 @@ class TestRenamed:
         world.load_files(*path, **allowed, allow_loss=["insured", "motExpiry"])
         assert known(world) == {"insured": 0, "mot": 0}
 
-    def test_a_key_column_is_named_with_the_others(self, world, tmp_path):
-        """All missing columns are named at once, and no option is offered for a key."""
+    @pytest.mark.parametrize(
+        ("header", "told"),
+        [
+            (
+                "Plate,Nr,From,To,Company",
+                "The header has no column Contract, Insurer; every row needs Contract",
+            ),
+            (
+                "Plate,Contract,From,To,Company",
+                "The header has no column Insurer; if that is right, repeat the load with "
+                "--allow-missing Insurer",
+            ),
+            (
+                "plate,contracts,From,To,Insuror",
+                "The header has no column Contract (did you mean contracts?), Insurer (did you "
+                "mean Insuror?); correct the mapping",
+            ),
+            (
+                "Plate,Contracts,From,To,Company",
+                "The header has no column Contract (did you mean Contracts?), Insurer; every row "
+                "needs Contract",
+            ),
+            (
+                "Make,Plate,Model",
+                "The mapping reads 5 columns; the file has only Plate of them. Is it the "
+                "mapping of another file? The file lacks Contract, From, To, Insurer.",
+            ),
+            (
+                "A,B",
+                "The mapping reads 5 columns; the file has none of them. Is it the mapping of "
+                "another file? The file lacks Plate, Contract, From, To, Insurer.",
+            ),
+            (
+                "Plate;Contract;From;To;Insurer",
+                "With this delimiter the header has only one column. The delimiter seems to be "
+                '";": write delimiter = ";" into the mapping.',
+            ),
+        ],
+    )
+    def test_a_mapping_that_does_not_fit_a_file_is_told_why(self, world, tmp_path, header, told):
+        """A typing error, another file and a wrong delimiter have messages of their own."""
         path = tmp_path / "mapping.toml"
         path.write_text(
-            'kind = "policies"\nregister = "fleet"\n[columns]\nregistration = "Plate"\n'
-            'number = "Contract"\nvalidFrom = "From"\nvalidTo = "To"\ninsurer = "Insurer"\n'
+            'kind = "policies"\nregister = "fleet"\ndelimiter = ","\n[columns]\n'
+            'registration = "Plate"\nnumber = "Contract"\nvalidFrom = "From"\nvalidTo = "To"\n'
+            'insurer = "Insurer"\n'
         )
         formats = {"mapped": MappedCsv(read_mapping(path))}
-        paths = files(world, a="Plate,Nr,Start,To,Company\n")
+        paths = files(world, a=f"{header}\n")
         with pytest.raises(OperatorError) as refusal:
             world.load_files(*paths, formats=formats, format="mapped")
-        assert str(refusal.value) == (
-            f"{paths[0]}: The header has no column Contract, From, Insurer; "
-            "every row needs Contract and From"
-        )
+        assert str(refusal.value) == f"{paths[0]}: {told}"
 
     def test_a_key_column_may_not_be_missing(self, world):
         """`--allow-missing` does not make a key column optional."""
@@ -207,7 +244,7 @@ class TestNarrow:
             "registration\nAB12CDE\n",
             "registration,number,validFrom,validTo\nAB12CDE,P-1,2026-01-01,2026-12-31\n",
             "registration,reference,amount\nAB12CDE,F-1,65\n",
-            '{"registration": "AB12CDE"}\n' * 120,
+            "".join(f'{{"registration": "AB{n}CDE"}}\n' for n in range(120)),
         ],
     )
     def test_native_files_need_their_keys_only(self, world, text):
@@ -265,7 +302,7 @@ class TestUnknown:
             json.dumps(row | {f"{n}" + "x" * 500: 1 for n in range(at, at + 500)}) + "\n"
             for at in range(0, 5_000, 500)
         )
-        (note,) = world.load_files(*files(world, a=lines)).notes
+        note, _ = world.load_files(*files(world, a=lines)).notes
         assert len(note) < 1_000
 
     def test_columns_that_a_mapping_leaves_out_are_not_noted(self, world):

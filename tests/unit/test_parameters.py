@@ -130,7 +130,7 @@ def test_another_date_is_refused(value):
     """Only YYYY-MM-DD with a day of the calendar is accepted."""
     problem = refusal(date_parameter, f"p={value}")
     assert problem.code == "invalid_parameter"
-    assert problem.detail == "The parameter p must be a date that exists, YYYY-MM-DD."
+    assert problem.detail == "The parameter p must be a day as YYYY-MM-DD, such as 2026-12-31."
 
 
 @given(st.dates())

@@ -66,6 +66,20 @@ def test_pins_lie_within_the_ranges_that_customers_install(wanted):
     assert version.version in wanted.specifier
 
 
+def test_what_is_compiled_has_wheels_for_arm64():
+    """Every compiled package is one that was found to have wheels for arm64 (D108).
+
+    `deploy/README.md` has the command that finds out, for Python 3.11 to 3.14.
+    """
+    have_wheels = {"apsw", "falcon", "markupsafe", "msgspec", "psycopg-binary"}
+    compiled = {
+        name
+        for name in needed_by([*RUN, *POSTGRES])
+        if "Root-Is-Purelib: false" in (distribution(name).read_text("WHEEL") or "")
+    }
+    assert compiled == have_wheels
+
+
 def test_every_folder_of_modules_is_a_package():
     """A directory without `__init__.py` would be missing from an installation."""
     modules = (ROOT / "app").rglob("*.py")

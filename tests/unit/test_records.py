@@ -160,7 +160,9 @@ class TestKnown:
     def test_a_plate_known_by_nothing_but_its_key_is_known(self, found):
         """A vehicle row without any known column still makes the plate known."""
         record = found({"native": vehicle()})
-        assert record == Record._make((PLATE, *[None] * 10, 100, False, None))
+        unknown: list[Any] = [None] * 10
+        known: list[Any] = [100, False, None]
+        assert record == Record(*[PLATE, *unknown, *known])
 
     def test_a_plate_can_be_known_by_a_policy_alone(self, found):
         """A plate with only a policy is known, without a description."""
@@ -492,7 +494,10 @@ def as_merged(record: Record | None) -> Any:
         return None
     p = record.policy
     return {
-        "description": [*record[1:5], record.first_registered],
+        "description": [
+            *(record.make, record.model, record.year, record.color),
+            record.first_registered,
+        ],
         "insured": record.insured,
         "mot_expiry": record.mot_expiry,
         "mot_exempt": bool(record.mot_exempt),

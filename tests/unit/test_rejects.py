@@ -9,13 +9,8 @@ import pytest
 
 from app.errors import OperatorError
 from app.registers.reading import rejects as rejects_module
-from app.registers.reading.reject_limit import RejectLimit
-from app.registers.reading.rejects import (
-    RejectsFile,
-    TooManyRejects,
-    keep_newest,
-    rejects_path,
-)
+from app.registers.reading.reject_limit import RejectLimit, TooManyRejects
+from app.registers.reading.rejects import RejectsFile, keep_newest, rejects_path
 
 ANY_NUMBER = RejectLimit.parse("100%")
 
@@ -153,6 +148,42 @@ def test_a_percentage_is_of_all_records(tmp_path):
     rejects.require_few(loaded=1)
     with pytest.raises(TooManyRejects, match="1 of 1 records were rejected, more than 50%"):
         rejects.require_few(loaded=0)
+
+
+@pytest.mark.parametrize(
+    ("limit", "bad", "loaded", "told"),
+    [
+        ("1%", 3, 258, ["Correct them, or load the others with --max-rejects 2%."]),
+        ("1%", 6, 94, ["and 1 more", "Correct them, or load the others with --max-rejects 6%."]),
+        (
+            "1%",
+            7,
+            1,
+            [
+                "and 2 more",
+                "Most records were rejected: check that the file has the right format or mapping.",
+            ],
+        ),
+        ("2", 3, 0, ["Correct them, or load the others with a higher --max-rejects."]),
+        (
+            "5",
+            6,
+            0,
+            ["and 1 more so far", "Correct them, or load the others with a higher --max-rejects."],
+        ),
+    ],
+)
+def test_a_refusal_says_what_to_do(tmp_path, limit, bad, loaded, told):
+    """The limit that would do is named if all records were read; so is how many reasons follow."""
+    parsed = RejectLimit.parse(limit)
+    with pytest.raises(TooManyRejects) as refusal:
+        rejected(tmp_path / "rejects.csv", *"x" * bad, limit=parsed).require_few(loaded)
+    lines = str(refusal.value).splitlines()
+    assert lines[1 + min(bad, 5) :] == told
+    assert refusal.value.sentence == lines[0]
+    if told[-1].endswith("%."):
+        enough = RejectLimit.parse(told[-1].rpartition(" ")[2].removesuffix("."))
+        assert not enough.is_passed(bad, bad + loaded)
 
 
 class TestBounds:

@@ -16,8 +16,7 @@ from app.registers.formats import FORMATS, FileFault
 from app.registers.history import list_loads
 from app.registers.reading import pieces, rejects, remaining
 from app.registers.reading import reader as reading
-from app.registers.reading.reject_limit import RejectLimit
-from app.registers.reading.rejects import TooManyRejects
+from app.registers.reading.reject_limit import RejectLimit, TooManyRejects
 from app.storage.tables import Kind
 
 HEADER = "registration,make,model,color\n"

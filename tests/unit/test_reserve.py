@@ -2,9 +2,9 @@
 
 from typing import Any
 
+import apsw
 import peewee
 import pytest
-from pysqlite3 import dbapi2
 
 from app.storage import reserve
 from tests.conftest import ON_SQLITE
@@ -17,8 +17,7 @@ pytestmark = ON_SQLITE
 
 def error_of(code: int) -> peewee.OperationalError:
     """Return an error of SQLite, as Peewee raises it."""
-    found = dbapi2.OperationalError("as told")
-    found.sqlite_errorcode = code
+    found = apsw.exception_for(code)
     error: Any = peewee.OperationalError("as told")
     error.orig = found
     return error

@@ -451,3 +451,13 @@ def test_a_workbook_is_named(tmp_path):
         FileFault, match=r"fleet\.xlsx: The file is an Excel workbook; save it as CSV"
     ):
         list(open_members(str(path)))
+
+
+def test_an_old_workbook_is_named(tmp_path):
+    """A binary .xls file is no CSV, and not a file with zero bytes either."""
+    path = tmp_path / "fleet.xls"
+    path.write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504))
+    with pytest.raises(
+        FileFault, match=r"fleet\.xls: The file is an old Excel workbook; save it as CSV"
+    ):
+        list(open_members(str(path)))

@@ -3,11 +3,13 @@
 import csv
 import gzip
 import io
+import itertools
 import resource
 import shlex
 import subprocess
 import sys
 import tempfile
+import time
 import tomllib
 from contextlib import nullcontext
 from pathlib import Path
@@ -20,7 +22,7 @@ from hypothesis import strategies as st
 from app.registers.formats import FileFault
 from app.registers.formats.changes import PolicyRow, VehicleRow
 from app.registers.formats.mapped import MappedCsv
-from app.registers.formats.mapping import MappingFault, read_mapping
+from app.registers.formats.mapping_file import MappingFault, read_mapping
 from app.registers.formats.suggesting import (
     SAMPLE_BYTES,
     MappingText,
@@ -114,6 +116,13 @@ class TestNames:
         text = f"{FINES[language]}\nR-1;AB12CDE;2026-05-13;35.00;EUR\n"
         (fine,) = loaded(text, tmp_path).changes
         assert (fine.reference, fine.registration, fine.amount_cents) == ("R-1", "AB12CDE", 3500)
+
+    def test_types_of_policies_and_inspections(self):
+        """Less common names are found, too."""
+        text = "Plate;Contrat;Début;Fin;{}\nA1;P1;2026-01-01;2026-12-31;{}\n"
+        assert document(text.format("Tarif", "Vollkasko"))["columns"]["type"] == "Tarif"
+        vehicle = document("Plaque;Échéance CT\nA1;2026-01-01\n")
+        assert (vehicle["kind"], vehicle["columns"]["motExpiry"]) == ("vehicles", "Échéance CT")
 
     def test_windows_1252(self, tmp_path):
         """Names that are not UTF-8 are read as Windows-1252, by the load as well."""
@@ -218,15 +227,56 @@ class TestValues:
         assert document(text)["date_format"] == "DD.MM.YYYY"
         assert "date_format" not in document(text.replace("31.02.2027", "offen"))
 
+    def test_amounts_with_a_comma(self, tmp_path):
+        """A decimal comma gets a line, and thousands with points are amounts, too."""
+        text = "Aktenzeichen;Kennzeichen;Betrag\nR-1;A1;35,50\nR-2;A2;1.200,00\nR-3;A3;20\n"
+        assert 'decimal = ","\n' in suggested(text).text
+        found = loaded(text, tmp_path).changes
+        assert [fine.amount_cents for fine in found] == [3_550, 120_000, 2_000]
+
+    @pytest.mark.parametrize(
+        ("amount", "line"),
+        [("35.50", ""), ("35", ""), ("1.200", 'decimal = "," # not sure: no amount has a comma')],
+    )
+    def test_amounts_without_a_comma(self, amount, line):
+        """Points are the default; a point before three digits separates thousands, probably."""
+        lines = suggested(f"Aktenzeichen;Kennzeichen;Betrag\nR-1;A1;{amount}\n").text.splitlines()
+        found = [" ".join(each.split()) for each in lines if each.startswith("decimal")]
+        assert found == [line] * bool(line)
+
     def test_unknown_words_are_counted_and_not_shown(self):
         """Only known words are shown: nobody knows what else is in the column."""
         made = suggested(
             "plate;make;insured\n" + "".join(f"A{n};X;ja\n" for n in range(9)) + "A9;X;Schmidt\n"
         )
         assert (
-            '[words.insured]              # 1 other words: add them here\n"ja" = true' in made.text
-        )
+            "[words.insured]              # 1 other word in 1 row: add lines here, "
+            '"WORD" = true or false\n"ja" = true\n'
+        ) in made.text
         assert "Schmidt" not in made.text
+        words = ["versteuert", *["Schmidt"] * 8, "Meier"]
+        rows = "".join(f"A{n};{word}\n" for n, word in enumerate(words))
+        assert (
+            '[words.taxStatus]            # 2 other words in 9 rows: add lines here, "WORD" = '
+            '"taxed", "exempt", "sorn" or "untaxed"\n"versteuert" = "taxed"\n'
+        ) in suggested(f"plate;Steuerstatus\n{rows}").text
+
+    @pytest.mark.parametrize("time", ["2026-11-0{} 08:15:00", "0{}.11.2026 08:15"])
+    def test_local_times_are_not_the_last_change(self, time):
+        """A time without a zone cannot be read, so a comment says why it is not mapped."""
+        rows = "".join(f"A{n};{time.format(n)}\n" for n in range(1, 10))
+        text = suggested(f"Kennzeichen;Letzte Änderung\n{rows}").text
+        assert "lastUpdated =" not in text
+        assert (
+            '#   "Letzte Änderung": named like lastUpdated, but most of its values are no times '
+            "with a time zone\n"
+        ) in text
+
+    @pytest.mark.parametrize("time", ["2026-11-01T08:15:00Z", "2026-11-01", "01.11.2026"])
+    def test_the_last_change_is_read_with_its_form(self, time, tmp_path):
+        """Times with a zone and days of any form are read as the last change."""
+        (vehicle,) = loaded(f"Kennzeichen;Stand\nA1;{time}\n", tmp_path).changes
+        assert VehicleRow(*vehicle).updated == 1_793_491_200 + (29_700 if "T" in time else 0)
 
     def test_no_registration_is_shown(self):
         """A mapping holds names of columns and known words only."""
@@ -308,6 +358,20 @@ class TestHostile:
         text = f"{header}\n" + ("A1,X" + ",1" * 5_000 + "\n") * 30
         assert len(loaded(text, tmp_path).changes) == 30
         assert "#   and 4,800 more" in suggested(text).text
+
+    def test_many_columns_of_dates(self):
+        """The search for a period does not compare thousands of columns with each other."""
+        names = ",".join(map("".join, itertools.islice(itertools.product("qxyz", repeat=6), 3_000)))
+        header = f"Versicherer,Vertragsnummer,Kennzeichen,{names}\n"
+        text = header + ("X,1,AB12CDE" + ",2027-01-01" * 3_000 + "\n") * 2
+        begun = time.process_time()
+        assert document(text)["kind"] == "policies"
+        assert time.process_time() - begun < 5
+
+    def test_a_name_that_reads_like_the_mark(self):
+        """A name of a column does not mark a line as one to complete."""
+        mark = "complete this line: every row needs it"
+        assert suggested(f'Kennzeichen,Marke,"{mark}"\nAB12CDE,X,1\n').lines_to_complete == {}
 
     def test_quotes_separators_and_line_breaks_in_names(self, tmp_path):
         """Names are those of the header, whatever is in them."""

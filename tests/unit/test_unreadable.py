@@ -5,7 +5,7 @@ import json
 import pytest
 
 from app.registers.formats.mapped import MappedCsv
-from app.registers.formats.mapping import read_mapping
+from app.registers.formats.mapping_file import read_mapping
 from app.registers.reading import pieces
 from tests.conftest import ON_SQLITE
 from tests.unit.register_files import read
@@ -97,7 +97,10 @@ class TestMapped:
             'taxStatus = "Steuer"\n[words.taxStatus]\nja = "taxed"\n'
         )
         text = "Plate,HU,Steuer\nAB12CDE,13.05.2027,ja\nAB13CDE,14.05.2027,nein\nAB14CDE,,\n"
-        assert read(text, MappedCsv(read_mapping(path))).heard.unread == {"HU": 2, "Steuer": 1}
+        assert read(text, MappedCsv(read_mapping(path))).heard.unread == {
+            "motExpiry": 2,
+            "taxStatus": 1,
+        }
 
 
 class TestNotes:
@@ -162,8 +165,25 @@ class TestMost:
     def test_the_form_is_shown_if_no_mapping_can_read_it(self, cli):
         """A form without a name is shown with 9 for digits and a for letters."""
         told = self.refused(cli, GERMAN + "A1,13 Mai 27,,\nA2,14 Mai 27,,\n")
-        assert "HU: 2 values cannot be read; such as 99 aaa 99, expected YYYY-MM-DD\n" in told
+        legend = "(9 stands for a digit, a for a letter)"
+        such = f"HU: 2 values cannot be read; such as 99 aaa 99 {legend}, expected YYYY-MM-DD\n"
+        assert such in told
         assert "Mai" not in told
+
+    def test_what_a_form_means_is_said_once(self, cli):
+        """If the forms of several columns are shown, only the first explains its 9 and a."""
+        mapping = MAPPING + 'taxDue = "Fällig"\n'
+        text = "Plate,HU,Fällig,Steuer,Stand\nA1,13 Mai 27,1 Mai,,\nA2,14 Mai 27,2 Mai,,\n"
+        told = self.refused(cli, text, mapping=mapping)
+        assert "such as 9 aaa, expected YYYY-MM-DD\n" in told
+        assert told.count("9 stands for a digit") == 1
+
+    @pytest.mark.parametrize("days", [("31.02.2027", "30.02.2027"), ("13.13.2027", "45.05.2027")])
+    def test_a_day_that_does_not_exist_is_called_so(self, cli, days):
+        """A value in the right form is not told to have the right form."""
+        text = GERMAN + "".join(f"A{n},{day},,\n" for n, day in enumerate(days))
+        told = self.refused(cli, text, mapping=f'date_format = "DD.MM.YYYY"\n{MAPPING}')
+        assert "cannot be read; has the form DD.MM.YYYY, but is no day that exists\n" in told
 
     def test_words(self, cli):
         """Tax statuses are like dates; a word that everybody knows is shown, and no other one."""
@@ -173,6 +193,29 @@ class TestMost:
             "[words.taxStatus] of a mapping can translate words\n"
         ) in told
         assert "Schmidt" not in told
+
+    def test_words_that_mean_no_value(self, cli):
+        """A word that the mapping translates into an empty text is a missing value, not a fault."""
+        words = '[words.taxStatus]\nOpen = ""\n[words.motExpiry]\n"-" = ""\n'
+        toml = cli.file("own.toml", MAPPING + words)
+        lines = ("A1,-,open,", "A2,-, OPEN,", "A3,-,taxed,")
+        path = cli.file("own.csv", GERMAN.strip(), *lines)
+        result = cli.json("import", path, "--map", toml)
+        assert (result["loaded"], result["notes"]) == (3, [])
+
+    def test_one_column_of_two_members(self, cli):
+        """Each member is judged by its own values, also if both are read from one column."""
+        lines = ("A1,13.05.2027,,", "A2,13.05.2027,,", *(f"A{n},2027-05-13,," for n in range(3, 6)))
+        toml = cli.file("own.toml", MAPPING + 'taxDue = "HU"\n')
+        path = cli.file("own.csv", GERMAN.strip(), *lines)
+        notes = cli.json("import", path, "--map", toml)["notes"]
+        *lost, _ = [note.partition(" could")[0] for note in notes]
+        assert lost == ["HU: 2 of 5 values"] * 2
+
+    def test_one_impossible_day_does_not_hide_the_form(self, cli):
+        """The form is that of most values, also if the first one is an impossible day."""
+        told = self.refused(cli, GERMAN + "A1,2026-02-30,,\nA2,13.05.2027,,\nA3,14.05.2027,,\n")
+        assert "the form is DD.MM.YYYY" in told
 
     def test_it_can_be_allowed(self, cli):
         """`--allow-loss` loads the rows without the values; the notes say so."""

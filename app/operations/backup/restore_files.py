@@ -5,9 +5,8 @@ import shutil
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
 
-import pysqlite3.dbapi2 as driver
+import apsw
 
 from app import clock
 from app.directories import make_directory
@@ -15,7 +14,7 @@ from app.errors import OperatorError
 from app.operations.backup import manifest, sqlite
 from app.operations.backup.manifest import Manifest
 from app.storage.errors import driver_errors_translated
-from app.storage.files import SUFFIXES, file_uri, register_file, sync
+from app.storage.files import SUFFIXES, connect, file_uri, register_file, sync
 from app.storage.register_files import other_files
 from app.storage.sqlite import BUSY_TIMEOUT_SECONDS
 
@@ -90,7 +89,7 @@ def _move(staged: dict[Path, Path], database: Path) -> None:
 
 
 @contextmanager
-def _locked(database: Path) -> Iterator[Any]:
+def _locked(database: Path) -> Iterator[apsw.Connection | None]:
     """Open the database that will be replaced, for this process alone; None if it is unreadable.
 
     Raises OperatorError if another process uses it.
@@ -98,13 +97,12 @@ def _locked(database: Path) -> Iterator[Any]:
     if not database.exists():
         yield None
         return
-    uri = file_uri(database, "rw")
-    connection = driver.connect(uri, uri=True, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None)
-    with closing(connection):
+    with closing(connect(file_uri(database, "rw"))) as connection:
+        connection.set_busy_timeout(int(BUSY_TIMEOUT_SECONDS * 1000))
         yield connection if _is_readable_alone(connection) else None
 
 
-def _is_readable_alone(connection: Any) -> bool:
+def _is_readable_alone(connection: apsw.Connection) -> bool:
     try:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         connection.execute("BEGIN EXCLUSIVE")  # The lock stays after the transaction.
@@ -112,23 +110,21 @@ def _is_readable_alone(connection: Any) -> bool:
         # Its log is not kept, and must never be used with the new file.
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         connection.execute("SELECT database_id FROM installation")
-    except driver.DatabaseError as error:
-        if "locked" in str(error):
-            raise OperatorError(
-                "the database is in use: stop everything that uses it first"
-            ) from None
+    except apsw.BusyError:
+        raise OperatorError("the database is in use: stop everything that uses it first") from None
+    except apsw.Error:
         return False  # It is damaged, which may be the reason for the restore.
     return True
 
 
-def _carry_over_registers(former: Any, main: Path, found: Manifest) -> None:
+def _carry_over_registers(former: apsw.Connection | None, main: Path, found: Manifest) -> None:
     """Copy the existing registers and their history into the restored main file.
 
     Registers that the backup contains keep what the backup says. All these tables have names that
     begin with `register`. Nothing is copied from another database, from one with another schema,
     or from a damaged one.
     """
-    with driver_errors_translated(), closing(driver.connect(str(main))) as connection, connection:
+    with driver_errors_translated(), _changed(main) as connection:
         for table in sqlite.list_tables(connection):
             if not table.startswith("register"):
                 continue
@@ -149,12 +145,19 @@ def _carry_over_registers(former: Any, main: Path, found: Manifest) -> None:
 
 def _forget_waiting(main: Path) -> None:
     """Remove snapshots and dropped registers from the restored main file: backups have none."""
-    with driver_errors_translated(), closing(driver.connect(str(main))) as connection, connection:
+    with driver_errors_translated(), _changed(main) as connection:
         for table in sqlite.waiting_tables(connection):
             connection.execute(f'DELETE FROM "{table}"')  # noqa: S608
 
 
-def _is_same(former: Any, found: Manifest) -> bool:
+@contextmanager
+def _changed(main: Path) -> Iterator[apsw.Connection]:
+    """Open the restored main file for one transaction."""
+    with closing(connect(file_uri(main, "rw"))) as connection, connection:
+        yield connection
+
+
+def _is_same(former: apsw.Connection, found: Manifest) -> bool:
     (told,) = former.execute("SELECT database_id, schema_version FROM installation").fetchall()
     return bool(tuple(told) == (found.database_id, found.schema))
 

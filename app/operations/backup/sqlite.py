@@ -2,14 +2,13 @@
 
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
-import pysqlite3.dbapi2 as driver
+import apsw
 
 from app.errors import OperatorError
 from app.storage.engine import close_quietly
 from app.storage.errors import driver_errors_translated
-from app.storage.files import file_uri
+from app.storage.files import connect, file_uri
 from app.storage.sqlite import SqliteEngine
 
 _PAGES_BETWEEN_INTERRUPTS = 10_000
@@ -30,9 +29,11 @@ def copy(source: Path, target: Path) -> dict[str, int]:
         connection = engine.connection()
         with driver_errors_translated():
             rows = _count(connection)
-            with closing(driver.connect(str(target))) as copied:
+            with closing(connect(file_uri(target, "rwc"))) as copied:
                 copied.execute("PRAGMA synchronous = OFF")  # The whole file is synced later.
-                connection.backup(copied, pages=_PAGES_BETWEEN_INTERRUPTS)
+                with copied.backup("main", connection, "main") as copying:
+                    while not copying.done:
+                        copying.step(_PAGES_BETWEEN_INTERRUPTS)
     finally:
         close_quietly(engine)
     require_sound(target, rows)
@@ -44,10 +45,7 @@ def require_sound(path: Path, rows: dict[str, int]) -> None:
 
     Raises OperatorError if it is damaged.
     """
-    with (
-        driver_errors_translated(),
-        closing(driver.connect(f"{file_uri(path, 'ro')}&immutable=1", uri=True)) as connection,
-    ):
+    with driver_errors_translated(), _opened_at_rest(path) as connection:
         told = [text for (text,) in connection.execute("PRAGMA integrity_check(1)")]
         if told != ["ok"]:
             raise OperatorError(f"{path} is damaged: {' '.join(told)}")
@@ -62,10 +60,7 @@ def list_registers(main: Path) -> list[tuple[str, int]]:
 
     Registers without a successful load are left out: they may have no file.
     """
-    with (
-        driver_errors_translated(),
-        closing(driver.connect(f"{file_uri(main, 'ro')}&immutable=1", uri=True)) as connection,
-    ):
+    with driver_errors_translated(), _opened_at_rest(main) as connection:
         rows = connection.execute(
             "SELECT name, generation FROM register WHERE kinds <> '' ORDER BY name"
         )
@@ -74,10 +69,7 @@ def list_registers(main: Path) -> list[tuple[str, int]]:
 
 def list_waiting(main: Path) -> list[tuple[str, int]]:
     """Return name and generation of each snapshot and dropped register in a main file."""
-    with (
-        driver_errors_translated(),
-        closing(driver.connect(f"{file_uri(main, 'ro')}&immutable=1", uri=True)) as connection,
-    ):
+    with driver_errors_translated(), _opened_at_rest(main) as connection:
         return [
             (str(name), int(generation))
             for table in waiting_tables(connection)
@@ -85,12 +77,12 @@ def list_waiting(main: Path) -> list[tuple[str, int]]:
         ]
 
 
-def waiting_tables(connection: Any) -> list[str]:
+def waiting_tables(connection: apsw.Connection) -> list[str]:
     """Return the tables of snapshots and dropped registers; older schemas lack some."""
     return [name for name in list_tables(connection) if name in _WAITING_TABLES]
 
 
-def list_tables(connection: Any) -> list[str]:
+def list_tables(connection: apsw.Connection) -> list[str]:
     """Return the names of all tables except SQLite's own."""
     rows = connection.execute(
         "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
@@ -98,9 +90,14 @@ def list_tables(connection: Any) -> list[str]:
     return [str(name) for (name,) in rows]
 
 
-def _count(connection: Any) -> dict[str, int]:
+def _count(connection: apsw.Connection) -> dict[str, int]:
     counts = {}
     for table in list_tables(connection):
         query = f'SELECT COUNT(*) FROM "{table}"'  # noqa: S608 - a name from the schema
-        (counts[table],) = connection.execute(query).fetchone()
+        counts[table] = int(connection.execute(query).get)
     return counts
+
+
+def _opened_at_rest(path: Path) -> closing[apsw.Connection]:
+    """Open a file that nobody writes to."""
+    return closing(connect(f"{file_uri(path, 'ro')}&immutable=1"))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from app import clock
 from app.config import Config
 from app.operations.conditions.condition import Condition
-from app.operations.conditions.loads import LoadFacts
+from app.operations.conditions.load_facts import LoadFacts
 from app.registers.dropped import kept
 from app.registers.history import REPLACE
 from app.registers.models import RegisterLoad

@@ -20,7 +20,8 @@ from app.operations.conditions.jobs import (
     job_conditions,
     last_runs,
 )
-from app.operations.conditions.loads import load_conditions, load_facts, stale_conditions
+from app.operations.conditions.load_facts import load_facts
+from app.operations.conditions.loads import load_conditions, stale_conditions
 from app.operations.conditions.queue import queue_conditions
 from app.operations.freshness import Freshness, freshness
 from app.operations.writing import write_fault

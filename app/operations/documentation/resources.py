@@ -31,6 +31,18 @@ _TRY_POLICY = (
     "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'"
 )
+# The codes that a client decides by; others are mistakes to correct, or pass by waiting.
+_DECISIVE = (
+    "vehicle_not_found",
+    "invalid_registration",
+    "too_many_registrations",
+    "domain_not_found",
+    "domain_already_exists",
+    "domain_quota_reached",
+    "domain_suspended",
+    "unauthorized",
+    "rate_limit_exceeded",
+)
 _IMMUTABLE = "public, max-age=31536000, immutable"
 
 
@@ -135,7 +147,7 @@ def _documentation_page() -> tuple[bytes, str]:
         reference=Reference(document),
         clients=client_samples(url),
         errors=error_samples(url),
-        catalogue=CATALOGUE,
+        decisive={code: CATALOGUE[code] for code in _DECISIVE},
         url=url,
     )
     return page, url

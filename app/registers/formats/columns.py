@@ -64,6 +64,11 @@ class Column:
     date_form: str = ""
     """The form of its dates, such as `YYYY-MM-DD`; empty if it has no dates."""
 
+    @property
+    def key(self) -> str:
+        """What tells it from the others: two members can be read from one column of a file."""
+        return self.member or self.label
+
 
 @dataclass(frozen=True, slots=True)
 class KnownColumns:
@@ -78,6 +83,7 @@ class KnownColumns:
             any row of the load has it.
         is_partial: whether a merge keeps the stored values of columns that a file lacks (D66).
             `columns` must then be in the order of a row.
+        is_mapped: whether a mapping file names the columns.
     """
 
     columns: tuple[Column, ...] = ()
@@ -85,6 +91,7 @@ class KnownColumns:
     fold: Callable[[str], str] = normalised
     has_header: bool = False
     is_partial: bool = False
+    is_mapped: bool = False
 
     def missing(
         self, names: Iterable[str], allowed: Collection[str], rows: int | None = None

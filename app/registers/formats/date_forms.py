@@ -67,6 +67,11 @@ def fits(text: str, form: str) -> bool:
     return year >= _YEAR_MIN and 1 <= month <= 12 and 1 <= day <= 31
 
 
+def is_written_as(text: str, form: str) -> bool:
+    """Tell whether a text has the digits and signs of a form, whatever month and day it says."""
+    return pattern_of(form).fullmatch(text) is not None
+
+
 def likely_forms(texts: Sequence[str]) -> list[str]:
     """Return the form that more than half of the texts have, none if there is none.
 
@@ -81,6 +86,11 @@ def likely_forms(texts: Sequence[str]) -> list[str]:
         return []
     best, *others = [form for form, count in fitting.items() if count == most]
     return [best, *[form for form in others if _differ(candidates, best, form)][:1]]
+
+
+def no_such_day(form: str) -> str:
+    """Return what is wrong with a date such as 31.06.2027."""
+    return f"has the form {form}, but is no day that exists"
 
 
 def shape(text: str) -> str:

@@ -42,7 +42,9 @@ class DateFault(RowFault):
 
 def _not_a_date(text: str, expected: str) -> str:
     forms = date_forms.likely_forms([text])
-    if not forms or date_forms.fits(text, expected):
+    if date_forms.fits(text, expected) or (not forms and date_forms.is_written_as(text, expected)):
+        return date_forms.no_such_day(expected)
+    if not forms:
         return "not a date"
     # The value is not shown, but its form is (D70).
     return f"not {expected}, but {' or '.join(forms)}; a mapping can say so with date_format"

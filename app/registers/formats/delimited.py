@@ -13,6 +13,7 @@ from app.registers.formats.line_blocks import (
     OverlongLine,
     cut_off_fault,
     line_blocks,
+    unclosed_quote_fault,
     windows_1252,
 )
 
@@ -191,7 +192,7 @@ class DelimitedRecords:
         Raises FileFault if the line has an open quote, is the header, or is cut off.
         """
         if self._in_record or overlong.quotes % 2:
-            raise _unclosed_quote_fault(self._line if self._in_record else line)
+            raise unclosed_quote_fault(self._line if self._in_record else line)
         if not self.header:
             raise FileFault(f"The header is longer than {LINE_BYTES_MAX} bytes.")
         if overlong.is_cut_off:
@@ -231,17 +232,9 @@ class DelimitedRecords:
                 number, line = next(self._numbered, (0, ""))
                 characters += len(line) + 1
                 if not number or characters > LINE_BYTES_MAX:
-                    raise _unclosed_quote_fault(self._line)
+                    raise unclosed_quote_fault(self._line)
                 self._continued.append(line)
             yield line + "\n"
-
-
-def _unclosed_quote_fault(line: int) -> FileFault:
-    reason = (
-        "A quote opened in the record of line {line} is never closed, "
-        f"or not within {LINE_BYTES_MAX} bytes."
-    )
-    return FileFault(reason, line=line)
 
 
 def _decoded(fields: list[str]) -> list[str]:

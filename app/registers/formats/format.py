@@ -37,7 +37,11 @@ class Report(Protocol):
         """Report a fact about the file that the operator should know."""
 
     def unreadable(self, column: str, found: "Unreadable") -> None:
-        """Report how many values of a column cannot be read and count as missing (D100)."""
+        """Report how many values of a column cannot be read and count as missing (D100).
+
+        Args:
+            column: its key.
+        """
 
     def columns(self, names: Iterable[str]) -> None:
         """Report the names of columns or JSON members, as the file spells them.

@@ -1,10 +1,12 @@
 """Words for yes, no and tax statuses in other languages.
 
-SEC: messages may show them, because they tell nothing about anybody.
+SEC: messages may show them, because they reveal nothing about anyone.
 """
 
 from collections.abc import Mapping
 
+TAX_STATUSES = ("taxed", "exempt", "sorn", "untaxed")
+"""Our own words, which a mapping translates others to."""
 YES = frozenset("yes y true 1 ja j wahr oui o vrai si sí s verdadero".split())
 NO = frozenset("no n false 0 nein falsch nee non faux falso".split())
 STATUSES: Mapping[str, str] = {

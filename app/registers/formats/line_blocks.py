@@ -66,6 +66,15 @@ def cut_off_fault(line: int) -> FileFault:
     )
 
 
+def unclosed_quote_fault(line: int) -> FileFault:
+    """Return the fault of a file with an open quote in the record that begins on this line."""
+    reason = (
+        "A quote opened in the record of line {line} is never closed, "
+        f"or not within {LINE_BYTES_MAX} bytes."
+    )
+    return FileFault(reason, line=line)
+
+
 def _line_end(buffer: bytes) -> int:
     """Return the position of the first LF or CR, or -1 if there is none."""
     end = buffer.find(b"\n")

@@ -1,10 +1,11 @@
 """Reads any CSV file by means of a mapping file."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import BinaryIO
 
 from app.registers.formats.changes import Row
-from app.registers.formats.columns import Layout
+from app.registers.formats.columns import KnownColumns, Layout
 from app.registers.formats.csv_format import CsvFormat
 from app.registers.formats.format import Report
 from app.registers.formats.mapping import FileMapping, folded_name
@@ -38,6 +39,10 @@ class MappedCsv(CsvFormat):
         native = LAYOUTS[kind]()
         columns = self._mapping.layout_columns()
         return Layout(columns, native.build, folded_name, native.build_many)
+
+    def known_columns(self, kind: Kind) -> KnownColumns:
+        """Return the columns that the mapping file names."""
+        return replace(super().known_columns(kind), is_mapped=True)
 
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Row]:
         """Yield one row per valid record. Rejects contain no text of their records."""

@@ -13,11 +13,12 @@ from app.registers.formats.faults import RowFault
 from app.registers.formats.format import Report
 from app.registers.formats.json_format import JsonFormat, json_rows
 from app.registers.formats.json_head import is_ndjson, line_member_names
+from app.registers.formats.known_words import TAX_STATUSES
 from app.registers.formats.named_format import NamedFormat
 from app.storage.tables import Kind
 
 _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-_TAX_STATUSES = {word: word for word in ("taxed", "exempt", "sorn", "untaxed")}
+_TAX_STATUSES = {word: word for word in TAX_STATUSES}
 _CAPITALS = re.compile("(?=[A-Z])")
 
 

@@ -23,7 +23,7 @@ class Unreadable(NamedTuple):
     line: int = 0
     """The line of the first value that cannot be read; 0 if it is not known."""
     texts: tuple[str, ...] = ()
-    """The first of these values. SEC: only their form may be shown (D70)."""
+    """The first of these values, trimmed. SEC: only their form may be shown (D70)."""
 
     def plus(self, later: "Unreadable") -> "Unreadable":
         """Return what is known of this part and a later one."""
@@ -94,15 +94,17 @@ class UnreadableValues:
     def report_to(self, report: Report) -> None:
         """Report all columns that have values."""
         for position, column, _ in self._columns:
-            found = self._found.get(column.label, Unreadable(0))
+            found = self._found.get(column.key, Unreadable(0))
             found = found._replace(readable=self._readable[position])
             if found.values or found.readable:
-                report.unreadable(column.label, found)
+                report.unreadable(column.key, found)
 
     def _add(self, column: Column, values: int, line: int, texts: tuple[str, ...]) -> None:
-        former = self._found.get(column.label)
+        # SEC: a short value can stand between many spaces.
+        texts = tuple(text.strip() for text in texts)
+        former = self._found.get(column.key)
         if former is not None and len(former.texts) >= TEXTS_MAX:
-            self._found[column.label] = former._replace(values=former.values + values)
+            self._found[column.key] = former._replace(values=former.values + values)
             return
         found = Unreadable(values, line=line, texts=texts)
-        self._found[column.label] = former.plus(found) if former else found
+        self._found[column.key] = former.plus(found) if former else found

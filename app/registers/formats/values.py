@@ -17,7 +17,13 @@ from app.storage.tables import TEXT_CHARACTERS_MAX
 from app.vehicles.registration import canonical_registration
 
 MISSING = frozenset({"", "null"})
+AMOUNTS: Mapping[str, re.Pattern[str]] = {
+    ".": re.compile(r"(-?)([0-9]+)(?:\.([0-9]{1,2}))?"),
+    ",": re.compile("(-?)([0-9]+|[0-9]{1,3}(?:[. \u00a0\u202f][0-9]{3})+)(?:,([0-9]{1,2}))?"),
+}
+"""The forms of amounts, by what separates the hundredths (D121): sign, whole part, hundredths."""
 _CENTS_MAX = 2**63 - 1
+_NO_DIGIT = re.compile("[^0-9]")
 _QUOTED_CHARACTERS = 40
 _QUOTED = re.compile(r""": ['"].*""", re.DOTALL)
 
@@ -166,30 +172,39 @@ def _unknown_flag(label: str, word: str) -> str:
     return f"{label}: neither true nor false; {translate}: {quoted(word)}"
 
 
-def cents(label: str) -> Callable[[str], int | None]:
+def cents(label: str, decimal: str = ".") -> Callable[[str], int | None]:
     """Return a parser of decimal amounts, which returns hundredths.
 
     It raises RowFault for any other text, and for an amount that does not fit 64 bits.
+
+    Args:
+        decimal: what separates the hundredths, one of `AMOUNTS`.
     """
+    fullmatch = AMOUNTS[decimal].fullmatch
 
     def parse(text: str) -> int | None:
         value = stored_text(label, text)
         if value is None:
             return None
-        whole, point, hundredths = value.removeprefix("-").partition(".")
-        digits = whole + hundredths.ljust(2, "0")
-        if (
-            not (digits.isascii() and digits.isdigit() and whole)
-            or len(digits) != len(whole) + 2
-            or bool(point) != bool(hundredths)
-        ):
-            raise RowFault(f"{label}: not a decimal with at most two places: {quoted(value)}")
-        amount = int(digits)
+        match = fullmatch(value)
+        if match is None:
+            raise RowFault(f"{label}: {_not_an_amount(value, decimal)}: {quoted(value)}")
+        sign, whole, hundredths = match.groups("")
+        digits = whole if whole.isdigit() else _NO_DIGIT.sub("", whole)
+        amount = int(digits + hundredths.ljust(2, "0"))
         if amount > _CENTS_MAX:
             raise RowFault(f"{label}: too large: {quoted(value)}")
-        return -amount if value.startswith("-") else amount
+        return -amount if sign else amount
 
     return cached(parse)
+
+
+def _not_an_amount(text: str, decimal: str) -> str:
+    if decimal == ",":
+        return "not a decimal with a comma and at most two places"
+    can_be_mapped = AMOUNTS[","].fullmatch(text)
+    hint = '; a mapping with decimal = "," can read it' if can_be_mapped else ""
+    return f"not a decimal with at most two places{hint}"
 
 
 def currency(label: str) -> Callable[[str], str | None]:

@@ -1,15 +1,14 @@
 """Compares the columns of the files of a load with the columns that the format knows (D65)."""
 
-import shlex
-from collections.abc import Collection, Iterable, Sequence
-from difflib import get_close_matches
+from collections.abc import Collection, Iterable
 from typing import Protocol
 
 from app.errors import OperatorError
 from app.registers.formats import FileFault
 from app.registers.formats.changes import Columns, NarrowRow
-from app.registers.formats.columns import Column, KnownColumns, Presence
+from app.registers.formats.columns import KnownColumns
 from app.registers.formats.values import quoted
+from app.registers.reading.missing_columns import header_fault, lacking
 
 _NAMED_MAX = 10
 # SEC: a file with many or long names must not fill the memory.
@@ -54,7 +53,7 @@ class ColumnsSeen:
         if self._known_columns.has_header:
             missing = self._known_columns.missing(names, self._allowed)
             if missing:
-                raise FileFault(f"The header has no column {self._listed(missing, unknown)}")
+                raise FileFault(header_fault(self._known_columns, names, missing))
 
     def end_file(self) -> None:
         """Note the unknown names that no earlier file of the load had."""
@@ -76,7 +75,7 @@ class ColumnsSeen:
             return
         missing = self._known_columns.missing(self._seen, self._allowed, rows)
         if missing:
-            raise OperatorError(f"no row has the member {self._listed(missing, self._unknown)}")
+            raise OperatorError(f"no row has the member {lacking(missing, self._unknown)}")
 
     def narrowed(self, rows: list[Columns], header: Collection[str] | None = None) -> list[Columns]:
         """Return the rows, as narrow rows if their file lacks columns (D66).
@@ -89,16 +88,3 @@ class ColumnsSeen:
             return rows
         absent = self._known_columns.absent(self._seen if header is None else header)
         return [NarrowRow((*row, absent)) for row in rows] if absent else rows
-
-    def _listed(self, missing: Sequence[Column], unknown: Iterable[str]) -> str:
-        """Return the missing columns, their possible new names, and what to do, for a message."""
-        by_folded = {self._known_columns.fold(name): name for name in unknown}
-        labels = []
-        for column in missing:
-            close = get_close_matches(self._known_columns.fold(column.label), by_folded, 1)
-            labels.append(column.label + (f" (is it now {by_folded[close[0]]}?)" if close else ""))
-        required = [each.label for each in missing if each.presence == Presence.REQUIRED]
-        if required:
-            return f"{', '.join(labels)}; every row needs {' and '.join(required)}"
-        options = " ".join(f"--allow-missing {shlex.quote(column.label)}" for column in missing)
-        return f"{', '.join(labels)}; if that is right, repeat the load with {options}"

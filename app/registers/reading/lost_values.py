@@ -1,6 +1,6 @@
 """Tells the operator which values of a load cannot be read and count as missing (D100, D101)."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from app.errors import OperatorError
@@ -11,6 +11,7 @@ from app.registers.formats.unreadable import Unreadable
 
 DECISIVE = frozenset("motExpiry firstRegistered taxDue issuedOn settledOn taxStatus".split())
 """The members for which a load is refused if most values cannot be read: they decide answers."""
+_LEGEND = " (9 stands for a digit, a for a letter)"
 
 
 class _Found(NamedTuple):
@@ -32,7 +33,11 @@ class LostValues:
         self._found: dict[str, _Found] = {}
 
     def add(self, file: str, column: str, values: Unreadable) -> None:
-        """Add what is known of a column in a file, or in a part of it."""
+        """Add what is known of a column in a file, or in a part of it.
+
+        Args:
+            column: its key.
+        """
         former = self._found.get(column)
         if former is None:
             self._found[column] = _Found(file, values)
@@ -46,12 +51,17 @@ class LostValues:
         Args:
             columns: those of the format.
         """
-        known = {column.label: column for column in columns}
-        return [
-            f"{label}: {_counted(found.values)}{_details(found, known.get(label))}"
-            for label, found in sorted(self._found.items())
+        known = {column.key: column for column in columns}
+        notes = (
+            (known.get(key), key, found)
+            for key, found in self._found.items()
             if found.values.values
-        ]
+        )
+        lines = sorted(
+            f"{column.label if column else key}: {_counted(found.values)}{_details(found, column)}"
+            for column, key, found in notes
+        )
+        return _with_one_legend(lines)
 
     def require_readable(self, columns: Iterable[Column], allowed: Collection[str]) -> None:
         """Refuse a load if most dates or tax statuses of a column cannot be read (D101).
@@ -63,11 +73,11 @@ class LostValues:
         Raises MostUnreadable.
         """
         lost = {
-            column: self._found[column.label]
+            column: self._found[column.key]
             for column in columns
             if column.member in DECISIVE.difference(allowed)
-            and column.label in self._found
-            and self._found[column.label].are_most
+            and column.key in self._found
+            and self._found[column.key].are_most
         }
         if lost:
             raise MostUnreadable(lost)
@@ -77,7 +87,7 @@ class MostUnreadable(OperatorError):
     """Most values of a column cannot be read, so nothing was loaded (D101)."""
 
     def __init__(self, lost: dict[Column, _Found]) -> None:
-        names = ", ".join(column.label for column in lost)
+        names = ", ".join(dict.fromkeys(column.label for column in lost))
         reasons = [
             f"{found.file}, line {found.values.line}: {column.label}: {_share(found.values)} "
             f"cannot be read{_after('; ', _hint(found, column))}"
@@ -86,7 +96,7 @@ class MostUnreadable(OperatorError):
         allow = " ".join(f"--allow-loss {column.member}" for column in lost)
         without = f"To load the rows without these values, repeat the load with {allow}."
         told = f"most values of {names} cannot be read; nothing was loaded"
-        self._lines = [told, *reasons, without]
+        self._lines = [told, *_with_one_legend(reasons), without]
         super().__init__("\n".join(self._lines))
 
     @property
@@ -123,7 +133,7 @@ def _hint(found: _Found, column: Column | None) -> str:
     """Return what the values look like, and what to do. SEC: no value is shown (D70)."""
     if column is None or not column.member:
         return ""
-    texts = [text.strip() for text in found.values.texts]
+    texts = found.values.texts
     if column.date_form:
         return _date_hint(texts, column)
     if column.member == "taxStatus":
@@ -135,14 +145,27 @@ def _hint(found: _Found, column: Column | None) -> str:
     return ""
 
 
-def _date_hint(texts: list[str], column: Column) -> str:
+def _date_hint(texts: Sequence[str], column: Column) -> str:
+    form = column.date_form
+    if _are_most(date_forms.fits, texts, form):
+        return date_forms.no_such_day(form)
     forms = date_forms.likely_forms(texts)
-    if date_forms.fits(texts[0], column.date_form):
-        return "no day of the calendar"
-    if not forms:
-        shape = date_forms.shape(texts[0])
-        return f"such as {shape}, expected {column.date_form}" if "9" in shape else ""
-    return (
-        f"the form is {' or '.join(forms)}, expected {column.date_form}: a mapping needs "
-        f'date_format = "{forms[0]}", or {column.member} = "{forms[0]}" in [date_formats]'
-    )
+    if forms:
+        return (
+            f"the form is {' or '.join(forms)}, expected {form}: a mapping needs "
+            f'date_format = "{forms[0]}", or {column.member} = "{forms[0]}" in [date_formats]'
+        )
+    if _are_most(date_forms.is_written_as, texts, form):
+        return date_forms.no_such_day(form)
+    shape = date_forms.shape(texts[0])
+    return f"such as {shape}{_LEGEND}, expected {form}" if "9" in shape else ""
+
+
+def _are_most(fits: Callable[[str, str], bool], texts: Sequence[str], form: str) -> bool:
+    return 2 * sum(fits(text, form) for text in texts) > len(texts)
+
+
+def _with_one_legend(lines: list[str]) -> list[str]:
+    """Return the lines, of which only the first with a legend keeps it."""
+    first = next((at for at, line in enumerate(lines) if _LEGEND in line), 0)
+    return [*lines[: first + 1], *(each.replace(_LEGEND, "") for each in lines[first + 1 :])]

@@ -1,6 +1,11 @@
-"""The limit of rejects that a load may have."""
+"""The limit of rejects that a load may have, and the error if it has more."""
 
+import math
 from typing import NamedTuple
+
+import msgspec
+
+from app.errors import OperatorError
 
 
 class RejectLimit(NamedTuple):
@@ -24,3 +29,47 @@ class RejectLimit(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.number:g}%" if self.is_percent else f"{self.number:g}"
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """Where a record was rejected and why, without any of its content (D70)."""
+
+    file: str
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.file}, line {self.line}: {self.reason}"
+
+
+class TooManyRejects(OperatorError):
+    """More records were rejected than `--max-rejects` allows, so nothing was loaded.
+
+    Args:
+        reasons: those of the first rejects.
+        rejected: how many records were rejected so far.
+        rows: the number of all records; None if the load ended before it had read them.
+    """
+
+    def __init__(
+        self, sentence: str, reasons: list[Reason], rejected: int, rows: int | None
+    ) -> None:
+        more = rejected - len(reasons)
+        so_far = " so far" if rows is None else ""
+        rest = [f"and {more:,} more{so_far}"] if more else []
+        super().__init__("\n".join([sentence, *map(str, reasons), *rest, _remedy(rejected, rows)]))
+        self._sentence = sentence
+
+    @property
+    def sentence(self) -> str:
+        """The message without the reasons of the first rejects, and without what to do."""
+        return self._sentence
+
+
+def _remedy(rejected: int, rows: int | None) -> str:
+    if rows is None:
+        return "Correct them, or load the others with a higher --max-rejects."
+    if 2 * rejected > rows:
+        return "Most records were rejected: check that the file has the right format or mapping."
+    percent = math.ceil(100 * rejected / rows)
+    return f"Correct them, or load the others with --max-rejects {percent}%."

@@ -11,14 +11,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import msgspec
-
 from app.directories import make_directory
-from app.errors import Hindered, OperatorError
+from app.errors import Hindered
 from app.registers.formats.unreadable import Unreadable
 from app.registers.formats.values import without_value
 from app.registers.reading.lost_values import LostValues
-from app.registers.reading.reject_limit import RejectLimit
+from app.registers.reading.reject_limit import Reason, RejectLimit, TooManyRejects
 
 RECORD_CHARACTERS_MAX = 2_000
 FILE_BYTES_MAX = 10_000_000
@@ -29,30 +27,6 @@ _REJECTS_BETWEEN_CHECKS = 1_000
 _DIRECTORY = "rejects"
 _HEADER = ("file", "line", "reason", "record")
 _FILE_NAME = re.compile(r"[a-z][a-z0-9_]*-(?P<load>[0-9]{1,18})\.csv")
-
-
-class Reason(msgspec.Struct, frozen=True):
-    """Where a record was rejected and why, without any of its content (D70)."""
-
-    file: str
-    line: int
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.file}, line {self.line}: {self.reason}"
-
-
-class TooManyRejects(OperatorError):
-    """More records were rejected than `--max-rejects` allows, so nothing was loaded."""
-
-    def __init__(self, sentence: str, reasons: list[Reason]) -> None:
-        super().__init__("\n".join([sentence, *map(str, reasons)]))
-        self._sentence = sentence
-
-    @property
-    def sentence(self) -> str:
-        """The message without the reasons of the first rejects."""
-        return self._sentence
 
 
 class RejectsFile:
@@ -135,7 +109,8 @@ class RejectsFile:
         rows = loaded + self.rejected + self.skipped
         if self._limit.is_passed(self.rejected, rows):
             raise self._too_many(
-                f"{self.rejected:,} of {rows:,} records were rejected, more than {self._limit}"
+                f"{self.rejected:,} of {rows:,} records were rejected, more than {self._limit}",
+                rows,
             )
 
     def _require_possible(self) -> None:
@@ -147,12 +122,18 @@ class RejectsFile:
                 f"records that the files can have (at most {rows:,})"
             )
 
-    def _too_many(self, sentence: str) -> TooManyRejects:
+    def _too_many(self, sentence: str, rows: int | None = None) -> TooManyRejects:
+        """Return the error.
+
+        Args:
+            rows: the number of all records; None if not all were read.
+        """
         see = ""
         if self.path and self.written:
             part = f" for the first {self.written:,}" if self.written < self.rejected else ""
             see = f"; see {self.path}{part}"
-        return TooManyRejects(f"{sentence}; nothing was loaded{see}", self.reasons)
+        told = f"{sentence}; nothing was loaded{see}"
+        return TooManyRejects(told, self.reasons, self.rejected, rows)
 
     def _write(self, *values: object) -> None:
         if self._is_closed:

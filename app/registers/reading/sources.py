@@ -36,6 +36,7 @@ _UNREAD_CONTAINERS = {
     b"\x28\xb5\x2f\xfd": "zstd",
     b"7z\xbc\xaf\x27\x1c": "7-Zip",
 }
+_OLD_WORKBOOK = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _LINE_ENDS = (b"\n", b"\r")
 
 
@@ -209,6 +210,8 @@ def _require_readable(head: bytes, name: str) -> None:
         )
     if head.startswith(_GZIP_MAGIC):
         raise FileFault("The file is compressed with gzip twice; decompress it once.", name)
+    if head.startswith(_OLD_WORKBOOK):
+        raise FileFault("The file is an old Excel workbook; save it as CSV.", name)
     for magic, container in _UNREAD_CONTAINERS.items():
         if head.startswith(magic):
             raise FileFault(f"The file is compressed with {container}; decompress it first.", name)

@@ -109,12 +109,14 @@ def _verifyd(setting: Setting) -> _Running:
 @contextmanager
 def _verifyd_behind_nginx(setting: Setting) -> _Running:
     require_program("openssl", "openssl")
-    bind = f"unix:{setting.directory}/verifyd.sock"
-    with serving(setting.data, setting.directory, setting.processes, bind=bind) as service:
-        service.wait_ready()
-        with behind_site(bind, setting.directory) as address:
-            nginx = int((setting.directory / "nginx.pid").read_text())
-            yield address, [service.process.pid, nginx]
+    # The path of a socket has at most 107 bytes.
+    with TemporaryDirectory() as short:
+        bind = f"unix:{short}/verifyd.sock"
+        with serving(setting.data, setting.directory, setting.processes, bind=bind) as service:
+            service.wait_ready()
+            with behind_site(bind, setting.directory) as address:
+                nginx = int((setting.directory / "nginx.pid").read_text())
+                yield address, [service.process.pid, nginx]
 
 
 @contextmanager

@@ -11,7 +11,9 @@ const plates = ["AB12CDE", "lp63 sed", "ZZ99ZZZ", "?"];
 
 function clientWith(key?: string) {
   const { baseUrl } = generated.getConfig();
-  return createClient(createConfig({ baseUrl, auth: key }));
+  const client = createClient(createConfig({ baseUrl }));
+  client.setConfig({ auth: key });
+  return client;
 }
 
 function known<T>(value: T | null | undefined): T {

@@ -11,7 +11,7 @@ const day = "2026-12-31";
 const plates = ["AB12CDE", "lp63 sed", "ZZ99ZZZ", "?"];
 
 function clientWith(key: string) {
-  return createClient<paths>({ baseUrl, headers: { Authorization: `Bearer ${key}` } });
+  return createClient<paths>({ baseUrl, headers: { "X-API-Key": key } });
 }
 
 function known<T>(value: T | null | undefined): T {

@@ -33,7 +33,8 @@ PLATES = ["AB12CDE", "lp63 sed", "ZZ99ZZZ", "?"]
 
 
 def key_of(name: str) -> ApiClient:
-    return ApiClient(Configuration(access_token=os.environ[name]))
+    key = os.environ[name]
+    return ApiClient(Configuration(access_token=key))
 
 
 def known(value: T | None) -> T:

@@ -64,7 +64,8 @@ PLATES = ["AB12CDE", "lp63 sed", "ZZ99ZZZ", "?"]
 
 
 def key_of(name: str) -> AuthenticatedClient:
-    return AuthenticatedClient(base_url=URL, token=os.environ[name])
+    url, key = URL, os.environ[name]
+    return AuthenticatedClient(base_url=url, token=key)
 
 
 def typed(value: object, kind: type[T]) -> T:

@@ -8,6 +8,9 @@ from requests.adapters import HTTPAdapter
 from urllib3.util import Retry
 
 URL = "http://127.0.0.1:8000"
+key = os.environ.get("KEY")
+if not key:
+    raise SystemExit("KEY is not set. Run: export KEY=vfd_...")
 
 # Repeats what was refused for now: after Retry-After seconds,
 # without that header after 0, 2, 4, 8 and 16 seconds.
@@ -20,7 +23,7 @@ retries = Retry(
 )
 session = requests.Session()
 session.mount(URL, HTTPAdapter(max_retries=retries))
-session.headers["X-API-Key"] = os.environ["KEY"]
+session.headers["X-API-Key"] = key
 
 
 class Problem(Exception):

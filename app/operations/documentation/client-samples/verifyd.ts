@@ -2,6 +2,7 @@
 
 const url = "http://127.0.0.1:8000";
 const key = process.env.KEY ?? "";
+if (!key) throw new Error("KEY is not set. Run: export KEY=vfd_...");
 const refusedForNow = [429, 500, 502, 503, 504];
 
 /** An error of the service. Decide by `code`. */

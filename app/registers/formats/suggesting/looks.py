@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from app.registers.formats.date_forms import likely_forms
-from app.registers.formats.dates import YEAR_MIN
+from app.registers.formats.dates import YEAR_MIN, moment
+from app.registers.formats.values import AMOUNTS
 from app.vehicles.registration import canonical_registration
 
 MOST = 0.8
@@ -13,8 +14,6 @@ MOST = 0.8
 _YEAR_MAX = 2100
 _NUMBER_CHARACTERS_MAX = 40
 _OTHER_DATE = re.compile(r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}(?:[ T].*)?")
-_TIME = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}.*")
-_DECIMAL = re.compile(r"-?\d+(?:[.,]\d{1,2})?")
 _NUMBER = re.compile(r"[-+]?[\d.,: /]*\d[\d.,: /]*")
 
 
@@ -49,13 +48,18 @@ def are_years(values: Sequence[str]) -> bool:
 
 
 def are_times(values: Sequence[str]) -> bool:
-    """Tell whether most values are times or dates."""
-    return share(values, _TIME) >= MOST or dates(values) is not None
+    """Tell whether most values are times with a time zone, or dates that a mapping can read."""
+    parse = moment("")
+    if values and sum(parse(each) is not None for each in values) >= MOST * len(values):
+        return True
+    found = dates(values)
+    return found is not None and found.form is not None
 
 
-def are_amounts(values: Sequence[str]) -> bool:
-    """Tell whether most values are amounts of money."""
-    return share(values, _DECIMAL) >= MOST
+def decimal(values: Sequence[str]) -> str | None:
+    """Return what separates the hundredths; a point if none has any, None if no amounts."""
+    likely = max(AMOUNTS, key=lambda each: share(values, AMOUNTS[each]))
+    return likely if share(values, AMOUNTS[likely]) >= MOST else None
 
 
 def plates(values: Sequence[str], *, mixed: bool = False) -> float:

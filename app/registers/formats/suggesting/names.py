@@ -80,6 +80,7 @@ _VEHICLES = {
         motexpiry motexpirydate motexpires motdue motduedate motuntil motvaliduntil mot motdate
         hu hubis nachstehu hufallig tuv tuvbis hauptuntersuchung apk apkvervaldatum vervaldatumapk
         apkgeldigtot controletechnique datecontroletechnique prochaincontroletechnique finct
+        echeancect dateecheancect echeancecontroletechnique
         itv itvhasta caducidaditv vencimientoitv fechaitv proximaitv""",
     "motExempt": """
         motexempt hubefreit apkvrijgesteld exemptecontroletechnique exentoitv""",
@@ -134,8 +135,8 @@ _POLICIES = {
         aseguradohasta segurohasta validezseguro""",
     "type": """
         type covertype policytype cover coverage coveragetype art deckung deckungsart vertragsart
-        versicherungsart typ dekking soort soortdekking formule garantie couverture typecontrat
-        cobertura tipo tipopoliza modalidad""",
+        versicherungsart tarif tarifart typ dekking soort soortdekking formule garantie couverture
+        typecontrat cobertura tipo tipopoliza modalidad""",
     "cancelledOn": """
         cancelledon cancelled canceled canceledon cancellationdate cancelleddate storno stornodatum
         gekundigt gekundigtam kundigung kundigungsdatum opgezegd opgezegdop opzegdatum geannuleerd
@@ -174,6 +175,7 @@ _NAMES: Mapping[Kind, Mapping[str, frozenset[str]]] = {
         Kind.FINES: _FINES,
     }.items()
 }
+_ALL_NAMES = frozenset[str]().union(*(each for own in _NAMES.values() for each in own.values()))
 
 
 def scores(name: str, kind: Kind) -> dict[str, float]:
@@ -182,13 +184,16 @@ def scores(name: str, kind: Kind) -> dict[str, float]:
     # An umlaut is written with and without an e. "N° de" can be left out.
     spellings = {compact, _UMLAUT.sub("", compact)}
     spellings.add(_compact(_NUMBER_OF.sub("", name[:200].casefold(), count=1)))
-    found = {}
+    found: dict[str, float] = {
+        member: EXACT
+        for member, known in _NAMES[kind].items()
+        if not known.isdisjoint(spellings) or compact == member.lower()
+    }
+    if not found and not _ALL_NAMES.isdisjoint(spellings):
+        return {}  # In a list of policies "Échéance CT" is no end of a policy.
     for member, known in _NAMES[kind].items():
-        if not known.isdisjoint(spellings) or compact == member.lower():
-            found[member] = EXACT
-            continue
         parts = [each for each in known if len(each) >= _PART_CHARACTERS_MIN and each in compact]
-        if parts:
+        if parts and member not in found:
             # The longest part says most: "first registration date" is no registration.
             found[member] = PART + max(map(len, parts)) / max(len(compact), 1)
     return found

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice, permutations
 from typing import NamedTuple
 
 from app.registers.formats.columns import Presence
@@ -17,6 +18,8 @@ from app.storage.tables import Kind
 
 _SHARED = frozenset({"registration", "lastUpdated"})
 """Members of several kinds: they do not tell which one it is."""
+_PERIOD_COLUMNS_MAX = 20
+"""A period is looked for in so many columns of dates: each is compared with all others."""
 
 
 class Guess(NamedTuple):
@@ -155,14 +158,13 @@ class _Guesser:
         """Guess the first and the last day: two columns of dates that are always in this order."""
         if not self._guesses.keys().isdisjoint({"validFrom", "validTo"}):
             return
-        days = {number: self._days(number) for number in self._free()}
-        dated = [number for number, found in days.items() if found]
-        for first in dated:
-            for last in dated:
-                if first != last and _is_before(days[first], days[last]):
-                    self._guesses["validFrom"] = _by_its_values(first)
-                    self._guesses["validTo"] = _by_its_values(last)
-                    return
+        days = ((number, self._days(number)) for number in self._free())
+        dated = islice(((number, found) for number, found in days if found), _PERIOD_COLUMNS_MAX)
+        for (first, first_days), (last, last_days) in permutations(dated, 2):
+            if _is_before(first_days, last_days):
+                self._guesses["validFrom"] = _by_its_values(first)
+                self._guesses["validTo"] = _by_its_values(last)
+                return
 
     def _days(self, number: int) -> list[str | None]:
         """Return the days of a column, None for other values; an empty list if it has no days."""
@@ -213,8 +215,8 @@ def _misfit(shape: Shape, values: Sequence[str]) -> str | None:
 _CHECKS: Mapping[Shape, tuple[Callable[[Sequence[str]], bool], str]] = {
     Shape.PLATE: (lambda values: looks.plates(values) >= looks.MOST, "registrations"),
     Shape.DAY: (lambda values: looks.dates(values) is not None, "dates"),
-    Shape.TIME: (looks.are_times, "times"),
+    Shape.TIME: (looks.are_times, "times with a time zone"),
     Shape.YEAR: (looks.are_years, "years"),
     Shape.FLAG: (are_flags, "words for yes or no"),
-    Shape.MONEY: (looks.are_amounts, "amounts"),
+    Shape.MONEY: (lambda values: looks.decimal(values) is not None, "amounts"),
 }

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from app.registers.formats.suggesting import looks
 from app.registers.formats.suggesting.names import SHAPES, Shape
 from app.registers.formats.suggesting.suggestion import Suggestion
-from app.registers.formats.suggesting.words import flag_words, status_words
+from app.registers.formats.suggesting.words import Words, flag_words, status_words
 
 _TO_COMPLETE = "complete this line: every row needs it"
 _ISO = "YYYY-MM-DD"
@@ -35,9 +35,10 @@ def mapping_text(found: Suggestion, file: str, register: str, command: str) -> M
     """
     lines = list(_lines(found, file, register, command))
     to_complete = {
-        line.partition(" ")[0]: number
+        member: number
         for number, line in enumerate(lines, 1)
-        if _TO_COMPLETE in line
+        for member in found.missing
+        if line.startswith(f"{member} = ")
     }
     return MappingText("\n".join(lines) + "\n", to_complete)
 
@@ -59,6 +60,7 @@ def _lines(found: Suggestion, file: str, register: str, command: str) -> Iterato
     yield f"delimiter = {_quoted(found.sample.separator)}"
     if forms.common is not None:
         yield _commented(f'date_format = "{forms.common}"', remarks.pop("", ""))
+    yield from _decimal(found)
     yield ""
     yield "[columns]"
     for member in found.missing:
@@ -84,6 +86,15 @@ def _or_else(member: str) -> str:
     return ", or settledOn" if member == "amount" else ", or move it to [constants]"
 
 
+def _decimal(found: Suggestion) -> Iterator[str]:
+    if "amount" not in found.guesses:
+        return
+    values = found.sample.values(found.guesses["amount"].column)
+    if looks.decimal(values) == ",":
+        is_sure = any("," in each for each in values)
+        yield _commented('decimal = ","', "" if is_sure else "not sure: no amount has a comma")
+
+
 class _DateForms(NamedTuple):
     """The forms of the dates of a file."""
 
@@ -99,9 +110,12 @@ def _date_forms(found: Suggestion) -> _DateForms:
     remarks: dict[str, str] = {}
     forms: dict[str, looks.Dates] = {}
     for member, guess in found.guesses.items():
-        if SHAPES.get(member) != Shape.DAY:
+        shape = SHAPES.get(member)
+        if shape not in (Shape.DAY, Shape.TIME):
             continue
         dates = looks.dates(found.sample.values(guess.column))
+        if shape == Shape.TIME and (dates is None or dates.form is None):
+            continue  # Times, which are read without a form.
         if dates is None:
             remarks[member] = "no values among these rows"
         elif dates.form is None:
@@ -123,8 +137,6 @@ def _date_forms(found: Suggestion) -> _DateForms:
 
 def _value_remark(found: Suggestion, member: str) -> str:
     values = found.sample.values(found.guesses[member].column)
-    if member == "amount" and any("," in each for each in values):
-        return "its amounts have a decimal comma, which is rejected: write 12.50"
     if not values and SHAPES.get(member) != Shape.DAY:
         return "no values among these rows"
     return ""
@@ -152,15 +164,24 @@ def _words(found: Suggestion) -> Iterator[str]:
         is_flag, is_status = SHAPES.get(member) == Shape.FLAG, member == "taxStatus"
         if not is_flag and not is_status:
             continue
-        values = set(found.sample.values(guess.column))
-        known, others = (flag_words if is_flag else status_words)(values)
-        if not known and not others:
+        values = found.sample.values(guess.column)
+        words = (flag_words if is_flag else status_words)(values)
+        if not words.known and not words.others:
             continue
         yield ""
-        comment = f"{others:,} other words: add them here" if others else ""
-        yield _commented(f"[words.{member}]", comment)
-        for word, ours in list(known.items())[:_WORDS_MAX]:
+        yield _commented(f"[words.{member}]", _other_words(words, is_flag=is_flag))
+        for word, ours in list(words.known.items())[:_WORDS_MAX]:
             yield f"{_quoted(word)} = {ours}"
+
+
+def _other_words(words: Words, *, is_flag: bool) -> str:
+    """Return what to add for words that are not known; empty if all are."""
+    if not words.others:
+        return ""
+    other = "1 other word" if words.others == 1 else f"{words.others:,} other words"
+    rows = "1 row" if words.rows == 1 else f"{words.rows:,} rows"
+    ours = "true or false" if is_flag else '"taxed", "exempt", "sorn" or "untaxed"'
+    return f'{other} in {rows}: add lines here, "WORD" = {ours}'
 
 
 def _unused(found: Suggestion) -> Iterator[str]:

@@ -1,0 +1,247 @@
+"""Accepts connections, and gives each of them its turn, in one thread."""
+
+import errno
+import os
+import select
+import socket
+from collections.abc import Callable, Iterator, Sequence
+
+from app import clock
+from app.worker.connection import Connection
+from app.worker.head import Environ
+from app.worker.lobby import IdleSocket
+from app.worker.shared import SECOND_NS, Phase, Shared
+
+HELD_BYTES_MAX = 32 * 1024 * 1024
+"""How much of requests and answers is kept in memory for slow clients. An answer can exceed it."""
+_SEND_BUFFER_BYTES = 128 * 1024
+_NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
+_LATE_NS = SECOND_NS
+_ACCEPTED_MAX = 32
+"""How many new connections a worker takes in a turn."""
+_SHARE_EVERY_NS = SECOND_NS // 100
+_AT_REST = (Phase.IDLE, Phase.CLOSING)
+
+
+class Loop:
+    """The connections of one worker.
+
+    Args:
+        wakeup: a descriptor that becomes readable when a signal arrives.
+        environ: what all requests have in common, for WSGI.
+        connections_max: how many connections are kept open. More push out those idle longest.
+        look_every_seconds: how often it should look for clients that take too long.
+    """
+
+    def __init__(
+        self,
+        listeners: Sequence[socket.socket],
+        wakeup: int,
+        shared: Shared,
+        environ: Environ,
+        connections_max: int,
+        look_every_seconds: float,
+    ) -> None:
+        self._listeners = {listener.fileno(): listener for listener in listeners}
+        self._wakeup = wakeup
+        self._shared = shared
+        self._environ = environ
+        self._connections_max = connections_max
+        self._shared_at_ns = 0
+        self._is_interrupted = False
+        self._look_every_ns = int(look_every_seconds * SECOND_NS)
+        self._look_at_ns = shared.now_ns + self._look_every_ns
+        shared.epoll.register(wakeup, select.EPOLLIN)
+        shared.epoll.register(shared.lobby, select.EPOLLIN)
+        for listener in listeners:
+            listener.setblocking(False)
+            if listener.family != socket.AF_UNIX:
+                # Accepted connections inherit both. Small answers must not wait for each other.
+                listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                # SEC: otherwise the kernel holds up to 4 MB for a client that does not read.
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
+            # NOTE: with EPOLLEXCLUSIVE the kernel would wake the same worker each time.
+            shared.epoll.register(listener, select.EPOLLIN)
+
+    @property
+    def connections(self) -> list[Connection]:
+        """All connections that are open."""
+        return list(self._shared.connections.values())
+
+    @property
+    def is_answering(self) -> bool:
+        """Whether a request has begun to arrive, or an answer is not yet read."""
+        return any(each.phase not in _AT_REST for each in self.connections)
+
+    @property
+    def is_time_to_look(self) -> bool:
+        """Whether it is time to call `look`."""
+        return self._shared.now_ns >= self._look_at_ns
+
+    def turn(self) -> None:
+        """Wait until something happens, and give each connection that is ready one turn.
+
+        It waits no longer than until it is time to look.
+        """
+        shared, lobby = self._shared, self._shared.lobby
+        wait_ns = 0 if shared.queue else max(0, self._look_at_ns - shared.now_ns)
+        lobby.wait()
+        events = shared.epoll.poll(wait_ns / SECOND_NS)
+        lobby.work()
+        shared.now_ns = clock.monotonic_ns()
+        descriptors = [descriptor for descriptor, _ in events]
+        self._is_interrupted = False
+        for take_turn in self._turns(descriptors):
+            take_turn()
+            if shared.held_bytes > HELD_BYTES_MAX:
+                self._free_memory()
+            if self._is_interrupted:
+                return
+        if len(descriptors) > 1:
+            self._share(descriptors)
+
+    def _turns(self, descriptors: Sequence[int]) -> Iterator[Callable[[], None]]:
+        """Yield the turns of the connections that are ready, in their order."""
+        shared, others = self._shared, []
+        if shared.lobby.fileno() in descriptors:
+            # Nobody has waited longer than those.
+            taken = self._take_left()
+            if taken is not None:
+                yield taken.is_ready
+        for descriptor in descriptors:
+            connection = shared.connections.get(descriptor)
+            if connection is None:
+                others.append(descriptor)
+            else:
+                yield connection.is_ready
+        queued = len(shared.queue)
+        for _ in range(queued):
+            yield shared.queue.popleft().take_turn
+        served = len(descriptors) - len(others) + queued
+        for descriptor in others:
+            if descriptor in self._listeners:
+                for accepted in self._accept(self._listeners[descriptor], served):
+                    yield accepted.is_ready
+            elif descriptor == self._wakeup:
+                os.read(descriptor, 4096)
+
+    def interrupt(self) -> None:
+        """End this turn with the current request; the others can then be left to other workers."""
+        self._is_interrupted = True
+
+    def _share(self, descriptors: Sequence[int]) -> None:
+        """Leave one of the connections that were ready together to a worker that waits.
+
+        PERF: otherwise 16 connections that are opened at once stay at one worker in one case of
+        six, and it alone answers half as much as two. A move costs 0.1 ms.
+        """
+        shared = self._shared
+        is_too_soon = shared.now_ns < self._shared_at_ns + _SHARE_EVERY_NS
+        if is_too_soon or not (shared.may_leave and shared.lobby.is_one_waiting):
+            return
+        self._shared_at_ns = shared.now_ns
+        for descriptor in descriptors:
+            connection = shared.connections.get(descriptor)
+            if connection is not None and connection.phase is Phase.IDLE:
+                connection.leave(shared.lobby)
+                return
+
+    def look(self) -> None:
+        """End what takes too long."""
+        shared = self._shared
+        late_ns = shared.now_ns - self._look_at_ns
+        self._look_at_ns = shared.now_ns + self._look_every_ns
+        for connection in self.connections:
+            if late_ns > _LATE_NS:
+                # The application took this time, or the host; its clients must not pay for it.
+                connection.deadline_ns += late_ns
+            if connection.deadline_ns <= shared.now_ns:
+                connection.expire()
+
+    def stop(self, linger_seconds: float, *, takes_left: bool) -> None:
+        """Accept no more connections, and close each one after its next answer.
+
+        Args:
+            linger_seconds: how long an idle connection may wait for one more request.
+            takes_left: first take the connections that workers have left: nobody else may come.
+        """
+        shared = self._shared
+        shared.is_ending = True
+        for descriptor, listener in self._listeners.items():
+            shared.epoll.unregister(descriptor)
+            listener.close()
+        self._listeners = {}
+        shared.epoll.unregister(shared.lobby)
+        while takes_left and (taken := self._take_left()):  # Perhaps all workers end.
+            taken.is_ready()
+        linger_ns = int(linger_seconds * SECOND_NS)
+        until_ns = clock.monotonic_ns() + linger_ns
+        # For those whose answer is still being written.
+        shared.patience = shared.patience._replace(idle_ns=linger_ns)
+        for connection in self.connections:
+            if connection.phase is Phase.IDLE:
+                connection.deadline_ns = min(connection.deadline_ns, until_ns)
+
+    def leave_idle(self) -> None:
+        """Leave the connections that have no request to other workers."""
+        self._shared.leave_idle_connections()
+
+    def close_idle(self) -> None:
+        """Close the connections that have no request."""
+        for connection in self.connections:
+            if connection.phase is Phase.IDLE:
+                connection.close()
+
+    def _accept(self, listener: socket.socket, served: int) -> Iterator[Connection]:
+        """Yield new connections: at least one, and as many as were served in this turn.
+
+        Otherwise new clients would wait for many long turns. They come last, and one after the
+        other, so that an idle worker may take the next one meanwhile.
+        """
+        for _ in range(max(1, min(served, _ACCEPTED_MAX))):
+            connection = self._accept_one(listener)
+            if connection is None:
+                return
+            yield connection
+
+    def _accept_one(self, listener: socket.socket) -> Connection | None:
+        """Take a new connection. Return None if there is none."""
+        try:
+            connected, address = listener.accept()
+        except OSError as error:
+            # Otherwise another worker was faster, or the client has gone.
+            if error.errno in _NO_DESCRIPTORS:
+                self._make_room()
+            return None
+        connected.setblocking(False)
+        # WSGI has no address of a client on a Unix socket.
+        remote = "" if listener.family == socket.AF_UNIX else address[0]
+        now_ns = self._shared.now_ns
+        deadline_ns = now_ns + self._shared.patience.head_ns
+        return self._add(IdleSocket(connected, remote, now_ns, deadline_ns))
+
+    def _take_left(self) -> Connection | None:
+        """Take a connection that another worker has left. Return None if there is none."""
+        taken = self._shared.lobby.take()
+        return taken and self._add(taken)
+
+    def _add(self, taken: IdleSocket) -> Connection:
+        """Add a connection. Most clients have already sent their request."""
+        if len(self._shared.connections) >= self._connections_max:
+            self._make_room()
+        return Connection(taken, self._environ, self._shared)
+
+    def _make_room(self) -> None:
+        """Close the connection that has been idle longest, or else has waited longest."""
+        connections = self.connections
+        if connections:
+            min(connections, key=lambda each: (each.phase not in _AT_REST, each.since_ns)).close()
+
+    def _free_memory(self) -> None:
+        """Close the connections that hold most memory; of equal ones, those that end soonest."""
+        shared = self._shared
+        holding = [each for each in self.connections if each.held_bytes]
+        for connection in sorted(holding, key=lambda each: (-each.held_bytes, each.deadline_ns)):
+            if shared.held_bytes <= HELD_BYTES_MAX:
+                return
+            connection.close()

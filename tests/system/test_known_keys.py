@@ -1,0 +1,61 @@
+"""What workers know of keys counts in all of them only until it changes (D3, D109)."""
+
+import os
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+import apsw
+import pytest
+
+from app.accounts.administration import create_key
+from app.accounts.tokens import parse_token
+from app.operations.backup import sqlite
+from tests.conftest import ON_SQLITE
+from tests.system.processes import Service, run_command, send
+
+PATH = "/v1/account"
+ROUNDS = 5
+ENOUGH = 48
+"""So many requests reach each of four workers."""
+
+
+@pytest.fixture
+def busy(serve) -> Service:
+    """A service with four workers that know the key."""
+    service: Service = serve(workers=4, anonymous_limit=1_000_000)
+    assert answers(service, service.key) == {200: ENOUGH}
+    return service
+
+
+def answers(service: Service, key: str) -> Counter[int]:
+    """Return the statuses of requests that all workers answer."""
+
+    def ask(_: int) -> int:
+        return send(service.bind, "GET", PATH, headers={"X-API-Key": key}).status
+
+    with ThreadPoolExecutor(8) as clients:
+        return Counter(clients.map(ask, range(ENOUGH)))
+
+
+def test_a_revoked_key_is_refused_by_all_workers(busy, world):
+    """No worker admits a key after the command that revoked it has ended."""
+    settings = {"database_url": world.config.database_url, "state_dir": world.config.state_dir}
+    for _ in range(ROUNDS):
+        key, token = create_key(world.engine, "alice")
+        assert answers(busy, token.text) == {200: ENOUGH}
+        assert run_command("keys", "revoke", key.id, **settings).returncode == 0
+        assert answers(busy, token.text) == {401: ENOUGH}
+
+
+@ON_SQLITE
+def test_a_replaced_database_counts_in_all_workers(busy, world):
+    """All workers notice that another file has the path of the database (D27)."""
+    token = parse_token(busy.key)
+    assert token
+    copy = world.directory / "copy.db"
+    sqlite.copy(world.database, copy)
+    with closing(apsw.Connection(str(copy))) as connection:
+        connection.execute("UPDATE api_key SET revoked_at = 1 WHERE id = ?", (token.key_id,))
+    os.replace(copy, world.database)
+    assert answers(busy, busy.key) == {401: ENOUGH}

@@ -47,12 +47,7 @@ def claim(directory: Path, database_id: str) -> Owner:
             _write(directory, Owner(_machine(), database_id, secrets.token_hex(16)))
     except OSError as error:
         raise AuditError(f"{directory} cannot be created: {error.strerror}") from error
-    owner = require_host(directory)
-    if owner.database != database_id:
-        raise AuditError(
-            f"{directory} is the audit trail of another database; give each database its own "
-            "VERIFYD_AUDIT_DIR"
-        )
+    owner = require_own(directory, database_id)
     _claimed[str(directory)] = owner
     return owner
 
@@ -101,19 +96,35 @@ def require_host(directory: Path) -> Owner:
     return owner
 
 
+def require_own(directory: Path, database_id: str) -> Owner:
+    """Return the owner of a trail of this host, user and database. Raises AuditError."""
+    owner = require_host(directory)
+    if owner.database != database_id:
+        raise AuditError(
+            f"{directory} is the audit trail of another database; give each database its own "
+            "VERIFYD_AUDIT_DIR"
+        )
+    return owner
+
+
 def require_same(directory: Path, owner: Owner) -> None:
     """Raise AuditError unless a directory still holds the trail of this owner."""
     found = find_owner(directory)
     if found is None:
-        raise AuditError(
-            f"the audit trail in {directory} is gone; put it back, or restart the service to "
-            "begin another one"
-        )
+        raise gone(directory)
     if found != owner:
         raise AuditError(
             f"{directory} was replaced by another audit trail; put the former one back, or "
             "restart the service to use this one"
         )
+
+
+def gone(directory: Path) -> AuditError:
+    """Return the error of a trail that disappeared while the service runs."""
+    return AuditError(
+        f"the audit trail in {directory} is gone; put it back, or restart the service to "
+        "begin another one"
+    )
 
 
 def _make(directory: Path) -> None:

@@ -1,0 +1,59 @@
+"""`verifyd check` shows the state of the audit trail (D127)."""
+
+import pytest
+
+from app.audit.owner import claim
+from app.audit.seal import seal
+from app.cli.session import opened_database
+from app.operations import audit_state
+from app.storage.versions import database_id
+
+
+def database_of(cli) -> str:
+    """Return the identifier of the database of the settings."""
+    with opened_database() as engine:
+        return str(database_id(engine))
+
+
+@pytest.fixture
+def cli(cli, monkeypatch):
+    """The command line of an installation with a trail."""
+    monkeypatch.setenv("VERIFYD_AUDIT", "on")
+    monkeypatch.setenv("VERIFYD_AUDIT_DIR", str(cli.directory / "audit"))
+    return cli
+
+
+def test_it_shows_the_state(cli):
+    """Text and JSON have state, size and age."""
+    assert "audit trail: on\n" in cli.run("check").stdout
+    claim(cli.directory / "audit", database_of(cli))
+    seal(cli.directory / "audit", current=True)
+    assert "audit trail: on, 0 kB sealed, last run 0 s ago\n" in cli.run("check").stdout
+    told = cli.json("check")["audit"]
+    assert told.pop("sealed_at")
+    assert told == {"state": "on", "reason": None, "size_bytes": 0, "records": 0}
+
+
+def test_the_trail_of_another_database_is_a_fault(cli):
+    """The service cannot start with it."""
+    claim(cli.directory / "audit", "0" * 32)
+    told = cli.run("check").stderr
+    assert told.count("another database") == 1
+    assert "VERIFYD_AUDIT_DIR: " in told
+
+
+def test_a_full_disk_is_only_a_warning(cli, monkeypatch):
+    """Systemd must start the service, which waits for room."""
+    claim(cli.directory / "audit", database_of(cli))
+    monkeypatch.setattr(audit_state, "free_bytes_of", lambda _: 0)
+    ended = cli.run("check")
+    assert ended.status == 0
+    assert "warning: Look-ups that cannot be recorded are refused" in ended.stdout
+    assert "audit trail: failing" in ended.stdout
+
+
+def test_a_place_where_no_trail_can_begin_is_a_fault(cli, monkeypatch):
+    """A mistyped directory is found before the service starts."""
+    monkeypatch.setenv("VERIFYD_AUDIT_DIR", "/dev/null/audit")
+    told = cli.run("check").stderr
+    assert "VERIFYD_AUDIT_DIR: /dev/null cannot be written to" in told

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from app.audit.record import AuditError
-from app.audit.segments import OWNER
+from app.audit.segments import OWNER, RESTORING
 from app.directories import make_directory
 from app.storage.files import sync
 
@@ -40,6 +40,11 @@ def claim(directory: Path, database_id: str) -> Owner:
     create it again if it is removed. Raises AuditError if the trail is another host's or
     database's, or if it cannot be created.
     """
+    if (directory / RESTORING).exists():
+        raise AuditError(
+            f"the restore of the audit trail in {directory} was interrupted: "
+            "run verifyd restore again"
+        )
     try:
         if not directory.exists():
             _make(directory)

@@ -67,6 +67,16 @@ def metrics(world, **settings) -> dict[str, float]:
     return {name: float(value) for name, value in pairs}
 
 
+def noting(paths: list[object], act):
+    """Return a function that does the same, and notes the path."""
+
+    def noted(path="."):
+        paths.append(path)
+        return act(path)
+
+    return noted
+
+
 def conditions(world, **settings):
     """Return what is wrong with the trail, by key."""
     found = conditions_of(world.engine, world.configured(**{"audit": True} | settings)).conditions
@@ -134,12 +144,9 @@ class TestState:
         """The cost does not depend on the number of segments."""
         seal(trail, current=True)
         client = world.client(None, audit=True)
-        listed = []
+        listed: list[object] = []
         for name in ("listdir", "scandir"):
-            original = getattr(os, name)
-            monkeypatch.setattr(
-                os, name, lambda path=".", act=original: listed.append(path) or act(path)
-            )
+            monkeypatch.setattr(os, name, noting(listed, getattr(os, name)))
         assert client.get("/readyz", environ=LOCAL).status_int == 200
         assert client.get("/metrics", environ=LOCAL).status_int == 200
         assert [path for path in listed if str(trail) in str(path)] == []

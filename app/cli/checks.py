@@ -44,6 +44,7 @@ def findings(config: Config) -> Findings:
     faults += _directory_faults(config)
     # Look-ups do not need these directories, so the service can run (D58).
     warnings += _data_warnings(config)
+    warnings += _audit_warnings(config)
     obstacles = (obstacle(each, config.notify_secret) for each in config.notify)
     warnings += [f"{SETTINGS['notify'].variable} {each}." for each in obstacles if each]
     group_fault = listening.group_fault(config)
@@ -119,6 +120,15 @@ def _data_warnings(config: Config) -> list[str]:
         _unwritable("data_dir", directory) for directory in _written_directories(config)
     )
     return [f"{each}, so rejects and alerts are lost." for each in dict.fromkeys(unwritable)]
+
+
+def _audit_warnings(config: Config) -> list[str]:
+    """Return a warning if the audit trail is where an installation keeps what may be lost."""
+    # With Postgres this is the default if VERIFYD_DATA_DIR is not set.
+    if not config.audit or not config.audit_dir.is_relative_to(config.state_dir):
+        return []
+    fault = f"{config.audit_dir} is in {SETTINGS['state_dir'].variable}, which may be in memory"
+    return [f"{_setting_fault('audit_dir', fault)}: name a directory on a disk."]
 
 
 def _written_directories(config: Config) -> Iterator[Path]:

@@ -57,3 +57,16 @@ def test_a_place_where_no_trail_can_begin_is_a_fault(cli, monkeypatch):
     monkeypatch.setenv("VERIFYD_AUDIT_DIR", "/dev/null/audit")
     told = cli.run("check").stderr
     assert "VERIFYD_AUDIT_DIR: /dev/null cannot be written to" in told
+
+
+def test_a_trail_in_the_state_directory_is_a_warning(cli, monkeypatch):
+    """What is there may be in memory, and gone after a boot."""
+    state = cli.directory / "state"
+    monkeypatch.setenv("VERIFYD_AUDIT_DIR", str(state / "audit"))
+    (warning,) = cli.json("check")["warnings"]
+    assert warning == (
+        f"VERIFYD_AUDIT_DIR: {state / 'audit'} is in VERIFYD_STATE_DIR, which may be in memory: "
+        "name a directory on a disk."
+    )
+    monkeypatch.setenv("VERIFYD_AUDIT", "off")
+    assert cli.json("check")["warnings"] == []

@@ -158,14 +158,20 @@ def staged_trail(trail: Path, source: Path, found: Manifest) -> Iterator[StagedT
     A trail that exists stays as it is: what it recorded after the backup must not be lost. What an
     interrupted restore left is removed first, and so is a copy that was not put in place.
 
-    Raises OSError.
+    Raises OperatorError if the trail cannot be copied.
     """
     if found.audit is None or has_trail(trail):
         yield None
         return
     _remove_staged(trail)
     try:
-        _stage(trail, source / TRAIL, found.audit)
+        try:
+            _stage(trail, source / TRAIL, found.audit)
+        except OSError as error:
+            raise OperatorError(
+                f"nothing was restored, because the audit trail cannot be copied to {trail}: "
+                f"{error.strerror}"
+            ) from error
         yield StagedTrail(trail, found)
     finally:
         _remove_staged(trail)

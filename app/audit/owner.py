@@ -63,7 +63,12 @@ def claimed(directory: Path, database_id: Callable[[], str]) -> Owner:
     If the server did not call `claim`, the first use in a process does. Only then `database_id` is
     called. Raises AuditError, or what `database_id` raises.
     """
-    return _claimed.get(str(directory)) or claim(directory, database_id())
+    return find_claimed(directory) or claim(directory, database_id())
+
+
+def find_claimed(directory: Path) -> Owner | None:
+    """Return the owner of a trail that this process or its parent accepted; None if it did not."""
+    return _claimed.get(str(directory))
 
 
 def find_owner(directory: Path) -> Owner | None:

@@ -8,7 +8,7 @@ import os
 from typing import NamedTuple
 
 from app import clock
-from app.audit.owner import find_owner, gone, require_own
+from app.audit.owner import find_claimed, find_owner, gone, require_own, require_same
 from app.audit.record import AuditError
 from app.audit.summary import Summary, find_summary
 from app.audit.trail import sync_fault
@@ -58,13 +58,18 @@ def audit_state(engine: Engine, config: Config) -> AuditState:
 def owner_fault(engine: Engine, config: Config) -> str:
     """Return why a trail cannot be used that is another's or gone; empty if it can be.
 
-    A trail that does not exist yet is no fault before the service has started.
+    A trail that does not exist yet is no fault before the service has started. A process of the
+    service also notices that the trail was replaced by another one.
     """
     directory = config.audit_dir
     try:
-        if find_owner(directory) is None:
-            return str(gone(directory)) if _is_served(config) else ""
-        require_own(directory, database_id(engine))
+        owner = find_claimed(directory)
+        if owner is not None:
+            require_same(directory, owner)
+        elif find_owner(directory) is not None:
+            require_own(directory, database_id(engine))
+        elif _is_served(config):
+            return str(gone(directory))
     except AuditError as error:
         return str(error)
     except OSError as error:

@@ -2,11 +2,13 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from app import clock
+from app.audit import owner as owners
 from app.audit.owner import claim
 from app.audit.prune import prune
 from app.audit.record import time_of
@@ -167,14 +169,32 @@ class TestFailing:
     def test_the_trail_of_another_database(self, world, at):
         """It is named, for a caller on this machine only, and in the alerts."""
         claim(world.directory / "audit", "0" * 32)
+        owners._claimed.clear()
         self.require_failing(world, "is the audit trail of another database")
         assert list(conditions(world)) == ["audit:refused"]
 
-    def test_a_trail_that_was_removed_while_serving(self, world, trail, running):
+    def test_a_trail_that_was_removed_while_serving(self, world, trail):
         """A service does not begin another one by itself."""
         trail.rename(trail.with_name("elsewhere"))
         self.require_failing(world, "is gone")
         assert list(conditions(world)) == ["audit:refused"]
+
+    def test_a_trail_that_was_replaced_while_serving(self, world, trail):
+        """Even by another trail of the same host and database."""
+        trail.rename(trail.with_name("elsewhere"))
+        owners._claimed.clear()
+        claimed = claim(trail, database_id(world.engine))
+        shutil.rmtree(trail)
+        claim(trail, database_id(world.engine))
+        owners._claimed[str(trail)] = claimed
+        self.require_failing(world, "was replaced by another audit trail")
+
+    @pytest.mark.usefixtures("running")
+    def test_other_processes_know_that_a_service_runs(self, world, trail):
+        """A command has not claimed the trail, and asks whether the service runs."""
+        trail.rename(trail.with_name("elsewhere"))
+        owners._claimed.clear()
+        assert "is gone" in conditions(world)["audit:refused"].warning
 
     def test_a_trail_that_cannot_be_written_to(self, world, trail, monkeypatch):
         """Root may write everywhere, so the test asks in another way."""

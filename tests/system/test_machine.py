@@ -124,7 +124,7 @@ def test_the_nightly_jobs_run(installed):
 def test_the_audit_trail_is_sealed_backed_up_and_restored(installed):
     """In their sandboxes: service and timer seal, backup has the trail, and restore brings it."""
     installed.do("echo 'VERIFYD_AUDIT=on' >>/etc/verifyd/verifyd.env; systemctl restart verifyd")
-    installed.do("verifyd audit report >report.html")  # It begins the trail where none is.
+    installed.do("verifyd audit report >report.html")  # It is recorded.
     installed.do("verifyd audit seal")
     summary = "/var/lib/verifyd/audit/summary.json"
     installed.do(f"rm {summary}; systemctl start verifyd-audit-seal verifyd-audit-prune")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from app.audit import owner as owners
 from app.audit.owner import claim
 from app.audit.seal import seal
 from app.cli.session import opened_database
@@ -37,6 +38,7 @@ def test_it_shows_the_state(cli):
 def test_the_trail_of_another_database_is_a_fault(cli):
     """The service cannot start with it."""
     claim(cli.directory / "audit", "0" * 32)
+    owners._claimed.clear()
     told = cli.run("check").stderr
     assert told.count("another database") == 1
     assert "VERIFYD_AUDIT_DIR: " in told

@@ -112,7 +112,8 @@ def require_own(directory: Path, database_id: str) -> Owner:
     if owner.database != database_id:
         raise AuditError(
             f"{directory} is the audit trail of another database; give each database its own "
-            "VERIFYD_AUDIT_DIR"
+            "VERIFYD_AUDIT_DIR. If this database replaces that one, as after verifyd copy, remove "
+            f"{directory / OWNER}"
         )
     return owner
 

@@ -92,7 +92,12 @@ def add_commands(commands: Commands) -> None:
         help="seal only hours that are over, and do nothing if there is no trail",
     )
     # The service starts this command, and nothing may outlive it (D62).
-    sealed.add_argument("--parent", metavar="PID", type=int, help=argparse.SUPPRESS)
+    sealed.add_argument(
+        "--parent",
+        metavar="PID",
+        type=int,
+        help="end when this process, which started the command, ends [never]",
+    )
     pruned.add_argument("--scheduled", action="store_true", help="do nothing if there is no trail")
 
 

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import threading
 from contextlib import closing
 from pathlib import Path
 
@@ -20,8 +19,8 @@ from app.audit.seal import seal
 from app.audit.trail import Trail
 from app.audit.verify import verify
 from app.cli.session import opened_database
-from app.file_lock import locked
-from app.operations.backup import retention
+from app.file_lock import tried
+from app.operations.backup import retention, trail
 from app.storage.versions import database_id
 from tests.conftest import ON_SQLITE
 from tests.unit.audit_trails import HOUR_NS, Clock, first_plates, look_up, names
@@ -185,17 +184,19 @@ class TestBackup:
         assert (verdict.faults, verdict.pruned) == ([], 1)
 
     def test_seal_waits_for_it(self, audited, monkeypatch):
-        """A backup shows the chain and the segments of one moment."""
-        with locked(audited.directory / "changing.lock", shared=True):
-            sealing = threading.Thread(
-                target=seal, args=(audited.directory,), kwargs={"current": True}
-            )
-            sealing.start()
-            backup = audited.back_up()
-            assert sealing.is_alive()
-        sealing.join()
-        assert verify(backup / "audit").unsealed == 1
-        assert verify(audited.directory).unsealed == 0
+        """A backup shows the chain and the segments of one moment; other readers need not wait."""
+        lock, copy, could_seal = audited.directory / "changing.lock", trail._copy, []
+
+        def noted(*words, **options):
+            with tried(lock) as is_free, tried(lock, shared=True) as is_shared:
+                could_seal.append((is_free, is_shared))
+            return copy(*words, **options)
+
+        monkeypatch.setattr(trail, "_copy", noted)
+        audited.back_up()
+        assert could_seal == [(False, True)] * 4
+        with tried(lock) as is_free:
+            assert is_free
 
     def test_without_a_trail_there_is_no_backup(self, cli, monkeypatch):
         """Whoever asks for the trail must not believe that it is in the backup."""

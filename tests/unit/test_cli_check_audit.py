@@ -2,6 +2,7 @@
 
 import pytest
 
+from app import clock
 from app.audit import owner as owners
 from app.audit.owner import claim
 from app.audit.seal import seal
@@ -72,3 +73,33 @@ def test_a_trail_in_the_state_directory_is_a_warning(cli, monkeypatch):
     )
     monkeypatch.setenv("VERIFYD_AUDIT", "off")
     assert cli.json("check")["warnings"] == []
+
+
+def test_a_trail_of_a_former_database_can_be_taken_over(cli):
+    """After `verifyd copy` the database is another one; the message says what to do."""
+    directory = cli.directory / "audit"
+    claim(directory, "0" * 32)
+    owners._claimed.clear()
+    assert f"remove {directory / 'owner.json'}" in cli.run("check").stderr
+    (directory / "owner.json").unlink()
+    assert cli.run("check").status == 0
+    claim(directory, database_of(cli))
+    assert cli.run("check").status == 0
+
+
+def test_watch_reports_a_seal_that_is_overdue(cli, monkeypatch):
+    """It is queued as an alert, and so is its end."""
+    monkeypatch.setenv("VERIFYD_NOTIFY", "exec:/bin/true")
+    monkeypatch.setattr(clock, "monotonic_ns", lambda: 10**18)
+    claim(cli.directory / "audit", database_of(cli))
+    seal(cli.directory / "audit", current=True)
+    now = clock.now()
+    monkeypatch.setattr(clock, "now", lambda: now + 4 * 3600)
+    told = cli.json("watch")
+    assert [each["key"] for each in told["problems"]] == ["audit:seal"]
+    assert told["message"]
+    assert cli.json("watch")["message"] is None
+    seal(cli.directory / "audit", current=True)
+    told = cli.json("watch")
+    assert told["problems"] == []
+    assert told["message"]

@@ -84,6 +84,9 @@ def test_a_command_that_seals_ends_with_the_server(serve, trail, is_killed):
         wake(service)
         (pid,) = until(lambda: sealers(service), "the command")
         until(lambda: _waits_for_lock(pid), "the command to wait")
+        # Whoever holds the server's socket keeps its address in use.
+        files = [os.readlink(path) for path in Path(f"/proc/{pid}/fd").iterdir()]
+        assert [path for path in files if path.startswith("socket:")] == []
         if is_killed:
             service.process.kill()
             service.process.wait()

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import peewee
 
 from app.accounts.administration import list_accounts
+from app.audit.segments import OWNER
 from app.cli.session import opened_database
 from app.config import SETTINGS, Config
 from app.errors import OperatorError
@@ -107,7 +108,7 @@ def _directory_faults(config: Config) -> list[str]:
             faults.append(_setting_fault("database_url", f"{database} cannot be written to"))
         faults += _unwritable("database_url", database.absolute().parent)
     faults += _unwritable("state_dir", _nearest_existing(config.state_dir))
-    if config.audit:
+    if config.audit and not _has_trail(config):
         faults += _unwritable("audit_dir", _nearest_existing(config.audit_dir))
     if config.bind.startswith("unix:"):
         faults += _unwritable("bind", Path(config.bind.removeprefix("unix:")).parent)
@@ -122,13 +123,24 @@ def _data_warnings(config: Config) -> list[str]:
     return [f"{each}, so rejects and alerts are lost." for each in dict.fromkeys(unwritable)]
 
 
+def _has_trail(config: Config) -> bool:
+    return os.path.exists(config.audit_dir / OWNER)
+
+
 def _audit_warnings(config: Config) -> list[str]:
-    """Return a warning if the audit trail is where an installation keeps what may be lost."""
-    # With Postgres this is the default if VERIFYD_DATA_DIR is not set.
-    if not config.audit or not config.audit_dir.is_relative_to(config.state_dir):
+    """Return a warning if the trail cannot be written to, and if it is where it may be lost."""
+    if not config.audit:
         return []
-    fault = f"{config.audit_dir} is in {SETTINGS['state_dir'].variable}, which may be in memory"
-    return [f"{_setting_fault('audit_dir', fault)}: name a directory on a disk."]
+    warnings = []
+    if _has_trail(config):
+        # NOTE: as with a full disk, the service must start, and wait until it can.
+        faults = _unwritable("audit_dir", config.audit_dir)
+        warnings += [f"{each}, so look-ups are refused." for each in faults]
+    # With Postgres this is the default if VERIFYD_DATA_DIR is not set.
+    if config.audit_dir.is_relative_to(config.state_dir):
+        fault = f"{config.audit_dir} is in {SETTINGS['state_dir'].variable}, which may be in memory"
+        warnings.append(f"{_setting_fault('audit_dir', fault)}: name a directory on a disk.")
+    return warnings
 
 
 def _written_directories(config: Config) -> Iterator[Path]:

@@ -1,5 +1,7 @@
 """`verifyd check` shows the state of the audit trail (D127)."""
 
+import os
+
 import pytest
 
 from app import clock
@@ -53,6 +55,21 @@ def test_a_full_disk_is_only_a_warning(cli, monkeypatch):
     assert ended.status == 0
     assert "warning: Look-ups that cannot be recorded are refused" in ended.stdout
     assert "audit trail: failing" in ended.stdout
+
+
+def test_a_trail_that_cannot_be_written_to_is_only_a_warning(cli, monkeypatch):
+    """A disk can be read-only for a while. Root may write everywhere, so the test asks itself."""
+    directory = cli.directory / "audit"
+    claim(directory, database_of(cli))
+    is_allowed = os.access
+    monkeypatch.setattr(
+        os, "access", lambda path, mode: path != directory and is_allowed(path, mode)
+    )
+    told = cli.json("check")
+    assert told["warnings"] == [
+        f"VERIFYD_AUDIT_DIR: {directory} cannot be written to, so look-ups are refused."
+    ]
+    assert (told["ok"], told["audit"]["state"]) == (True, "failing")
 
 
 def test_a_place_where_no_trail_can_begin_is_a_fault(cli, monkeypatch):

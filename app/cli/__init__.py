@@ -34,6 +34,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "keys": ("keys",),
     "limits": ("limits",),
     "domains": ("domains",),
+    "audit": ("audit",),
     "backup": ("backup", "restore"),
     "notify": ("notify", "watch"),
     "console": ("console",),

@@ -9,8 +9,11 @@ from app.cli.session import opened_database
 from app.config import SETTINGS, Config
 from app.errors import OperatorError
 from app.operations import listening
+from app.operations.audit_state import AuditState, audit_state, owner_fault
+from app.operations.conditions.audit import REFUSED
 from app.operations.conditions.gathered import gathered
 from app.operations.directories import (
+    audit_warnings,
     data_warnings,
     directory_faults,
     setting_fault,
@@ -30,6 +33,8 @@ class Findings(NamedTuple):
 
     faults: list[str]
     warnings: list[str]
+    audit: AuditState | None
+    """The state of the audit trail; None if the database cannot be used."""
 
 
 def findings(config: Config) -> Findings:
@@ -37,19 +42,21 @@ def findings(config: Config) -> Findings:
 
     The values of the settings are checked when the Config is made.
     """
-    faults, warnings = _database_findings(config)
+    faults, warnings, audit = _database_findings(config)
     faults += [*directory_faults(config), *socket_faults(config)]
     # Look-ups do not need these directories, so the service can run (D58).
     warnings += data_warnings(config)
+    warnings += audit_warnings(config)
     obstacles = (obstacle(each, config.notify_secret) for each in config.notify)
     warnings += [f"{SETTINGS['notify'].variable} {each}." for each in obstacles if each]
     group_fault = listening.group_fault(config)
-    return Findings([*faults, group_fault] if group_fault else faults, warnings)
+    return Findings([*faults, group_fault] if group_fault else faults, warnings, audit)
 
 
 def _database_findings(config: Config) -> Findings:
     faults: list[str] = []
     warnings: list[str] = []
+    audit: AuditState | None = None
     try:
         with opened_database(config, check_schema=False) as engine:
             found = reserve.with_reserve(engine, partial(versions, engine))
@@ -57,11 +64,16 @@ def _database_findings(config: Config) -> Findings:
             faults += [f"{variable}: {right}" for right in engine.missing_rights()]
             _require_readable(engine, found)
             if found.refusal() is None:
-                warnings += [each.warning for each in gathered(engine, config).conditions]
+                audit = audit_state(engine, config)
+                conditions = gathered(engine, config).conditions
+                warnings += [each.warning for each in conditions if each.key != REFUSED]
                 warnings += unknown_accounts(engine, config)
+                # NOTE: a full disk is no fault. The service must start, and wait for room.
+                if config.audit and (fault := owner_fault(engine, config)):
+                    faults.append(setting_fault("audit_dir", fault))
     except (OperatorError, peewee.PeeweeException, OSError) as error:
         faults.append(setting_fault("database_url", message_of(error)))
-    return Findings(faults, warnings)
+    return Findings(faults, warnings, audit)
 
 
 def _require_readable(engine: Engine, found: Versions) -> None:

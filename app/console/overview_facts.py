@@ -11,10 +11,17 @@ from app.config import SETTINGS, Config
 from app.console.charts import Series
 from app.limits.file import StoreError
 from app.limits.store import LimitStore
+from app.operations.audit_state import audit_state
+from app.operations.conditions.audit import REFUSED
 from app.operations.conditions.condition import Condition
 from app.operations.conditions.disk import free_bytes_by_directory
 from app.operations.conditions.gathered import conditions_of
-from app.operations.directories import data_warnings, directory_faults, unknown_accounts
+from app.operations.directories import (
+    audit_warnings,
+    data_warnings,
+    directory_faults,
+    unknown_accounts,
+)
 from app.operations.freshness import Freshness
 from app.operations.notices.senders import obstacle
 from app.operations.writing import write_fault
@@ -77,6 +84,9 @@ def health(engine: Engine, config: Config, limits: LimitStore, ages: list[Freshn
             f"The register {unreadable.name} cannot be read: restore it, or drop it and load it "
             "again."
         )
+    audit = audit_state(engine, config)
+    if audit.fault:
+        faults.append(f"Look-ups cannot be recorded, so each is refused: {audit.fault}.")
     try:
         limits.require_usable()
     except StoreError as error:
@@ -88,8 +98,10 @@ def health(engine: Engine, config: Config, limits: LimitStore, ages: list[Freshn
     faults += [*engine.missing_rights(), *directory_faults(config)]
     obstacles = (obstacle(each, config.notify_secret) for each in config.notify)
     warnings = [f"{SETTINGS['notify'].variable} {each}." for each in obstacles if each]
-    warnings += [*data_warnings(config), *unknown_accounts(engine, config)]
-    return Health(faults, conditions_of(engine, config, ages=ages).conditions, warnings)
+    warnings += data_warnings(config)
+    warnings += [*audit_warnings(config), *unknown_accounts(engine, config)]
+    conditions = conditions_of(engine, config, ages=ages).conditions
+    return Health(faults, [each for each in conditions if each.key != REFUSED], warnings)
 
 
 def latest_loads(engine: Engine) -> list[Load]:

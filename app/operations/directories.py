@@ -6,6 +6,7 @@ from itertools import chain
 from pathlib import Path
 
 from app.accounts.administration import list_accounts
+from app.audit.segments import OWNER
 from app.config import SETTINGS, Config
 from app.setting_values import sqlite_path
 from app.storage.engine import Engine
@@ -29,7 +30,10 @@ def directory_faults(config: Config) -> list[str]:
         if not os.access(database, os.W_OK):
             faults.append(setting_fault("database_url", f"{database} cannot be written to"))
         faults += _unwritable("database_url", database.absolute().parent)
-    return faults + _unwritable("state_dir", _nearest_existing(config.state_dir))
+    faults += _unwritable("state_dir", _nearest_existing(config.state_dir))
+    if config.audit and not _has_trail(config):
+        faults += _unwritable("audit_dir", _nearest_existing(config.audit_dir))
+    return faults
 
 
 def socket_faults(config: Config) -> list[str]:
@@ -45,6 +49,26 @@ def data_warnings(config: Config) -> list[str]:
         _unwritable("data_dir", directory) for directory in _written_directories(config)
     )
     return [f"{each}, so rejects and alerts are lost." for each in dict.fromkeys(unwritable)]
+
+
+def _has_trail(config: Config) -> bool:
+    return os.path.exists(config.audit_dir / OWNER)
+
+
+def audit_warnings(config: Config) -> list[str]:
+    """Return a warning if the trail cannot be written to, and if it is where it may be lost."""
+    if not config.audit:
+        return []
+    warnings = []
+    if _has_trail(config):
+        # NOTE: as with a full disk, the service must start, and wait until it can.
+        faults = _unwritable("audit_dir", config.audit_dir)
+        warnings += [f"{each}, so look-ups are refused." for each in faults]
+    # With Postgres this is the default if VERIFYD_DATA_DIR is not set.
+    if config.audit_dir.is_relative_to(config.state_dir):
+        fault = f"{config.audit_dir} is in {SETTINGS['state_dir'].variable}, which may be in memory"
+        warnings.append(f"{setting_fault('audit_dir', fault)}: name a directory on a disk.")
+    return warnings
 
 
 def _written_directories(config: Config) -> Iterator[Path]:

@@ -316,10 +316,30 @@ def test_remote_metrics_without_a_key_are_refused_and_charged(site):
         assert told == [401, 429], header
 
 
+@pytest.mark.parametrize(("network", "status"), [("192.0.2.0/24", 403), ("127.0.0.0/8", 401)])
+def test_the_console_can_be_kept_to_a_network(served, serve, tmp_path, network, status):
+    """As documented, nginx refuses the console to other addresses, and nothing else."""
+    page = (SITE.parent.parent / "README.md").read_text()
+    (location,) = re.findall(r"```nginx\n(location ~ \^/console.*?)```", page, re.DOTALL)
+    bind = f"127.0.0.1:{free_port()}"
+    command = command_with_site(served.bind, bind, tmp_path)
+    text = (tmp_path / "site.conf").read_text()
+    assert "192.0.2.0/24" in location
+    added = location.replace("192.0.2.0/24", network)
+    (tmp_path / "site.conf").write_text(
+        text.replace("    location / {", f"{added}    location / {{")
+    )
+    with running(command, bind):
+        for path in ("/console", "/console/sign-in/x", "/console/people"):
+            assert send(f"tls:{bind}", "GET", path).status in (status, 429)
+        assert send(f"tls:{bind}", "GET", "/consoles").status in (401, 429)
+        assert send(f"tls:{bind}", "GET", "/docs").status == 200
+
+
 def test_the_server_for_acme_answers_challenges_and_nothing_else(tmp_path):
     """As documented, any other request there gets no answer (D53)."""
     page = (SITE.parent.parent / "README.md").read_text()
-    (server,) = re.findall("```nginx\n(.*?)```", page, re.DOTALL)
+    (server,) = re.findall("```nginx\n(server .*?)```", page, re.DOTALL)
     bind = f"127.0.0.1:{free_port()}"
     site = server.replace("listen 80;", f"listen {bind};").replace("    listen [::]:80;\n", "")
     challenge = tmp_path / "www" / ".well-known" / "acme-challenge" / "token"

@@ -8,6 +8,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from app.audit import owner
+from app.audit.owner import claim
 from app.console import charts, overview_facts, rendering
 from app.console.context import ROOT
 from app.console.pages import PAGES
@@ -143,6 +145,16 @@ class TestOverview:
         page = browser.get(ROOT)
         assert "The service needs you now" in page.text
         assert "rate limits cannot be kept" in page.html.select_one(".findings .bad").text
+
+    def test_look_ups_that_cannot_be_recorded_are_a_fault(self, world):
+        """It is told once, although it is a condition, too."""
+        claim(world.directory / "audit", "0" * 32)
+        owner._claimed.clear()
+        application = world.client(None, console=True, audit=True).application
+        page = signed_in(world, application, Role.VIEWER).get(ROOT)
+        (finding,) = page.html.select(".findings li")
+        assert finding["class"] == ["bad"]
+        assert "Look-ups cannot be recorded" in finding.text
 
     def test_reasons_of_failed_loads_stay_text(self, world, browser):
         """A reason can quote a file, whose content nobody has checked."""

@@ -27,12 +27,15 @@ def record_load(
     the two commits of a merge, that is a later load.
 
     Args:
-        former: the register's entry before the load; None if the register is new.
+        former: the register's entry before the load. None, or never loaded, for a new register.
         columns: the columns of the history line, `held` and `changed` among them.
     """
     load = find_load(engine, load_id)
     if load.actor is None:
         return
+    before = None
+    if former is not None and former.loaded_at is not None:
+        before = {kind.value: former.rows(kind)}
     accepted = json_list(load.accepted, str)
     after = {
         kind.value: columns["held"],
@@ -46,8 +49,8 @@ def record_load(
         msgspec.json.decode(load.actor, type=Actor),
         "imports.load",
         subject_of(load.register),
-        before=former and {kind.value: former.rows(kind)},
-        after=after,
+        before,
+        after,
     )
 
 

@@ -35,11 +35,12 @@ def record_load(
         return
     before = None
     if former is not None and former.loaded_at is not None:
-        before = {kind.value: former.rows(kind)}
+        before = {"held": former.rows(kind)}
     accepted = json_list(load.accepted, str)
     after = {
-        kind.value: columns["held"],
+        "held": columns["held"],
         "load": load_id,
+        "kind": kind.value,
         "mode": load.mode,
         "changed": columns["changed"],
         **({"accepted": accepted} if accepted else {}),

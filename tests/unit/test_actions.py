@@ -4,6 +4,7 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -29,6 +30,7 @@ TOMORROW = clock.iso_utc(NOW + 86_400)
 OLD = "2020-01-01T00:00:00Z"
 TINY = {"requests": 1, "window_seconds": 60, "bulk_max": 2, "domains_max": 3}
 BILLING = {"label": "billing", "expires_at": None, "revoked_at": None, "replaced_by": None}
+LOADED = {"kind": "vehicles", "mode": "merge"}
 ROWS = {"vehicles": 1, "policies": 0, "fines": 0}
 KEY = "the key of acme"
 ANY: Any = type("Any", (), {"__eq__": lambda *_: True, "__repr__": lambda _: "ANY"})()
@@ -121,15 +123,16 @@ CHANGES = {
     ],
     "import {directory}/three.csv": [
         Change(
-            *("imports.load", "register", "native", None, {"vehicles": 2}),
-            {"vehicles": 3, "load": 5, "mode": "merge", "changed": 3},
+            *("imports.load", "register", "native", None, {"held": 2}),
+            {**LOADED, "held": 3, "load": 5, "changed": 3},
         )
     ],
     "import {directory}/one.csv --mode replace --allow-shrink": [
         Change(
-            *("imports.load", "register", "native", None, {"vehicles": 2}),
+            *("imports.load", "register", "native", None, {"held": 2}),
             {
-                "vehicles": 1,
+                "kind": "vehicles",
+                "held": 1,
                 "load": 5,
                 "mode": "replace",
                 "changed": 2,
@@ -140,13 +143,13 @@ CHANGES = {
     "import {directory}/one.csv --register new": [
         Change(
             *("imports.load", "register", "new", None, None),
-            {"vehicles": 1, "load": 5, "mode": "merge", "changed": 1},
+            {**LOADED, "held": 1, "load": 5, "changed": 1},
         )
     ],
     "import --drop {directory}/drop": [
         Change(
-            *("imports.load", "register", "native", None, {"vehicles": 2}),
-            {"vehicles": 3, "load": 5, "mode": "merge", "changed": 3},
+            *("imports.load", "register", "native", None, {"held": 2}),
+            {**LOADED, "held": 3, "load": 5, "changed": 3},
         )
     ],
     "imports rollback --register native": [
@@ -338,6 +341,51 @@ def test_a_scheduled_load_is_not_an_operators_action(loaded):
     assert loaded.run("import --drop {directory}/drop --scheduled") == 0
     assert loaded.recorded() == []
     assert loaded.cli.json("imports", "list")[0]["status"] == "done"
+
+
+@pytest.mark.usefixtures("loaded")
+def test_a_killed_merge_is_the_action_of_who_began_it(installation, monkeypatch):
+    """It is recorded by the next load, whoever runs that: the rows are in the register."""
+    with monkeypatch.context() as killed:
+        killed.setattr("app.registers.load.record", _interrupted)
+        assert installation.run("import {directory}/three.csv") == 130
+    assert installation.recorded() == []
+    monkeypatch.setattr(actor, "login", lambda: "carl")
+    assert installation.run("import {directory}/one.csv") == 0
+    recorded = [(each.actor, each.before, each.after) for each in installation.recorded()]
+    assert recorded == [
+        ("ann", {"held": 2}, {**LOADED, "held": 3, "load": 5, "changed": 3}),
+        ("carl", {}, {**LOADED, "load": 6, "changed": 1}),
+    ]
+
+
+def _interrupted(_work: object) -> None:
+    raise KeyboardInterrupt
+
+
+@ON_SQLITE
+def test_a_restore_brings_the_earlier_record_back(installation):
+    """What was done since the backup is gone, but not that somebody restored."""
+    assert installation.run("accounts create kept") == 0
+    backup = installation.cli.json("backup", installation.cli.directory / "backups")["backup"]
+    assert installation.run("accounts create lost") == 0
+    assert installation.run(f"restore {backup}") == 0
+    kept, restored = installation.recorded()
+    assert (kept.action, kept.subject) == ("accounts.create", "kept")
+    assert restored[5:] == (
+        *("backups.restore", "backup", Path(backup).name, None, None),
+        {"taken_at": ANY, "registers": []},
+    )
+    assert (restored.actor, restored.sudo_user) == ("ann", "bea")
+
+
+@ON_SQLITE
+def test_a_backup_without_the_record_can_be_restored(installation):
+    """It was taken by a program that had none; so nothing is recorded."""
+    installation.engine.execute_sql("DROP TABLE action")
+    backup = installation.cli.json("backup", installation.cli.directory / "backups")["backup"]
+    assert installation.run(f"restore {backup}") == 0
+    assert not installation.engine.table_exists("action")
 
 
 def test_the_demo_is_recorded(bare_cli):

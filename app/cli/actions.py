@@ -94,10 +94,11 @@ def _list(args: argparse.Namespace) -> None:
     )
     with opened_database() as engine:
         actions = list_actions(engine, criteria, args.limit)
-    items: list[Item] = [_item(action) for action in actions]
+    items = [_item(action) for action in actions]
+    printed: list[Item] = [*items]
     if not args.json:
-        items = [{**item, "change": _change(item)} for item in items]
-    print_items(args, items, _COLUMNS, counted(len(items), "action"))
+        printed = [{**item, "change": _change(item)} for item in items]
+    print_items(args, printed, _COLUMNS, counted(len(items), "action"))
 
 
 def _item(action: Recorded) -> ActionItem:
@@ -116,14 +117,17 @@ def _item(action: Recorded) -> ActionItem:
     }
 
 
-def _change(item: Item) -> str:
-    """Return what an action changed as one line, such as `plan: standard -> free`."""
-    before: Any = item["before"]
-    after: Any = item["after"]
+def _change(item: ActionItem) -> str:
+    """Return what an action changed as one line, such as `plan: standard -> free`.
+
+    A member that was not there before, or is not there any more, has one value.
+    """
+    states: list[dict[str, Any]] = [item["before"] or {}, item["after"] or {}]
     changes = []
-    for name in {**(before or {}), **(after or {})}:
-        values = [shown(state.get(name)) for state in (before, after) if state is not None]
-        changes.append(f"{name}: {' -> '.join(values)}")
+    for name in states[0] | states[1]:
+        values = [state[name] for state in states if name in state]
+        if values != [None]:
+            changes.append(f"{name}: {' -> '.join(map(shown, values))}")
     return "; ".join(changes) or "-"
 
 

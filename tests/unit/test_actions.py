@@ -455,14 +455,23 @@ class TestList:
         """Criteria are combined; days are included; the latest action comes first."""
         assert listed(*words.split()) == expected.split()
 
-    def test_it_shows_what_changed_on_a_line(self, installation):
+    @pytest.mark.parametrize(
+        ("line", "change"),
+        [
+            ("accounts create new", "plan: standard; status: active"),
+            ("accounts suspend acme", f"status: active -> suspended; suspended_at: - -> {TIME}"),
+            ("plans delete tiny", "requests: 1; window_seconds: 60; bulk_max: 2; domains_max: 3"),
+            ("keys revoke {key}", f"revoked_at: - -> {TIME}"),
+            ("imports drop failed --purge --yes", "-"),
+        ],
+    )
+    def test_it_shows_what_changed_on_a_line(self, installation, line, change):
         """A person reads members with their values before and after."""
-        assert installation.run("accounts set-plan acme free") == 0
-        heading, line, _, sentence = installation.cli.run("actions", "list").stdout.splitlines()
-        assert heading.split()[-2:] == ["subject", "change"]
-        assert line.split()[1:] == (
-            f"{TIME} ann bea command accounts.set-plan acme acme plan: standard -> free".split()
-        )
+        assert installation.run("import {directory}/none.csv --register failed") == 1
+        assert installation.run(line) == 0
+        heading, shown, _, sentence = installation.cli.run("actions", "list").stdout.splitlines()
+        assert shown[heading.index("change") :] == change
+        assert shown.split()[1:5] == [TIME, "ann", "bea", "command"]
         assert sentence == "1 action"
 
     @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from app.limits.store import LimitStore
 from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.versions import database_id
 from tests.conftest import ON_POSTGRES, ON_SQLITE
+from tests.system.processes import until
 from tests.unit.conftest import CommandLine
 from tests.unit.test_help import LEAVES
 
@@ -516,7 +517,7 @@ def test_two_changes_at_once_follow_each_other(installation):
     with installation.engine.atomic():
         set_account_plan(installation.engine, "acme", "free")
         waiting.start()
-        _wait_for_lock(installation.engine)
+        until(lambda: _is_somebody_waiting(installation.engine), "the second to wait")
     waiting.join()
     befores = [(each.before, each.after) for each in installation.recorded()]
     assert befores == [
@@ -530,12 +531,13 @@ def _moved_to_enterprise(engine: Engine) -> None:
     close_quietly(engine)
 
 
-def _wait_for_lock(engine: Engine) -> None:
-    """Wait until another connection waits for a lock."""
-    waits = "SELECT count(*) FROM pg_locks WHERE NOT granted AND database = (SELECT oid FROM "
-    waits += "pg_database WHERE datname = current_database())"
-    while not engine.execute_sql(waits).fetchone()[0]:
-        pass
+def _is_somebody_waiting(engine: Engine) -> bool:
+    """Tell whether a connection to the database waits for a lock."""
+    # The view shows one moment per transaction.
+    engine.execute_sql("SELECT pg_stat_clear_snapshot()")
+    query = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
+    (waiting,) = engine.execute_sql(f"{query} AND datname = current_database()").fetchone()
+    return bool(waiting)
 
 
 @ON_SQLITE

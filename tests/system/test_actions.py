@@ -26,13 +26,13 @@ def test_the_login_stays_the_same_under_another_user(tmp_path):
     env |= {"LOGIN": str(LOGIN.pw_uid), "SUDO_USER": "ann"}
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
-        line = [*AS_LOGIN, *PROGRAM, *words, "--json"]
+        line = [*AS_LOGIN, *words]
         return subprocess.run(line, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
 
-    ended = run("accounts", "create", "acme")
-    if "loginuid" in ended.stderr or "not permitted" in ended.stderr:
+    if run("true").returncode:
         pytest.skip("only root in a session without a login may set one")
+    ended = run(*PROGRAM, "accounts", "create", "acme")
     assert (ended.returncode, ended.stderr) == (0, "")
-    (action,) = json.loads(run("actions", "list").stdout)
+    (action,) = json.loads(run(*PROGRAM, "actions", "list", "--json").stdout)
     assert (action["actor"], action["sudo_user"]) == (LOGIN.pw_name, "ann")
     assert LOGIN.pw_uid != os.geteuid()

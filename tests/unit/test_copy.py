@@ -10,6 +10,7 @@ from webtest import TestResponse
 
 from app.accounts.administration import create_account, set_account_plan, set_plan
 from app.accounts.lifecycle import delete_account
+from app.actions import list_actions
 from app.config import Config
 from app.domains.repository import DomainExists, Domains
 from app.main import create_app
@@ -139,6 +140,7 @@ class TestContent:
         world.load([CAR])
         assert copy().status == 0
         assert create_account(target, "carol").id == 3
+        assert [each.id for each in list_actions(target)] == [5, 4, 3, 2, 1]
         assert (
             RegisterLoad.insert(
                 register="x",
@@ -160,7 +162,7 @@ class TestContent:
         assert told["account"]["rows"] == 2
         assert told["register_native.vehicle"]["rows"] == 1
         assert len(told["account"]["sha256"]) == 64
-        assert len(told) == 11
+        assert len(told) == 12
 
 
 class TestAgain:

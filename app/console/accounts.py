@@ -7,7 +7,8 @@ import falcon
 
 from app.accounts import administration, lifecycle
 from app.accounts.models import Account
-from app.console.context import ConsoleRequest, PageError, Services
+from app.actions import changing
+from app.console.context import ConsoleRequest, PageError, Services, actor_of
 from app.console.forms import Field, Form, require_version, version_of
 from app.console.listing import Listing
 from app.console.rendering import redirect
@@ -96,7 +97,7 @@ class AccountCreation:
         if form.is_sound:
             try:
                 made = administration.create_account(
-                    self._services.engine, form["name"], form["plan"]
+                    self._services.engine, form["name"], form["plan"], actor=actor_of(req)
                 )
             except OperatorError as error:
                 form.faults["name"] = sentence(error)
@@ -205,17 +206,15 @@ def _chosen(filters: dict[str, str]) -> Any:
     return query
 
 
-def _change(
-    req: ConsoleRequest, engine: Engine, tag: str, change: Callable[[Engine, str], Account]
-) -> None:
+def _change(req: ConsoleRequest, engine: Engine, tag: str, change: Callable[..., Account]) -> None:
     """Change an account, unless somebody else has changed it since the form was made."""
 
     def checked_change() -> None:
-        with engine.atomic():
+        with changing(engine):
             engine.lock_rows(Account.select().where(Account.tag == tag))
             account = require_account(engine, tag)
             require_version(req, _version(account), (_PLACE, tag))
-            change(engine, account.name)
+            change(engine, account.name, actor=actor_of(req))
 
     # An account can be suspended on a full disk, too (D57).
     reserve.with_reserve(engine, checked_change)

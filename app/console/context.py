@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import falcon
 
+from app.actor import Actor
 from app.config import Config
 from app.console.sessions import Session
 from app.http.context import Request, RequestContext
@@ -60,6 +61,11 @@ class PageError(Exception):
         self.heading = heading
         self.text = text
         self.back = back
+
+
+def actor_of(req: falcon.Request) -> Actor:
+    """Return who asks, for the record of actions (D130)."""
+    return Actor(session_of(req).name, "console")
 
 
 def session_of(req: falcon.Request) -> Session:

@@ -1,8 +1,10 @@
 """Who is signed in to the console."""
 
+from functools import partial
+
 import falcon
 
-from app.console.context import ConsoleRequest, PageError, Services, session_of
+from app.console.context import ConsoleRequest, PageError, Services, actor_of, session_of
 from app.console.rendering import redirect
 from app.console.sessions import end_session, find_session, list_sessions
 from app.storage import reserve
@@ -58,7 +60,7 @@ class SessionEnd:
     def on_post(self, req: ConsoleRequest, resp: falcon.Response, session_id: str) -> None:
         """POST /console/people/{session_id}/end. Ending it twice is no mistake."""
         engine = self._services.engine
-        reserve.with_reserve(engine, lambda: end_session(engine, session_id))
+        reserve.with_reserve(engine, partial(end_session, engine, session_id, actor=actor_of(req)))
         redirect(req, resp, "people", ended=1)
 
 

@@ -13,6 +13,8 @@ import peewee
 from app import clock
 from app.accounts.models import NAME_CHARACTERS_MAX
 from app.accounts.tokens import base62, random_base62
+from app.actions import Subject, changing, record
+from app.actor import Actor
 from app.console.roles import Role
 from app.errors import OperatorError
 from app.storage.engine import Engine, Prepared, parameter
@@ -20,6 +22,8 @@ from app.storage.engine import Engine, Prepared, parameter
 LINK_SECONDS = 600
 SESSION_SECONDS = 8 * 3600
 TOKEN_CHARACTERS = 43
+EVERYBODY = "everybody"
+"""The subject of a record about all sessions."""
 _TOKEN_BITS = 256
 _ID_CHARACTERS = 8
 _USED_LINKS_KEPT_SECONDS = 86_400
@@ -71,8 +75,11 @@ class LinkRefused(Exception):
 _COLUMNS = tuple(getattr(ConsoleSession, name) for name in Session._fields)
 
 
-def create_link(engine: Engine, name: str, role: Role) -> str:
+def create_link(engine: Engine, name: str, role: Role, *, actor: Actor | None = None) -> str:
     """Create a link for a person, and return its token.
+
+    Args:
+        actor: who does it; by default whoever runs this process (D130).
 
     Raises OperatorError if the name is empty, too long or not printable.
     """
@@ -83,11 +90,12 @@ def create_link(engine: Engine, name: str, role: Role) -> str:
         )
     token = _new_token()
     now = clock.now()
-    with engine.atomic():
+    with changing(engine):
         _remove_expired(engine, now)
         ConsoleLink.insert(
             token_hash=_hash(token), name=name, role=role, expires_at=now + LINK_SECONDS
         ).execute(engine)
+        record(engine, actor, "console.link", Subject("person", name), None, {"role": role})
     return token
 
 
@@ -173,13 +181,23 @@ def find_session(engine: Engine, session_id: str) -> Session | None:
     return next((each for each in list_sessions(engine) if each.id == session_id), None)
 
 
-def end_session(engine: Engine, session_id: str) -> bool:
-    """End a session. Return False if it has ended already."""
-    ended = ConsoleSession.delete().where(ConsoleSession.id == session_id).execute(engine)
-    return bool(ended)
+def sign_out(engine: Engine, session_id: str) -> None:
+    """End a session for the person whose it is."""
+    ConsoleSession.delete().where(ConsoleSession.id == session_id).execute(engine)
 
 
-def end_sessions(engine: Engine, name: str | None = None) -> tuple[int, int]:
+def end_session(engine: Engine, session_id: str, *, actor: Actor) -> None:
+    """End another person's session, unless it has ended already."""
+    with changing(engine):
+        session = find_session(engine, session_id)
+        if session is not None:
+            sign_out(engine, session_id)
+            _record_end(engine, actor, session.name, 1, 0)
+
+
+def end_sessions(
+    engine: Engine, name: str | None = None, *, actor: Actor | None = None
+) -> tuple[int, int]:
     """End all sessions and withdraw all unused links, or those of one person.
 
     Return how many sessions ended, and how many links were withdrawn.
@@ -191,9 +209,17 @@ def end_sessions(engine: Engine, name: str | None = None) -> tuple[int, int]:
     if name is not None:
         sessions = sessions.where(ConsoleSession.name == name)
         links = links.where(ConsoleLink.name == name)
-    with engine.atomic():
+    with changing(engine):
         _remove_expired(engine, now)
-        return sessions.execute(engine), links.execute(engine)
+        ended = sessions.execute(engine), links.execute(engine)
+        _record_end(engine, actor, name or EVERYBODY, *ended)
+        return ended
+
+
+def _record_end(engine: Engine, actor: Actor | None, name: str, sessions: int, links: int) -> None:
+    before = {"sessions": sessions, "links": links}
+    subject = Subject("person", name)
+    record(engine, actor, "console.end", subject, before, dict.fromkeys(before, 0))
 
 
 def _remove_expired(engine: Engine, now: int) -> None:

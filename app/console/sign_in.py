@@ -8,9 +8,9 @@ from app.console.rendering import redirect
 from app.console.sessions import (
     SESSION_SECONDS,
     LinkRefused,
-    end_session,
     open_session,
     require_link,
+    sign_out,
 )
 
 
@@ -49,7 +49,7 @@ class SignOut:
 
     def on_post(self, req: ConsoleRequest, resp: falcon.Response) -> None:
         """POST /console/sign-out."""
-        end_session(self._services.engine, session_of(req).id)
+        sign_out(self._services.engine, session_of(req).id)
         clear_cookie(req, resp, self._services.config.trusted_proxies)
         req.context.session = None
         text = "Your session has ended on this browser."

@@ -5,6 +5,7 @@ import pytest
 from app.accounts.administration import create_account, require_account, set_account_plan
 from app.accounts.lifecycle import delete_account, suspend_account
 from app.accounts.models import Account
+from app.actions import list_actions
 from app.console.context import ROOT
 from app.console.listing import ROWS_PER_PAGE
 from app.console.roles import Role
@@ -232,6 +233,24 @@ class TestStatus:
         assert [each.text for each in page.html.select(".actions a")] == ["Resume"]
         assert browser.send(f"{path}/resume").status_int == 303
         assert alice.get("/v1/account").status_int == 200
+
+    def test_what_is_done_is_recorded(self, world, browser):
+        """The record names the person in the console, and has nothing of what failed (D130)."""
+        browser.post(f"{ACCOUNTS}/new", {"name": "acme", "plan": "free"})
+        browser.post(f"{ACCOUNTS}/new", {"name": "acme", "plan": "free"})
+        browser.send(f"{page_of(world, 'acme')}/suspend")
+        browser.post(f"{page_of(world, 'acme')}/resume")
+        other = signed_in(world, world.client(None, console=True).application, Role.VIEWER, "ben")
+        (session,) = [each for each in list_sessions(world.engine) if each.name == "ben"]
+        for _ in range(2):
+            browser.post(f"{ROOT}/people/{session.id}/end")
+        assert other.get(ROOT).status_int == 401
+        recorded = [each for each in list_actions(world.engine) if each.via == "console"]
+        assert [(each.actor, each.action, each.subject) for each in reversed(recorded)] == [
+            ("ann", "accounts.create", "acme"),
+            ("ann", "accounts.suspend", "acme"),
+            ("ann", "console.end", "ben"),
+        ]
 
     @pytest.mark.parametrize("action", ["suspend", "resume"])
     def test_a_form_without_its_version_changes_nothing(self, world, browser, action):

@@ -6,13 +6,26 @@ from pathlib import Path
 
 import pytest
 
+from app.accounts.administration import create_account, revoke_key
+from app.actions import list_actions
 from app.registers.generations import Generations
+from app.registers.history import find_load
 from app.storage import scripts, versions
 from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.postgres import PostgresEngine
 from app.storage.registers import KeptRegister, Register
 from app.storage.schema import migrate
 from app.storage.stores import store_of
+
+FORMER = (
+    "INSERT INTO account (tag, name, plan_id, created_at) VALUES ('aaaaaa', 'acme', 'free', 1)",
+    "INSERT INTO api_key (id, account_id, secret_hash, label, created_at) "
+    "VALUES ('abcdefgh', 1, 'x', '', 1)",
+    "INSERT INTO register_load (register, kind, mode, format, files, status, rows, loaded, "
+    "changed, rejected, skipped, loaded_by, started_at) "
+    "VALUES ('native', 'vehicles', 'merge', 'x', 'x', 'done', 1, 1, 1, 0, 0, 'x', 1)",
+)
+"""What a program of schema 6 writes: an account, a key and a load."""
 
 
 @pytest.fixture
@@ -59,3 +72,27 @@ def test_kept_states_can_still_be_rolled_back_to(engine, at_schema):
     assert (kept.generation, kept.vehicles) == (1, 1)
     assert generations.store.has_waiting(1)
     assert generations.store.has_current(2)
+
+
+def test_the_record_of_actions_begins_empty(engine, at_schema):
+    """What was done before the migration is in no record, and its loads are nobody's (D130)."""
+    at_schema(6)
+    for statement in FORMER:
+        engine.execute_sql(statement)
+    assert migrate(engine)[0] == "0007_actions"
+    assert list_actions(engine) == []
+    assert find_load(engine, 1).actor is None
+    revoke_key(engine, "abcdefgh")
+    assert [each.action for each in list_actions(engine)] == ["keys.revoke"]
+
+
+def test_the_former_program_writes_beside_the_record(engine, at_schema):
+    """A program of schema 6 adds accounts and loads, and they stay out of the record (D29)."""
+    at_schema(6)
+    migrate(engine)
+    for statement in FORMER:
+        engine.execute_sql(statement)
+    assert versions.versions(engine).oldest_program == 1
+    assert find_load(engine, 1).status == "done"
+    create_account(engine, "new")
+    assert [each.subject for each in list_actions(engine)] == ["new"]

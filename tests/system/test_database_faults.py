@@ -94,7 +94,7 @@ def test_a_newer_database_is_refused(serve, world, command):
     """The refusal names the program version that it needs (D29)."""
     Installation.update(schema_version=99, oldest_program=98).execute(world.engine)
     close_quietly(world.engine)
-    assert "needs a program of schema 8 or newer" in refusal(serve, command=command)
+    assert "needs a program of schema 98 or newer" in refusal(serve, command=command)
 
 
 def test_an_older_database_is_migrated_at_the_start(serve, world, next_program):

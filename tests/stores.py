@@ -19,6 +19,7 @@ ACCOUNTS = ("alice", "bob")
 _TABLES = (
     *("installation", "plan", "account", "api_key", "domain"),
     *("register", "register_kept", "register_dropped", "register_load", "job_run"),
+    *("usage_account", "usage_hour", "usage_day"),
 )
 _WITHOUT_ACCOUNTS = ("installation", "plan")
 

@@ -53,7 +53,7 @@ class BulkInsurance:
         sent = _read(req, BulkRequest)
         day = self._reader.day(sent.asOf)
         found = self._reader.look_up(caller_of(req).registers, sent.registrations, day)
-        _answer(resp, sent, found, [insurance_item(each, day) for each in found])
+        _answer(req, resp, sent, found, [insurance_item(each, day) for each in found])
 
 
 class BulkCompliance:
@@ -89,7 +89,7 @@ class BulkCompliance:
             )
             for each in found
         ]
-        _answer(resp, sent, found, items)
+        _answer(req, resp, sent, found, items)
 
 
 def _read(req: Request, shape: type[_Sent]) -> _Sent:
@@ -114,7 +114,11 @@ def _read(req: Request, shape: type[_Sent]) -> _Sent:
 
 
 def _answer(
-    resp: falcon.Response, sent: BulkRequest, found: Sequence[Found], items: Sequence[Item]
+    req: Request,
+    resp: falcon.Response,
+    sent: BulkRequest,
+    found: Sequence[Found],
+    items: Sequence[Item],
 ) -> None:
     """Answer with an item for each plate, with details if they were asked for."""
     if sent.details:
@@ -122,3 +126,4 @@ def _answer(
             if each.record is not None:
                 add_details(item, each.record)
     answer(resp, bulk_answer(items, sent.asOf))
+    req.context.vehicles = len(items)

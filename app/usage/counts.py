@@ -16,7 +16,7 @@ OTHER = "other"
 QUARTER_SECONDS = 900
 """Hours and days begin with a quarter of an hour, in every time zone."""
 COUNTS_MAX = 20_000
-"""How many different counts a process keeps while they cannot be written. They take 8 MB."""
+"""How many different counts a process keeps while they cannot be written. They take 10 MB."""
 
 _Place = tuple[str, str, str, int]
 """Key id, path template, method, status."""

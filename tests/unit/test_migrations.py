@@ -2,10 +2,13 @@
 
 import shutil
 from collections.abc import Iterator
+from datetime import UTC
 from pathlib import Path
 
 import pytest
 
+from app.accounts.administration import create_account, create_key
+from app.accounts.authentication import Authenticator
 from app.registers.generations import Generations
 from app.storage import scripts, versions
 from app.storage.engine import Engine, close_quietly, open_engine
@@ -13,6 +16,9 @@ from app.storage.postgres import PostgresEngine
 from app.storage.registers import KeptRegister, Register
 from app.storage.schema import migrate
 from app.storage.stores import store_of
+from app.usage.counts import Counts
+from app.usage.report import By, usage_of_hours
+from app.usage.writer import UsageWriter
 
 
 @pytest.fixture
@@ -59,3 +65,19 @@ def test_kept_states_can_still_be_rolled_back_to(engine, at_schema):
     assert (kept.generation, kept.vehicles) == (1, 1)
     assert generations.store.has_waiting(1)
     assert generations.store.has_current(2)
+
+
+def test_usage_is_counted_after_a_migration(engine, at_schema):
+    """A database with accounts gets empty tables of usage; the release before can use it (D29)."""
+    at_schema(6)
+    create_account(engine, "acme", "standard")
+    key = create_key(engine, "acme")[1].text
+    assert "0007_usage" in migrate(engine)
+    caller = Authenticator(engine).find_caller(key)
+    assert usage_of_hours(engine, (By.KEY,)) == []
+    counts = Counts({})
+    counts.add(caller, "", "GET", 404, 0)
+    UsageWriter(counts, engine, UTC).flush()
+    (used,) = usage_of_hours(engine, (By.KEY,))
+    assert (used.key, used.answers) == (caller.key_id, 1)
+    assert versions.versions(engine)._replace(program=6).is_served

@@ -97,8 +97,8 @@ def _item(used: Used, by: Sequence[By]) -> Item:
     groups = {
         By.ACCOUNT: used.account,
         By.KEY: used.key,
-        By.DAY: used.period,
-        By.HOUR: clock.iso_utc(used.period) if isinstance(used.period, int) else None,
+        By.DAY: used.day,
+        By.HOUR: None if used.hour is None else clock.iso_utc(used.hour),
         By.OPERATION: used.operation,
     }
     return {

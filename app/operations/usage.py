@@ -81,7 +81,7 @@ class OwnUsage:
 def _day_usage(used: Used) -> DayUsage:
     ok, refused, limited, failed = used.by_class
     return {
-        "day": str(used.period),
+        "day": str(used.day),
         "operation": str(used.operation),
         "answers": used.answers,
         "status2xx": ok,

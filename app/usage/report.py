@@ -29,8 +29,10 @@ class Used(NamedTuple):
     account: str | None
     """The name of the account, also if it was deleted."""
     account_id: int | None
-    period: str | int | None
-    """The day as ISO date, or when the hour began in Unix seconds."""
+    day: str | None
+    """ISO date."""
+    hour: int | None
+    """When the hour began, in Unix seconds."""
     key: str | None
     """The id of the key."""
     operation: str | None
@@ -87,18 +89,17 @@ def _usage(
     engine: Engine, table: Any, when: peewee.Expression, by: Collection[By], whose: Whose
 ) -> list[Used]:
     """Return the sums of a table of usage."""
-    period = table.day if table is UsageDay else table.hour
+    nothing = peewee.SQL("NULL")
     groups = {
         By.ACCOUNT: [UsageAccount.name, table.account_id],
-        By.DAY if table is UsageDay else By.HOUR: [period],
+        By.DAY: [table.day if table is UsageDay else nothing],
+        By.HOUR: [table.hour if table is UsageHour else nothing],
         By.KEY: [table.key_id],
         By.OPERATION: [table.operation],
     }
-    grouped = [column for each in by for column in groups[each]]
+    grouped = [column for each, some in groups.items() if each in by for column in some]
     columns = [
-        column if each in by else peewee.SQL("NULL")
-        for each, some in groups.items()
-        for column in some
+        column if each in by else nothing for each, some in groups.items() for column in some
     ]
     sums = [_sum(Case(None, [(table.status == each, table.answers)], 0)) for each in CLASSES]
     query = (
@@ -110,8 +111,7 @@ def _usage(
         query = query.where(table.account_id == whose.account_id)
     if whose.account is not None:
         query = query.where(UsageAccount.name == whose.account)
-    order = [column for each, some in groups.items() if each in by for column in some]
-    rows = query.group_by(*grouped).order_by(*order).tuples().execute(engine)
+    rows = query.group_by(*grouped).order_by(*grouped).tuples().execute(engine)
     # Without a group there is one row, also if there is no usage.
     return [_used(row) for row in rows if row[-1] is not None]
 
@@ -122,7 +122,6 @@ def _sum(numbers: Any) -> Any:
 
 
 def _used(row: Row) -> Used:
-    account, account_id, period, key, operation, *by_class, vehicles = row
-    if isinstance(period, date):
-        period = period.isoformat()
-    return Used(account, account_id, period, key, operation, tuple(by_class), vehicles)
+    account, account_id, day, hour, key, operation, *by_class, vehicles = row
+    iso_day = day and str(day)
+    return Used(account, account_id, iso_day, hour, key, operation, tuple(by_class), vehicles)

@@ -74,6 +74,7 @@ def test_usage_is_counted_after_a_migration(engine, at_schema):
     key = create_key(engine, "acme")[1].text
     assert "0007_usage" in migrate(engine)
     caller = Authenticator(engine).find_caller(key)
+    assert caller
     assert usage_of_hours(engine, (By.KEY,)) == []
     counts = Counts({})
     counts.add(caller, "", "GET", 404, 0)

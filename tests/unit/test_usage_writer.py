@@ -32,6 +32,13 @@ NOON = 1_907_755_200
 ANY_DAY = (date(2000, 1, 1), date(2100, 1, 1))
 
 
+def caller_of(world, key):
+    """Return the caller with a key."""
+    caller = Authenticator(world.engine).find_caller(key)
+    assert caller
+    return caller
+
+
 class Process:
     """What counts and writes in one worker."""
 
@@ -39,9 +46,7 @@ class Process:
         self.engine = open_engine(world.config.database_url, is_serving=True)
         self.counts = Counts(OPERATIONS)
         self.writer = UsageWriter(self.counts, self.engine, zone)
-        self.callers = [
-            Authenticator(world.engine).find_caller(key) for key in (world.alice_key, world.bob_key)
-        ]
+        self.callers = [caller_of(world, key) for key in (world.alice_key, world.bob_key)]
 
     def count(self, answers=1, status=200, vehicles=1, caller=None):
         self.counts.look_at_clock()
@@ -83,13 +88,13 @@ def process(start):
 def days(world, *by):
     """Return account, day and numbers of all days."""
     used = usage_of_days(world.engine, *ANY_DAY, by or (By.ACCOUNT, By.DAY))
-    return [(each.account, each.period, each.answers, each.vehicles) for each in used]
+    return [(each.account, each.day, each.answers, each.vehicles) for each in used]
 
 
 def hours(world):
     """Return account, hours since noon and answers of all hours that are kept."""
     used = usage_of_hours(world.engine, (By.ACCOUNT, By.HOUR))
-    return [(each.account, (each.period - NOON) // HOUR, each.answers) for each in used]
+    return [(each.account, ((each.hour or 0) - NOON) // HOUR, each.answers) for each in used]
 
 
 class TestWrite:
@@ -224,7 +229,7 @@ class TestOldUsage:
         for _ in range(2):
             create_account(world.engine, "acme", "standard")
             key = create_key(world.engine, "acme")[1].text
-            process.count(caller=Authenticator(world.engine).find_caller(key))
+            process.count(caller=caller_of(world, key))
             process.writer.flush()
             delete_account(world.engine, "acme", lambda _: 0)
         assert days(world, By.ACCOUNT) == [("acme", None, 1, 1)] * 2
@@ -317,7 +322,7 @@ class TestFaults:
         def fail():
             process.engine.rollback()
             error = apsw.FullError("database or disk is full")
-            error.result = apsw.SQLITE_FULL
+            error.result = apsw.SQLITE_FULL  # type: ignore[attr-defined]
             raise peewee.OperationalError(error)
 
         process.count(3)

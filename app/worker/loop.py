@@ -96,8 +96,9 @@ class Loop:
             if shared.held_bytes > HELD_BYTES_MAX:
                 self._free_memory()
             if self._is_interrupted:
-                return
-        if len(descriptors) > 1:
+                break
+        shared.send_answers()
+        if len(descriptors) > 1 and not self._is_interrupted:
             self._share(descriptors)
 
     def _turns(self, descriptors: Sequence[int]) -> Iterator[Callable[[], None]]:

@@ -145,7 +145,8 @@ def test_requests_that_wait_for_their_turn_hold_no_more_memory(server):
         server.take(client)
     for client in clients:
         client.send(REQUEST + LONG_REQUEST)
-    server.loop.turn()
+    for _ in range(2):
+        server.loop.turn()
     assert server.shared.held_bytes <= HELD_BYTES_MAX
     assert len(server.loop.connections) < CONNECTIONS_MAX
 
@@ -206,3 +207,42 @@ def test_connections_are_left_more_seldom_the_more_there_are(servers):
     assert kept() == 3
     worker.shared.now_ns += 1
     assert kept() == 0
+
+
+def test_answers_of_a_turn_are_sent_before_a_long_request_begins(server):
+    """Whoever comes together with a request that can take long does not wait for it."""
+    long, quick = server.client(), server.client()
+    for client in (long, quick):
+        server.take(client)
+    answered: list[bool] = []
+    answer = server.shared.answer
+
+    def answer_slowly(environ: Environ, is_last: bool) -> tuple[bytes, bool]:
+        if environ["REQUEST_METHOD"] == "DELETE":
+            answered.append(quick.recv(len(ANSWER)) == ANSWER)
+        return answer(environ, is_last)
+
+    server.shared.answer = answer_slowly
+    quick.send(REQUEST)
+    long.send(REQUEST.replace(b"GET", b"DELETE"))
+    server.loop.turn()
+    assert answered == [True]
+
+
+def test_answers_of_a_turn_take_little_memory_until_they_are_sent(server):
+    """Large answers are sent one by one."""
+    clients = [server.client() for _ in range(CONNECTIONS_MAX)]
+    for client in clients:
+        server.take(client)
+    unsent: list[int] = []
+    answer = server.shared.answer
+
+    def note(environ: Environ, is_last: bool) -> tuple[bytes, bool]:
+        unsent.append(sum(each.phase is Phase.ANSWER for each in server.loop.connections))
+        return answer(environ, is_last)
+
+    server.shared.answer = note
+    for client in clients:
+        client.send(LONG_REQUEST)
+    server.loop.turn()
+    assert max(unsent) == 1

@@ -115,7 +115,7 @@ class TestCounting:
     def test_failures(self, alice, monkeypatch):
         """A look-up that failed is an answer without vehicles."""
 
-        def fail(*_arguments):
+        def fail(*_arguments, **_options):
             raise peewee.OperationalError("gone")
 
         with monkeypatch.context() as patched:

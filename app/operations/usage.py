@@ -32,8 +32,13 @@ class DayUsage(TypedDict):
     vehicles: int
 
 
-UsageAnswer = TypedDict("UsageAnswer", {"from": str, "to": str, "usage": Sequence[DayUsage]})
-"""The usage of an account on some days; days and operations without answers are left out."""
+class UsageAnswer(TypedDict):
+    """The usage of an account on some days; days and operations without answers are left out."""
+
+    # NOTE: generated clients cannot have members called `from`.
+    firstDay: str
+    lastDay: str
+    usage: Sequence[DayUsage]
 
 
 class OwnUsage:
@@ -54,8 +59,8 @@ class OwnUsage:
         whose = Whose(account_id=caller_of(req).account_id)
         used = usage_of_days(self._engine, first, last, (By.DAY, By.OPERATION), whose)
         usage: UsageAnswer = {
-            "from": first.isoformat(),
-            "to": last.isoformat(),
+            "firstDay": first.isoformat(),
+            "lastDay": last.isoformat(),
             "usage": [_day_usage(each) for each in used],
         }
         answer(resp, usage)

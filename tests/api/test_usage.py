@@ -130,8 +130,8 @@ class Test200:
         alice.get("/v1/compliance/NONE1")
         alice.application.usage.flush()
         assert alice.get(PATH).json == {
-            "from": TODAY.replace(day=1).isoformat(),
-            "to": TODAY.isoformat(),
+            "firstDay": TODAY.replace(day=1).isoformat(),
+            "lastDay": TODAY.isoformat(),
             "usage": [
                 {
                     "day": TODAY.isoformat(),
@@ -174,13 +174,13 @@ class Test200:
             (after, after, False),
         ):
             answer = alice.get(f"{PATH}?from={since}&to={until}").json
-            assert (answer["from"], answer["to"]) == (str(since), str(until))
+            assert (answer["firstDay"], answer["lastDay"]) == (str(since), str(until))
             assert bool(answer["usage"]) == is_there
 
     def test_from_is_the_first_of_the_month_of_to(self, alice):
         """Without `from` the answer begins with the month."""
         answer = alice.get(f"{PATH}?to=2026-02-28").json
-        assert (answer["from"], answer["to"]) == ("2026-02-01", "2026-02-28")
+        assert (answer["firstDay"], answer["lastDay"]) == ("2026-02-01", "2026-02-28")
 
     def test_400_days_can_be_asked_for(self, alice):
         """That is as long as days are kept."""
@@ -197,7 +197,7 @@ class Test200:
         client.get("/v1/account")
         client.application.usage.flush()
         answer = client.get(PATH).json
-        assert (answer["from"], answer["to"]) == ("2026-12-01", "2026-12-01")
+        assert (answer["firstDay"], answer["lastDay"]) == ("2026-12-01", "2026-12-01")
         assert [each["day"] for each in answer["usage"]] == ["2026-12-01"]
 
     def test_it_takes_a_token(self, alice):

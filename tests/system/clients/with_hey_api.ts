@@ -95,7 +95,7 @@ async function callNewOnes() {
         : [item.registration, item.compliant, known(item.code)],
     ),
     account: [account.name, account.plan.bulkMax, account.key.label, account.key.expiresAt],
-    usage: [usage.from, usage.usage.map((each) => each.operation)],
+    usage: [usage.firstDay, usage.usage.map((each) => each.operation)],
   };
 }
 

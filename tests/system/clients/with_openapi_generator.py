@@ -113,7 +113,7 @@ def call_new_ones(client: ApiClient) -> dict[str, object]:
             for item in vehicles.check_vehicles_compliance(many).results
         ],
         "account": [account.name, account.plan.bulk_max, account.key.label, account.key.expires_at],
-        "usage": [usage.var_from.isoformat(), [each.operation for each in usage.usage]],
+        "usage": [usage.first_day.isoformat(), [each.operation for each in usage.usage]],
     }
 
 

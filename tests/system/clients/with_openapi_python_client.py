@@ -52,7 +52,7 @@ from verifyd_client.models import (
     Problem,
     Readiness,
     StartLinks,
-    Usage,
+    UsageReport,
     Vehicle,
 )
 from verifyd_client.types import Response
@@ -134,7 +134,7 @@ def call_new_ones(client: AuthenticatedClient) -> dict[str, object]:
     many = ComplianceBulkRequest(PLATES, explain=True)
     checked = check_vehicles_compliance.sync(client=client, body=many)
     account = typed(get_account.sync(client=client), Account)
-    usage = typed(get_usage.sync(client=client, from_=DAY, to=DAY), Usage)
+    usage = typed(get_usage.sync(client=client, from_=DAY, to=DAY), UsageReport)
     return {
         "detailed": typed(detailed.vehicle, Vehicle).make,
         "bulk_compliance": [
@@ -144,7 +144,7 @@ def call_new_ones(client: AuthenticatedClient) -> dict[str, object]:
             for item in typed(checked, ComplianceBulkResponse).results
         ],
         "account": [account.name, account.plan.bulk_max, account.key.label, account.key.expires_at],
-        "usage": [usage.from_.isoformat(), [each.operation for each in usage.usage]],
+        "usage": [usage.first_day.isoformat(), [each.operation for each in usage.usage]],
     }
 
 

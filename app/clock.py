@@ -39,6 +39,12 @@ def iso_utc(epoch_seconds: int) -> str:
     return f"{(_EPOCH + timedelta(seconds=epoch_seconds)).isoformat()}Z"
 
 
+def iso_utc_microseconds(epoch_ns: int) -> str:
+    """Format Unix nanoseconds as `YYYY-MM-DDTHH:MM:SS.ffffffZ`. Texts sort like times."""
+    time = _EPOCH + timedelta(microseconds=epoch_ns // 1000)
+    return f"{time.isoformat(timespec='microseconds')}Z"
+
+
 def duration_text(seconds: int) -> str:
     """Return a duration in its two largest units, such as `2 d 3 h`."""
     parts = []

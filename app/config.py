@@ -74,3 +74,8 @@ SETTINGS: Mapping[str, Setting] = {
 def is_set(name: str) -> bool:
     """Tell whether a setting has a value of its own, given the name of its field."""
     return SETTINGS[name].variable in with_credentials(os.environ)
+
+
+def sudo_user() -> str | None:
+    """Return who ran this command with sudo, as the environment says; None without sudo."""
+    return os.environ.get("SUDO_USER")

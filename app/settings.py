@@ -161,6 +161,17 @@ class Settings:
         values.absolute_path,
         "the TLS certificate, in PEM, whose expiry is reported 14 days ahead (D79)",
     )
+    audit: bool = setting(
+        "off",
+        values.on_or_off,
+        "record who looked up which vehicle, why, and what they were told (D115): `on` or `off`",
+    )
+    audit_dir: Path = setting(
+        "",
+        values.directory,
+        "directory of the audit trail, on a disk of this host; by default `audit/` in "
+        "`VERIFYD_DATA_DIR`",
+    )
     # SEC: its URLs may hold tokens.
     notify: tuple[Destination, ...] = setting(
         "",
@@ -186,3 +197,5 @@ class Settings:
         if self.data_dir is BESIDE_DATABASE:
             data_dir = database.parent if database else self.state_dir
             object.__setattr__(self, "data_dir", data_dir)
+        if self.audit_dir is BESIDE_DATABASE:
+            object.__setattr__(self, "audit_dir", self.data_dir / "audit")

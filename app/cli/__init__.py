@@ -35,6 +35,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "limits": ("limits",),
     "usage_report": ("usage",),
     "domains": ("domains",),
+    "audit": ("audit",),
     "backup": ("backup", "restore"),
     "notify": ("notify", "watch"),
     "copy": ("copy",),

@@ -19,7 +19,7 @@ def print_item(args: argparse.Namespace, item: Item, sentence: str = "") -> None
         sentence: what the command did or found, in lower case and without a full stop.
     """
     if args.json:
-        _print_json(args, item)
+        print_document(args, item)
         return
     width = max(len(name) for name in item)
     for name, value in item.items():
@@ -42,7 +42,7 @@ def print_items(
 ) -> None:
     """Print a table with these members as columns, then the sentence; with `--json` an array."""
     if args.json:
-        _print_json(args, items)
+        print_document(args, items)
         return
     print_table(items, columns)
     print_sentence(sentence)
@@ -84,10 +84,11 @@ def shown(value: object) -> str:
 def print_failure(args: argparse.Namespace, members: Item) -> None:
     """Print why a command failed, if `--json` is given and no document was printed before."""
     if getattr(args, "json", False) and not getattr(args, "has_printed", False):
-        _print_json(args, {"status": "failed", **members})
+        print_document(args, {"status": "failed", **members})
         sys.stdout.flush()
 
 
-def _print_json(args: argparse.Namespace, document: object) -> None:
+def print_document(args: argparse.Namespace, document: object) -> None:
+    """Print one JSON document on stdout."""
     args.has_printed = True
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(document)).decode() + "\n")

@@ -163,8 +163,7 @@ class Connection:
         is_last_one = shared.is_ending or is_last(environ) or not can_send_more
         answer, self._is_last = shared.answer(environ, is_last_one)
         shared.reply(self, answer, at_once=may_be_long)
-        is_idle = self.phase is Phase.IDLE
-        if may_be_long and is_idle and shared.may_leave and not shared.lobby.is_empty:
+        if may_be_long and self.phase is Phase.IDLE and not shared.lobby.is_empty:
             # Its next request comes after those of the clients that wait there.
             self.leave(shared.lobby)
 

@@ -204,4 +204,4 @@ def _connections_max(wanted: int) -> int:
     if soft < needed and hard > soft:
         soft = min(needed, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return max(1, min(needed, soft) - _OTHER_DESCRIPTORS)
+    return min(wanted, max(soft - _OTHER_DESCRIPTORS, soft // 2))

@@ -47,6 +47,7 @@ def test_every_setting_has_a_default():
     assert (config.notify, config.notify_secret, config.certificate) == ((), None, None)
     assert config.loss_max == 10
     assert config.socket_group is None
+    assert (config.audit, config.audit_dir) == (False, Path("audit"))
 
 
 def test_settings_and_fields_are_the_same():

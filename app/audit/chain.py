@@ -1,0 +1,180 @@
+"""The chain: a line for each sealed segment, which contains the digest of the line before (D116).
+
+The digest of a line is the SHA-256 of the line without its last member, `digest`. Whoever knows
+one digest can prove everything that was sealed until then.
+"""
+
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from app.audit.lines import cut_incomplete, write_whole
+from app.audit.record import AuditError
+from app.audit.segments import CHAIN, OPEN_MODE, Segment
+from app.storage.files import sync
+
+NO_DIGEST = "0" * 64
+"""What the first line has as the digest of the line before."""
+_TAIL_BYTES = 64 * 1024
+
+
+class Seal(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="seal"
+):
+    """The line of a sealed segment."""
+
+    time: str
+    """When it was sealed."""
+    segment: str
+    records: int
+    bytes: int
+    first: str
+    """The earliest time of its records; empty if it has none."""
+    last: str
+    sha256: str
+    """The digest of its bytes."""
+    previous: str
+    digest: str = ""
+
+
+class Prune(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="prune"
+):
+    """The line that is written before segments are removed because of their age."""
+
+    time: str
+    before: str
+    """All records of the segments are older than this time."""
+    segments: list[str]
+    previous: str
+    digest: str = ""
+
+
+Line = Seal | Prune
+_L = TypeVar("_L", Seal, Prune)
+_decode = msgspec.json.Decoder(Line).decode
+
+
+class ChainLine(msgspec.Struct, frozen=True):
+    """A line as it is in the file."""
+
+    number: int
+    """From 1."""
+    text: bytes
+    """Without its line end."""
+    line: Line | None
+    """None if it cannot be read."""
+    digest: str
+    """What its digest should be; empty if it cannot be read."""
+
+
+def with_digest(line: _L) -> _L:
+    """Return a line with its digest."""
+    return msgspec.structs.replace(line, digest=digest_of(line))
+
+
+def digest_of(line: Line) -> str:
+    """Return what the digest of a line should be."""
+    text = msgspec.json.encode(msgspec.structs.replace(line, digest=""))
+    return hashlib.sha256(text).hexdigest()
+
+
+def read_chain(directory: Path) -> list[ChainLine]:
+    """Return the complete lines of the chain; none if there is no chain. Raises OSError."""
+    try:
+        data = (directory / CHAIN).read_bytes()
+    except FileNotFoundError:
+        return []
+    texts = data.split(b"\n")[:-1]
+    return [_parsed(number, text) for number, text in enumerate(texts, 1)]
+
+
+def _parsed(number: int, text: bytes) -> ChainLine:
+    try:
+        line = _decode(text)
+    except msgspec.DecodeError:
+        return ChainLine(number, text, None, "")
+    # What is not written as this program writes it was changed.
+    digest = digest_of(line) if msgspec.json.encode(line) == text else ""
+    return ChainLine(number, text, line, digest)
+
+
+class Chain:
+    """The chain, opened to append to it. The trail must be locked.
+
+    Raises AuditError if a line was changed, and OSError.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / CHAIN
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = os.open(self._path, flags, OPEN_MODE)
+        try:
+            # It was written when the process was killed; the segment is sealed again.
+            cut_incomplete(descriptor, os.fstat(descriptor).st_size)
+        finally:
+            os.close(descriptor)
+        sync(directory)
+        self.lines: list[Line] = []
+        for each in read_chain(directory):
+            if each.line is None or each.line.digest != each.digest:
+                raise AuditError(
+                    f"line {each.number} of {self._path} was changed, so nothing can be sealed; "
+                    'run "verifyd audit verify" to see what else was, and restore a backup of it'
+                )
+            self.lines.append(each.line)
+
+    @property
+    def digest(self) -> str:
+        """The latest digest."""
+        return self.lines[-1].digest if self.lines else NO_DIGEST
+
+    def add(self, line: Line) -> None:
+        """Append a line durably. Raises OSError."""
+        descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            write_whole(descriptor, msgspec.json.encode(line) + b"\n", os.fstat(descriptor).st_size)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        self.lines.append(line)
+
+
+def seals_of(lines: Sequence[Line]) -> dict[str, Seal]:
+    """Return the lines of sealed segments by the name of the segment, oldest first."""
+    return {line.segment: line for line in lines if isinstance(line, Seal)}
+
+
+def pruned_of(lines: Sequence[Line]) -> set[str]:
+    """Return the names of all segments that were removed because of their age."""
+    return {name for line in lines if isinstance(line, Prune) for name in line.segments}
+
+
+def last_sealed_number(directory: Path) -> int:
+    """Return the number of the newest sealed segment; 0 if there is none. Raises OSError.
+
+    It reads only the end of the chain, because a look-up waits for it.
+    """
+    try:
+        with open(directory / CHAIN, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _TAIL_BYTES))
+            texts = file.read().split(b"\n")
+    except FileNotFoundError:
+        return 0
+    for text in reversed(texts):
+        line = _parsed(0, text).line
+        if isinstance(line, Seal):
+            return number_of(line)
+    seals = [each.line for each in read_chain(directory) if isinstance(each.line, Seal)]
+    return max(map(number_of, seals), default=0)
+
+
+def number_of(seal: Seal) -> int:
+    """Return the number of a sealed segment; 0 if its name was changed into something else."""
+    segment = Segment.parse(f"{seal.segment}.ndjson")
+    return segment.number if segment else 0

@@ -1,0 +1,149 @@
+"""The segment that a process appends to, and how it finds the right one (D115)."""
+
+import fcntl
+import logging
+import os
+import time
+from pathlib import Path
+
+from app import clock
+from app.audit.chain import last_sealed_number
+from app.audit.lines import cut_incomplete, write_whole
+from app.audit.record import AuditError
+from app.audit.segments import (
+    CLOSED_MODE,
+    OPEN_MODE,
+    Segment,
+    hour_of,
+    is_open,
+    list_segments,
+    opening,
+)
+from app.storage.files import sync
+
+_log = logging.getLogger(__name__)
+_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+_WAIT_NS = 2 * 10**9
+"""How long to wait for the lock. It is held for microseconds, unless a process was stopped."""
+_PAUSE_SECONDS = 20e-6
+_COMPARED_NS = 10**8
+
+
+class OpenSegment:
+    """A segment that this process has open. The file must be locked for each use."""
+
+    def __init__(self, directory: Path, segment: Segment, descriptor: int) -> None:
+        self.number = segment.number
+        self.ends_at_ns = segment.ends_at_ns
+        self.descriptor = descriptor
+        # PERF: lstat() of a Path takes a third longer than that of a text.
+        self.path = str(directory / segment.file_name)
+        found = os.fstat(descriptor)
+        self._inode = (found.st_dev, found.st_ino)
+        self._compared_at_ns = 0
+        """When the path last led to this file."""
+        self._size = -1
+        """Its size after this process last wrote to it."""
+
+    def lock(self) -> None:
+        """Lock the file, which this process has opened itself: a fork would share the lock.
+
+        Raises AuditError if another process holds the lock for two seconds.
+        """
+        ends_at_ns = 0
+        while True:
+            try:
+                return fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                ends_at_ns = ends_at_ns or clock.monotonic_ns() + _WAIT_NS
+                if clock.monotonic_ns() > ends_at_ns:
+                    raise AuditError(f"{self.path} is locked by a stopped process") from None
+                time.sleep(_PAUSE_SECONDS)
+
+    def unlock(self) -> None:
+        """Let other processes write."""
+        fcntl.flock(self.descriptor, fcntl.LOCK_UN)
+
+    def find_size(self, now_ns: int) -> int:
+        """Return the size of the locked file; -1 if it was closed, removed or replaced.
+
+        PERF: fstat() notices all of that at once, except that the directory was moved away. The
+        path, whose lstat() takes twice as long, is therefore compared ten times a second.
+        """
+        found = os.fstat(self.descriptor)
+        if not found.st_nlink or not is_open(found.st_mode):
+            return -1
+        if not 0 <= now_ns - self._compared_at_ns < _COMPARED_NS:
+            if not self._has_its_path():
+                return -1
+            self._compared_at_ns = now_ns
+        return found.st_size
+
+    def _has_its_path(self) -> bool:
+        try:
+            found = os.lstat(self.path)
+        except FileNotFoundError:
+            return False
+        return (found.st_dev, found.st_ino) == self._inode
+
+    def is_closed(self) -> bool:
+        """Tell whether the segment was closed; otherwise it was removed or replaced."""
+        return not is_open(os.fstat(self.descriptor).st_mode)
+
+    def write(self, line: bytes, size: int) -> None:
+        """Append a line to the locked file of this size, or leave it as it was. Raises OSError."""
+        if size != self._size:
+            # Another process wrote last, and may have been killed meanwhile.
+            size = cut_incomplete(self.descriptor, size)
+        self._size = -1
+        write_whole(self.descriptor, line, size)
+        self._size = size + len(line)
+
+    def close_for_all(self) -> None:
+        """Close the segment, so that no process appends to it any more. Raises OSError."""
+        self.lock()
+        try:
+            size = os.fstat(self.descriptor).st_size
+            whole = cut_incomplete(self.descriptor, size)
+            if whole < size:
+                _log.warning(
+                    "%s ended with an incomplete record: %d bytes", self.path, size - whole
+                )
+            os.fchmod(self.descriptor, CLOSED_MODE)
+        finally:
+            self.unlock()
+
+
+def open_segment(directory: Path, segment: Segment) -> OpenSegment:
+    """Open a segment that exists. Raises OSError."""
+    descriptor = os.open(directory / segment.file_name, _FLAGS)
+    return OpenSegment(directory, segment, descriptor)
+
+
+def open_current(directory: Path, least: int) -> OpenSegment:
+    """Open the segment to append to now, or create it.
+
+    It is the newest one, unless that is closed or its hour is over. The hour of a new segment is
+    never before that of the newest: a clock that is set back changes nothing.
+
+    Args:
+        least: the lowest number that is allowed, which is higher than that of a segment that
+            disappeared from under this process.
+
+    Raises AuditError, and OSError.
+    """
+    with opening(directory):
+        newest = max(list_segments(directory), default=Segment(0, ""))
+        hour = max(hour_of(clock.now_ns()), newest.hour)
+        is_usable = newest.number >= max(least, 1) and newest.hour == hour
+        # NOTE: root can open a closed segment, too.
+        if is_usable and is_open((directory / newest.file_name).stat().st_mode):
+            return open_segment(directory, newest)
+        number = max(newest.number, last_sealed_number(directory)) + 1
+        segment = Segment(max(number, least), hour)
+        descriptor = os.open(
+            directory / segment.file_name, _FLAGS | os.O_CREAT | os.O_EXCL, OPEN_MODE
+        )
+        # A power cut must not take the name, and with it all records.
+        sync(directory)
+        return OpenSegment(directory, segment, descriptor)

@@ -1,0 +1,81 @@
+"""A record of the audit trail: who looked up which vehicles, why, and what they were told (D115).
+
+A record is a line of JSON. SEC: it holds no policy numbers, no vehicle data and no secrets.
+"""
+
+from typing import Final
+
+import msgspec
+
+from app import clock
+from app.errors import OperatorError
+
+INVALID_CHARACTERS_MAX: Final = 32
+
+
+class AuditError(OperatorError):
+    """The trail cannot be used. The message says why, for the log and the operator."""
+
+
+class Plate(msgspec.Struct, omit_defaults=True, gc=False):
+    """A plate of a look-up, and what the client was told about it."""
+
+    plate: str
+    """Its canonical form (D19), or the beginning of a text that is no registration."""
+    found: bool | None = None
+    insured: bool | None = None
+    compliant: bool | None = None
+    invalid: bool = False
+    """Whether the text is no registration."""
+
+
+class Criteria(msgspec.Struct, omit_defaults=True):
+    """What a search or an export of the trail asked for."""
+
+    plate: str | None = None
+    account: str | None = None
+    user: str | None = None
+    since: str | None = msgspec.field(default=None, name="from")
+    until: str | None = msgspec.field(default=None, name="to")
+
+
+class Record(msgspec.Struct, omit_defaults=True, kw_only=True):
+    """One look-up, or one search or export of the trail. Members without a value are left out."""
+
+    time: str
+    """`YYYY-MM-DDTHH:MM:SS.ffffffZ`."""
+    request_id: str | None = None
+    account: str | None = None
+    key: str | None = None
+    """The id of the key."""
+    operation: str
+    as_of: str | None = None
+    """The day that the request named."""
+    reason: str | None = None
+    reference: str | None = None
+    user: str | None = None
+    login: str | None = None
+    """Who ran a command, as the host knows the session."""
+    sudo_user: str | None = None
+    unverified: bool = False
+    """Whether `login` and `sudo_user` are only what the command's environment says."""
+    criteria: Criteria | None = None
+    plates: list[Plate] = []
+    registers: dict[str, int] = {}
+    """The generation of each register that was read."""
+
+
+encode_json = msgspec.json.Encoder().encode
+decode_record = msgspec.json.Decoder(Record).decode
+
+
+def time_of(epoch_ns: int) -> str:
+    """Return Unix nanoseconds as the `time` of a record."""
+    return clock.iso_utc_microseconds(epoch_ns)
+
+
+def invalid_plate(text: str) -> Plate:
+    """Return the entry of a text that is no registration: its first 32 characters."""
+    # An argument of a command can hold bytes that are not UTF-8.
+    shown = text[:INVALID_CHARACTERS_MAX].encode(errors="backslashreplace").decode()
+    return Plate(shown, invalid=True)

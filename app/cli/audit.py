@@ -1,0 +1,207 @@
+"""`verifyd audit`: seal, verify and prune the audit trail (D116, D119)."""
+
+import argparse
+import logging
+import os
+from pathlib import Path
+from typing import TypedDict
+
+from app.audit.faults import Fault
+from app.audit.owner import find_owner
+from app.audit.period import time_before
+from app.audit.prune import prune
+from app.audit.seal import seal
+from app.audit.verify import Verdict, verify
+from app.cli import audit_report, audit_search
+from app.cli.audit_options import add_directories, digest, directories_of
+from app.cli.output import counted, print_document, print_item, print_sentence
+from app.cli.parser import Commands, add_command, add_group
+from app.cli.stopping import ended_like_ctrl_c
+from app.cli.waiting import waiting_for
+from app.config import Config
+from app.errors import OperatorError
+from app.logs import progress_log
+from app.parent import end_with_parent
+
+_NICENESS = 10
+_log = logging.getLogger("app.audit")
+
+
+class VerdictItem(TypedDict):
+    """The verification of a trail as the command prints it."""
+
+    directory: str
+    segments: int
+    records: int
+    pruned: int
+    unsealed: int
+    unsealed_records: int
+    digest: str
+    faults: list[Fault]
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the command group."""
+    audit = add_group(
+        commands, "audit", "seal, verify, search, export, report and prune the audit trail"
+    )
+    sealed = add_command(
+        audit,
+        "seal",
+        _seal,
+        "seal everything that was recorded until now, and print the latest digest",
+        examples=["audit seal"],
+        is_job=True,
+    )
+    verified = add_command(
+        audit,
+        "verify",
+        _verify,
+        "tell whether anything was changed, removed or added since it was sealed",
+        examples=[
+            "audit verify",
+            "audit verify --digest "
+            "3f5a1c0e9d2b4f6877a6b5c4d3e2f1009182736455463728190a0b0c0d0e0f1a",
+            "audit verify --directory /mnt/host1/audit --directory /mnt/host2/audit",
+        ],
+    )
+    verified.add_argument(
+        "--digest", metavar="DIGEST", type=digest, help="a digest that seal printed earlier"
+    )
+    add_directories(verified)
+    audit_search.add_commands(audit)
+    audit_report.add_commands(audit)
+    pruned = add_command(
+        audit,
+        "prune",
+        _prune,
+        "remove sealed records that are older than an age; the chain still verifies",
+        examples=["audit prune --keep 24m", "audit prune --keep 730d"],
+        is_job=True,
+    )
+    pruned.add_argument(
+        "--keep",
+        metavar="AGE",
+        required=True,
+        type=_time_before,
+        help="age from which records are removed: days, months or years, as in 730d, 24m or 2y",
+    )
+    sealed.add_argument(
+        "--scheduled",
+        action="store_true",
+        help="seal only hours that are over, and do nothing if there is no trail",
+    )
+    # The service starts this command, and nothing may outlive it (D62).
+    sealed.add_argument(
+        "--parent",
+        metavar="PID",
+        type=int,
+        help="end when this process, which started the command, ends [never]",
+    )
+    pruned.add_argument("--scheduled", action="store_true", help="do nothing if there is no trail")
+
+
+def _seal(args: argparse.Namespace) -> None:
+    if args.parent is not None:
+        end_with_parent(args.parent)
+        os.nice(_NICENESS)
+    directory = Config.from_env().audit_dir
+    if _has_nothing_to_do(args, directory):
+        return
+    with progress_log(), ended_like_ctrl_c(), waiting_for(args, "the segments to be sealed"):
+        done = seal(directory, current=not args.scheduled)
+        _log.info("audit trail sealed: segments %d, latest digest %s", len(done.seals), done.digest)
+    records = sum(line.records for line in done.seals)
+    members = {
+        "directory": str(directory),
+        "segments": [line.segment for line in done.seals],
+        "records": records,
+        "digest": done.digest,
+    }
+    print_item(
+        args,
+        members,
+        f"{counted(records, 'record')} sealed; keep the digest {done.digest} on another machine",
+    )
+
+
+def _prune(args: argparse.Namespace) -> None:
+    directory = Config.from_env().audit_dir
+    if _has_nothing_to_do(args, directory):
+        return
+    with progress_log(), ended_like_ctrl_c(), waiting_for(args, "old segments to be removed"):
+        done = prune(directory, args.keep)
+        _log.info(
+            "audit trail pruned: segments %d, latest digest %s", len(done.segments), done.digest
+        )
+    members = {
+        "directory": str(directory),
+        "before": args.keep,
+        "segments": done.segments,
+        "records": done.records,
+        "size_bytes": done.bytes,
+        "digest": done.digest,
+    }
+    print_item(args, members, f"{counted(done.records, 'record')} removed")
+
+
+def _verify(args: argparse.Namespace) -> None:
+    directories = directories_of(args)
+    if args.digest and len(directories) > 1:
+        raise OperatorError("a digest belongs to one trail: give one --directory with --digest")
+    with waiting_for(args, "all segments to be read"):
+        verdicts = {path: verify(path, args.digest) for path in directories}
+    items = [_verdict_item(path, verdict) for path, verdict in verdicts.items()]
+    if args.json:
+        print_document(args, items)
+    else:
+        for item in items:
+            _print_verdict(item)
+    faults = sum(len(item["faults"]) for item in items)
+    if faults:
+        raise OperatorError(f"the audit trail does not verify: {counted(faults, 'fault')}")
+    known = ", and contains the digest" if args.digest else ""
+    if not args.json:
+        print_sentence(f"nothing that was sealed was changed, removed or added{known}")
+
+
+def _verdict_item(directory: Path, verdict: Verdict) -> VerdictItem:
+    return {
+        "directory": str(directory),
+        "segments": verdict.segments,
+        "records": verdict.records,
+        "pruned": verdict.pruned,
+        "unsealed": verdict.unsealed,
+        "unsealed_records": verdict.unsealed_records,
+        "digest": verdict.digest,
+        "faults": verdict.faults,
+    }
+
+
+def _print_verdict(item: VerdictItem) -> None:
+    print(f"directory         {item['directory']}")
+    print(f"sealed            {_counts(item['segments'], item['records'])}")
+    print(f"not sealed yet    {_counts(item['unsealed'], item['unsealed_records'])}")
+    print(f"removed by age    {counted(item['pruned'], 'segment')}")
+    print(f"latest digest     {item['digest'] or '-'}")
+    for fault in item["faults"]:
+        print(f"fault             {fault.sentence} [{fault.kind}]")
+
+
+def _counts(segments: int, records: int) -> str:
+    return f"{counted(segments, 'segment')}, {counted(records, 'record')}"
+
+
+def _has_nothing_to_do(args: argparse.Namespace, directory: Path) -> bool:
+    """Tell whether a timer runs where nothing was ever recorded.
+
+    A trail that is switched off is still sealed and pruned: its records still grow old.
+    """
+    return bool(args.scheduled) and find_owner(directory) is None
+
+
+def _time_before(text: str) -> str:
+    try:
+        return time_before(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

@@ -1,0 +1,141 @@
+"""What the commands of the audit trail have in common: options, and the record of their use."""
+
+import argparse
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+
+from app import clock
+from app.audit.chain import read_chain
+from app.audit.owner import Owner, claim, find_owner, require_host
+from app.audit.period import Period, first_moment, last_moment
+from app.audit.record import Criteria, Record, time_of
+from app.audit.segments import list_segments
+from app.audit.trail import Trail
+from app.cli.session import opened_database
+from app.cli.usage import Parser
+from app.config import Config, sudo_user
+from app.errors import OperatorError
+from app.storage.versions import database_id
+
+_DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
+
+
+def add_directories(command: Parser) -> None:
+    """Add `--directory`, which can be given several times."""
+    command.add_argument(
+        "--directory",
+        metavar="DIR",
+        type=Path,
+        action="append",
+        help="directory of a trail, given once for each host [VERIFYD_AUDIT_DIR]",
+    )
+
+
+def add_period(command: Parser, default: str = "all") -> None:
+    """Add `--from` and `--to`.
+
+    Args:
+        default: the period without `--from`, for the help.
+    """
+    command.add_argument(
+        "--from",
+        dest="since",
+        metavar="TIME",
+        type=_since,
+        help=f"first day (UTC) or time, such as 2026-11-01 or 2026-11-01T15:00Z [{default}]",
+    )
+    command.add_argument(
+        "--to",
+        dest="until",
+        metavar="TIME",
+        type=_until,
+        help="last day (UTC) or time, which is included [now]",
+    )
+
+
+def period_of(args: argparse.Namespace) -> Period:
+    """Return the period that the options name, until now: the record of this use comes later."""
+    everything, now = Period(), time_of(clock.now_ns())
+    return Period(args.since or everything.since, min(args.until or now, now))
+
+
+def directories_of(args: argparse.Namespace) -> list[Path]:
+    """Return the directories that the options name. Raises OperatorError if one has no trail."""
+    directories: list[Path] = args.directory or [Config.from_env().audit_dir]
+    for directory in directories:
+        try:
+            is_trail = directory.is_dir() and bool(
+                list_segments(directory) or read_chain(directory) or find_owner(directory)
+            )
+        except OSError as error:
+            raise OperatorError(f"{directory} cannot be read: {error.strerror}") from error
+        if not is_trail:
+            raise OperatorError(f"there is no audit trail in {directory}")
+    return list(dict.fromkeys(directories))
+
+
+def record_use(operation: str, criteria: Criteria) -> None:
+    """Record a search, an export or a report in this host's trail, before anything is shown.
+
+    Nothing is recorded where there is no trail and VERIFYD_AUDIT is off. Raises OperatorError.
+    """
+    config = Config.from_env()
+    owner = _owner(config)
+    if owner is None:
+        return
+    trail = Trail(config.audit_dir, lambda: owner)
+    record = Record(
+        time=time_of(clock.now_ns()),
+        operation=operation,
+        login=_login(),
+        sudo_user=sudo_user(),
+        unverified=True,
+        criteria=criteria,
+    )
+    try:
+        trail.append(record)
+        trail.sync()
+    finally:
+        trail.close()
+
+
+def digest(text: str) -> str:
+    """Return an argument that is a digest. Raises ArgumentTypeError."""
+    if not _DIGEST.fullmatch(text.lower()):
+        raise argparse.ArgumentTypeError("must be 64 hexadecimal digits, as seal prints them")
+    return text.lower()
+
+
+def _owner(config: Config) -> Owner | None:
+    if find_owner(config.audit_dir) is not None:
+        return require_host(config.audit_dir)
+    if not config.audit:
+        return None
+    with opened_database(config) as engine:
+        return claim(config.audit_dir, database_id(engine))
+
+
+def _login() -> str | None:
+    """Return the user of the session that this process belongs to; None without a session."""
+    with suppress(OSError):
+        return os.getlogin()
+    return None
+
+
+def _since(text: str) -> str:
+    return _moment(text, is_end=False)
+
+
+def _until(text: str) -> str:
+    return _moment(text, is_end=True)
+
+
+def _moment(text: str, *, is_end: bool) -> str:
+    try:
+        return last_moment(text) if is_end else first_moment(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"must be a day such as 2026-11-01 or a time such as 2026-11-01T15:00Z, not {text!r}"
+        ) from None

@@ -1,0 +1,474 @@
+"""Sealing and verifying: every manipulation of a sealed trail is found and named (D116)."""
+
+import hashlib
+import json
+import os
+import shutil
+
+import pytest
+
+from app.audit import seal as sealing
+from app.audit.chain import Chain, Prune, Seal, digest_of, read_chain, with_digest
+from app.audit.prune import prune
+from app.audit.record import AuditError, time_of
+from app.audit.seal import seal
+from app.audit.verify import verify
+from tests.unit.audit_trails import Clock, look_up, names, opened, plates
+
+
+class Sealed:
+    """A trail of five sealed segments and one that is open."""
+
+    def __init__(self, directory, hours):
+        self.directory = directory
+        self.chain = directory / "chain.ndjson"
+        with opened(directory) as trail:
+            for hour in range(6):
+                for number in range(3):
+                    trail.append(look_up(f"H{hour}N{number}"))
+                hours.pass_hours(1)
+                if hour == 4:
+                    self.digest = seal(directory, current=False).digest
+        hours.pass_hours(-1)
+        self.names = names(directory)
+
+    def path(self, number):
+        return self.directory / f"{self.names[number - 1]}.ndjson"
+
+    def rewrite(self, number, change):
+        """Change the bytes of a segment as root can."""
+        path = self.path(number)
+        path.chmod(0o600)
+        path.write_bytes(change(path.read_bytes()))
+        path.chmod(0o400)
+
+    def rewrite_chain(self, change):
+        """Change the lines of the chain."""
+        lines = change(self.chain.read_bytes().splitlines())
+        self.chain.write_bytes(b"".join(line + b"\n" for line in lines))
+
+    def faults(self, digest=None):
+        """Return kind and number of each fault."""
+        found = verify(self.directory, digest).faults
+        return [(fault.kind, fault.subject.partition("-")[0].lstrip("0")) for fault in found]
+
+
+@pytest.fixture
+def hours(monkeypatch):
+    return Clock(monkeypatch)
+
+
+@pytest.fixture
+def trail(tmp_path, hours):
+    return Sealed(tmp_path / "audit", hours)
+
+
+def swap(data, first, second):
+    """Exchange two lines."""
+    lines = data.splitlines(keepends=True)
+    lines[first], lines[second] = lines[second], lines[first]
+    return b"".join(lines)
+
+
+def resealed(lines, number, **members):
+    """Change members of a line of the chain, and give it a digest that fits."""
+    line = json.loads(lines[number - 1]) | members
+    new = with_digest(Seal(**{k: v for k, v in line.items() if k not in ("kind", "digest")}))
+    text = {"kind": "seal", **{name: getattr(new, name) for name in new.__struct_fields__}}
+    changed = json.dumps(text, separators=(",", ":")).encode()
+    return [*lines[: number - 1], changed, *lines[number:]]
+
+
+SEGMENTS = {
+    "a bit": (lambda t: t.rewrite(2, lambda d: d[:9] + bytes([d[9] ^ 1]) + d[10:]), "changed", "2"),
+    "a line": (lambda t: t.rewrite(2, lambda d: d.replace(b"H1N1", b"H1N9")), "changed", "2"),
+    "the order of lines": (lambda t: t.rewrite(3, lambda d: swap(d, 0, 2)), "changed", "3"),
+    "the length": (lambda t: t.rewrite(4, lambda d: d[:-20]), "shortened", "4"),
+    "a line less": (
+        lambda t: t.rewrite(4, lambda d: d[d.index(b"\n") + 1 :]),
+        "shortened",
+        "4",
+    ),
+    "an empty segment": (lambda t: t.rewrite(4, lambda _: b""), "shortened", "4"),
+    "appended data": (lambda t: t.rewrite(1, lambda d: d + d[:50]), "extended", "1"),
+    "an appended line": (
+        lambda t: t.rewrite(5, lambda d: d + d.splitlines(True)[0]),
+        "extended",
+        "5",
+    ),
+    "a removed segment": (lambda t: t.path(2).unlink(), "removed", "2"),
+    "the first segment": (lambda t: t.path(1).unlink(), "removed", "1"),
+    "the last sealed segment": (lambda t: t.path(5).unlink(), "removed", "5"),
+    "a renamed segment": (
+        lambda t: t.path(2).rename(t.directory / "00000002-20300101T00.ndjson"),
+        "renamed",
+        "2",
+    ),
+    "a copy with another name": (
+        lambda t: shutil.copy(t.path(2), t.directory / "00000002-20300101T00.ndjson"),
+        "duplicated",
+        "2",
+    ),
+    "a copy in another's place": (
+        lambda t: t.rewrite(3, lambda _: t.path(2).read_bytes()),
+        "duplicated",
+        "3",
+    ),
+    "an added segment": (
+        lambda t: (t.directory / "00000003-20300101T00.ndjson").write_bytes(b"{}\n"),
+        "added",
+        "3",
+    ),
+    "an added file of another name": (
+        lambda t: (t.directory / "extra.ndjson").write_bytes(b"{}\n"),
+        "added",
+        "extra.ndjson".partition(".")[0],
+    ),
+    "a gap before what is not sealed": (
+        lambda t: t.path(6).rename(t.directory / "00000008-20300101T00.ndjson"),
+        "removed",
+        "8",
+    ),
+    "a line that is no record": (
+        lambda t: t.path(6).write_bytes(b"{}\n"),
+        "unreadable",
+        "6",
+    ),
+}
+
+
+def swap_files(trail):
+    """Exchange the content of two segments."""
+    first, second = trail.path(2).read_bytes(), trail.path(4).read_bytes()
+    trail.rewrite(2, lambda _: second)
+    trail.rewrite(4, lambda _: first)
+
+
+CHAIN = {
+    "a digest": (
+        lambda lines: [lines[0].replace(b'"digest":"', b'"digest":"0'), *lines[1:]],
+        "chain_changed",
+        "1",
+    ),
+    "the digest of a segment": (
+        lambda lines: [lines[0].replace(b'"sha256":"', b'"sha256":"0'), *lines[1:]],
+        "chain_changed",
+        "1",
+    ),
+    "a count": (
+        lambda lines: [*lines[:2], lines[2].replace(b'"records":3', b'"records":4'), *lines[3:]],
+        "chain_changed",
+        "3",
+    ),
+    "a line that fits itself": (
+        lambda lines: resealed(lines, 2, time="2020-01-01T00:00:00.000000Z"),
+        "chain_broken",
+        "3",
+    ),
+    "a space": (
+        lambda lines: [lines[0].replace(b",", b", ", 1), *lines[1:]],
+        "chain_changed",
+        "1",
+    ),
+    "an unreadable line": (lambda lines: [*lines[:2], b"?", *lines[3:]], "chain_changed", "3"),
+    "a removed line": (lambda lines: [*lines[:2], *lines[3:]], "chain_broken", "3"),
+    "a removed first line": (lambda lines: lines[1:], "chain_broken", "1"),
+    "moved lines": (
+        lambda lines: [lines[0], lines[2], lines[1], *lines[3:]],
+        "chain_broken",
+        "2",
+    ),
+    "a repeated line": (lambda lines: [*lines, lines[1]], "chain_broken", "6"),
+}
+
+
+def test_an_untouched_trail_verifies(trail):
+    """Nothing is reported that is not wrong."""
+    verdict = verify(trail.directory, trail.digest)
+    assert verdict.faults == []
+    assert (verdict.segments, verdict.records) == (5, 15)
+    assert (verdict.unsealed, verdict.unsealed_records) == (1, 3)
+    assert verdict.digest == trail.digest
+
+
+@pytest.mark.parametrize("name", SEGMENTS)
+def test_a_manipulated_segment_is_named(trail, name):
+    """Each manipulation has the kind and the segment that fit it."""
+    manipulate, kind, number = SEGMENTS[name]
+    manipulate(trail)
+    assert (kind, number) in trail.faults()
+
+
+@pytest.mark.parametrize("name", [n for n in SEGMENTS if n != "a gap before what is not sealed"])
+def test_one_manipulation_is_one_fault(trail, name):
+    """A reader is not told of the consequences."""
+    SEGMENTS[name][0](trail)
+    assert len(trail.faults()) == 1
+
+
+def test_a_segment_that_was_removed_before_it_was_sealed_is_named(trail, hours):
+    """Numbers have no gaps, so what was never sealed is missed, too."""
+    with opened(trail.directory) as opened_trail:
+        opened_trail.append(look_up())
+        trail.path(6).unlink()
+        opened_trail.append(look_up())
+    assert trail.faults() == [("removed", "7")]
+    seal(trail.directory, current=True)
+    (fault,) = verify(trail.directory, trail.digest).faults
+    assert (fault.kind, fault.sentence) == (
+        "removed",
+        "segment 00000006: removed before being sealed",
+    )
+
+
+def test_swapped_segments_are_named(trail):
+    """Both segments are said to be swapped with the other."""
+    swap_files(trail)
+    found = verify(trail.directory).faults
+    assert [fault.kind for fault in found] == ["swapped", "swapped"]
+    assert trail.names[3] in found[0].sentence
+    assert trail.names[1] in found[1].sentence
+
+
+@pytest.mark.parametrize("name", CHAIN)
+def test_a_manipulated_chain_is_named(trail, name):
+    """A line of the chain cannot be changed, removed, moved or repeated."""
+    change, kind, number = CHAIN[name]
+    trail.rewrite_chain(change)
+    found = verify(trail.directory).faults
+    assert (kind, f"chain:{number}") in [(fault.kind, fault.subject) for fault in found]
+
+
+def test_a_count_that_was_changed_with_its_digest_is_named(trail):
+    """The chain is also compared with the number of records."""
+    trail.rewrite_chain(lambda lines: resealed(lines, 5, records=4))
+    assert trail.faults() == [("count", "5")]
+    assert ("digest", "chain") in trail.faults(trail.digest)
+
+
+def test_a_removed_end_of_the_chain_is_found_with_a_digest(trail):
+    """Whoever removes the newest segments with their lines is found by a digest kept elsewhere."""
+    trail.rewrite_chain(lambda lines: lines[:3])
+    for number in (4, 5, 6):
+        trail.path(number).unlink()
+    shutil.rmtree(trail.directory / "index")
+    assert trail.faults() == []
+    assert trail.faults(trail.digest) == [("digest", "chain")]
+
+
+def test_a_removed_end_of_the_chain_is_found_by_what_is_left(trail):
+    """The index names segments that the chain no longer has."""
+    trail.rewrite_chain(lambda lines: lines[:3])
+    assert ("chain_cut", "chain") in trail.faults()
+
+
+def test_a_removed_chain_is_found(trail):
+    """A trail without its chain is not taken for one that was never sealed."""
+    trail.chain.unlink()
+    assert ("chain_cut", "chain") in trail.faults()
+
+
+def test_a_chain_that_was_written_anew_is_found_with_a_digest(trail):
+    """Root can forge everything, except a digest that is elsewhere."""
+    shutil.rmtree(trail.directory / "index")
+    trail.rewrite(2, lambda data: data.replace(b"H1N1", b"H1N9"))
+    trail.chain.unlink()
+    seal(trail.directory, current=False)
+    assert trail.faults() == []
+    assert trail.faults(trail.digest) == [("digest", "chain")]
+
+
+def test_an_older_digest_proves_the_trail_until_then(trail, hours):
+    """A digest stays valid when more is sealed."""
+    hours.pass_hours(2)
+    seal(trail.directory, current=True)
+    assert trail.faults(trail.digest) == []
+
+
+class TestSealing:
+    def test_only_hours_that_are_over_are_sealed(self, trail):
+        """The timer leaves the segment of the hour open."""
+        assert seal(trail.directory, current=False).seals == []
+        assert trail.path(6).stat().st_mode & 0o777 == 0o600
+        assert trail.path(5).stat().st_mode & 0o777 == 0o400
+
+    def test_the_current_hour_is_sealed_on_request(self, trail):
+        """Afterwards the same hour continues in another segment."""
+        done = seal(trail.directory, current=True)
+        assert [line.segment for line in done.seals] == [trail.names[5]]
+        with opened(trail.directory) as opened_trail:
+            opened_trail.append(look_up("NEXT"))
+        assert names(trail.directory)[-1] == f"00000007-{trail.names[5][9:]}"
+        assert trail.faults(done.digest) == []
+
+    def test_nothing_new_adds_nothing(self, trail):
+        """A second run prints the same digest."""
+        first = seal(trail.directory, current=True)
+        assert seal(trail.directory, current=True) == ([], first.digest)
+
+    def test_a_segment_of_the_future_is_sealed(self, trail, hours):
+        """After a clock that was wrong for a while, segments do not stay open for years."""
+        hours.pass_hours(10_000)
+        with opened(trail.directory) as opened_trail:
+            opened_trail.append(look_up("LATE"))
+        hours.pass_hours(-10_000)
+        assert len(seal(trail.directory, current=False).seals) == 1
+        with opened(trail.directory) as opened_trail:
+            opened_trail.append(look_up("NOW"))
+        assert plates(trail.directory)[-1] == "NOW"
+        assert names(trail.directory)[-1][9:] == names(trail.directory)[-2][9:]
+
+    def test_the_digest_can_be_computed_with_other_tools(self, trail):
+        """It is the SHA-256 of the line without its last member."""
+        line = trail.chain.read_bytes().splitlines()[-1]
+        head, _, digest = line.partition(b',"digest":"')
+        assert hashlib.sha256(head + b"}").hexdigest() == digest[:64].decode() == trail.digest
+        sealed = json.loads(line)
+        data = trail.path(5).read_bytes()
+        assert hashlib.sha256(data).hexdigest() == sealed["sha256"]
+        assert (sealed["records"], sealed["bytes"]) == (3, len(data))
+        assert sealed["first"] < sealed["last"]
+
+    def test_an_incomplete_record_is_cut_off_before_it_is_sealed(self, trail):
+        """What a killed process left is not evidence of anything."""
+        with trail.path(6).open("ab") as file:
+            file.write(b'{"time":')
+        seal(trail.directory, current=True)
+        assert trail.path(6).read_bytes().endswith(b"}\n")
+        assert trail.faults() == []
+
+    @pytest.mark.parametrize(
+        "moment", ["_close", "digest_file", "gather", "with_digest", "add_index"]
+    )
+    def test_a_run_that_ended_early_is_completed(self, trail, monkeypatch, moment):
+        """Whenever a run is killed, the next one converges to the same state."""
+
+        def die(*_):
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as killed:
+            killed.setattr(sealing, moment, die)
+            with pytest.raises(KeyboardInterrupt):
+                seal(trail.directory, current=True)
+        assert seal(trail.directory, current=True).digest
+        assert trail.faults() == []
+        assert verify(trail.directory).segments == 6
+        assert {p.name[:8] for p in (trail.directory / "index").iterdir()} == {
+            f"{n:08}" for n in range(1, 7)
+        }
+
+    def test_an_incomplete_line_of_the_chain_is_written_again(self, trail):
+        """A power cut while the chain is written does no harm."""
+        data = trail.chain.read_bytes()
+        trail.chain.write_bytes(data[:-30])
+        assert [line.segment for line in seal(trail.directory, current=False).seals] == [
+            trail.names[4]
+        ]
+        assert trail.faults() == []
+
+    def test_a_changed_chain_is_not_continued(self, trail):
+        """What follows would look as if the change were right."""
+        trail.rewrite_chain(CHAIN["a count"][0])
+        with pytest.raises(AuditError, match=r"line 3 of .* was changed"):
+            seal(trail.directory, current=True)
+
+    def test_numbers_are_not_used_again(self, trail, hours):
+        """Without any segment left the chain still says which numbers were used."""
+        shutil.copytree(trail.directory, trail.directory.with_name("copy"))
+        for path in trail.directory.glob("*-*.ndjson"):
+            path.unlink()
+        with opened(trail.directory) as opened_trail:
+            opened_trail.append(look_up())
+        assert names(trail.directory)[0].startswith("00000006")
+
+
+class TestPruning:
+    def test_pruned_segments_are_gone_and_the_chain_verifies(self, trail, hours):
+        """Their digests stay, and a digest kept elsewhere still fits."""
+        hours.pass_hours(100)
+        done = prune(trail.directory, time_of(hours.now_ns - 103 * 3600 * 10**9))
+        assert done.segments == trail.names[:3]
+        assert (done.records, done.bytes > 0) == (9, True)
+        assert names(trail.directory) == trail.names[3:]
+        verdict = verify(trail.directory, trail.digest)
+        assert (verdict.faults, verdict.segments, verdict.pruned) == ([], 2, 3)
+
+    def test_only_what_is_sealed_is_removed(self, trail, hours):
+        """What is not in the chain yet stays."""
+        hours.pass_hours(100)
+        assert len(prune(trail.directory, time_of(hours.now_ns)).segments) == 5
+        assert names(trail.directory) == [trail.names[5]]
+        assert trail.faults(trail.digest) == []
+
+    @pytest.mark.parametrize("change", [False, True])
+    def test_a_pruned_segment_that_is_put_back_is_named(self, trail, hours, change):
+        """It is also said whether its content is what it was."""
+        data = trail.path(1).read_bytes()
+        prune(trail.directory, time_of(hours.now_ns - 4 * 3600 * 10**9))
+        trail.path(1).write_bytes(data.replace(b"H0", b"H9") if change else data)
+        (fault,) = verify(trail.directory).faults
+        assert (fault.kind, fault.subject) == ("restored", trail.names[0])
+        assert fault.sentence.endswith("its content was changed") == change
+
+    def test_a_copy_of_a_pruned_segment_is_named(self, trail, hours):
+        """Also with another name."""
+        data = trail.path(1).read_bytes()
+        prune(trail.directory, time_of(hours.now_ns - 4 * 3600 * 10**9))
+        (trail.directory / "00000003-20300101T00.ndjson").write_bytes(data)
+        assert trail.faults() == [("restored", "3")]
+
+    def test_a_removed_segment_is_not_passed_off_as_pruned(self, trail, hours):
+        """A line that removes what is not old enough is named."""
+        chain = Chain(trail.directory)
+        chain.add(
+            with_digest(
+                Prune(
+                    time=time_of(hours.now_ns),
+                    before="2020-01-01T00:00:00.000000Z",
+                    segments=[trail.names[1]],
+                    previous=chain.digest,
+                )
+            )
+        )
+        trail.path(2).unlink()
+        assert trail.faults() == [("pruned_early", "2")]
+
+    def test_a_run_that_ended_early_is_completed(self, trail, hours, monkeypatch):
+        """The chain notes first what is removed; the next run removes it."""
+        before = time_of(hours.now_ns - 4 * 3600 * 10**9)
+        with monkeypatch.context() as killed:
+
+            def die(*_):
+                raise KeyboardInterrupt
+
+            killed.setattr("app.audit.prune._remove", die)
+            with pytest.raises(KeyboardInterrupt):
+                prune(trail.directory, before)
+        assert {kind for kind, _ in trail.faults()} == {"restored"}
+        assert prune(trail.directory, before).segments == []
+        assert trail.faults(trail.digest) == []
+
+    def test_the_hashes_of_removed_plates_are_removed(self, trail, hours):
+        """A hash of a plate can be guessed, so it is personal data."""
+        prune(trail.directory, time_of(hours.now_ns - 4 * 3600 * 10**9))
+        kept = {path.name for path in (trail.directory / "index").iterdir()}
+        assert "00000001-00000001.0" not in kept
+        assert "00000005-00000005.0" in kept
+
+
+def test_every_line_of_the_chain_is_read_as_it_was_written(trail):
+    """The digest of a line is that of its own text."""
+    for each in read_chain(trail.directory):
+        assert each.line is not None
+        assert each.digest == each.line.digest == digest_of(each.line)
+
+
+def test_a_read_only_copy_can_be_verified(trail, tmp_path):
+    """A copy on another machine needs no lock and no owner."""
+    copy = tmp_path / "copy"
+    shutil.copytree(trail.directory, copy, ignore=shutil.ignore_patterns("*.lock", "owner.json"))
+    for path in [*copy.rglob("*"), copy]:
+        os.chmod(path, 0o500 if path.is_dir() else 0o400)
+    assert verify(copy, trail.digest).faults == []
+    for path in [copy, *copy.rglob("*")]:
+        os.chmod(path, 0o700)

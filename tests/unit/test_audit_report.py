@@ -1,0 +1,182 @@
+"""The report of the trail counts look-ups, and names what is unusual and what is wrong (D118)."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import msgspec
+import pytest
+
+from app.audit import tallies
+from app.audit.period import Period
+from app.audit.prune import prune
+from app.audit.record import Criteria, Plate, Record, invalid_plate, time_of
+from app.audit.report import report
+from app.audit.report_page import render
+from app.audit.seal import seal
+from app.audit.tallies import Frequent, Tallies, Tally, Users
+from tests.unit.audit_trails import Clock, look_up, opened
+
+HOSTILE = '<script>alert("x")</script>'
+
+
+@pytest.fixture
+def hours(monkeypatch):
+    return Clock(monkeypatch)
+
+
+@pytest.fixture
+def directory(tmp_path, hours):
+    """Five days of look-ups; on the last one a user asks much more than usual."""
+    path = tmp_path / "audit"
+    with opened(path) as trail:
+        for day in range(5):
+            for number in range(60 if day == 4 else 4):
+                trail.append(look_up(f"D{day}N{number % 7}", user="ann", reason="claim"))
+            trail.append(look_up("EVERY", account="other", user=HOSTILE, reason=HOSTILE))
+            hours.pass_hours(24)
+        bulk = [Plate("A1", found=True), Plate("Z9", found=False), invalid_plate(HOSTILE)]
+        trail.append(look_up(plates=bulk, operation="bulk_compliance"))
+        trail.append(
+            Record(time=time_of(hours.now_ns), operation="search", criteria=Criteria("EVERY"))
+        )
+    seal(path, current=False)
+    return path
+
+
+def test_look_ups_are_counted(directory):
+    """By account, reason, operation and day; searches of the trail are no look-ups."""
+    done = report([directory], Period())
+    assert (done.look_ups, done.plates, done.not_found, done.invalid) == (82, 84, 1, 1)
+    assert done.by_account == [Tally("acme", 77, 79), Tally("other", 5, 5)]
+    assert done.by_reason == [Tally("claim", 76, 76), Tally(HOSTILE, 5, 5), Tally("(none)", 1, 3)]
+    assert [(t.name, t.look_ups) for t in done.by_operation] == [
+        ("insurance", 81),
+        ("bulk_compliance", 1),
+        ("search", 1),
+    ]
+    assert [t.look_ups for t in done.by_day] == [5, 5, 5, 5, 61, 1]
+    assert [(each.plate, each.times) for each in done.top_plates][:2] == [("D4N0", 9), ("D4N1", 9)]
+
+
+def test_a_period_is_respected(directory):
+    """Only its records are counted, but the whole trail is verified."""
+    whole = report([directory], Period())
+    day = whole.by_day[1].name
+    done = report([directory], Period(f"{day}T00", f"{day}T24"))
+    assert done.look_ups == 5
+    assert done.trails == whole.trails
+
+
+def test_a_user_far_above_the_usual_is_named(directory):
+    """With the day, and what is usual."""
+    (peak,) = report([directory], Period()).users_above_usual
+    assert (peak.account, peak.user, peak.look_ups, peak.usual) == ("acme", "ann", 60, 4)
+
+
+@pytest.mark.parametrize(
+    "days", [[100], [100, 1, 1], [19, 1, 1, 1], [25, 5, 5, 5], [50, 50, 50, 50]]
+)
+def test_what_is_not_unusual_is_not_named(days):
+    """A new user, a small number, or five times the usual is no peak."""
+    users = Users()
+    for day, look_ups in enumerate(days, 1):
+        for _ in range(look_ups):
+            users.add(Record(time=f"2026-11-{day:02}T", operation="insurance", user="ann"))
+    assert users.peaks() == []
+
+
+def test_the_trail_is_verified(directory, hours):
+    """Retention, size and faults are those of each directory."""
+    prune(directory, time_of(hours.now_ns - 3 * 24 * 3600 * 10**9))
+    (held,) = report([directory], Period()).trails
+    assert (held.faults, held.removed_segments > 0) == ([], True)
+    assert held.oldest > held.removed_before > ""
+    sealed = sorted(directory.glob("*-*.ndjson"))[-2]
+    sealed.unlink()
+    (held,) = report([directory], Period()).trails
+    assert [fault.kind for fault in held.faults] == ["removed"]
+
+
+def test_the_page_is_self_contained_and_escapes_what_clients_chose(directory):
+    """It loads nothing, runs nothing, and shows texts as texts."""
+    page = render(report([directory], Period())).decode()
+    assert HOSTILE not in page
+    assert "&lt;script&gt;" in page
+    assert not re.search(r"<(script|img|link|iframe)|https?://|\son\w+=", page)
+    parser = _Tags()
+    parser.feed(page)
+    parser.close()
+    assert parser.open == []
+    assert parser.tables >= 7
+    assert "nothing that was sealed was changed" in page
+
+
+def test_the_page_names_faults(directory):
+    """A trail that does not verify is seen at once."""
+    path = min(directory.glob("*-*.ndjson"))
+    path.unlink()
+    page = render(report([directory], Period())).decode()
+    assert "does not verify" in page
+    assert f"segment {path.name.removesuffix('.ndjson')} was removed" in page
+
+
+def test_what_is_rare_is_forgotten_and_what_is_frequent_is_kept():
+    """Memory does not grow with the number of plates."""
+    frequent: Frequent[str] = Frequent(10)
+    for number in range(1_000):
+        frequent.add("often")
+        frequent.add(f"P{number}")
+    assert frequent.top(1) == [("often", 1_000)]
+    assert not frequent.is_exact
+    assert len(frequent.top(100)) <= 21
+
+
+def test_plates_are_counted_again_if_some_were_forgotten(directory, monkeypatch):
+    """What a report shows is exact."""
+    exact = report([directory], Period()).top_plates
+    monkeypatch.setattr(tallies, "_PLATES_MAX", 12)
+    counted = report([directory], Period()).top_plates
+    by_plate = {each.plate: each.times for each in exact}
+    assert all(by_plate.get(each.plate, each.times) == each.times for each in counted)
+    assert counted[0].times == 9
+
+
+def test_many_values_share_a_line(monkeypatch):
+    """A client that sends a new reason each time does not fill memory."""
+    monkeypatch.setattr(tallies, "_VALUES_MAX", 3)
+    counted = Tallies()
+    for number in range(10):
+        counted.add(f"R{number}", 1)
+    assert counted.most()[0] == Tally("(others)", 7, 7)
+    monkeypatch.setattr(tallies, "_USERS_MAX", 2)
+    users = Users()
+    for number in range(3):
+        users.add(look_up(user=f"U{number}"))
+    assert not users.are_all
+
+
+class _Tags(HTMLParser):
+    """Counts tables, and finds tags that are not closed."""
+
+    def __init__(self):
+        super().__init__()
+        self.open: list[str] = []
+        self.tables = 0
+
+    def handle_starttag(self, tag, attrs):
+        if tag != "meta":
+            self.open.append(tag)
+        self.tables += tag == "table"
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_json_has_names(directory):
+    """Each member of the report has a name."""
+    document = json.loads(msgspec.json.encode(report([directory], Period(until="2100"))))
+    assert document["to"] == "2100"
+    assert document["by_account"][0] == {"name": "acme", "look_ups": 77, "plates": 79}
+    assert document["top_plates"][0] == {"plate": "D4N0", "times": 9}
+    assert document["trails"][0]["faults"] == []

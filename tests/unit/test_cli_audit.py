@@ -1,0 +1,266 @@
+"""`verifyd audit`: what its commands print, record and refuse (D116 to D119)."""
+
+import json
+import shutil
+from datetime import date
+
+import pytest
+
+from app.audit.owner import claim
+from app.audit.record import Plate
+from app.audit.trail import Trail
+from app.storage.engine import close_quietly, open_engine
+from app.storage.versions import database_id
+from tests.conftest import ON_SQLITE
+from tests.unit.audit_trails import lines, look_up
+
+pytestmark = ON_SQLITE
+
+
+@pytest.fixture
+def directory(cli):
+    return cli.directory / "audit"
+
+
+@pytest.fixture
+def trail(cli, directory, monkeypatch):
+    """A trail with three look-ups of the database's service."""
+    monkeypatch.setenv("VERIFYD_AUDIT", "on")
+    engine = open_engine(cli.database_url)
+    owner = claim(directory, database_id(engine))
+    close_quietly(engine)
+    trail = Trail(directory, lambda: owner)
+    trail.append(look_up("AB12CDE", user="ann", reason="claim", reference="C-1", key="k1"))
+    trail.append(look_up("ZZ99ZZZ", plates=[Plate("ZZ99ZZZ", found=False)], account="other"))
+    trail.append(look_up(plates=[Plate("AB12CDE", found=True, compliant=False), Plate("X1")]))
+    yield trail
+    trail.close()
+
+
+def last(directory):
+    """Return the last record without its time and who the test runs as."""
+    record = list(lines(directory))[-1]
+    return {k: v for k, v in record.items() if k not in ("time", "login", "sudo_user")}
+
+
+class TestSealing:
+    def test_seal_prints_and_logs_the_digest(self, cli, trail, directory):
+        """The digest is on stdout and in the log."""
+        ended = cli.run("audit", "seal")
+        digest = json.loads((directory / "chain.ndjson").read_text())["digest"]
+        assert ended.status == 0
+        assert ended.stdout.endswith(
+            f"\n\n3 records sealed; keep the digest {digest} on another machine\n"
+        )
+        assert [line["message"] for line in ended.log] == [
+            f"audit trail sealed: segments 1, latest digest {digest}"
+        ]
+
+    def test_the_timer_leaves_the_current_hour_open(self, cli, trail, directory):
+        """It seals hours that are over."""
+        ended = cli.run("audit", "seal", "--scheduled", "--json")
+        assert json.loads(ended.stdout)["segments"] == []
+
+    @pytest.mark.parametrize("words", [("seal",), ("prune", "--keep", "24m")])
+    def test_timers_do_nothing_without_a_trail(self, cli, directory, words):
+        """They are installed also where VERIFYD_AUDIT is off."""
+        assert cli.run("audit", *words, "--scheduled") == (0, "", "", [])
+        assert not directory.exists()
+        assert "there is no audit trail in" in cli.refusal("audit", *words)
+
+    def test_a_trail_that_was_switched_off_is_still_pruned(
+        self, cli, trail, directory, monkeypatch
+    ):
+        """Its records still grow old."""
+        cli.run("audit", "seal")
+        monkeypatch.setenv("VERIFYD_AUDIT", "off")
+        monkeypatch.setattr("app.clock.today", lambda _zone: date(2100, 1, 1))
+        ended = cli.run("audit", "prune", "--keep", "24m", "--scheduled", "--json")
+        assert json.loads(ended.stdout)["records"] == 3
+        assert not list(directory.glob("*-*.ndjson"))
+
+    @pytest.mark.parametrize("keep", ["0", "24", "24h", "-1d"])
+    def test_an_age_must_be_clear(self, cli, trail, keep):
+        """A wrong age removes nothing."""
+        ended = cli.run("audit", "prune", f"--keep={keep}")
+        assert ended.status == 2
+        assert "days, months or years" in ended.stderr
+
+
+class TestVerifying:
+    def test_a_trail_that_verifies_ends_with_a_sentence(self, cli, trail):
+        """The numbers are of what is sealed and what is not."""
+        digest = cli.json("audit", "seal")["digest"]
+        trail.append(look_up())
+        ended = cli.run("audit", "verify", "--digest", digest.upper())
+        assert ended.status == 0
+        assert "sealed            1 segment, 3 records\n" in ended.stdout
+        assert "not sealed yet    1 segment, 1 record\n" in ended.stdout
+        assert ended.stdout.endswith(
+            "\nnothing that was sealed was changed, removed or added, and contains the digest\n"
+        )
+
+    def test_faults_are_named_and_end_with_status_1(self, cli, trail, directory):
+        """Each fault is a line; with --json it is an object."""
+        cli.run("audit", "seal")
+        (path,) = directory.glob("*-*.ndjson")
+        path.chmod(0o600)
+        path.write_bytes(path.read_bytes().replace(b"ann", b"bob"))
+        ended = cli.run("audit", "verify")
+        name = path.name.removesuffix(".ndjson")
+        assert ended.status == 1
+        assert (
+            f"fault             segment {name} was changed: its digest does not fit [changed]\n"
+            in ended.stdout
+        )
+        assert ended.stderr == "the audit trail does not verify: 1 fault\n"
+        (document,) = json.loads(cli.run("audit", "verify", "--json").stdout)
+        assert document["faults"] == [
+            {
+                "kind": "changed",
+                "subject": name,
+                "sentence": f"segment {name} was changed: its digest does not fit",
+            }
+        ]
+
+    def test_several_directories_are_verified(self, cli, trail, directory, tmp_path):
+        """Each host has its own trail."""
+        cli.run("audit", "seal")
+        copy = tmp_path / "other"
+        shutil.copytree(directory, copy)
+        documents = cli.json("audit", "verify", "--directory", directory, "--directory", copy)
+        assert [each["directory"] for each in documents] == [str(directory), str(copy)]
+        refused = cli.refusal(
+            "audit", "verify", "--directory", directory, "--directory", copy, "--digest", "0" * 64
+        )
+        assert "a digest belongs to one trail" in refused
+
+    def test_a_directory_without_a_trail_is_refused(self, cli, tmp_path):
+        """An empty directory must not look like a trail that verifies."""
+        (tmp_path / "empty").mkdir()
+        for name in ("empty", "missing"):
+            refused = cli.refusal("audit", "verify", "--directory", tmp_path / name)
+            assert "there is no audit trail" in refused
+
+
+class TestSearching:
+    def test_a_plate_is_shown_with_who_asked_and_the_answer(self, cli, trail):
+        """In any spelling, and without the other plates of a bulk."""
+        ended = cli.run("audit", "search", "--plate", "ab12 cde")
+        heading, first, second, empty, sentence = ended.stdout.splitlines()
+        assert heading.split() == [
+            "time",
+            "operation",
+            "account",
+            "key",
+            "user",
+            "reason",
+            "reference",
+            "plate",
+            "answer",
+        ]
+        assert first.split()[1:] == [
+            "insurance",
+            "acme",
+            "k1",
+            "ann",
+            "claim",
+            "C-1",
+            "AB12CDE",
+            "insured",
+        ]
+        assert second.endswith("AB12CDE  not compliant")
+        assert (empty, sentence) == ("", "2 records found")
+
+    def test_json_has_the_records(self, cli, trail):
+        """Members are those of the trail."""
+        records = cli.json("audit", "search", "--account", "other")
+        assert [record["plates"] for record in records] == [[{"plate": "ZZ99ZZZ", "found": False}]]
+        assert cli.json("audit", "search", "--user", "nobody") == []
+
+    def test_several_directories_are_merged_by_time(self, cli, trail, directory, tmp_path):
+        """Each record names its directory."""
+        copy = tmp_path / "other"
+        shutil.copytree(directory, copy)
+        both = ("--directory", directory, "--directory", copy)
+        records = cli.json("audit", "search", "--plate", "AB12CDE", *both)
+        assert [record["directory"] for record in records] == [str(directory), str(copy)] * 2
+
+    def test_a_search_is_recorded_before_it_is_answered(self, cli, trail, directory, monkeypatch):
+        """With what was asked for and by whom, as far as that is known; not in its own result."""
+        monkeypatch.setenv("SUDO_USER", "root\x1b[2J")
+        assert cli.json("audit", "search", "--plate", "NEW1", "--from", "2020-01-01") == []
+        assert last(directory) == {
+            "operation": "search",
+            "unverified": True,
+            "criteria": {"plate": "NEW1", "from": "2020-01-01T00:00:00.000000Z"},
+        }
+        assert list(lines(directory))[-1]["sudo_user"] == "root\x1b[2J"
+        ended = cli.run("audit", "search", "--plate", "NEW1")
+        assert "root\\x1b[2J" in ended.stdout
+        assert ended.stdout.endswith("\n1 record found\n")
+
+    def test_a_search_that_cannot_be_recorded_is_refused(self, cli, trail, directory):
+        """Nothing is shown without a record."""
+        (path,) = directory.glob("owner.json")
+        path.write_text(path.read_text().replace('"machine":"', '"machine":"0'))
+        ended = cli.run("audit", "search", "--plate", "AB12CDE")
+        assert (ended.status, ended.stdout) == (1, "")
+        assert "audit trail of another host" in ended.stderr
+
+    def test_a_search_elsewhere_is_recorded_here(self, cli, trail, directory, tmp_path):
+        """The trail of another host is not written to."""
+        copy = tmp_path / "other"
+        shutil.copytree(directory, copy)
+        cli.run("audit", "search", "--plate", "AB12CDE", "--directory", copy)
+        assert last(directory)["operation"] == "search"
+        assert len(list(lines(copy))) == 3
+
+    def test_a_search_creates_the_trail_where_it_is_on(self, cli, trail, directory, tmp_path):
+        """Who looks into another host's trail is recorded even if this host has none yet."""
+        copy = tmp_path / "other"
+        trail.close()
+        shutil.move(directory, copy)
+        cli.run("audit", "search", "--plate", "AB12CDE", "--directory", copy)
+        assert last(directory)["criteria"] == {"plate": "AB12CDE"}
+
+    @pytest.mark.parametrize(
+        "words",
+        [(), ("--plate", "A", "--user", "b"), ("--plate", "A", "--from", "yesterday")],
+    )
+    def test_wrong_arguments_are_refused(self, cli, trail, words):
+        """One thing is searched for, in a clear period."""
+        assert cli.run("audit", "search", *words).status == 2
+
+
+class TestExporting:
+    def test_lines_are_exported_as_they_are(self, cli, trail, directory):
+        """Everything until now; the export itself is recorded, but is not part of it."""
+        before = list(lines(directory))
+        ended = cli.run("audit", "export")
+        assert [json.loads(line) for line in ended.stdout.splitlines()] == before
+        assert ended.stderr == "3 records exported\n"
+        assert last(directory) == {"operation": "export", "unverified": True, "criteria": {}}
+
+    def test_csv_is_exported(self, cli, trail):
+        """One line for each plate."""
+        ended = cli.run("audit", "export", "--format", "csv", "--to", "2100-01-01")
+        rows = ended.stdout.splitlines()
+        assert rows[0].startswith("time,request_id,account,key,operation,")
+        assert len(rows) == 5
+
+
+class TestReporting:
+    def test_a_page_is_written_and_the_report_is_recorded(self, cli, trail, directory):
+        """The sentence goes to stderr, so that the page can be redirected."""
+        ended = cli.run("audit", "report")
+        assert ended.stdout.startswith("<!doctype html>")
+        assert ended.stdout.endswith("</html>\n")
+        assert ended.stderr == "3 look-ups reported; the trail verifies\n"
+        assert last(directory)["operation"] == "report"
+
+    def test_json_is_written(self, cli, trail):
+        """The period is that of the options."""
+        document = cli.json("audit", "report", "--from", "2020-01-01")
+        assert document["from"] == "2020-01-01T00:00:00.000000Z"
+        assert document["look_ups"] == 3

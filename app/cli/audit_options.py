@@ -1,12 +1,11 @@
 """What the commands of the audit trail have in common: options, and the record of their use."""
 
 import argparse
-import os
 import re
-from contextlib import suppress
 from pathlib import Path
 
 from app import clock
+from app.actor import login
 from app.audit.chain import read_chain
 from app.audit.owner import Owner, claim, find_owner, require_host
 from app.audit.period import Period, first_moment, last_moment
@@ -89,7 +88,7 @@ def record_use(operation: str, criteria: Criteria) -> None:
     record = Record(
         time=time_of(clock.now_ns()),
         operation=operation,
-        login=_login(),
+        login=login(),
         sudo_user=sudo_user(),
         unverified=True,
         criteria=criteria,
@@ -115,13 +114,6 @@ def _owner(config: Config) -> Owner | None:
         return None
     with opened_database(config) as engine:
         return claim(config.audit_dir, database_id(engine))
-
-
-def _login() -> str | None:
-    """Return the user of the session that this process belongs to; None without a session."""
-    with suppress(OSError):
-        return os.getlogin()
-    return None
 
 
 def _since(text: str) -> str:

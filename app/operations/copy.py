@@ -24,12 +24,13 @@ from app.storage.tables import RegisterRef, qualified
 from app.storage.versions import versions
 
 MAIN_TABLES = (
-    *("plan", "account", "api_key", "domain", "register", "register_load", "job_run"),
+    *("plan", "account", "api_key", "domain", "register", "register_load"),
+    *("job_run", "action"),
     *("usage_account", "usage_hour", "usage_day"),
 )
 """In the order of their foreign keys. The target keeps its own `installation`."""
 REGISTER_TABLES = ("vehicle", "policy", "fine", "applied_load")
-_NUMBERED = ("register_load", "job_run")
+_NUMBERED = ("register_load", "job_run", "action")
 _BATCH_ROWS = 10_000
 
 Progress = Callable[[str, int], object]

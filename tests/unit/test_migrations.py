@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from app.accounts.administration import create_account, create_key
+from app.accounts.administration import create_account, create_key, revoke_key
 from app.accounts.authentication import Authenticator
+from app.actions import list_actions
 from app.registers.generations import Generations
+from app.registers.history import find_load
 from app.storage import scripts, versions
 from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.postgres import PostgresEngine
@@ -19,6 +21,16 @@ from app.storage.stores import store_of
 from app.usage.counts import Counts
 from app.usage.report import By, usage_of_hours
 from app.usage.writer import UsageWriter
+
+FORMER = (
+    "INSERT INTO account (tag, name, plan_id, created_at) VALUES ('aaaaaa', 'acme', 'free', 1)",
+    "INSERT INTO api_key (id, account_id, secret_hash, label, created_at) "
+    "VALUES ('abcdefgh', 1, 'x', '', 1)",
+    "INSERT INTO register_load (register, kind, mode, format, files, status, rows, loaded, "
+    "changed, rejected, skipped, loaded_by, started_at) "
+    "VALUES ('native', 'vehicles', 'merge', 'x', 'x', 'done', 1, 1, 1, 0, 0, 'x', 1)",
+)
+"""What a program of schema 6 writes: an account, a key and a load."""
 
 
 @pytest.fixture
@@ -67,12 +79,36 @@ def test_kept_states_can_still_be_rolled_back_to(engine, at_schema):
     assert generations.store.has_current(2)
 
 
+def test_the_record_of_actions_begins_empty(engine, at_schema):
+    """What was done before the migration is in no record, and its loads are nobody's (D130)."""
+    at_schema(6)
+    for statement in FORMER:
+        engine.execute_sql(statement)
+    assert migrate(engine)[0] == "0007_actions"
+    assert list_actions(engine) == []
+    assert find_load(engine, 1).actor is None
+    revoke_key(engine, "abcdefgh")
+    assert [each.action for each in list_actions(engine)] == ["keys.revoke"]
+
+
+def test_the_former_program_writes_beside_the_record(engine, at_schema):
+    """A program of schema 6 adds accounts and loads, and they stay out of the record (D29)."""
+    at_schema(6)
+    migrate(engine)
+    for statement in FORMER:
+        engine.execute_sql(statement)
+    assert versions.versions(engine).oldest_program == 1
+    assert find_load(engine, 1).status == "done"
+    create_account(engine, "new")
+    assert [each.subject for each in list_actions(engine)] == ["new"]
+
+
 def test_usage_is_counted_after_a_migration(engine, at_schema):
     """A database with accounts gets empty tables of usage; the release before can use it (D29)."""
-    at_schema(6)
+    at_schema(7)
     create_account(engine, "acme", "standard")
     key = create_key(engine, "acme")[1].text
-    assert "0007_usage" in migrate(engine)
+    assert "0008_usage" in migrate(engine)
     caller = Authenticator(engine).find_caller(key)
     assert caller
     assert usage_of_hours(engine, (By.KEY,)) == []
@@ -81,4 +117,4 @@ def test_usage_is_counted_after_a_migration(engine, at_schema):
     UsageWriter(counts, engine, UTC).flush()
     (used,) = usage_of_hours(engine, (By.KEY,))
     assert (used.key, used.answers) == (caller.key_id, 1)
-    assert versions.versions(engine)._replace(program=6).is_served
+    assert versions.versions(engine)._replace(program=7).is_served

@@ -48,4 +48,4 @@ def up(migrator, db):
             primary_key = CompositeKey("account_id", "day", "key_id", "operation", "status")
 
     db.create_tables([UsageAccount, UsageHour, UsageDay], safe=False)
-    db.execute_sql("UPDATE installation SET schema_version = 7, oldest_program = 1")
+    db.execute_sql("UPDATE installation SET schema_version = 8, oldest_program = 1")

@@ -19,7 +19,7 @@ ACCOUNTS = ("alice", "bob")
 _TABLES = (
     *("installation", "plan", "account", "api_key", "domain"),
     *("register", "register_kept", "register_dropped", "register_load", "job_run"),
-    "action",
+    *("action", "register_task"),
     *("console_link", "console_session"),
 )
 _WITHOUT_ACCOUNTS = ("installation", "plan")

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import falcon
+from falcon.routing import CompiledRouter
 
 from app.accounts.authentication import Authenticator
 from app.config import Config
@@ -34,15 +35,23 @@ from app.operations.documentation.resources import (
 from app.operations.health import Health, Readiness
 from app.operations.metrics import MetricsPage
 from app.operations.openapi_document import OpenApiDocument
-from app.routes import ENDPOINTS, IMAGINED_PATHS, SUGGESTED_PATHS, Resource
+from app.operations.usage import OwnUsage
+from app.routes import ENDPOINTS, IMAGINED_PATHS, OPERATIONS, SUGGESTED_PATHS, Resource
 from app.storage.engine import Engine, open_engine
 from app.storage.versions import database_id
+from app.usage.counts import Counts
+from app.usage.writer import UsageWriter
 from app.vehicles.bulk import BulkCompliance, BulkInsurance
 from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Records
 from app.vehicles.resources import Compliance, Insurance
 
-Application = falcon.App[Request, falcon.Response]
+
+class Application(falcon.App[Request, falcon.Response]):
+    """The WSGI application of one process."""
+
+    usage: UsageWriter
+    """Writes what the application counts, once the server has started it."""
 
 
 def create_resources(
@@ -63,6 +72,7 @@ def create_resources(
         Compliance(reader),
         BulkCompliance(reader),
         OwnAccount(engine, domains.count_domains),
+        OwnUsage(engine, config.timezone),
         Health(),
         Readiness(engine, authenticator, limits, config),
         OpenApiDocument(config.trusted_proxies),
@@ -92,13 +102,15 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
     limits = open_limits(config, engine)
     measures = open_measures()
     resources = create_resources(config, engine, authenticator, limits, measures)
+    counts, router = Counts(OPERATIONS), CompiledRouter()
     outermost: list[Any] = [
-        Metrics(measures),
+        Metrics(measures, counts, router),
         Envelope(LineWriter(1).write if config.access_log else None, config.trusted_proxies),
         BodyIntake(),
     ]
     app = _application_type(config, engine, limits, outermost)(
         request_type=Request,
+        router=router,
         middleware=[
             *outermost,
             Authentication(authenticator, config.trusted_proxies),
@@ -107,6 +119,7 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
             Methods(SUGGESTED_PATHS, IMAGINED_PATHS),
         ],
     )
+    app.usage = UsageWriter(counts, engine, config.timezone)
     problems.install(app, engine, SUGGESTED_PATHS, IMAGINED_PATHS)
     by_type = {type(resource): resource for resource in resources}
     for endpoint in ENDPOINTS:
@@ -117,16 +130,18 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
 def _application_type(
     config: Config, engine: Engine, limits: LimitStore, outermost: Sequence[Any]
 ) -> Callable[..., Application]:
-    """Return what makes the application: Falcon, or Falcon with the console (D131).
+    """Return what makes the application: with the console, one that leaves requests to it (D131).
 
     PERF: only with the console its code is imported.
     """
     if not config.console:
-        return falcon.App
-    from app.console.application import ApplicationWithConsole, create_console  # noqa: PLC0415
+        return Application
+    from app.console.application import BehindConsole, create_console  # noqa: PLC0415
 
-    console = create_console(config, engine, limits, outermost)
-    return partial(ApplicationWithConsole, console)
+    class ApplicationBehindConsole(BehindConsole, Application):
+        pass
+
+    return partial(ApplicationBehindConsole, create_console(config, engine, limits, outermost))
 
 
 def open_limits(config: Config, engine: Engine) -> LimitStore:

@@ -53,8 +53,8 @@ class Attempts(Limits):
         """Leave out the headers about what is left: pages are not limited."""
 
 
-class ApplicationWithConsole(falcon.App[Request, falcon.Response]):
-    """The application of the API, which leaves requests for the console to another one."""
+class BehindConsole(falcon.App[Request, falcon.Response]):
+    """An application that leaves requests for the console to another one."""
 
     def __init__(self, console: ConsoleApplication, **options: Any) -> None:
         super().__init__(**options)

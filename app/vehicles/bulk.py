@@ -54,7 +54,7 @@ class BulkInsurance:
         day = self._reader.day(sent.asOf)
         registers = caller_of(req).registers
         found = self._reader.look_up(registers, sent.registrations, day, with_fines=False)
-        _answer(resp, sent, found, [insurance_item(each, day) for each in found])
+        _answer(req, resp, sent, found, [insurance_item(each, day) for each in found])
 
 
 class BulkCompliance:
@@ -90,7 +90,7 @@ class BulkCompliance:
             )
             for each in found
         ]
-        _answer(resp, sent, found, items)
+        _answer(req, resp, sent, found, items)
 
 
 def _read(req: Request, shape: type[_Sent]) -> _Sent:
@@ -115,7 +115,11 @@ def _read(req: Request, shape: type[_Sent]) -> _Sent:
 
 
 def _answer(
-    resp: falcon.Response, sent: BulkRequest, found: Sequence[Found], items: Sequence[Item]
+    req: Request,
+    resp: falcon.Response,
+    sent: BulkRequest,
+    found: Sequence[Found],
+    items: Sequence[Item],
 ) -> None:
     """Answer with an item for each plate, with details if they were asked for."""
     if sent.details:
@@ -123,3 +127,4 @@ def _answer(
             if each.record is not None:
                 add_details(item, each.record)
     answer(resp, bulk_answer(items, sent.asOf))
+    req.context.vehicles = len(items)

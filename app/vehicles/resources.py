@@ -71,6 +71,7 @@ def _require_record(
         if "+" in registration:
             detail += " A space in a path is %20, not a plus sign."
         raise Problem("invalid_registration", detail)
+    req.context.vehicles = 1
     if found.record is None:
         raise Problem("vehicle_not_found", NOT_FOUND)
     return found.record

@@ -2,11 +2,13 @@
 
 import shutil
 from collections.abc import Iterator
+from datetime import UTC
 from pathlib import Path
 
 import pytest
 
-from app.accounts.administration import create_account, revoke_key
+from app.accounts.administration import create_account, create_key, revoke_key
+from app.accounts.authentication import Authenticator
 from app.actions import list_actions
 from app.registers.generations import Generations
 from app.registers.history import find_load
@@ -16,6 +18,9 @@ from app.storage.postgres import PostgresEngine
 from app.storage.registers import KeptRegister, Register
 from app.storage.schema import migrate
 from app.storage.stores import store_of
+from app.usage.counts import Counts
+from app.usage.report import By, usage_of_hours
+from app.usage.writer import UsageWriter
 
 FORMER = (
     "INSERT INTO account (tag, name, plan_id, created_at) VALUES ('aaaaaa', 'acme', 'free', 1)",
@@ -96,3 +101,20 @@ def test_the_former_program_writes_beside_the_record(engine, at_schema):
     assert find_load(engine, 1).status == "done"
     create_account(engine, "new")
     assert [each.subject for each in list_actions(engine)] == ["new"]
+
+
+def test_usage_is_counted_after_a_migration(engine, at_schema):
+    """A database with accounts gets empty tables of usage; the release before can use it (D29)."""
+    at_schema(7)
+    create_account(engine, "acme", "standard")
+    key = create_key(engine, "acme")[1].text
+    assert "0008_usage" in migrate(engine)
+    caller = Authenticator(engine).find_caller(key)
+    assert caller
+    assert usage_of_hours(engine, (By.KEY,)) == []
+    counts = Counts({})
+    counts.add(caller, "", "GET", 404, 0)
+    UsageWriter(counts, engine, UTC).flush()
+    (used,) = usage_of_hours(engine, (By.KEY,))
+    assert (used.key, used.answers) == (caller.key_id, 1)
+    assert versions.versions(engine)._replace(program=7).is_served

@@ -29,6 +29,6 @@ def up(migrator, db):
         "CREATE UNIQUE INDEX register_task_running ON register_task (register) "
         "WHERE status = 'running'",
         "ALTER TABLE register_load ADD COLUMN progress TEXT",
-        "UPDATE installation SET schema_version = 9, oldest_program = 1",
+        "UPDATE installation SET schema_version = 10, oldest_program = 1",
     ):
         db.execute_sql(statement)

@@ -11,6 +11,6 @@ def up(migrator, db):
         '"role" VARCHAR(10) NOT NULL, "started_at" BIGINT NOT NULL, '
         '"expires_at" BIGINT NOT NULL)',
         "CREATE UNIQUE INDEX console_session_token_hash ON console_session (token_hash)",
-        "UPDATE installation SET schema_version = 8, oldest_program = 1",
+        "UPDATE installation SET schema_version = 9, oldest_program = 1",
     ):
         db.execute_sql(statement)

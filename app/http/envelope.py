@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import falcon
 import msgspec
@@ -65,7 +66,7 @@ def _access_line(req: Request, resp: falcon.Response) -> bytes:
     # SEC: the route's template, never the path: paths hold registrations.
     context = req.context
     line = {
-        "time": clock.iso_utc(clock.now()),
+        "time": _second(clock.now()),
         "event": "request",
         "request_id": context.request_id,
         "key": context.caller.key_id if context.caller else None,
@@ -76,3 +77,7 @@ def _access_line(req: Request, resp: falcon.Response) -> bytes:
         "duration_ms": round((time.perf_counter_ns() - context.started_ns) / 1e6, 3),
     }
     return msgspec.json.encode(line) + b"\n"
+
+
+# PERF: a time takes 2 us, 3 % of a look-up, and is that of many lines.
+_second = lru_cache(1)(clock.iso_utc)

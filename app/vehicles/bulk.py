@@ -52,7 +52,8 @@ class BulkInsurance:
         """POST /v1/vehicle/bulk-insurance. One item per element, in the order sent (D23)."""
         sent = _read(req, BulkRequest)
         day = self._reader.day(sent.asOf)
-        found = self._reader.look_up(caller_of(req).registers, sent.registrations, day)
+        registers = caller_of(req).registers
+        found = self._reader.look_up(registers, sent.registrations, day, with_fines=False)
         _answer(resp, sent, found, [insurance_item(each, day) for each in found])
 
 

@@ -27,13 +27,21 @@ def judge(record: Record, day: str, mot_first_years: int) -> Judgement:
 
     Args:
         mot_first_years: years after first registration before an MOT is due; 0 for never.
+
+    Raises ValueError if the look-up did not ask for fines.
     """
     return Judgement(
         judge_insurance(record, day),
         _judge_mot(record, day, mot_first_years),
         _judge_tax(record, day),
-        Verdict(False, "outstanding") if record.has_outstanding_fines else Verdict(True, "none"),
+        _judge_fines(record),
     )
+
+
+def _judge_fines(record: Record) -> Verdict:
+    if record.has_outstanding_fines is None:
+        raise ValueError("fines were not looked up")
+    return Verdict(False, "outstanding") if record.has_outstanding_fines else Verdict(True, "none")
 
 
 def _judge_mot(record: Record, day: str, mot_first_years: int) -> Verdict:

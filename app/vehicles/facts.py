@@ -80,7 +80,8 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     tax_due: str | None
     updated: int
     """Unix seconds: the newest change among the rows used (D21)."""
-    has_outstanding_fines: bool
+    has_outstanding_fines: bool | None
+    """None if the look-up did not ask for fines."""
     policy: PolicyFacts | None
     """The policy to answer with on the day asked for; None if no register knows one (D20)."""
 

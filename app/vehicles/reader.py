@@ -37,7 +37,9 @@ class VehicleReader:
         """Return the ISO date to judge by: the one asked for, or today (D20)."""
         return as_of or clock.today(self._timezone).isoformat()
 
-    def look_up(self, registers: str, asked: Sequence[str], day: str) -> list[Found]:
+    def look_up(
+        self, registers: str, asked: Sequence[str], day: str, *, with_fines: bool = True
+    ) -> list[Found]:
         """Look plates up with one statement; return one result for each, in their order.
 
         Every operation and every command looks vehicles up here.
@@ -46,16 +48,17 @@ class VehicleReader:
             registers: state of the registers, as app.storage.registers reads it.
             asked: plates as they were given.
             day: ISO date that decides which policy is answered.
+            with_fines: ask whether fines are outstanding, as a check of compliance needs.
         """
         plates = [canonical_registration(text) for text in asked]
         known = [plate for plate in plates if plate is not None]
         records: dict[str, Record] = {}
         if len(known) == 1:
             # PERF: the statement for a single plate is the faster one.
-            record = self._records.find_record(registers, known[0], day)
+            record = self._records.find_record(registers, known[0], day, with_fines=with_fines)
             records = {known[0]: record} if record else {}
         elif known:
-            records = self._records.find_records(registers, known, day)
+            records = self._records.find_records(registers, known, day, with_fines=with_fines)
         # No record has the empty text as its registration.
         return [
             Found(text, plate, records.get(plate or ""))

@@ -4,8 +4,10 @@ The statements are built and compiled once per set of registers. They reach the 
 register by key, so their cost does not depend on how many rows a register has.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
+
+import peewee
 
 from app.storage.engine import Engine, Prepared, Row
 from app.storage.registers import in_precedence, repeat_if_removed
@@ -24,9 +26,12 @@ class Records:
     def __init__(self, engine: Engine, order: tuple[str, ...]) -> None:
         self._engine = engine
         self._order = order
-        self._compiled: _Compiled | None = None
+        self._compiled: dict[bool, _Compiled] = {}
+        """The statements with and without fines."""
 
-    def find_record(self, registers: str, registration: str, day: str) -> Record | None:
+    def find_record(
+        self, registers: str, registration: str, day: str, *, with_fines: bool = True
+    ) -> Record | None:
         """Return what is known about one plate, None if no register mentions it.
 
         This takes one statement. It runs again if a register was dropped, replaced or rolled back
@@ -36,18 +41,19 @@ class Records:
             registers: state of the registers, read with the key (D26).
             registration: in its canonical form.
             day: ISO date that decides which policy is answered.
+            with_fines: ask whether fines are outstanding.
         """
 
         def find(state: str) -> Row | None:
             if not state:
                 return None
-            return self._compiled_for(state).one.row(registration=registration, day=day)
+            return self._compiled_for(state, with_fines).one.row(registration=registration, day=day)
 
         row = repeat_if_removed(self._engine, registers, find)
         return record_of(row, day) if row else None
 
     def find_records(
-        self, registers: str, registrations: Sequence[str], day: str
+        self, registers: str, registrations: Sequence[str], day: str, *, with_fines: bool = True
     ) -> dict[str, Record]:
         """Return the known ones among many plates, by registration; with one statement."""
         plates = listed(self._engine, registrations)
@@ -55,26 +61,29 @@ class Records:
         def find(state: str) -> list[Row]:
             if not state:
                 return []
-            return self._compiled_for(state).many.rows(plates=plates, day=day)
+            return self._compiled_for(state, with_fines).many.rows(plates=plates, day=day)
 
         found = (record_of(row, day) for row in repeat_if_removed(self._engine, registers, find))
         return {record.registration: record for record in found if record}
 
-    def _compiled_for(self, state: str) -> "_Compiled":
+    def _compiled_for(self, state: str, with_fines: bool) -> "_Compiled":
         """Return the statements for this set of registers, and attach exactly these."""
-        compiled = self._compiled
+        compiled = self._compiled.get(with_fines)
         if compiled is None or compiled.state != state:
-            compiled = self._compiled = self._compile(state)
+            compiled = self._compiled[with_fines] = self._compile(state, with_fines)
         self._engine.attach_registers(compiled.registers)
         return compiled
 
-    def _compile(self, state: str) -> "_Compiled":
+    def _compile(self, state: str, with_fines: bool) -> "_Compiled":
         engine, registers = self._engine, in_precedence(state, self._order)
+
+        def prepared(plates: Callable[[], peewee.Select]) -> Prepared:
+            return Prepared(
+                engine, lambda: look_up_query(engine, registers, plates(), with_fines=with_fines)
+            )
+
         return _Compiled(
-            state,
-            registers,
-            Prepared(engine, lambda: look_up_query(engine, registers, one_plate())),
-            Prepared(engine, lambda: look_up_query(engine, registers, many_plates(engine))),
+            state, registers, prepared(one_plate), prepared(lambda: many_plates(engine))
         )
 
 

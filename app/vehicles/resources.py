@@ -29,7 +29,7 @@ class Insurance:
         require_known_parameters(req, "asOf")
         as_of = date_parameter(req, "asOf")
         day = self._reader.day(as_of)
-        record = _require_record(self._reader, req, registration, day)
+        record = _require_record(self._reader, req, registration, day, with_fines=False)
         answer(resp, insurance_answer(record, day, as_of))
 
     on_head = on_get
@@ -47,7 +47,7 @@ class Compliance:
         explain = flag_parameter(req, "explain")
         as_of = date_parameter(req, "asOf")
         day = self._reader.day(as_of)
-        record = _require_record(self._reader, req, registration, day)
+        record = _require_record(self._reader, req, registration, day, with_fines=True)
         judgement = judge(record, day, self._reader.mot_first_years)
         compliance = compliance_answer(
             record.registration, judgement, explain=explain, checked_at=clock.now(), as_of=as_of
@@ -57,12 +57,15 @@ class Compliance:
     on_head = on_get
 
 
-def _require_record(reader: VehicleReader, req: Request, registration: str, day: str) -> Record:
+def _require_record(
+    reader: VehicleReader, req: Request, registration: str, day: str, *, with_fines: bool
+) -> Record:
     """Return what is known of a plate.
 
     Raises Problem invalid_registration (D19) or vehicle_not_found (D24).
     """
-    (found,) = reader.look_up(caller_of(req).registers, [registration], day)
+    registers = caller_of(req).registers
+    (found,) = reader.look_up(registers, [registration], day, with_fines=with_fines)
     if found.registration is None:
         detail = f"{invalid_registration(registration)}."
         if "+" in registration:

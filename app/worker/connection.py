@@ -155,18 +155,20 @@ class Connection:
     def _answer(self, environ: Environ) -> None:
         shared = self._shared
         self.phase = Phase.ANSWER
-        is_long = environ["REQUEST_METHOD"] not in _QUICK_METHODS and shared.may_leave
-        if is_long:
+        may_be_long = environ["REQUEST_METHOD"] not in _QUICK_METHODS
+        if may_be_long:
+            shared.send_answers()
             shared.make_way()
         can_send_more = self._intake.held_bytes or not self._is_at_end
         is_last_one = shared.is_ending or is_last(environ) or not can_send_more
         answer, self._is_last = shared.answer(environ, is_last_one)
-        self._send(answer)
-        if is_long and self.phase is Phase.IDLE and not shared.lobby.is_empty:
+        shared.reply(self, answer, at_once=may_be_long)
+        if may_be_long and self.phase is Phase.IDLE and not shared.lobby.is_empty:
             # Its next request comes after those of the clients that wait there.
             self.leave(shared.lobby)
 
-    def _send(self, answer: bytes) -> None:
+    def send(self, answer: bytes) -> None:
+        """Send an answer, as much as the client takes now; the rest when it has read that."""
         try:
             sent = self._socket.send(answer)
         except BlockingIOError:

@@ -10,10 +10,8 @@ from app import clock
 from app.worker.connection import Connection
 from app.worker.head import Environ
 from app.worker.lobby import IdleSocket
-from app.worker.shared import SECOND_NS, Phase, Shared
+from app.worker.shared import HELD_BYTES_MAX, SECOND_NS, Phase, Shared
 
-HELD_BYTES_MAX = 32 * 1024 * 1024
-"""How much of requests and answers is kept in memory for slow clients. An answer can exceed it."""
 _SEND_BUFFER_BYTES = 128 * 1024
 _NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 _LATE_NS = SECOND_NS
@@ -86,18 +84,18 @@ class Loop:
         shared, lobby = self._shared, self._shared.lobby
         wait_ns = 0 if shared.queue else max(0, self._look_at_ns - shared.now_ns)
         lobby.wait()
-        events = shared.epoll.poll(wait_ns / SECOND_NS)
+        descriptors = [descriptor for descriptor, _ in shared.epoll.poll(wait_ns / SECOND_NS)]
         lobby.work()
         shared.now_ns = clock.monotonic_ns()
-        descriptors = [descriptor for descriptor, _ in events]
         self._is_interrupted = False
         for take_turn in self._turns(descriptors):
             take_turn()
             if shared.held_bytes > HELD_BYTES_MAX:
-                self._free_memory()
+                shared.free_memory()
             if self._is_interrupted:
-                return
-        if len(descriptors) > 1:
+                break
+        shared.send_answers()
+        if len(descriptors) > 1 and not self._is_interrupted:
             self._share(descriptors)
 
     def _turns(self, descriptors: Sequence[int]) -> Iterator[Callable[[], None]]:
@@ -157,6 +155,7 @@ class Loop:
                 connection.deadline_ns += late_ns
             if connection.deadline_ns <= shared.now_ns:
                 connection.expire()
+        shared.send_answers()
 
     def stop(self, linger_seconds: float, *, takes_left: bool) -> None:
         """Accept no more connections, and close each one after its next answer.
@@ -174,6 +173,7 @@ class Loop:
         shared.epoll.unregister(shared.lobby)
         while takes_left and (taken := self._take_left()):  # Perhaps all workers end.
             taken.is_ready()
+        shared.send_answers()
         linger_ns = int(linger_seconds * SECOND_NS)
         until_ns = clock.monotonic_ns() + linger_ns
         # For those whose answer is still being written.
@@ -187,10 +187,16 @@ class Loop:
         self._shared.leave_idle_connections()
 
     def close_idle(self) -> None:
-        """Close the connections that have no request."""
+        """Close the connections that have no request, after a last look at what has come.
+
+        Requests can have come during a long turn.
+        """
         for connection in self.connections:
             if connection.phase is Phase.IDLE:
+                connection.is_ready()
+            if connection.phase is Phase.IDLE:
                 connection.close()
+        self._shared.send_answers()
 
     def _accept(self, listener: socket.socket, served: int) -> Iterator[Connection]:
         """Yield new connections: at least one, and as many as were served in this turn.
@@ -233,15 +239,6 @@ class Loop:
 
     def _make_room(self) -> None:
         """Close the connection that has been idle longest, or else has waited longest."""
-        connections = self.connections
-        if connections:
+        self._shared.send_answers()  # Whoever has its answer needs its connection least.
+        if connections := self.connections:
             min(connections, key=lambda each: (each.phase not in _AT_REST, each.since_ns)).close()
-
-    def _free_memory(self) -> None:
-        """Close the connections that hold most memory; of equal ones, those that end soonest."""
-        shared = self._shared
-        holding = [each for each in self.connections if each.held_bytes]
-        for connection in sorted(holding, key=lambda each: (-each.held_bytes, each.deadline_ns)):
-            if shared.held_bytes <= HELD_BYTES_MAX:
-                return
-            connection.close()

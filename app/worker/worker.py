@@ -32,6 +32,8 @@ _TRANSFER_SECONDS = 30
 _BEAT_SECONDS = 1.0
 _OTHER_DESCRIPTORS = 128
 """How many files the application may open besides connections."""
+_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1})
+"""Signals that a master sends to workers, or a terminal to all of them."""
 _log = logging.getLogger("verifyd.server")
 
 
@@ -51,6 +53,10 @@ class Worker(Base):
         super().__init__(*arguments)
         if Worker._lobby is None:
             Worker._lobby = Lobby(is_shared=self.cfg.workers > 1)
+            os.register_at_fork(after_in_parent=_deliver_signals)
+        # The master now forks this worker. Until it has handlers of its own, those of the master
+        # would handle a signal for it, and do nothing; a stop would wait for it in vain.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
 
     def load_wsgi(self) -> None:
         """Load the application, and wrap it so that requests that were given up are answered."""
@@ -151,6 +157,7 @@ class Worker(Base):
         # Ctrl-C at a terminal sends INT to the workers, too. The master then sends them QUIT, which
         # would kill a worker that is already ending.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        _deliver_signals()
         call_at_end_of_parent(self.ppid, self.handle_orphaned)
 
     def handle_abort(self, sig: int, frame: FrameType | None) -> None:
@@ -185,6 +192,11 @@ class Worker(Base):
         self.alive = False
 
 
+def _deliver_signals() -> None:
+    """Deliver the signals that were held back during a fork."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+
+
 def _connections_max(wanted: int) -> int:
     """Return how many connections this process may open, after raising its limit if needed."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -192,4 +204,4 @@ def _connections_max(wanted: int) -> int:
     if soft < needed and hard > soft:
         soft = min(needed, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return max(1, min(needed, soft) - _OTHER_DESCRIPTORS)
+    return min(wanted, max(soft - _OTHER_DESCRIPTORS, soft // 2))

@@ -13,7 +13,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from app.worker.loop import HELD_BYTES_MAX
+from app.worker.shared import HELD_BYTES_MAX
 from tests.bench.cpu import cpu_seconds
 from tests.system.processes import SERVE, Service, connected, read_answer, until
 from tests.system.slow_clients import CLIENTS, LONG_ANSWER, hold
@@ -115,11 +115,17 @@ def test_too_many_connections_push_out_the_oldest(single, client: Callable[[sock
         assert len(list(Path(f"/proc/{worker}/fd").iterdir())) < CLIENTS + 100
 
 
-def test_few_descriptors_are_enough(serve):
-    """A worker that may open 256 files keeps fewer connections."""
-    limited = ("sh", "-c", 'ulimit -n 256 && exec "$@"', "sh")
+@pytest.mark.parametrize("files", [256, 64])
+def test_few_descriptors_are_enough(serve, files):
+    """A worker that may open few files keeps fewer connections, but those of a proxy."""
+    limited = ("sh", "-c", f'ulimit -n {files} && exec "$@"', "sh")
     service = serve(workers=1, command=(*limited, *SERVE))
     with ExitStack() as stack:
+        kept = [stack.enter_context(connected(service.bind)) for _ in range(16)]
+        for _ in range(2):
+            for connection in kept:
+                connection.sendall(HEAD + b"\r\n")
+                assert read_answer(connection).status == 200
         for _ in range(300):
             stack.enter_context(connected(service.bind))
         require_prompt(service)

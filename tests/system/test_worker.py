@@ -106,6 +106,16 @@ def test_a_request_that_takes_too_long_gets_the_common_error_body(serve):
     assert any("slow_application.py" in frame for frame in stack)
 
 
+LATE_WORKERS = (*GUNICORN[:-2], "python:tests.system.late_workers", GUNICORN[-1])
+
+
+def test_a_worker_that_has_just_been_forked_is_ended(serve):
+    """A signal that comes before a worker can handle it is not lost."""
+    service = serve(command=LATE_WORKERS, workers=2)
+    service.process.terminate()
+    assert service.process.wait(10) == 0
+
+
 BATCH = 8
 
 

@@ -179,9 +179,9 @@ def test_every_look_up_passes_one_function(cli, alice, loaded, monkeypatch):
     seen = []
     look_up = VehicleReader.look_up
 
-    def noted(self, registers, asked, day):
+    def noted(self, registers, asked, day, **options):
         seen.append(list(asked))
-        return look_up(self, registers, asked, day)
+        return look_up(self, registers, asked, day, **options)
 
     monkeypatch.setattr(VehicleReader, "look_up", noted)
     alice.get("/v1/vehicle/AB12CDE/insurance")

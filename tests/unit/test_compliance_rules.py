@@ -176,6 +176,11 @@ class TestFines:
         """Fines are always the current ones, whatever day is asked about."""
         assert reason("fines", day, has_outstanding_fines=True) == "outstanding"
 
+    def test_a_look_up_without_fines_is_not_judged(self):
+        """A vehicle of which fines were not looked up must not pass for one without."""
+        with pytest.raises(ValueError, match="fines were not looked up"):
+            judge(replace(LEGAL, has_outstanding_fines=None), DAY, 0)
+
 
 class TestRecord:
     def test_compliant_is_all_four(self):

@@ -5,6 +5,7 @@ from operator import attrgetter
 from typing import Any
 from unittest.mock import Mock
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -106,6 +107,8 @@ def found(shelf):
         one = records.find_record(shelf.state, plate, day)
         many = records.find_records(shelf.state, ["NONE1", plate, plate], day)
         assert many == ({plate: one} if one else {})
+        without = records.find_record(shelf.state, plate, day, with_fines=False)
+        assert without == (one and msgspec.structs.replace(one, has_outstanding_fines=None))
         return one
 
     return look_up
@@ -377,6 +380,13 @@ class TestStatements:
         assert '"vehicle"' in seen[-1]
         assert '"policy"' not in seen[-1]
         assert '"fine"' not in seen[-1]
+
+    def test_insurance_does_not_ask_for_fines(self, shelf, statements):
+        """Fines are read only for a plate that nothing else mentions."""
+        shelf.fill({"native": vehicle() | {"f": [fine()]}})
+        with statements() as seen:
+            shelf.records().find_record(shelf.state, PLATE, DAY, with_fines=False)
+        assert seen[-1].count('"fine"') == 1
 
     @pytest.mark.parametrize("shelf", ["postgres"], indirect=True)
     def test_policies_and_fines_are_found_by_their_keys(self, shelf, monkeypatch):

@@ -1,0 +1,96 @@
+"""A worker's loop in this process, and its clients."""
+
+import os
+import socket
+from contextlib import ExitStack
+
+from app.worker.head import Environ
+from app.worker.lobby import Lobby
+from app.worker.loop import Loop
+from app.worker.shared import SECOND_NS, Patience, Phase, Shared
+
+REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+ANSWER = b"HTTP/1.1 204 No Content\r\n\r\n"
+PATIENCE = Patience(idle_ns=30 * SECOND_NS, head_ns=10 * SECOND_NS, transfer_ns=30 * SECOND_NS)
+CONNECTIONS_MAX = 50
+LONG_REQUEST = REQUEST.replace(b"/", b"/long", 1)
+LONG_ANSWER = ANSWER + b"x" * 1_000_000
+MILLISECOND_NS = SECOND_NS // 1_000
+
+
+class Server:
+    """A loop in this process, and the clients that connect to it."""
+
+    def __init__(self, stack: ExitStack, lobby: Lobby) -> None:
+        self._stack = stack
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=CONNECTIONS_MAX)
+        self._address = self._listener.getsockname()
+        self.shared = Shared(self._answer, PATIENCE, lobby)
+        readable, writable = os.pipe()
+        self.loop = Loop(
+            [self._listener],
+            readable,
+            self.shared,
+            {"wsgi.url_scheme": "http"},
+            connections_max=CONNECTIONS_MAX,
+            look_every_seconds=0.01,
+        )
+        for close in (self._listener.close, self.shared.epoll.close, self._close_all):
+            stack.callback(close)
+        for descriptor in (readable, writable):
+            stack.callback(os.close, descriptor)
+
+    def _answer(self, environ: Environ, is_last: bool) -> tuple[bytes, bool]:
+        return LONG_ANSWER if environ["PATH_INFO"] == "/long" else ANSWER, is_last
+
+    def _close_all(self) -> None:
+        for connection in self.loop.connections:
+            connection.close()
+
+    def client(self) -> socket.socket:
+        """Connect."""
+        client = self._stack.enter_context(socket.socket())
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        client.connect(self._address)
+        client.setblocking(False)
+        return client
+
+    def phases(self) -> list[Phase]:
+        """Return what the connections wait for."""
+        return [connection.phase for connection in self.loop.connections]
+
+    def take(self, client: socket.socket, request: bytes = REQUEST) -> None:
+        """Let turns pass until the client is answered."""
+        client.send(request)
+        while not received(client):
+            self.loop.turn()
+
+
+def new_lobby(stack: ExitStack, *, is_shared: bool) -> Lobby:
+    """Return a lobby that is closed with the stack."""
+    lobby = Lobby(is_shared=is_shared)
+    for end in (lobby._entrance, lobby._exit):
+        stack.callback(end.close)
+    return lobby
+
+
+def received(client: socket.socket) -> bytes:
+    """Return what a client has received; nothing if its connection is closed."""
+    try:
+        return client.recv(65_536)
+    except BlockingIOError:
+        return b""
+    except ConnectionResetError:
+        return b""
+
+
+def is_open(client: socket.socket) -> bool:
+    """Tell whether the server has not closed a connection on which it sends nothing."""
+    try:
+        client.recv(1)
+    except BlockingIOError:
+        return True
+    except ConnectionResetError:
+        return False
+    return False

@@ -89,7 +89,7 @@ def record_use(operation: str, criteria: Criteria) -> None:
     record = Record(
         time=time_of(clock.now_ns()),
         operation=operation,
-        login=_login(),
+        login=login(),
         sudo_user=sudo_user(),
         unverified=True,
         criteria=criteria,
@@ -108,6 +108,13 @@ def digest(text: str) -> str:
     return text.lower()
 
 
+def login() -> str | None:
+    """Return the user of the session that this process belongs to; None without a session."""
+    with suppress(OSError):
+        return os.getlogin()
+    return None
+
+
 def _owner(config: Config) -> Owner | None:
     if find_owner(config.audit_dir) is not None:
         return require_host(config.audit_dir)
@@ -115,13 +122,6 @@ def _owner(config: Config) -> Owner | None:
         return None
     with opened_database(config) as engine:
         return claim(config.audit_dir, database_id(engine))
-
-
-def _login() -> str | None:
-    """Return the user of the session that this process belongs to; None without a session."""
-    with suppress(OSError):
-        return os.getlogin()
-    return None
 
 
 def _since(text: str) -> str:

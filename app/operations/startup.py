@@ -4,6 +4,7 @@ import logging
 import os
 from functools import partial
 
+from app.audit.owner import claim
 from app.config import Config
 from app.errors import OperatorError
 from app.limits.file import FILE_NAME
@@ -56,7 +57,7 @@ def prepare_database(config: Config) -> None:
 
 
 def prepare_state(config: Config) -> None:
-    """Create what the workers share in the state directory: the buckets (D11) and the metrics.
+    """Create what the workers share: the buckets (D11), the metrics, and the audit trail (D115).
 
     Conditions that an operator must correct, although look-ups work, are logged (D76).
 
@@ -66,6 +67,8 @@ def prepare_state(config: Config) -> None:
     engine = open_engine(config.database_url)
     try:
         start_limits(config.state_dir / FILE_NAME, database_id(engine))
+        if config.audit:
+            claim(config.audit_dir, database_id(engine))
         reserve.fill(engine)
         for each in conditions_of(engine, config).conditions:
             _log.warning("%s", each.warning)

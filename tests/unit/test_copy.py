@@ -9,6 +9,7 @@ import pytest
 from webtest import TestResponse
 
 from app.accounts.administration import create_account, set_account_plan, set_plan
+from app.accounts.enquiry import set_enquiry
 from app.accounts.lifecycle import delete_account
 from app.config import Config
 from app.domains.repository import DomainExists, Domains
@@ -111,6 +112,7 @@ class TestContent:
         """Plans, accounts, key hashes, domains, registers and history keep their numbers."""
         world.load([CAR])
         set_plan(world.engine, "own", requests=7, window_seconds=9, bulk_max=5, domains_max=1)
+        set_enquiry(world.engine, "own", "required", "THEFT,COLLISION")
         world.key_of("carol", "own", label="\u00fc")
         assert copy().status == 0
         for table in MAIN_TABLES:

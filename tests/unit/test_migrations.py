@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from app.accounts.administration import require_plan
 from app.registers.generations import Generations
 from app.storage import scripts, versions
 from app.storage.engine import Engine, close_quietly, open_engine
@@ -59,3 +60,19 @@ def test_kept_states_can_still_be_rolled_back_to(engine, at_schema):
     assert (kept.generation, kept.vehicles) == (1, 1)
     assert generations.store.has_waiting(1)
     assert generations.store.has_current(2)
+
+
+def test_plans_ask_for_nothing_until_they_are_told_to(engine, at_schema):
+    """So do plans that the former program creates in the new database (D124)."""
+    at_schema(6)
+    former = {"requests": 7, "window_seconds": 60, "bulk_max": 5, "domains_max": 1}
+    columns = f"name, {', '.join(former)}"
+    values = ", ".join(map(str, former.values()))
+    insert = f"INSERT INTO plan ({columns}) VALUES"
+    engine.execute_sql(f"{insert} ('own', {values})")
+    assert "0007_enquiry" in migrate(engine)
+    engine.execute_sql(f"{insert} ('later', {values})")
+    for name in ("standard", "own", "later"):
+        plan = require_plan(engine, name)
+        assert (plan.enquiry, plan.enquiry_reasons) == ("off", "")
+    assert require_plan(engine, "own").requests == 7

@@ -18,7 +18,7 @@ from app.config import Config
 from app.errors import OperatorError
 from app.logs import LOGGING, log_everything
 from app.main import create_app
-from app.operations import listening, metrics_files, startup
+from app.operations import listening, metrics_files, sealing, startup
 from app.parent import end_with_bootloader
 from app.storage.engine import open_engine
 from app.storage.errors import message_of
@@ -59,12 +59,17 @@ def on_starting(_server: Arbiter) -> None:
 
 
 def when_ready(server: Arbiter) -> None:
-    """Give the socket to its group before workers start, unless systemd created the socket."""
+    """Give the socket to its group before workers start, unless systemd created the socket.
+
+    From now on this process, the master, has the audit trail sealed (D127).
+    """
     if not server.systemd:
         try:
             listening.give_to_group(_config)
         except OSError as error:
             _end(f"VERIFYD_SOCKET_GROUP: {error}")
+    if _config.audit:
+        sealing.start()
 
 
 def child_exit(server: Arbiter, _worker: object) -> None:

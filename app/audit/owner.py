@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from app.audit.record import AuditError
-from app.audit.segments import OWNER
+from app.audit.segments import OWNER, RESTORING
 from app.directories import make_directory
 from app.storage.files import sync
 
@@ -40,6 +40,11 @@ def claim(directory: Path, database_id: str) -> Owner:
     create it again if it is removed. Raises AuditError if the trail is another host's or
     database's, or if it cannot be created.
     """
+    if (directory / RESTORING).exists():
+        raise AuditError(
+            f"the restore of the audit trail in {directory} was interrupted: "
+            "run verifyd restore again"
+        )
     try:
         if not directory.exists():
             _make(directory)
@@ -47,12 +52,7 @@ def claim(directory: Path, database_id: str) -> Owner:
             _write(directory, Owner(_machine(), database_id, secrets.token_hex(16)))
     except OSError as error:
         raise AuditError(f"{directory} cannot be created: {error.strerror}") from error
-    owner = require_host(directory)
-    if owner.database != database_id:
-        raise AuditError(
-            f"{directory} is the audit trail of another database; give each database its own "
-            "VERIFYD_AUDIT_DIR"
-        )
+    owner = require_own(directory, database_id)
     _claimed[str(directory)] = owner
     return owner
 
@@ -63,7 +63,12 @@ def claimed(directory: Path, database_id: Callable[[], str]) -> Owner:
     If the server did not call `claim`, the first use in a process does. Only then `database_id` is
     called. Raises AuditError, or what `database_id` raises.
     """
-    return _claimed.get(str(directory)) or claim(directory, database_id())
+    return find_claimed(directory) or claim(directory, database_id())
+
+
+def find_claimed(directory: Path) -> Owner | None:
+    """Return the owner of a trail that this process or its parent accepted; None if it did not."""
+    return _claimed.get(str(directory))
 
 
 def find_owner(directory: Path) -> Owner | None:
@@ -101,19 +106,36 @@ def require_host(directory: Path) -> Owner:
     return owner
 
 
+def require_own(directory: Path, database_id: str) -> Owner:
+    """Return the owner of a trail of this host, user and database. Raises AuditError."""
+    owner = require_host(directory)
+    if owner.database != database_id:
+        raise AuditError(
+            f"{directory} is the audit trail of another database; give each database its own "
+            "VERIFYD_AUDIT_DIR. If this database replaces that one, as after verifyd copy, remove "
+            f"{directory / OWNER}"
+        )
+    return owner
+
+
 def require_same(directory: Path, owner: Owner) -> None:
     """Raise AuditError unless a directory still holds the trail of this owner."""
     found = find_owner(directory)
     if found is None:
-        raise AuditError(
-            f"the audit trail in {directory} is gone; put it back, or restart the service to "
-            "begin another one"
-        )
+        raise gone(directory)
     if found != owner:
         raise AuditError(
             f"{directory} was replaced by another audit trail; put the former one back, or "
             "restart the service to use this one"
         )
+
+
+def gone(directory: Path) -> AuditError:
+    """Return the error of a trail that disappeared while the service runs."""
+    return AuditError(
+        f"the audit trail in {directory} is gone; put it back, or restart the service to "
+        "begin another one"
+    )
 
 
 def _make(directory: Path) -> None:

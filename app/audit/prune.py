@@ -10,6 +10,7 @@ from app.audit.indexing import drop_from_index
 from app.audit.owner import require_host
 from app.audit.record import time_of
 from app.audit.segments import INDEX, SUFFIX, Segment, changing
+from app.audit.summary import update_summary
 from app.storage.files import sync
 
 
@@ -52,6 +53,7 @@ def prune(directory: Path, before: str) -> Pruned:
             )
             chain.add(with_digest(line))
         _remove(directory, pruned_of(chain.lines))
+        update_summary(directory, chain.lines)
     return Pruned(
         segments=[seal.segment for seal in old],
         records=_total(old, "records"),

@@ -13,6 +13,7 @@ from app.audit.open_segment import open_segment
 from app.audit.owner import require_host
 from app.audit.record import time_of
 from app.audit.segments import INDEX, Segment, changing, hour_of, is_open, list_segments
+from app.audit.summary import write_summary
 from app.storage.files import sync
 
 
@@ -64,6 +65,7 @@ def seal(directory: Path, *, current: bool) -> Sealed:
                 and (directory / segment.file_name).exists()
             ],
         )
+        write_summary(directory, chain.lines)
     return Sealed(added, chain.digest)
 
 

@@ -21,6 +21,8 @@ from app.file_lock import locked, tried
 CHAIN = "chain.ndjson"
 OWNER = "owner.json"
 INDEX = "index"
+RESTORING = ".restoring"
+"""Where `verifyd restore` gathers the files of a trail before they get their names."""
 SUFFIX = ".ndjson"
 OPEN_MODE = 0o600
 CLOSED_MODE = 0o400

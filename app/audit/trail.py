@@ -63,6 +63,11 @@ class Trail:
         if self._syncing.fault:
             raise AuditError(self._syncing.fault)
 
+    @property
+    def fault(self) -> str:
+        """Why nothing can be recorded since a sync failed; empty if the last one succeeded."""
+        return self._syncing.fault
+
     def close(self) -> None:
         """Sync as far as that is possible, and close the files. The next record opens them."""
         with self._threads:
@@ -138,6 +143,11 @@ class Trail:
         if self.segment is not None:
             os.close(self.segment.descriptor)
         self._begin()
+
+
+def sync_fault() -> str:
+    """Return why this process cannot sync a trail to disk; empty if it can, or uses none."""
+    return next((trail.fault for trail in _trails if trail.fault), "")
 
 
 _trails: "weakref.WeakSet[Trail]" = weakref.WeakSet()

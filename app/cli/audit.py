@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+import os
 from pathlib import Path
 from typing import TypedDict
 
@@ -20,7 +21,9 @@ from app.cli.waiting import waiting_for
 from app.config import Config
 from app.errors import OperatorError
 from app.logs import progress_log
+from app.parent import end_with_parent
 
+_NICENESS = 10
 _log = logging.getLogger("app.audit")
 
 
@@ -88,10 +91,20 @@ def add_commands(commands: Commands) -> None:
         action="store_true",
         help="seal only hours that are over, and do nothing if there is no trail",
     )
+    # The service starts this command, and nothing may outlive it (D62).
+    sealed.add_argument(
+        "--parent",
+        metavar="PID",
+        type=int,
+        help="end when this process, which started the command, ends [never]",
+    )
     pruned.add_argument("--scheduled", action="store_true", help="do nothing if there is no trail")
 
 
 def _seal(args: argparse.Namespace) -> None:
+    if args.parent is not None:
+        end_with_parent(args.parent)
+        os.nice(_NICENESS)
     directory = Config.from_env().audit_dir
     if _has_nothing_to_do(args, directory):
         return

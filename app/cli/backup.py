@@ -25,7 +25,7 @@ def add_commands(commands: Commands) -> None:
         "take a backup, while the service runs or not",
         examples=[
             "backup /var/backups/verifyd",
-            "backup /var/backups/verifyd --merged-registers --keep 14",
+            "backup /var/backups/verifyd --merged-registers --audit --keep 14",
         ],
         is_job=True,
     )
@@ -43,6 +43,9 @@ def add_commands(commands: Commands) -> None:
         "--merged-registers",
         action="store_true",
         help="include the registers that were built by merges [no register]",
+    )
+    command.add_argument(
+        "--audit", action="store_true", help="include the audit trail [no audit trail]"
     )
     command.add_argument(
         "--keep",
@@ -69,14 +72,18 @@ def _backup(args: argparse.Namespace) -> None:
         config = Config.from_env()  # Here, because the job must report wrong settings.
         limits = Limits(args.keep, config.backup_limit) if args.keep else None
         with opened_database(config) as engine, waiting_for(args, "the copy of the database"):
-            taken = take(engine, args.directory, registers=registers, limits=limits)
-        files = taken.manifest.files.values()
+            trail = config.audit_dir if args.audit else None
+            taken = take(
+                engine, args.directory, registers=registers, limits=limits, audit_dir=trail
+            )
+        files = taken.manifest.all_files.values()
         job.size_bytes = sum(file.size_bytes for file in files)
     members = {
         "backup": str(taken.directory),
         "size_bytes": job.size_bytes,
         "rows": sum(sum(file.rows.values()) for file in files),
         "registers": taken.manifest.registers or [],
+        "audit": taken.manifest.audit is not None,
         "removed": [str(path) for path in taken.removed],
     }
     older = f", and {counted(len(taken.removed), 'older backup')} removed" if taken.removed else ""
@@ -96,9 +103,14 @@ def _restore(args: argparse.Namespace) -> None:
         "schema": restored.manifest.schema,
         "registers": restored.registers,
         "replaced": restored.replaced and str(restored.replaced),
+        "audit": restored.has_audit,
     }
-    kept = f"; what it replaced is in {restored.replaced}" if restored.replaced else ""
-    print_item(args, members, f"backup {args.backup} restored{kept}")
+    told = f"; what it replaced is in {restored.replaced}" if restored.replaced else ""
+    if restored.has_audit:
+        told += f"; its audit trail is in {config.audit_dir}"
+    elif restored.manifest.audit is not None:
+        told += f"; the audit trail in {config.audit_dir} stays as it is"
+    print_item(args, members, f"backup {args.backup} restored{told}")
 
 
 def _count(text: str) -> int:

@@ -10,10 +10,13 @@ from typing import NamedTuple
 import peewee
 
 from app.accounts.administration import list_accounts
+from app.audit.segments import OWNER
 from app.cli.session import opened_database
 from app.config import SETTINGS, Config
 from app.errors import OperatorError
 from app.operations import listening
+from app.operations.audit_state import AuditState, audit_state, owner_fault
+from app.operations.conditions.audit import REFUSED
 from app.operations.conditions.gathered import gathered
 from app.operations.notices.senders import obstacle
 from app.setting_values import sqlite_path
@@ -29,6 +32,8 @@ class Findings(NamedTuple):
 
     faults: list[str]
     warnings: list[str]
+    audit: AuditState | None
+    """The state of the audit trail; None if the database cannot be used."""
 
 
 def findings(config: Config) -> Findings:
@@ -36,19 +41,21 @@ def findings(config: Config) -> Findings:
 
     The values of the settings are checked when the Config is made.
     """
-    faults, warnings = _database_findings(config)
+    faults, warnings, audit = _database_findings(config)
     faults += _directory_faults(config)
     # Look-ups do not need these directories, so the service can run (D58).
     warnings += _data_warnings(config)
+    warnings += _audit_warnings(config)
     obstacles = (obstacle(each, config.notify_secret) for each in config.notify)
     warnings += [f"{SETTINGS['notify'].variable} {each}." for each in obstacles if each]
     group_fault = listening.group_fault(config)
-    return Findings([*faults, group_fault] if group_fault else faults, warnings)
+    return Findings([*faults, group_fault] if group_fault else faults, warnings, audit)
 
 
 def _database_findings(config: Config) -> Findings:
     faults: list[str] = []
     warnings: list[str] = []
+    audit: AuditState | None = None
     try:
         with opened_database(config, check_schema=False) as engine:
             found = reserve.with_reserve(engine, partial(versions, engine))
@@ -56,11 +63,16 @@ def _database_findings(config: Config) -> Findings:
             faults += [f"{variable}: {right}" for right in engine.missing_rights()]
             _require_readable(engine, found)
             if found.refusal() is None:
-                warnings += [each.warning for each in gathered(engine, config).conditions]
+                audit = audit_state(engine, config)
+                conditions = gathered(engine, config).conditions
+                warnings += [each.warning for each in conditions if each.key != REFUSED]
                 warnings += _unknown_accounts(engine, config)
+                # NOTE: a full disk is no fault. The service must start, and wait for room.
+                if config.audit and (fault := owner_fault(engine, config)):
+                    faults.append(_setting_fault("audit_dir", fault))
     except (OperatorError, peewee.PeeweeException, OSError) as error:
         faults.append(_setting_fault("database_url", message_of(error)))
-    return Findings(faults, warnings)
+    return Findings(faults, warnings, audit)
 
 
 def _require_readable(engine: Engine, found: Versions) -> None:
@@ -96,6 +108,8 @@ def _directory_faults(config: Config) -> list[str]:
             faults.append(_setting_fault("database_url", f"{database} cannot be written to"))
         faults += _unwritable("database_url", database.absolute().parent)
     faults += _unwritable("state_dir", _nearest_existing(config.state_dir))
+    if config.audit and not _has_trail(config):
+        faults += _unwritable("audit_dir", _nearest_existing(config.audit_dir))
     if config.bind.startswith("unix:"):
         faults += _unwritable("bind", Path(config.bind.removeprefix("unix:")).parent)
     return faults
@@ -107,6 +121,26 @@ def _data_warnings(config: Config) -> list[str]:
         _unwritable("data_dir", directory) for directory in _written_directories(config)
     )
     return [f"{each}, so rejects and alerts are lost." for each in dict.fromkeys(unwritable)]
+
+
+def _has_trail(config: Config) -> bool:
+    return os.path.exists(config.audit_dir / OWNER)
+
+
+def _audit_warnings(config: Config) -> list[str]:
+    """Return a warning if the trail cannot be written to, and if it is where it may be lost."""
+    if not config.audit:
+        return []
+    warnings = []
+    if _has_trail(config):
+        # NOTE: as with a full disk, the service must start, and wait until it can.
+        faults = _unwritable("audit_dir", config.audit_dir)
+        warnings += [f"{each}, so look-ups are refused." for each in faults]
+    # With Postgres this is the default if VERIFYD_DATA_DIR is not set.
+    if config.audit_dir.is_relative_to(config.state_dir):
+        fault = f"{config.audit_dir} is in {SETTINGS['state_dir'].variable}, which may be in memory"
+        warnings.append(f"{_setting_fault('audit_dir', fault)}: name a directory on a disk.")
+    return warnings
 
 
 def _written_directories(config: Config) -> Iterator[Path]:

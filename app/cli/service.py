@@ -2,6 +2,7 @@
 
 import argparse
 
+from app import clock
 from app.cli.checks import findings
 from app.cli.output import counted, print_item
 from app.cli.parser import Commands, add_command
@@ -10,6 +11,7 @@ from app.cli.session import opened_database
 from app.cli.waiting import waiting_for
 from app.config import SETTINGS, Config
 from app.errors import OperatorError
+from app.operations.audit_state import AuditState
 from app.storage import reserve
 from app.storage.schema import migrate, pending_migrations
 from app.storage.versions import versions
@@ -75,20 +77,34 @@ def _check(args: argparse.Namespace) -> None:
     config, faults = Config.read()
     # A wrong setting is reported once.
     reported = {fault.partition(":")[0] for fault in faults}
-    found, warnings = findings(config)
+    found, warnings, audit = findings(config)
     faults += [fault for fault in found if fault.partition(":")[0] not in reported]
     if args.ready:
         with waiting_for(args, f"the service at {args.ready}, up to {DEADLINE_SECONDS} s"):
             faults += unreadiness(args.ready)
     if args.json:
-        print_item(args, {"ok": not faults, "faults": faults, "warnings": warnings})
+        members = {"ok": not faults, "faults": faults, "warnings": warnings}
+        print_item(args, members | {"audit": audit and _audit_item(audit)})
     elif not faults:
+        if audit and audit.text != "off":
+            print(f"audit trail: {audit.text}")
         for warning in warnings:
             print(f"warning: {warning}")
         count = f"; {counted(len(warnings), 'warning')}" if warnings else ""
         print(f"all settings are right; the database can be used{count}")
     if faults:
         raise OperatorError("\n".join(faults))
+
+
+def _audit_item(audit: AuditState) -> dict[str, object]:
+    found = audit.summary
+    return {
+        "state": audit.word,
+        "reason": audit.fault or None,
+        "size_bytes": found and found.bytes,
+        "records": found and found.records,
+        "sealed_at": found and clock.iso_utc(found.sealed_at),
+    }
 
 
 def _address(text: str) -> str:

@@ -14,6 +14,7 @@ from app.http.bodies import answer
 from app.http.context import Request
 from app.limits.file import StoreError
 from app.limits.store import LimitStore
+from app.operations.audit_state import AuditState, audit_state
 from app.operations.conditions.gathered import conditions_of
 from app.operations.freshness import Freshness, freshness
 from app.operations.writing import write_fault
@@ -58,8 +59,9 @@ class Health:
 class Readiness:
     """Whether the service can answer.
 
-    It can if the schema is usable (D29), the registers can be read, and the rate limits can be
-    kept (D11). Faults that do not affect look-ups are only warnings (D58, D76).
+    It can if the schema is usable (D29), the registers can be read, look-ups can be recorded if
+    they must be (D115), and the rate limits can be kept (D11). Faults that do not affect look-ups
+    are only warnings (D58, D76).
     """
 
     def __init__(
@@ -84,7 +86,9 @@ class Readiness:
                 detail = refusal if may_see_details else "The database schema cannot be used."
                 raise Problem("not_ready", detail)
             self._require_registers(may_see_details)
-            body = self._details(found) if may_see_details else ReadyBody("ready")
+            audit = audit_state(self._engine, self._config)
+            _require_recorded(audit, may_see_details)
+            body = self._details(found, audit) if may_see_details else ReadyBody("ready")
         except (peewee.DatabaseError, peewee.InterfaceError) as error:
             self._engine.recover(error)
             req.context.has_database_error = True
@@ -108,7 +112,7 @@ class Readiness:
                 )
             raise Problem("not_ready", detail)
 
-    def _details(self, found: Versions) -> ReadyDetails:
+    def _details(self, found: Versions, audit: AuditState) -> ReadyDetails:
         registers = freshness(self._engine, self._config.stale_after)
         warned_of = conditions_of(self._engine, self._config, ages=registers).conditions
         warnings = [each.warning for each in warned_of]
@@ -116,11 +120,21 @@ class Readiness:
         schema = f"{found.database}, program {found.program}"
         return ReadyDetails(
             status="ready",
-            # If the limiter fails, the request is refused after this.
-            checks={"database": "reachable", "schema": schema, "limits": "kept"},
+            checks={
+                "database": "reachable",
+                "schema": schema,
+                "limits": "kept",  # If the limiter fails, the request is refused after this.
+                "audit": audit.text,
+            },
             registers=list(map(_register_body, registers)),
             warnings=[fault, *warnings] if fault else warnings,
         )
+
+
+def _require_recorded(audit: AuditState, may_see_details: bool) -> None:
+    if audit.fault:
+        reason = f": {audit.fault}" if may_see_details else ""
+        raise Problem("not_ready", f"Look-ups cannot be recorded{reason}.")
 
 
 def _register_body(each: Freshness) -> RegisterBody:

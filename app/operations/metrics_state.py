@@ -8,6 +8,7 @@ import peewee
 
 from app.config import Config
 from app.errors import OperatorError
+from app.operations.audit_state import audit_state, summary_of
 from app.operations.conditions.certificate import expires_at
 from app.operations.conditions.disk import free_bytes_by_directory
 from app.operations.conditions.jobs import LastRuns, last_runs
@@ -36,6 +37,7 @@ class State:
             facts = load_facts(self._engine)
             runs = last_runs(self._engine)
             is_writable = write_fault(self._engine) is None
+            audit = audit_state(self._engine, self._config)
             is_up = True
         except (peewee.DatabaseError, peewee.InterfaceError) as error:
             self._engine.recover(error)
@@ -51,6 +53,12 @@ class State:
             yield from _registers(ages)
             yield from _loads(facts, ages)
             yield from _backup(runs)
+            if audit.is_on:
+                yield _gauge(
+                    "verifyd_audit_writable",
+                    "Whether look-ups can be recorded; otherwise they are refused.",
+                    not audit.fault,
+                )
 
     def _host(self) -> Iterator["Metric"]:
         """Yield the metrics that do not need the database."""
@@ -61,6 +69,7 @@ class State:
         made_from = revision()
         build.add_metric([VERSION, made_from.commit if made_from else ""], 1)
         yield from (free, build)
+        yield from self._audit()
         expiry, path = None, self._config.certificate
         with suppress(OperatorError):
             expiry = expires_at(path) if path else None
@@ -70,6 +79,22 @@ class State:
                 "When the TLS certificate expires, in Unix seconds.",
                 expiry,
             )
+
+    def _audit(self) -> Iterator["Metric"]:
+        yield _gauge("verifyd_audit_enabled", "Whether VERIFYD_AUDIT is on.", self._config.audit)
+        summary = summary_of(self._config)
+        if summary is None:
+            return
+        yield _gauge(
+            "verifyd_audit_size_bytes",
+            "Size of the sealed segments of the audit trail.",
+            summary.bytes,
+        )
+        yield _gauge(
+            "verifyd_audit_last_seal_timestamp_seconds",
+            "When the audit trail was last sealed, in Unix seconds.",
+            summary.sealed_at,
+        )
 
 
 def _registers(ages: list[Freshness]) -> Iterator["Metric"]:

@@ -26,6 +26,7 @@ DETAILED = {
         "database": "reachable",
         "schema": f"{SCHEMA}, program {SCHEMA}",
         "limits": "kept",
+        "audit": "off",
     },
     "registers": [],
     "warnings": [],

@@ -2,11 +2,13 @@
 
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from app.audit import faults
 from app.audit.record import Plate, Record
+from app.config import Config
 from tests.contract.pages import ROOT, quoted, table
 
 
@@ -43,3 +45,30 @@ def test_units_run_only_where_there_is_a_trail(tmp_path, unit, variable):
     assert run() == 1
     (directory / "owner.json").touch()
     assert run() == 0
+
+
+@pytest.mark.parametrize("url", ["sqlite:////var/lib/verifyd/verifyd.db", "postgresql:///verifyd"])
+def test_units_may_write_where_the_trail_is_by_default(url):
+    """All units with the sandbox can write to the directory, whichever database it is."""
+    lines = (ROOT / "deploy" / "systemd" / "hardening.conf").read_text().splitlines()
+    (given,) = [line for line in lines if line.startswith("Environment=VERIFYD_")]
+    settings = dict(word.split("=") for word in given.removeprefix("Environment=").split())
+    settings |= {"VERIFYD_DATABASE_URL": url, "VERIFYD_STATE_DIR": "/run/verifyd"}
+    (writable,) = [line for line in lines if line.startswith("StateDirectory=")]
+    directory = Path("/var/lib", writable.removeprefix("StateDirectory="))
+    assert Config.from_env(settings).audit_dir == directory / "audit"
+
+
+def test_the_installer_knows_the_units_of_the_trail():
+    """Both are installed, started, shut in and removed like the others."""
+    text = (ROOT / "deploy" / "install.sh").read_text()
+    words = {
+        name: re.search(rf'(?s)^{name}="(.*?)"', text, re.MULTILINE)[1].split()  # type: ignore[index]
+        for name in ("services", "started", "units")
+    }
+    for job in ("seal", "prune"):
+        assert f"verifyd-audit-{job}" in words["services"]
+        assert f"verifyd-audit-{job}.timer" in words["started"]
+        assert {f"verifyd-audit-{job}.{kind}" for kind in ("service", "timer")} <= set(
+            words["units"]
+        )

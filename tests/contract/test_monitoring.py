@@ -10,9 +10,11 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from app.audit.owner import claim
 from app.errors import OperatorError
 from app.operations.conditions.jobs import Run, record
 from app.routes import ENDPOINTS
+from app.storage.versions import database_id
 from tests.system.nginx import make_certificate
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "monitoring"
@@ -38,7 +40,10 @@ def told(world, stranger) -> dict[str, set[str]]:
     record(world.engine, Run("backup", is_scheduled=True, started_at=1_000, size_bytes=4321))
     make_certificate(world.directory)
     certificate = world.directory / "fullchain.pem"
-    client = world.client(world.alice_key, stale_after={"*": 3600}, certificate=certificate)
+    claim(world.directory / "audit", database_id(world.engine))
+    client = world.client(
+        world.alice_key, stale_after={"*": 3600}, certificate=certificate, audit=True
+    )
     client.get("/api/domains")
     text = client.get("/metrics", environ={"REMOTE_ADDR": "127.0.0.1"}).text
     labels: dict[str, set[str]] = {}

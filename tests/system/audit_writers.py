@@ -18,7 +18,7 @@ from app.audit.record import Plate, Record, time_of
 from app.audit.trail import Trail
 
 directory, name = Path(sys.argv[1]), sys.argv[2]
-owner = claim(directory, "d" * 32)
+owner = claim(directory, sys.argv[3])
 trail = Trail(directory, lambda: owner)
 number = 0
 while True:
@@ -51,11 +51,13 @@ else:
 class Writer:
     """A process that appends until it is killed."""
 
-    def __init__(self, directory: Path, name: str, acknowledged: Path) -> None:
+    def __init__(
+        self, directory: Path, name: str, acknowledged: Path, database: str = "d" * 32
+    ) -> None:
         self._acknowledged = acknowledged / name
         with self._acknowledged.open("wb") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", _WRITER, str(directory), name],
+                [sys.executable, "-c", _WRITER, str(directory), name, database],
                 env=environment(),
                 stdout=output,
             )

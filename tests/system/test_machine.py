@@ -121,6 +121,40 @@ def test_the_nightly_jobs_run(installed):
     assert '"status":"ready"' in installed.do(f"{ASKED} http://localhost/readyz")
 
 
+def test_the_audit_trail_is_sealed_backed_up_and_restored(installed):
+    """In their sandboxes: service and timer seal, backup has the trail, and restore brings it."""
+    installed.do("echo 'VERIFYD_AUDIT=on' >>/etc/verifyd/verifyd.env; systemctl restart verifyd")
+    installed.do("verifyd audit report >report.html")  # It is recorded.
+    installed.do("verifyd audit seal")
+    summary = "/var/lib/verifyd/audit/summary.json"
+    installed.do(f"rm {summary}; systemctl start verifyd-audit-seal verifyd-audit-prune")
+    assert installed.path(summary).exists()
+    installed.do(f"rm {summary}")
+    # The alarm of the master, which is the child of the binary that systemd started.
+    main = installed.do("systemctl show -P MainPID verifyd").strip()
+    installed.do(f"kill -ALRM $(cat /proc/{main}/task/{main}/children)")
+    until(installed.path(summary).exists, "the service to seal")
+    assert '"audit trail sealed: segments 0' in installed.do("journalctl -u verifyd")
+    assert '"audit":"on, ' in installed.do(f"{ASKED} http://localhost/readyz")
+    assert "audit trail: on, " in installed.do("verifyd check")
+    unit = "/etc/systemd/system/verifyd-backup.service.d/audit.conf"
+    command = re.findall(r"(?m)^ExecStart=(.* backup .*--audit.*)$", PAGE)
+    installed.path(unit).write_text(f"[Service]\nExecStart=\nExecStart={command[0]}\n")
+    installed.do("systemctl daemon-reload; systemctl start verifyd-backup")
+    installed.do("systemctl start verifyd-backup")
+    first, second = installed.do("ls -d /var/lib/verifyd/backups/verifyd-*").split()
+    segments = installed.do(f"stat -c %h {first}/audit/00000001-*.ndjson").split()
+    assert segments == ["2"]
+    installed.do("systemctl stop verifyd.socket verifyd.service; rm -r /var/lib/verifyd/audit")
+    told = installed.do(f"verifyd restore {second}")
+    assert "its audit trail is in /var/lib/verifyd/audit" in told
+    installed.do("systemctl start verifyd.socket verifyd.service")
+    assert '"status":"ready"' in installed.do(f"{ASKED} http://localhost/readyz")
+    assert "nothing that was sealed was changed" in installed.do("verifyd audit verify")
+    readable = "find /etc/verifyd /var/lib/verifyd /run/verifyd ! -type l -perm /o=rwx"
+    assert installed.do(readable) == ""
+
+
 def test_an_uploader_reaches_the_drop_directory_and_nothing_else(installed):
     """As documented, another user's files are loaded through the bind mount."""
     (block,) = re.findall(r"### Give an uploader access.*?```sh\n(.*?)```", PAGE, re.DOTALL)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import threading
 import time
+from contextlib import suppress
 from http.client import HTTPException
 from itertools import count
 
@@ -166,11 +167,13 @@ class TestFullDisk:
         assert first.get(PATH).status == 200
         first.stop()
         disk.fill()
-        second = audited(directory)
+        second = answering(audited(directory, wait=False))
         plates = [f"P{number}" for number in range(1_000)]
         until(lambda: self._asks(second, plates, set()).status == 503, "the refusal")
+        assert second.get("/readyz").status == 503
         disk.empty()
         assert second.get(PATH).status == 200
+        assert second.get("/readyz").status == 200
 
     def test_a_read_only_disk(self, audited, disk):
         """Look-ups are refused until it is writable, without a restart."""
@@ -179,10 +182,11 @@ class TestFullDisk:
         assert first.get(PATH).status == 200
         assert first.stop() == 0
         remount(disk, "ro")
-        second = audited(directory)
+        second = answering(audited(directory, wait=False))
         assert {second.get(PATH).status for _ in range(6)} == {503}
         assert second.get("/api/domains").status == 200
         remount(disk, "rw")
+        second.wait_ready()
         assert {second.get(PATH).status for _ in range(6)} == {200}
         told = [line["message"] for line in second.lines("stderr") if "audit" in line["logger"]]
         assert any("Read-only file system" in each for each in told)
@@ -193,6 +197,18 @@ class TestFullDisk:
         if answer.status == 200:
             seen.add(answer.headers["X-Request-ID"])
         return answer
+
+
+def answering(service):
+    """Wait until a service that need not be ready answers, and return it."""
+
+    def answers():
+        with suppress(OSError, HTTPException):
+            return service.get("/healthz").status == 200
+        return False
+
+    until(answers, "the first answer")
+    return service
 
 
 def remount(disk, how):

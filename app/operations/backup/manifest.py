@@ -16,12 +16,15 @@ from app.storage.files import sync
 FILE_NAME = "manifest.json"
 MAIN = "main"
 """The name of the main database's file, without its suffix."""
+TRAIL = "audit"
+"""The directory of the audit trail in a backup."""
 _CHUNK_BYTES = 1 << 20
 # SEC: these names come from a file, and must not lead out of the backup.
 _NAMES = {
     "sqlite": re.compile(r"(main|register_[a-z][a-z0-9_]*\.[0-9]+)\.db\Z"),
     "postgres": re.compile(r"main\.dump\Z"),
 }
+_AUDIT_NAME = re.compile(r"(\d{8}-\d{8}T\d{2}|chain)\.ndjson\Z", re.ASCII)
 
 
 class BackupFile(msgspec.Struct, frozen=True):
@@ -48,6 +51,14 @@ class Manifest(msgspec.Struct, frozen=True):
     files: dict[str, BackupFile]
     has_all_registers: bool = True
     """Whether `registers`, unless it is None, names all registers of the database."""
+    audit: dict[str, BackupFile] | None = None
+    """The files of the audit trail in the directory TRAIL; None if it was not requested."""
+
+    @property
+    def all_files(self) -> dict[str, BackupFile]:
+        """Every file by its path within the backup."""
+        trail = {f"{TRAIL}/{name}": file for name, file in (self.audit or {}).items()}
+        return {**self.files, **trail}
 
     def has_register(self, name: str) -> bool:
         """Tell whether the backup contains a register."""
@@ -84,7 +95,9 @@ def decoded(directory: Path) -> Manifest:
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise OperatorError(f"{path} cannot be read: {error}") from error
     names = manifest.files.keys()
-    if not all(map(_NAMES[manifest.engine].match, names)):
+    if not all(map(_NAMES[manifest.engine].match, names)) or not all(
+        map(_AUDIT_NAME.match, manifest.audit or ())
+    ):
         raise OperatorError(f"{path} names a file that cannot be part of a backup")
     if not any(name.startswith(f"{MAIN}.") for name in names):
         raise OperatorError(f"{path} names no main database")
@@ -97,7 +110,7 @@ def read(directory: Path) -> Manifest:
     Raises OperatorError if a file is missing or was changed.
     """
     manifest = decoded(directory)
-    for name, expected in manifest.files.items():
+    for name, expected in manifest.all_files.items():
         path = directory / name
         if not path.is_file() or path.stat().st_size != expected.size_bytes:
             raise OperatorError(f"{path} is missing, or its size has changed")

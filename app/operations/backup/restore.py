@@ -9,6 +9,7 @@ from app.limits.file import FILE_NAME as LIMITS
 from app.operations import serving
 from app.operations.backup import manifest, postgres, restore_files
 from app.operations.backup.manifest import Manifest
+from app.operations.backup.trail import staged_trail
 from app.setting_values import sqlite_path
 from app.storage.engine import close_quietly
 from app.storage.postgres import PostgresEngine
@@ -24,14 +25,18 @@ class Restored(NamedTuple):
     """The directory that keeps the replaced files; None if there were none."""
     registers: list[str]
     """The registers of the restored database; others must be loaded again."""
+    has_audit: bool
+    """Whether the audit trail was restored. One that exists stays as it is."""
 
 
 def restore(config: Config, source: Path) -> Restored:
     """Check a backup, and replace the database of the settings with it.
 
     The replaced SQLite files are kept in a directory beside the database. A Postgres database must
-    be empty. Raises OperatorError if the backup is damaged or needs a newer program, or if the
-    database is in use; then nothing was changed.
+    be empty. The audit trail is restored if the backup has one and the host has none (D126).
+
+    Raises OperatorError if the backup is damaged or needs a newer program, or if the database is in
+    use; then nothing was changed.
     """
     found = manifest.read(source)
     backup = Versions(found.schema, found.oldest_program, program_schema())
@@ -42,14 +47,19 @@ def restore(config: Config, source: Path) -> Restored:
         raise OperatorError(
             f"{source} is a backup of {found.engine}, but VERIFYD_DATABASE_URL names another engine"
         )
-    with serving.stopped(config.state_dir):
+    with (
+        serving.stopped(config.state_dir),
+        staged_trail(config.audit_dir, source, found) as trail,
+    ):
         if database:
             replaced, registers = restore_files.put_in_place(database, source, found)
         else:
             replaced, registers = None, _restore_dump(config.database_url, source, found)
         # The restored accounts must not inherit the buckets of the replaced ones (D11).
         (config.state_dir / LIMITS).unlink(missing_ok=True)
-    return Restored(found, replaced, registers)
+        if trail is not None:
+            trail.put_in_place()
+    return Restored(found, replaced, registers, has_audit=trail is not None)
 
 
 def _restore_dump(database_url: str, source: Path, found: Manifest) -> list[str]:

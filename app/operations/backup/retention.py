@@ -3,7 +3,8 @@
 import logging
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,7 +37,7 @@ class Room(NamedTuple):
         """Make room for copies if needed. Raises OperatorError if there is too little."""
         needed_bytes = sum(source.stat().st_size for source in sources)
         there = [path for path in self.expendable if path.exists()]
-        if self._free_bytes() + sum(map(_size_bytes, there)) < needed_bytes:
+        if self._free_bytes() + _freed_bytes(there) < needed_bytes:
             raise OperatorError(
                 f"the backup needs {size_text(needed_bytes)} in {self.directory.parent}, and "
                 f"{size_text(self._free_bytes())} are free: make room there"
@@ -58,21 +59,43 @@ def prune(older: Sequence[Path], newest: Path, limits: Limits) -> None:
         older: oldest first.
         newest: always stays.
     """
-    size_bytes = _size_bytes(newest)
+    counted: set[int] = set()
+    size_bytes = _added_bytes(newest, counted)
     if size_bytes > limits.size_bytes:
         _log.warning("%s is larger than VERIFYD_BACKUP_LIMIT: it is the only backup kept", newest)
     surplus = []
     for number, path in enumerate(filter(Path.exists, reversed(older)), start=2):
-        size_bytes += _size_bytes(path)
+        size_bytes += _added_bytes(path, counted)
         if number > limits.number or size_bytes > limits.size_bytes:
             surplus.append(path)
     for path in reversed(surplus):
         _try_remove(path)
 
 
-def _size_bytes(backup: Path) -> int:
-    """Return the disk space of a backup."""
-    return sum(path.lstat().st_blocks * 512 for path in backup.iterdir())
+def _added_bytes(backup: Path, counted: set[int]) -> int:
+    """Return the disk space of a backup, without files that other backups share with it.
+
+    Args:
+        counted: the inodes of those; the backup's are added.
+    """
+    new = {
+        file.st_ino: file.st_blocks * 512 for file in _files(backup) if file.st_ino not in counted
+    }
+    counted.update(new)
+    return sum(new.values())
+
+
+def _freed_bytes(backups: Sequence[Path]) -> int:
+    """Return the disk space that is free after the removal of backups: unless others share it."""
+    files = [file for backup in backups for file in _files(backup)]
+    links = Counter(file.st_ino for file in files)
+    blocks = {file.st_ino: file.st_blocks for file in files if links[file.st_ino] == file.st_nlink}
+    return sum(blocks.values()) * 512
+
+
+def _files(backup: Path) -> Iterator[os.stat_result]:
+    for directory, _, names in os.walk(backup):
+        yield from (os.lstat(os.path.join(directory, name)) for name in names)
 
 
 def list_own(destination: Path, database: str) -> list[Path]:

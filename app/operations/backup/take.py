@@ -13,7 +13,7 @@ from app import clock
 from app.directories import make_directory, user_name
 from app.errors import OperatorError
 from app.file_lock import tried
-from app.operations.backup import manifest, postgres, sqlite
+from app.operations.backup import manifest, postgres, sqlite, trail
 from app.operations.backup.manifest import BackupFile, Manifest
 from app.operations.backup.merged import list_merged
 from app.operations.backup.retention import (
@@ -46,7 +46,12 @@ class Taken(NamedTuple):
 
 
 def take(
-    engine: Engine, destination: Path, *, registers: Registers, limits: Limits | None = None
+    engine: Engine,
+    destination: Path,
+    *,
+    registers: Registers,
+    limits: Limits | None = None,
+    audit_dir: Path | None = None,
 ) -> Taken:
     """Take a backup of a database that may be in use, into a new directory in `destination`.
 
@@ -54,6 +59,7 @@ def take(
         registers: the registers to include.
         limits: how many backups of this database to keep; all if None. Backups that cannot be read
             or removed are logged, and do not count.
+        audit_dir: the audit trail to include; none if None.
 
     A failed backup leaves nothing. The files of a killed one are removed by the next. Raises
     OperatorError if it cannot be taken, or if another backup to this directory is running.
@@ -72,9 +78,15 @@ def take(
         partial = destination / f".{final.name}{PARTIAL}"
         # SEC: other users must not read it, whatever the umask.
         partial.mkdir(mode=0o700)
-        older = list_own(destination, database_id(engine)) if limits else []
+        older = list_own(destination, database_id(engine)) if limits or audit_dir else []
+        room = Room(partial, older[:-1] if limits else [])
         try:
-            taken = _write_files(engine, partial, registers, Room(partial, older[:-1]))
+            audit = None
+            if audit_dir is not None:
+                # First, while no earlier backup was removed for its space.
+                trail.require_trail(audit_dir, database_id(engine))
+                audit = trail.copy_trail(audit_dir, partial, older, room)
+            taken = _write_files(engine, partial, registers, room, audit)
             partial.rename(final)
         except (peewee.PeeweeException, OSError, OperatorError) as error:
             reason = message_of(error)
@@ -88,8 +100,14 @@ def take(
     return Taken(final, taken, removed)
 
 
-def _write_files(engine: Engine, directory: Path, registers: Registers, room: Room) -> Manifest:
-    """Write all files of a backup, the manifest last, and return the manifest."""
+def _write_files(
+    engine: Engine,
+    directory: Path,
+    registers: Registers,
+    room: Room,
+    audit: dict[str, BackupFile] | None,
+) -> Manifest:
+    """Write the files of the database, then the manifest, and return the manifest."""
     taken_at = clock.iso_utc(clock.now())
     found = versions(engine)
     made_from = revision()
@@ -109,6 +127,7 @@ def _write_files(engine: Engine, directory: Path, registers: Registers, room: Ro
         registers=None if registers == "none" else wanted,
         has_all_registers=registers == "all",
         files=files,
+        audit=audit,
     )
     manifest.write(directory, written)
     return written

@@ -95,6 +95,8 @@ def free_bytes_by_directory(engine: Engine, config: Config) -> dict[str, int]:
     """Return the free bytes of each data directory that can be read."""
     free = {}
     directories = [config.data_dir, config.state_dir]
+    if config.audit:
+        directories.append(config.audit_dir)
     with suppress(OSError):
         directories.insert(0, engine.scratch_directory)
     for directory in directories:

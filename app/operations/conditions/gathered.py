@@ -10,6 +10,7 @@ import peewee
 
 from app import clock
 from app.config import Config
+from app.operations.conditions.audit import audit_conditions
 from app.operations.conditions.certificate import UNREADABLE, certificate_conditions
 from app.operations.conditions.condition import Condition
 from app.operations.conditions.disk import disk_facts
@@ -27,13 +28,15 @@ from app.operations.freshness import Freshness, freshness
 from app.operations.writing import write_fault
 from app.storage.engine import Engine
 
-_IN_DATABASE = frozenset({"load", "stale", "job", "missed", "disk"})
+_IN_DATABASE = frozenset({"load", "stale", "job", "missed", "disk", "audit"})
 _BY_SETTING = {
     "VERIFYD_DATABASE_URL": _IN_DATABASE | {"database"},
     "VERIFYD_STATE_DIR": frozenset({"missed"}),
     "VERIFYD_STALE_AFTER": frozenset({"stale"}),
     "VERIFYD_MISSED_AFTER": frozenset({"missed"}),
     "VERIFYD_CERTIFICATE": frozenset({"certificate"}),
+    "VERIFYD_AUDIT": frozenset({"audit"}),
+    "VERIFYD_AUDIT_DIR": frozenset({"audit"}),
 }
 """The kinds of conditions that cannot be looked for while a setting is wrong."""
 
@@ -71,6 +74,7 @@ def conditions_of(
     certificate = list(certificate_conditions(config.certificate))
     unsure = {
         "missed": is_catching_up(),
+        "audit": config.audit and is_catching_up(),
         "disk": not disk.is_certain,
         "certificate": any(each.key == UNREADABLE for each in certificate),
     }
@@ -80,6 +84,7 @@ def conditions_of(
         *job_conditions(runs, config),
         *disk.conditions,
         *certificate,
+        *audit_conditions(engine, config),
         *queue_conditions(config),
     ]
     unknown = frozenset(kind for kind, is_unsure in unsure.items() if is_unsure)

@@ -1,0 +1,130 @@
+"""The master of a server has the audit trail sealed every hour (D127)."""
+
+import os
+import signal
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from app import clock
+from app.audit.chain import read_chain
+from app.audit.owner import claim
+from app.audit.trail import Trail
+from app.audit.verify import verify
+from app.file_lock import locked
+from app.storage.versions import database_id
+from tests.system.processes import GUNICORN, SERVE, Service, descendants, lives, until
+from tests.unit.audit_trails import HOUR_NS, look_up
+
+
+@pytest.fixture
+def trail(world, monkeypatch) -> Path:
+    """The trail of a database, with records of two hours that are over."""
+    directory: Path = world.directory / "audit"
+    owner = claim(directory, database_id(world.engine))
+    begin = clock.now_ns()
+    for hours in (3, 2):
+        monkeypatch.setattr(clock, "now_ns", lambda hours=hours: begin - hours * HOUR_NS)
+        with closing(Trail(directory, lambda: owner)) as opened:
+            opened.append(look_up())
+    monkeypatch.undo()
+    return directory
+
+
+def wake(service: Service) -> None:
+    """Do what the kernel does when the time of the alarm has come."""
+    service.process.send_signal(signal.SIGALRM)
+
+
+def sealers(service: Service) -> list[int]:
+    """Return the processes of a server that seal."""
+    return [
+        pid
+        for pid in descendants(service.process.pid)
+        if lives(pid) and b"seal" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    ]
+
+
+@pytest.mark.parametrize("command", [SERVE, GUNICORN], ids=["serve", "gunicorn"])
+def test_an_alarm_of_the_master_seals(serve, trail, command):
+    """Hours that are over are sealed, the digest is logged, and the workers stay."""
+    service = serve(command=command, audit="on", audit_dir=trail)
+    workers = service.workers()
+    wake(service)
+    until(lambda: len(read_chain(trail)) == 2, "two seals")
+    until(lambda: not sealers(service), "the end of the command")
+    verdict = verify(trail)
+    assert (verdict.faults, verdict.segments, verdict.unsealed) == ([], 2, 0)
+    told = [line for line in service.lines("stderr") if line["logger"] == "app.audit"]
+    assert [line["message"] for line in told] == [
+        f"audit trail sealed: segments 2, latest digest {verdict.digest}"
+    ]
+    # The master has noticed its end, and it was no worker.
+    until(lambda: service.workers() == workers, "the workers alone")
+
+
+def test_without_a_trail_no_alarm_is_set(serve, trail):
+    """With VERIFYD_AUDIT=off the master does not handle it."""
+    service = serve(audit="off", audit_dir=trail)
+    (handled,) = [
+        int(line.split()[1], 16)
+        for line in Path(f"/proc/{service.process.pid}/status").read_text().splitlines()
+        if line.startswith("SigCgt")
+    ]
+    assert not handled & 1 << signal.SIGALRM - 1
+    assert handled & 1 << signal.SIGHUP - 1
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_command_that_seals_ends_with_the_server(serve, trail, is_killed):
+    """A command that still runs delays no stop, and does not outlive the master."""
+    service = serve(audit="on", audit_dir=trail)
+    with locked(trail / "changing.lock"):
+        wake(service)
+        (pid,) = until(lambda: sealers(service), "the command")
+        until(lambda: _waits_for_lock(pid), "the command to wait")
+        # Whoever holds the server's socket keeps its address in use.
+        files = [os.readlink(path) for path in Path(f"/proc/{pid}/fd").iterdir()]
+        assert [path for path in files if path.startswith("socket:")] == []
+        if is_killed:
+            service.process.kill()
+            service.process.wait()
+        else:
+            began = clock.monotonic_ns()
+            assert service.stop() == 0
+            assert clock.monotonic_ns() - began < 5 * 10**9
+        until(lambda: not lives(pid), "the end of the command")
+    assert read_chain(trail) == []
+
+
+def test_renewed_workers_do_not_wait_for_a_command_that_seals(serve, trail):
+    """HUP works meanwhile, and the command goes on."""
+    service = serve(audit="on", audit_dir=trail)
+    before = set(service.workers())
+    with locked(trail / "changing.lock"):
+        wake(service)
+        (pid,) = until(lambda: sealers(service), "the command")
+        service.process.send_signal(signal.SIGHUP)
+        until(lambda: before.isdisjoint(service.workers()), "the old workers to go")
+        assert lives(pid)
+    until(lambda: len(read_chain(trail)) == 2, "two seals")
+
+
+def test_a_worker_that_gets_an_alarm_does_not_seal(serve, trail):
+    """Only the master seals, although its workers inherit the handler."""
+    service = serve(audit="on", audit_dir=trail)
+    for pid in service.workers():
+        os.kill(pid, signal.SIGALRM)
+    assert service.get("/healthz").status == 200
+    assert not sealers(service)
+    assert read_chain(trail) == []
+
+
+def _waits_for_lock(pid: int) -> bool:
+    return "flock" in Path(f"/proc/{pid}/wchan").read_text() or "lock" in _system_call(pid)
+
+
+def _system_call(pid: int) -> str:
+    number = Path(f"/proc/{pid}/syscall").read_text().split()[0]
+    return "flock" if number in {"73", "32"} else ""

@@ -1,0 +1,52 @@
+"""When the master of a server has the trail sealed (D127)."""
+
+import signal
+import sys
+
+import pytest
+
+from app import clock
+from app.operations import sealing
+
+
+@pytest.mark.parametrize(
+    ("now", "wanted"),
+    [
+        pytest.param(0, 180, id="on the hour"),
+        pytest.param(179, 1, id="just before"),
+        pytest.param(180, 3600, id="at the time"),
+        pytest.param(181, 3599, id="just after"),
+        pytest.param(3600 * 500_000 + 1800, 1980, id="half past"),
+    ],
+)
+def test_it_runs_three_minutes_past_each_hour(now, wanted):
+    """The next run is at least a second away, and at most an hour."""
+    assert sealing.seconds_to_next(now) == wanted
+
+
+@pytest.fixture
+def alarm():
+    """The alarm of this process, which is put back afterwards."""
+    former = signal.getsignal(signal.SIGALRM)
+    yield lambda: signal.getitimer(signal.ITIMER_REAL)[0]
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, former)
+
+
+def test_it_first_runs_after_a_minute_and_then_every_hour(alarm, monkeypatch):
+    """Each alarm sets the next one, before anything can fail."""
+    runs = []
+    monkeypatch.setattr(sealing, "_seal", lambda: runs.append(alarm()))
+    monkeypatch.setattr(clock, "now", lambda: 3600 * 500_000 + 1800)
+    sealing.start()
+    assert 59 < alarm() <= 60
+    signal.raise_signal(signal.SIGALRM)
+    (remaining,) = runs
+    assert 1979 < remaining <= 1980
+
+
+def test_a_command_that_cannot_be_started_is_logged(monkeypatch, caplog):
+    """The server goes on without it."""
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    sealing._seal()
+    assert "the audit trail cannot be sealed" in caplog.text

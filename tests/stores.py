@@ -19,6 +19,7 @@ ACCOUNTS = ("alice", "bob")
 _TABLES = (
     *("installation", "plan", "account", "api_key", "domain"),
     *("register", "register_kept", "register_dropped", "register_load", "job_run"),
+    "action",
 )
 _WITHOUT_ACCOUNTS = ("installation", "plan")
 
@@ -196,6 +197,7 @@ class PostgresTemplate:
             *(f"INSERT INTO {table} TABLE kept.{table}" for table in tables),
             "SELECT setval('account_id_seq', greatest(1, max(id)), max(id) > 0) FROM account",
             "SELECT setval('register_load_id_seq', 1, false)",
+            "SELECT setval('action_id_seq', greatest(1, max(id)), max(id) > 0) FROM action",
         ]
         try:
             self._own.execute(";".join(statements))

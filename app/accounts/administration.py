@@ -1,13 +1,19 @@
 """Lets an operator manage accounts, plans and keys (D3, D12).
 
-Every function is one transaction. Those that refuse raise OperatorError, which says what to do.
+Every function that changes something is one transaction, which also records who did it (D130):
+`actor`, by default whoever runs this process. Those that refuse raise OperatorError, which says
+what to do.
 """
 
 from datetime import date
 
 from app import clock
+from app.accounts.enquiry import UNCHANGED, EnquiryChange, changed_columns
 from app.accounts.models import ACCOUNTS_MAX, BULK_MAX, NAME_CHARACTERS_MAX, Account, ApiKey, Plan
+from app.accounts.states import account_state, key_state, plan_state, subject_of
 from app.accounts.tokens import TAG_CHARACTERS, Token, new_token, random_base62
+from app.actions import Subject, changing, record
+from app.actor import Actor
 from app.errors import OperatorError
 from app.storage.engine import Engine
 
@@ -18,10 +24,12 @@ _WINDOW_SECONDS_MAX = 366 * 24 * 3600
 _GRACE_SECONDS_MAX = 366 * 24 * 3600
 
 
-def create_account(engine: Engine, name: str, plan: str = DEFAULT_PLAN) -> Account:
+def create_account(
+    engine: Engine, name: str, plan: str = DEFAULT_PLAN, *, actor: Actor | None = None
+) -> Account:
     """Create an account on a plan. No other account may have its name."""
     name = _checked_text("an account's name", name)
-    with engine.atomic():
+    with changing(engine):
         require_plan(engine, plan)
         if Account.select().where(Account.name == name).exists(engine):
             raise OperatorError(f"there is already an account named {name}; choose another name")
@@ -33,16 +41,23 @@ def create_account(engine: Engine, name: str, plan: str = DEFAULT_PLAN) -> Accou
                 f"all {ACCOUNTS_MAX:,} account numbers are used; numbers of deleted accounts are "
                 "not used again"
             )
+        created = account_state(account)
+        record(engine, actor, "accounts.create", subject_of(account), None, created)
         return account
 
 
-def set_account_plan(engine: Engine, name: str, plan: str) -> Account:
+def set_account_plan(
+    engine: Engine, name: str, plan: str, *, actor: Actor | None = None
+) -> Account:
     """Move an account to another plan. It takes effect with the next request."""
-    with engine.atomic():
+    with changing(engine):
         require_plan(engine, plan)
+        former = require_account(engine, name)
+        Account.update(plan=plan).where(Account.id == former.id).execute(engine)
         account = require_account(engine, name)
-        Account.update(plan=plan).where(Account.id == account.id).execute(engine)
-        return require_account(engine, name)
+        states = account_state(former), account_state(account)
+        record(engine, actor, "accounts.set-plan", subject_of(account), *states)
+        return account
 
 
 def require_account(engine: Engine, name: str) -> Account:
@@ -58,36 +73,41 @@ def list_accounts(engine: Engine) -> list[Account]:
     return list(Account.select().order_by(Account.name).execute(engine))
 
 
-def set_plan(
+def set_plan(  # noqa: PLR0913 - a plan has six members
     engine: Engine,
     name: str,
+    actor: Actor | None = None,
+    asking: EnquiryChange = UNCHANGED,
+    /,
     *,
     requests: int,
     window_seconds: int,
     bulk_max: int,
     domains_max: int,
 ) -> Plan:
-    """Create or change a plan. It takes effect with the next request of its accounts (D12)."""
+    """Create or change a plan, from the next request of its accounts on (D12, D124)."""
     name = _checked_text("a plan's name", name, 30)
     limits = {
         "requests": (requests, 1, _REQUESTS_MAX),
-        "window": (window_seconds, 1, _WINDOW_SECONDS_MAX),
-        "bulk-max": (bulk_max, 1, BULK_MAX),
-        "domains-max": (domains_max, 0, 1_000_000),
+        "window_seconds": (window_seconds, 1, _WINDOW_SECONDS_MAX),
+        "bulk_max": (bulk_max, 1, BULK_MAX),
+        "domains_max": (domains_max, 0, 1_000_000),
     }
     for limit, (value, least, most) in limits.items():
         if not least <= value <= most:
-            raise OperatorError(f"--{limit} must be from {least:,} to {most:,}")
-    values = {
-        "requests": requests,
-        "window_seconds": window_seconds,
-        "bulk_max": bulk_max,
-        "domains_max": domains_max,
-    }
-    Plan.insert(name=name, **values).on_conflict(
-        conflict_target=[Plan.name], update=values
-    ).execute(engine)
-    return require_plan(engine, name)
+            option = limit.removesuffix("_seconds").replace("_", "-")
+            raise OperatorError(f"--{option} must be from {least:,} to {most:,}")
+    with changing(engine):
+        former = Plan.select().where(Plan.name == name).first(engine)
+        values: dict[str, object] = {limit: value for limit, (value, *_) in limits.items()}
+        values |= changed_columns(former, asking)
+        Plan.insert(name=name, **values).on_conflict(
+            conflict_target=[Plan.name], update=values
+        ).execute(engine)
+        plan = require_plan(engine, name)
+        before = former and plan_state(former)
+        record(engine, actor, "plans.set", Subject("plan", name), before, plan_state(plan))
+        return plan
 
 
 def require_plan(engine: Engine, name: str) -> Plan:
@@ -105,7 +125,12 @@ def list_plans(engine: Engine) -> list[Plan]:
 
 
 def create_key(
-    engine: Engine, account_name: str, label: str = "", expires_at: int | None = None
+    engine: Engine,
+    account_name: str,
+    label: str = "",
+    expires_at: int | None = None,
+    *,
+    actor: Actor | None = None,
 ) -> tuple[ApiKey, Token]:
     """Create a key for an account. Only the returned Token contains its text.
 
@@ -115,9 +140,11 @@ def create_key(
     label = _checked_text("a label", label) if label else ""
     if expires_at is not None and expires_at <= clock.now():
         raise OperatorError("a key must expire in the future")
-    with engine.atomic():
+    with changing(engine):
         account = require_account(engine, account_name)
-        return _insert_key(engine, account, label=label, expires_at=expires_at)
+        key, token = _insert_key(engine, account, label=label, expires_at=expires_at)
+        record(engine, actor, "keys.create", subject_of(key), None, key_state(key))
+        return key, token
 
 
 def list_keys(engine: Engine, account_name: str | None = None) -> list[ApiKey]:
@@ -128,18 +155,24 @@ def list_keys(engine: Engine, account_name: str | None = None) -> list[ApiKey]:
     return list(query.execute(engine))
 
 
-def revoke_key(engine: Engine, key_id: str) -> ApiKey:
+def revoke_key(engine: Engine, key_id: str, *, actor: Actor | None = None) -> ApiKey:
     """Revoke a key at once and for good. A key that was revoked before stays unchanged."""
-    with engine.atomic():
-        key = require_key(engine, key_id)
-        if key.revoked_at is None:
+    with changing(engine):
+        former = require_key(engine, key_id)
+        if former.revoked_at is None:
             now = clock.now()
             ApiKey.update(revoked_at=now).where(ApiKey.id == key_id).execute(engine)
-        return require_key(engine, key_id)
+        key = require_key(engine, key_id)
+        record(engine, actor, "keys.revoke", subject_of(key), key_state(former), key_state(key))
+        return key
 
 
 def rotate_key(
-    engine: Engine, key_id: str, grace_seconds: int = ROTATION_GRACE_SECONDS
+    engine: Engine,
+    key_id: str,
+    grace_seconds: int = ROTATION_GRACE_SECONDS,
+    *,
+    actor: Actor | None = None,
 ) -> tuple[ApiKey, Token]:
     """Create the successor of a key. The old key still works for the grace period (D41).
 
@@ -149,7 +182,7 @@ def rotate_key(
     """
     if not 0 <= grace_seconds <= _GRACE_SECONDS_MAX:
         raise OperatorError(f"--grace must be from 0 to {_GRACE_SECONDS_MAX:,} seconds")
-    with engine.atomic():
+    with changing(engine):
         old = require_key(engine, key_id)
         now = clock.now()
         if old.revoked_at is not None or (old.expires_at is not None and old.expires_at <= now):
@@ -164,6 +197,8 @@ def rotate_key(
         key, token = _insert_key(engine, old.account, label=old.label, expires_at=old.expires_at)
         update = ApiKey.update(expires_at=ends_at, replaced_by=key.id)
         update.where(ApiKey.id == key_id).execute(engine)
+        rotated = key_state(require_key(engine, key_id))
+        record(engine, actor, "keys.rotate", subject_of(old), key_state(old), rotated)
         return key, token
 
 

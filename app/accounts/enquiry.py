@@ -1,11 +1,9 @@
 """What the accounts of a plan say about a look-up: why, for which case, and who asks (D124)."""
 
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
-from app.accounts.administration import require_plan
 from app.accounts.models import Plan
 from app.errors import OperatorError
-from app.storage.engine import Engine
 
 TEXT_CHARACTERS_MAX: Final = 64
 TEXT_RULE: Final = f"must have 1 to {TEXT_CHARACTERS_MAX} printable ASCII characters"
@@ -26,28 +24,33 @@ def split_reasons(text: str) -> list[str]:
     return list(dict.fromkeys(reason.strip() for reason in text.split(","))) if text else []
 
 
-def set_enquiry(engine: Engine, plan: str, enquiry: Enquiry | None, reasons: str | None) -> Plan:
-    """Set what the accounts of a plan must say, from their next request on.
+class EnquiryChange(NamedTuple):
+    """How to change what a plan asks; None leaves a member as it is."""
+
+    enquiry: Enquiry | None = None
+    reasons: str | None = None
+    """The accepted reasons, separated by commas; the empty text accepts all."""
+
+
+UNCHANGED: Final = EnquiryChange()
+
+
+def changed_columns(former: Plan | None, change: EnquiryChange) -> dict[str, str]:
+    """Return the columns of a plan to change, with their values.
 
     Args:
-        enquiry: None to leave it as it is.
-        reasons: the accepted reasons, separated by commas; the empty text to accept all; None to
-            leave them as they are.
+        former: the plan before; None for a new one.
 
-    Raises OperatorError if there is no such plan, or if a reason cannot be sent in a header.
+    Raises OperatorError if a reason cannot be sent in a header, or if the plan does not ask.
     """
-    values: dict[str, object] = {}
-    if enquiry is not None:
-        values["enquiry"] = enquiry
-    if reasons is not None:
-        values["enquiry_reasons"] = _checked(reasons)
-    with engine.atomic():
-        if values:
-            Plan.update(values).where(Plan.name == plan).execute(engine)
-        changed = require_plan(engine, plan)
-        if reasons and changed.enquiry == "off":
-            raise OperatorError("--enquiry-reasons needs --enquiry optional or required")
-        return changed
+    columns: dict[str, str] = {}
+    if change.enquiry is not None:
+        columns["enquiry"] = change.enquiry
+    if change.reasons is not None:
+        columns["enquiry_reasons"] = _checked(change.reasons)
+    if change.reasons and (change.enquiry or (former.enquiry if former else "off")) == "off":
+        raise OperatorError("--enquiry-reasons needs --enquiry optional or required")
+    return columns
 
 
 def _checked(text: str) -> str:

@@ -1,39 +1,49 @@
 """Suspends, resumes and deletes accounts, and deletes plans (D81).
 
-Every function is one transaction. Those that refuse raise OperatorError, which says what to do.
+Every function that changes something is one transaction, which also records who did it (D130):
+`actor`, by default whoever runs this process. Those that refuse raise OperatorError, which says
+what to do.
 """
 
 from collections.abc import Callable
 
 from app import clock
 from app.accounts.administration import DEFAULT_PLAN, require_account, require_plan
-from app.accounts.models import Account, Plan
+from app.accounts.models import Account, ApiKey, Plan
+from app.accounts.states import account_state, plan_state, subject_of
+from app.actions import Name, Subject, changing, record
+from app.actor import Actor
 from app.errors import OperatorError
 from app.storage.engine import Engine
 
 _NAMED_MAX = 5
 
 
-def suspend_account(engine: Engine, name: str) -> Account:
+def suspend_account(engine: Engine, name: str, *, actor: Actor | None = None) -> Account:
     """Refuse an account's keys from the next request on.
 
     An account that is suspended already keeps the time of its suspension.
     """
-    with engine.atomic():
-        account = require_account(engine, name)
-        if account.suspended_at is None:
-            _set_suspended(engine, account, clock.now())
-        return require_account(engine, name)
+    with changing(engine):
+        former = require_account(engine, name)
+        at = clock.now() if former.suspended_at is None else former.suspended_at
+        return _set_suspended(engine, former, at, "accounts.suspend", actor)
 
 
-def resume_account(engine: Engine, name: str) -> Account:
+def resume_account(engine: Engine, name: str, *, actor: Actor | None = None) -> Account:
     """Accept the keys of a suspended account again. Any other account stays unchanged."""
-    with engine.atomic():
-        _set_suspended(engine, require_account(engine, name), None)
-        return require_account(engine, name)
+    with changing(engine):
+        former = require_account(engine, name)
+        return _set_suspended(engine, former, None, "accounts.resume", actor)
 
 
-def delete_account(engine: Engine, name: str, count_domains: Callable[[int], int]) -> Account:
+def delete_account(
+    engine: Engine,
+    name: str,
+    count_domains: Callable[[int], int],
+    *,
+    actor: Actor | None = None,
+) -> Account:
     """Delete an account and its keys, and return it as it was.
 
     Args:
@@ -42,11 +52,14 @@ def delete_account(engine: Engine, name: str, count_domains: Callable[[int], int
     Raises OperatorError if it has any, so that no domain is lost by mistake. No other account ever
     gets its number, because that is a place in the limiter's file (D11).
     """
-    with engine.atomic():
+    with changing(engine):
         account = require_account(engine, name)
         # On Postgres, a domain that is created at the same time is counted, or waits and fails.
         engine.lock_rows(Account.select().where(Account.id == account.id))
         require_without_domains(account, count_domains)
+        keys = ApiKey.select().where(ApiKey.account == account).count(engine)
+        deleted = {**account_state(account), "keys": keys}
+        record(engine, actor, "accounts.delete", subject_of(account), deleted, None)
         Account.delete().where(Account.id == account.id).execute(engine)
         return account
 
@@ -62,12 +75,12 @@ def require_without_domains(account: Account, count_domains: Callable[[int], int
         )
 
 
-def delete_plan(engine: Engine, name: str) -> Plan:
+def delete_plan(engine: Engine, name: str, *, actor: Actor | None = None) -> Plan:
     """Delete a plan that no account is on, and return it as it was.
 
     Raises OperatorError if an account is on it, or if it is the default of new accounts.
     """
-    with engine.atomic():
+    with changing(engine):
         plan = require_plan(engine, name)
         if name == DEFAULT_PLAN:
             raise OperatorError(
@@ -84,8 +97,16 @@ def delete_plan(engine: Engine, name: str) -> Plan:
                 '"verifyd accounts set-plan" first'
             )
         Plan.delete().where(Plan.name == name).execute(engine)
+        record(engine, actor, "plans.delete", Subject("plan", name), plan_state(plan), None)
         return plan
 
 
-def _set_suspended(engine: Engine, account: Account, at: int | None) -> None:
-    Account.update(suspended_at=at).where(Account.id == account.id).execute(engine)
+def _set_suspended(
+    engine: Engine, former: Account, at: int | None, action: Name, actor: Actor | None
+) -> Account:
+    """Set the time of suspension, None for an active account; return the changed account."""
+    Account.update(suspended_at=at).where(Account.id == former.id).execute(engine)
+    account = require_account(engine, former.name)
+    states = account_state(former), account_state(account)
+    record(engine, actor, action, subject_of(account), *states)
+    return account

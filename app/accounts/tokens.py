@@ -5,20 +5,20 @@ digits are the CRC-32 of everything before them.
 """
 
 import hashlib
-import re
 import secrets
 import string
 import zlib
 from typing import NamedTuple
 
+from app.redaction import KEY_PREFIX
+
 _DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
-PREFIX = "vfd_"
+PREFIX = KEY_PREFIX
 TAG_CHARACTERS = 6
 KEY_ID_CHARACTERS = 8
 _SECRET_CHARACTERS = 43
 _CHECK_CHARACTERS = 6
 _SECRET_BITS = 256
-_LIKE_A_KEY = re.compile(f"{PREFIX}[0-9A-Za-z_]+")
 LENGTH = 4 + TAG_CHARACTERS + KEY_ID_CHARACTERS + 1 + _SECRET_CHARACTERS + _CHECK_CHARACTERS
 
 
@@ -58,11 +58,6 @@ def parse_token(text: str) -> Token | None:
     if not separator or len(secret) != _SECRET_CHARACTERS or not (ids + secret).isalnum():
         return None
     return Token(ids[:TAG_CHARACTERS], ids[TAG_CHARACTERS:], secret)
-
-
-def without_keys(text: str) -> str:
-    """Return a text for messages: what looks like a key, whole or not, is left out."""
-    return _LIKE_A_KEY.sub(f"{PREFIX}...", text)
 
 
 def random_base62(characters: int) -> str:

@@ -15,12 +15,12 @@ from contextlib import contextmanager, suppress
 
 import peewee
 
-from app.accounts.tokens import without_keys
 from app.cli.output import print_failure
 from app.cli.parser import Commands
 from app.cli.usage import Parser
 from app.errors import OperatorError
 from app.logs import command_log
+from app.redaction import without_keys
 from app.storage.errors import message_of
 from app.version import line as version_line
 
@@ -35,6 +35,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "limits": ("limits",),
     "domains": ("domains",),
     "audit": ("audit",),
+    "actions": ("actions",),
     "backup": ("backup", "restore"),
     "notify": ("notify", "watch"),
     "copy": ("copy",),

@@ -1,12 +1,11 @@
 """What the commands of the audit trail have in common: options, and the record of their use."""
 
 import argparse
-import os
 import re
-from contextlib import suppress
 from pathlib import Path
 
 from app import clock
+from app.actor import login
 from app.audit.chain import read_chain
 from app.audit.owner import Owner, claim, find_owner, require_host
 from app.audit.period import Period, first_moment, last_moment
@@ -106,13 +105,6 @@ def digest(text: str) -> str:
     if not _DIGEST.fullmatch(text.lower()):
         raise argparse.ArgumentTypeError("must be 64 hexadecimal digits, as seal prints them")
     return text.lower()
-
-
-def login() -> str | None:
-    """Return the user of the session that this process belongs to; None without a session."""
-    with suppress(OSError):
-        return os.getlogin()
-    return None
 
 
 def _owner(config: Config) -> Owner | None:

@@ -5,7 +5,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from app import clock
+from app import actor, clock
 from app.accounts.administration import (
     create_account,
     create_key,
@@ -151,6 +151,7 @@ def _load_register(engine: Engine, config: Config) -> int:
                 allow_shrink=True,
                 allow_loss=NAMES,
                 keep_snapshots=0,
+                actor=actor.of_command(),
             )
             loaded += load(engine, config.data_dir, request, lambda _: None).loaded
     return loaded

@@ -8,6 +8,7 @@ from app.accounts.administration import require_account
 from app.cli.output import counted, print_item, print_items
 from app.cli.parser import Commands, add_command, add_group
 from app.cli.session import opened_database
+from app.domains.administration import set_domain_status
 from app.domains.names import canonical_domain_name
 from app.domains.repository import Domains, HeldDomain
 from app.errors import OperatorError
@@ -57,7 +58,7 @@ def _set_status(args: argparse.Namespace) -> None:
         raise OperatorError(f"{args.name} is not a domain name such as example.com")
     with opened_database() as engine:
         account = require_account(engine, args.account)
-        domain = Domains(engine).set_status(account.id, name, args.status)
+        domain = set_domain_status(engine, account.id, account.name, name, args.status)
     if domain is None:
         raise OperatorError(
             f"account {args.account} has no domain {name}; "

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import peewee
 
-from app import clock
+from app import actor, clock
 from app.cli import load_options, loads
 from app.cli.load_process import Ended, LoadProcess
 from app.cli.nightly import Job, NotAllLoaded, NotLoaded, nightly
@@ -124,7 +124,11 @@ class _Drop:
             refused: dict[str, Any] = {"files": files, "status": "failed", "reason": str(error)}
             self._report(refused | dict(error.details))
             return
-        request = request._replace(are_trusted=False, require_whole=batch.require_whole)
+        request = request._replace(
+            are_trusted=False,
+            require_whole=batch.require_whole,
+            actor=None if self._args.scheduled else actor.of_command(),
+        )
         ended = self._loads.run(request)
         while ended.needed and self._has_made_room(*ended.needed):
             ended = self._loads.run(request)

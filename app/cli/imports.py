@@ -8,6 +8,7 @@ from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 
+from app import actor
 from app.cli import load_options, loads, past_loads, registers
 from app.cli.drop import load_drop
 from app.cli.load_sentence import result_sentence
@@ -131,7 +132,9 @@ def _import(command: argparse.ArgumentParser, args: argparse.Namespace) -> None:
                     args.files, args.register, error, args.mode, is_attended=is_attended()
                 )
             raise
-        request = request._replace(dry_run=args.dry_run, is_attended=is_attended())
+        request = request._replace(
+            dry_run=args.dry_run, is_attended=is_attended(), actor=actor.of_command()
+        )
         result = loads.run(request, waiting=partial(waiting_for, args))
     print_item(args, result._asdict(), result_sentence(result))
 

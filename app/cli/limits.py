@@ -1,7 +1,7 @@
 """`verifyd limits`: show and reset an account's bucket (D8, D11)."""
 
 import argparse
-from collections.abc import Callable
+from functools import partial
 from typing import TypedDict
 
 from app import clock
@@ -11,12 +11,13 @@ from app.cli.output import counted, print_item
 from app.cli.parser import Commands, add_command, add_group
 from app.cli.session import opened_database
 from app.config import Config
+from app.limits.administration import reset_limit
 from app.limits.bucket import SECOND_NS, Outcome, Rate, rate
 from app.limits.file import FILE_NAME, Identity
 from app.limits.store import LimitStore, account_slot
+from app.storage import reserve
+from app.storage.engine import Engine
 from app.storage.versions import database_id
-
-_Operation = Callable[[LimitStore, int, Rate], Outcome]
 
 
 class LimitItem(TypedDict):
@@ -55,24 +56,32 @@ def add_commands(commands: Commands) -> None:
 
 
 def _show(args: argparse.Namespace) -> None:
-    _apply(args, LimitStore.peek)
+    with opened_database() as engine:
+        account, plan_rate, store = _bucket(engine, args.account)
+        outcome = store.peek(account_slot(account.id), plan_rate)
+    _print(args, account, plan_rate, outcome)
 
 
 def _reset(args: argparse.Namespace) -> None:
-    _apply(args, LimitStore.fill)
-
-
-def _apply(args: argparse.Namespace, operation: _Operation) -> None:
-    """Apply an operation to the bucket of an account, and print what is left in it."""
-    config = Config.from_env()
     with opened_database() as engine:
-        account = require_account(engine, args.account)
-        plan = require_plan(engine, account.plan_id)
-        # NOTE: only the start of the service creates the file (D11).
-        identity = Identity.now(database_id(engine))
-    plan_rate = rate(plan.requests, plan.window_seconds)
-    store = LimitStore(config.state_dir / FILE_NAME, lambda: identity)
-    outcome = operation(store, account_slot(account.id), plan_rate)
+        account, plan_rate, store = _bucket(engine, args.account)
+        reset = partial(reset_limit, engine, store, account.id, account.name, plan_rate)
+        outcome = reserve.with_reserve(engine, reset)
+    _print(args, account, plan_rate, outcome)
+
+
+def _bucket(engine: Engine, name: str) -> tuple[Account, Rate, LimitStore]:
+    """Return an account, its rate, and the store of its bucket."""
+    account = require_account(engine, name)
+    plan = require_plan(engine, account.plan_id)
+    # NOTE: only the start of the service creates the file (D11).
+    identity = Identity.now(database_id(engine))
+    store = LimitStore(Config.from_env().state_dir / FILE_NAME, lambda: identity)
+    return account, rate(plan.requests, plan.window_seconds), store
+
+
+def _print(args: argparse.Namespace, account: Account, plan_rate: Rate, outcome: Outcome) -> None:
+    """Print what is left in the bucket of an account."""
     item = _item(account, plan_rate, outcome)
     print_item(
         args,

@@ -6,10 +6,10 @@ from contextlib import contextmanager
 
 from app import clock
 from app.accounts.enquiry import TEXT_RULE, is_enquiry_text
+from app.actor import login
 from app.audit.owner import claim
 from app.audit.record import Plate, Record, time_of
 from app.audit.trail import Trail
-from app.cli.audit_options import login
 from app.cli.usage import Parser
 from app.config import Config, sudo_user
 from app.storage.engine import Engine

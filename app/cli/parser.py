@@ -13,6 +13,8 @@ else:
     Commands = object
 
 Run = Callable[[argparse.Namespace], None]
+_LIMIT = 50
+_LIMIT_MAX = 100_000
 
 
 def add_group(commands: Commands, name: str, summary: str) -> Commands:
@@ -68,6 +70,27 @@ def add_scheduled(command: Parser) -> None:
         action="store_true",
         help="mark this run as a timer's, so that a missing next run is reported",
     )
+
+
+def add_limit(command: Parser, items: str) -> None:
+    """Add `--limit`, for lists that grow without end.
+
+    Args:
+        items: what is listed, as a plural.
+    """
+    command.add_argument(
+        "--limit",
+        type=_limit,
+        default=_LIMIT,
+        metavar="N",
+        help=f"list at most N {items} [%(default)s]",
+    )
+
+
+def _limit(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _LIMIT_MAX:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1 to {_LIMIT_MAX:,}")
+    return int(text)
 
 
 def register_name(text: str) -> str:

@@ -8,7 +8,7 @@ import msgspec
 from app import clock
 from app.cli.load_sentence import rows_of
 from app.cli.output import Item, counted, print_item, print_items
-from app.cli.parser import Commands, add_command, register_name
+from app.cli.parser import Commands, add_command, add_limit, register_name
 from app.cli.session import opened_database
 from app.config import Config
 from app.errors import OperatorError
@@ -45,8 +45,6 @@ _COLUMNS = (
 )
 _CHECKSUM_DIGITS_SHOWN = 12
 _ID_DIGITS_MAX = 18
-_LIMIT = 50
-_LIMIT_MAX = 100_000
 
 
 class LoadItem(TypedDict):
@@ -107,13 +105,7 @@ def add_commands(imports: Commands) -> None:
         help="list only attempts to load this register",
     )
     listed.add_argument("--failed", action="store_true", help="list only attempts that failed")
-    listed.add_argument(
-        "--limit",
-        type=_limit,
-        default=_LIMIT,
-        metavar="N",
-        help="list at most N attempts [%(default)s]",
-    )
+    add_limit(listed, "attempts")
     shown = add_command(
         imports,
         "show",
@@ -122,12 +114,6 @@ def add_commands(imports: Commands) -> None:
         examples=["imports show 42", "imports show 42 --json"],
     )
     shown.add_argument("id", type=_load_id, metavar="ID", help="number of the attempt in the list")
-
-
-def _limit(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _LIMIT_MAX:
-        raise argparse.ArgumentTypeError(f"must be a whole number from 1 to {_LIMIT_MAX:,}")
-    return int(text)
 
 
 def _load_id(text: str) -> int:

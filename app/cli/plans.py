@@ -4,7 +4,7 @@ import argparse
 from typing import TypedDict
 
 from app.accounts import administration, lifecycle
-from app.accounts.enquiry import ENQUIRIES, set_enquiry, split_reasons
+from app.accounts.enquiry import ENQUIRIES, EnquiryChange, split_reasons
 from app.accounts.models import BULK_MAX, Plan
 from app.cli.output import counted, print_item, print_items
 from app.cli.parser import Commands, add_command, add_group
@@ -85,16 +85,17 @@ def add_commands(commands: Commands) -> None:
 
 
 def _set(args: argparse.Namespace) -> None:
-    with opened_database() as engine, engine.atomic():
+    with opened_database() as engine:
         plan = administration.set_plan(
             engine,
             args.name,
+            None,
+            EnquiryChange(args.enquiry, args.enquiry_reasons),
             requests=args.requests,
             window_seconds=args.window,
             bulk_max=args.bulk_max,
             domains_max=args.domains_max,
         )
-        plan = set_enquiry(engine, plan.name, args.enquiry, args.enquiry_reasons)
     print_item(
         args,
         _item(plan),

@@ -9,8 +9,8 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
-from app.accounts.tokens import without_keys
 from app.config import SETTINGS
+from app.redaction import without_keys
 from app.suggestions import closest
 
 _OPTION = re.compile(r"--?[A-Za-z]\S*")

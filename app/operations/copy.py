@@ -23,10 +23,13 @@ from app.storage.sqlite import SqliteEngine
 from app.storage.tables import RegisterRef, qualified
 from app.storage.versions import versions
 
-MAIN_TABLES = ("plan", "account", "api_key", "domain", "register", "register_load", "job_run")
+MAIN_TABLES = (
+    *("plan", "account", "api_key", "domain", "register", "register_load"),
+    *("job_run", "action"),
+)
 """In the order of their foreign keys. The target keeps its own `installation`."""
 REGISTER_TABLES = ("vehicle", "policy", "fine", "applied_load")
-_NUMBERED = ("register_load", "job_run")
+_NUMBERED = ("register_load", "job_run", "action")
 _BATCH_ROWS = 10_000
 
 Progress = Callable[[str, int], object]

@@ -40,6 +40,7 @@ class Attempt:
             "format": request.format or "",
             "mode": request.mode,
             "accepted": json_text(request.accepted),
+            "actor": json_text(request.actor) if request.actor else None,
         }
         """The columns of its history line."""
         self._is_attended = request.is_attended

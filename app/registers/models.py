@@ -46,6 +46,8 @@ class RegisterLoad(peewee.Model):
     notes = peewee.TextField(null=True)
     """A JSON array of the notes on the files, each a sentence."""
     loaded_by = peewee.CharField(100)
+    actor = peewee.TextField(null=True)
+    """The `Actor` as a JSON object if an operator ran the load; null for a timer (D130)."""
     started_at = peewee.BigIntegerField()
     finished_at = peewee.BigIntegerField(null=True)
 
@@ -60,7 +62,7 @@ def insert_line(engine: Engine, **columns: object) -> int:
 
 
 def json_text(values: object) -> str:
-    """Return a list or a dict as JSON text, for a column of the history."""
+    """Return a list, a dict or a struct as JSON text, for a column of the history."""
     return msgspec.json.encode(values).decode()
 
 

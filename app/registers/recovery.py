@@ -19,6 +19,7 @@ from app.registers.current import opened_current, opened_unchanged
 from app.registers.generations import Generations
 from app.registers.history import History, list_running
 from app.registers.models import json_list
+from app.registers.recorded import record_load
 from app.registers.request import counts_as_loaded
 from app.storage import reserve
 from app.storage.engine import Engine
@@ -95,10 +96,12 @@ def finish_merge(
     """
     now = clock.now()
     with engine.atomic():
+        former = generations.find_current()
         if columns["changed"]:
             generations.forget_undo_states()
         generations.count_merged(kind, columns["held"], now if is_fresh else None)
         History(engine, generations.name).finish(load_id, now, columns)
+        record_load(engine, load_id, kind, former, columns)
 
 
 def is_applied(engine: Engine, generations: Generations, load_id: int) -> bool:

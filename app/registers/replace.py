@@ -8,6 +8,7 @@ from app.registers.applying.counts import Counts
 from app.registers.applying.table import Table
 from app.registers.comparing import outcomes
 from app.registers.current import count_held, opened_current
+from app.registers.recorded import record_load
 from app.registers.results import columns_of_success
 from app.registers.work import Work
 from app.storage.register_store import OpenRegister
@@ -55,4 +56,5 @@ def publish(work: Work) -> None:
     with work.engine.atomic():
         work.generations.publish(work.entry, published)
         work.history.finish(work.load_id, now, columns)
+        record_load(work.engine, work.load_id, work.kind, work.entry, columns)
     work.entry = published

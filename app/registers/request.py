@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from app.actor import Actor
 from app.registers.formats import FORMATS, Format
 from app.registers.history import MERGE
 from app.registers.reading.reject_limit import Reason, RejectLimit
@@ -57,6 +58,8 @@ class LoadRequest(NamedTuple):
     """Raises OperatorError if a file is incomplete. It is called before and after reading."""
     keep_snapshots: int = 1
     """How many snapshots the register keeps for rollbacks (D71)."""
+    actor: Actor | None = None
+    """The operator who runs the load, for the record of actions; None for a timer (D130)."""
 
     @property
     def accepted(self) -> list[str]:

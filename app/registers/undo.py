@@ -1,6 +1,7 @@
 """Rolls back replaces; drops, undrops and purges registers (D71, D72).
 
-All of this works on a full disk, because it frees space or corrects a mistake (D57).
+All of this works on a full disk, because it frees space or corrects a mistake (D57). Each function
+records who did it (D130): `actor`, by default whoever runs this process.
 """
 
 import logging
@@ -8,10 +9,13 @@ from contextlib import suppress
 
 import peewee
 
+from app.actions import record
+from app.actor import Actor
 from app.errors import OperatorError
 from app.registers.generations import Generations
 from app.registers.history import DROP, MERGE, PURGE, REPLACE, ROLLBACK, UNDROP, History
 from app.registers.lock import locked
+from app.registers.recorded import register_state, subject_of
 from app.registers.recovery import end_killed_loads, recover
 from app.registers.snapshots import Snapshot, require_not_dropped, require_snapshot
 from app.storage import reserve
@@ -23,7 +27,12 @@ _log = logging.getLogger(__name__)
 
 
 def roll_back(
-    engine: Engine, register: str | None, kind: Kind | None, to: int | None = None
+    engine: Engine,
+    register: str | None,
+    kind: Kind | None,
+    to: int | None = None,
+    *,
+    actor: Actor | None = None,
 ) -> dict[str, object]:
     """Go back to what a register held before a replace (D71).
 
@@ -49,6 +58,9 @@ def roll_back(
             load_id = history.add_done(ROLLBACK, found.only_kind or "")
             history.take_back(load_id, [MERGE, REPLACE], after=found.load_id)
             generations.roll_back(current, found.kept)
+            after = {**(register_state(found.kept) or {}), "load": found.load_id}
+            before = register_state(current)
+            record(engine, actor, "imports.rollback", subject_of(name), before, after)
         return load_id, found
 
     with locked(engine, name):
@@ -63,7 +75,7 @@ def roll_back(
     }
 
 
-def drop_register(engine: Engine, name: str) -> None:
+def drop_register(engine: Engine, name: str, *, actor: Actor | None = None) -> None:
     """Drop a register: from the next request on, answers do not use it (D72).
 
     `undrop_register` can bring its data back, until a load of this name changes a row or
@@ -81,6 +93,8 @@ def drop_register(engine: Engine, name: str) -> None:
         with engine.atomic():
             load_id = history.add_done(DROP)
             generations.drop(current)
+            before = register_state(current)
+            record(engine, actor, "imports.drop", subject_of(name), before, None)
         return load_id
 
     with locked(engine, name):
@@ -90,7 +104,7 @@ def drop_register(engine: Engine, name: str) -> None:
     _log.info("load %d, drop of %s: done", load_id, name)
 
 
-def undrop_register(engine: Engine, name: str) -> Entry:
+def undrop_register(engine: Engine, name: str, *, actor: Actor | None = None) -> Entry:
     """Bring a dropped register back as it was, and return its entry (D72).
 
     Raises OperatorError if it was not dropped or was loaded since, if its data is missing, or if
@@ -111,6 +125,8 @@ def undrop_register(engine: Engine, name: str) -> Entry:
             # Drops before this generation was made still count: they dropped earlier ones.
             history.take_back(load_id, [DROP], after=dropped.generation)
             generations.undrop(current, dropped)
+            states = register_state(current), register_state(dropped)
+            record(engine, actor, "imports.undrop", subject_of(name), *states)
         return load_id, dropped
 
     with locked(engine, name):
@@ -120,15 +136,16 @@ def undrop_register(engine: Engine, name: str) -> Entry:
     return entry
 
 
-def purge_register(engine: Engine, name: str) -> None:
+def purge_register(engine: Engine, name: str, *, actor: Actor | None = None) -> None:
     """Remove a register and its data for good, whether it was dropped before or not (D72).
 
+    One that was not dropped before is dropped first; that is an action of its own.
     If all loads of that name failed, perhaps because it was mistyped, this ends the warning about
     them. Raises OperatorError if there is no such register, or a load of it is running.
     """
     generations, history = Generations(engine, name), History(engine, name)
     if generations.find_current() is not None:
-        drop_register(engine, name)
+        drop_register(engine, name, actor=actor)
     elif generations.find_dropped() is None and history.ended_well():
         raise OperatorError(f"there is no register {name}")
 
@@ -136,7 +153,9 @@ def purge_register(engine: Engine, name: str) -> None:
         with engine.atomic():
             # No later load may come to record how loads ended that were killed.
             end_killed_loads(engine, generations, 0, lambda _: None)
+            before = register_state(generations.find_dropped()) or {}
             generations.forget_dropped()
+            record(engine, actor, "imports.purge", subject_of(name), before, None)
             return history.add_done(PURGE)
 
     with locked(engine, name):

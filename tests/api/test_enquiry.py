@@ -2,10 +2,10 @@
 
 import pytest
 
-from app.accounts.enquiry import set_enquiry
 from app.http.context import REPEATED
 from tests.api.rate_limits import NOW
 from tests.conftest import ON_SQLITE
+from tests.enquiry import set_enquiry
 
 HEADERS = ("Enquiry-Reason", "Enquiry-Reference", "Enquiry-User")
 CAR = {"registration": "AB12CDE", "make": "FORD"}

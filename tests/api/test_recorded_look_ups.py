@@ -5,12 +5,12 @@ import shutil
 import pytest
 
 from app import clock
-from app.accounts.enquiry import set_enquiry
 from app.accounts.tokens import parse_token
 from app.audit.seal import seal
 from app.storage.registers import list_entries
 from tests.api.rate_limits import plan
 from tests.conftest import ON_SQLITE
+from tests.enquiry import set_enquiry
 from tests.unit.audit_trails import lines, names, until
 
 DAY = "2025-07-01"

@@ -6,11 +6,11 @@ import pytest
 
 from app import clock
 from app.accounts.administration import create_key, require_account, revoke_key, set_plan
-from app.accounts.enquiry import set_enquiry
 from app.accounts.models import ApiKey
 from app.accounts.tokens import new_token
 from app.domains.repository import Domains
 from app.error_codes import CATALOGUE
+from tests.enquiry import set_enquiry
 
 BULK = "/v1/vehicle/bulk-insurance"
 DOMAINS = "/api/domains"

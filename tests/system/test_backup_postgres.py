@@ -95,6 +95,9 @@ def test_a_dump_is_restored_into_an_empty_database(server, stocked, tmp_path):
         other = emptied(server, "other")
         assert done(other, tmp_path, "restore", backup)["registers"] == registers
         assert [each["name"] for each in done(other, tmp_path, "accounts", "list")] == ["acme"]
+        restored, *earlier = done(other, tmp_path, "actions", "list")
+        assert (restored["action"], restored["subject"]) == ("backups.restore", Path(backup).name)
+        assert [each["action"] for each in earlier[-2:]] == ["imports.load", "accounts.create"]
         found = done(other, tmp_path, "check")
         assert (found["ok"], found["warnings"]) == (True, [])
 

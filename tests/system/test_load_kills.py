@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from app.actions import Criteria, list_actions
 from app.registers.history import list_loads
 from app.registers.lock import is_being_loaded
 from app.registers.models import RegisterLoad
@@ -128,10 +129,15 @@ def stored(world: World) -> list[str]:
 
 
 def require_settled(world: World, mode: str) -> None:
-    """Fail if a killed load left a generation, file, schema or running line."""
+    """Fail if a killed load left a generation, file, schema or running line, or no record."""
     entry: Any = Register.select().get(world.engine)
     assert len(stored(world)) == (2 if mode == "replace" else 1), stored(world)
-    assert Counter(line.status for line in list_loads(world.engine))["running"] == 0
+    loads = list_loads(world.engine)
+    assert Counter(line.status for line in loads)["running"] == 0
+    recorded = list_actions(world.engine, Criteria(action="imports.load"))
+    by_operator = [line.id for line in loads if line.status == "done" and line.actor]
+    assert sorted(each.after["load"] for each in recorded if each.after) == sorted(by_operator)
+    assert by_operator
     assert entry.vehicles == len(content(world)[0])
 
 

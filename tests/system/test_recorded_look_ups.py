@@ -15,9 +15,9 @@ from itertools import count
 import pytest
 
 from app.accounts.administration import set_plan
-from app.accounts.enquiry import set_enquiry
 from app.audit.seal import seal
 from app.audit.verify import verify
+from tests.enquiry import set_enquiry
 from tests.system.full_disk import Disk
 from tests.system.processes import GUNICORN, SERVE, connected, read_answer, run_command, until
 from tests.unit.audit_trails import lines

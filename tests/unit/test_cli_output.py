@@ -64,6 +64,7 @@ LAST_LINES = {
         "1 line answered for .*: 1 found, 0 not found, 0 invalid, 0 not read, written to .*/out.csv"
     ),
     "watch": "nothing is wrong",
+    "actions list": "2 actions",
 }
 
 

@@ -9,8 +9,8 @@ import pytest
 from webtest import TestResponse
 
 from app.accounts.administration import create_account, set_account_plan, set_plan
-from app.accounts.enquiry import set_enquiry
 from app.accounts.lifecycle import delete_account
+from app.actions import list_actions
 from app.config import Config
 from app.domains.repository import DomainExists, Domains
 from app.main import create_app
@@ -22,8 +22,9 @@ from app.registers.models import RegisterLoad
 from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.schema import migrate
 from app.storage.sqlite import SqliteEngine
-from app.storage.versions import Installation
+from app.storage.versions import Installation, program_schema
 from tests.conftest import Client, World
+from tests.enquiry import set_enquiry
 
 CAR = {"registration": "AB12CDE", "make": "FORD"}
 DAY = date(2026, 6, 1)
@@ -141,6 +142,7 @@ class TestContent:
         world.load([CAR])
         assert copy().status == 0
         assert create_account(target, "carol").id == 3
+        assert [each.id for each in list_actions(target)] == [5, 4, 3, 2, 1]
         assert (
             RegisterLoad.insert(
                 register="x",
@@ -162,7 +164,7 @@ class TestContent:
         assert told["account"]["rows"] == 2
         assert told["register_native.vehicle"]["rows"] == 1
         assert len(told["account"]["sha256"]) == 64
-        assert len(told) == 11
+        assert len(told) == 12
 
 
 class TestAgain:
@@ -214,7 +216,8 @@ class TestRefused:
     def test_a_newer_target_is_left_alone(self, world, copy, target):
         """A target of a newer program is refused and stays unchanged (D29)."""
         migrate(target)
-        Installation.update(schema_version=9, oldest_program=8).execute(target)
+        newer = program_schema() + 1
+        Installation.update(schema_version=newer, oldest_program=newer).execute(target)
         assert "upgrade verifyd" in copy().stderr
         require_empty(target)
 

@@ -6,14 +6,26 @@ from pathlib import Path
 
 import pytest
 
-from app.accounts.administration import require_plan
+from app.accounts.administration import create_account, require_plan, revoke_key
+from app.actions import list_actions
 from app.registers.generations import Generations
+from app.registers.history import find_load
 from app.storage import scripts, versions
 from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.postgres import PostgresEngine
 from app.storage.registers import KeptRegister, Register
 from app.storage.schema import migrate
 from app.storage.stores import store_of
+
+FORMER = (
+    "INSERT INTO account (tag, name, plan_id, created_at) VALUES ('aaaaaa', 'acme', 'free', 1)",
+    "INSERT INTO api_key (id, account_id, secret_hash, label, created_at) "
+    "VALUES ('abcdefgh', 1, 'x', '', 1)",
+    "INSERT INTO register_load (register, kind, mode, format, files, status, rows, loaded, "
+    "changed, rejected, skipped, loaded_by, started_at) "
+    "VALUES ('native', 'vehicles', 'merge', 'x', 'x', 'done', 1, 1, 1, 0, 0, 'x', 1)",
+)
+"""What a program of schema 6 writes: an account, a key and a load."""
 
 
 @pytest.fixture
@@ -62,15 +74,39 @@ def test_kept_states_can_still_be_rolled_back_to(engine, at_schema):
     assert generations.store.has_current(2)
 
 
+def test_the_record_of_actions_begins_empty(engine, at_schema):
+    """What was done before the migration is in no record, and its loads are nobody's (D130)."""
+    at_schema(6)
+    for statement in FORMER:
+        engine.execute_sql(statement)
+    assert migrate(engine)[0] == "0007_actions"
+    assert list_actions(engine) == []
+    assert find_load(engine, 1).actor is None
+    revoke_key(engine, "abcdefgh")
+    assert [each.action for each in list_actions(engine)] == ["keys.revoke"]
+
+
+def test_the_former_program_writes_beside_the_record(engine, at_schema):
+    """A program of schema 6 adds accounts and loads, and they stay out of the record (D29)."""
+    at_schema(6)
+    migrate(engine)
+    for statement in FORMER:
+        engine.execute_sql(statement)
+    assert versions.versions(engine).oldest_program == 1
+    assert find_load(engine, 1).status == "done"
+    create_account(engine, "new")
+    assert [each.subject for each in list_actions(engine)] == ["new"]
+
+
 def test_plans_ask_for_nothing_until_they_are_told_to(engine, at_schema):
     """So do plans that the former program creates in the new database (D124)."""
-    at_schema(6)
+    at_schema(7)
     former = {"requests": 7, "window_seconds": 60, "bulk_max": 5, "domains_max": 1}
     columns = f"name, {', '.join(former)}"
     values = ", ".join(map(str, former.values()))
     insert = f"INSERT INTO plan ({columns}) VALUES"
     engine.execute_sql(f"{insert} ('own', {values})")
-    assert "0007_enquiry" in migrate(engine)
+    assert "0008_enquiry" in migrate(engine)
     engine.execute_sql(f"{insert} ('later', {values})")
     for name in ("standard", "own", "later"):
         plan = require_plan(engine, name)

@@ -1,8 +1,11 @@
 """Replaces a database with a backup, while the service is stopped (D48)."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from app.actions import Action, Subject, row_of
+from app.actor import Actor
 from app.config import Config
 from app.errors import OperatorError
 from app.limits.file import FILE_NAME as LIMITS
@@ -29,11 +32,16 @@ class Restored(NamedTuple):
     """Whether the audit trail was restored. One that exists stays as it is."""
 
 
-def restore(config: Config, source: Path) -> Restored:
+def restore(config: Config, source: Path, *, actor: Actor | None = None) -> Restored:
     """Check a backup, and replace the database of the settings with it.
+
+    The restored database records that, unless its schema is older than the record (D130).
 
     The replaced SQLite files are kept in a directory beside the database. A Postgres database must
     be empty. The audit trail is restored if the backup has one and the host has none (D126).
+
+    Args:
+        actor: who restores; None for whoever runs this process.
 
     Raises OperatorError if the backup is damaged or needs a newer program, or if the database is in
     use; then nothing was changed.
@@ -47,14 +55,17 @@ def restore(config: Config, source: Path) -> Restored:
         raise OperatorError(
             f"{source} is a backup of {found.engine}, but VERIFYD_DATABASE_URL names another engine"
         )
+    after = {"taken_at": found.taken_at, "registers": found.registers or []}
+    subject = Subject("backup", source.absolute().name)
+    action = row_of(actor, "backups.restore", subject, None, after) or {}
     with (
         serving.stopped(config.state_dir),
         staged_trail(config.audit_dir, source, found) as trail,
     ):
         if database:
-            replaced, registers = restore_files.put_in_place(database, source, found)
+            replaced, registers = restore_files.put_in_place(database, source, found, action)
         else:
-            replaced, registers = None, _restore_dump(config.database_url, source, found)
+            replaced, registers = None, _restore_dump(config.database_url, source, found, action)
         # The restored accounts must not inherit the buckets of the replaced ones (D11).
         (config.state_dir / LIMITS).unlink(missing_ok=True)
         if trail is not None:
@@ -62,7 +73,9 @@ def restore(config: Config, source: Path) -> Restored:
     return Restored(found, replaced, registers, has_audit=trail is not None)
 
 
-def _restore_dump(database_url: str, source: Path, found: Manifest) -> list[str]:
+def _restore_dump(
+    database_url: str, source: Path, found: Manifest, action: Mapping[str, object]
+) -> list[str]:
     engine = PostgresEngine(database_url)
     try:
         if engine.get_tables():
@@ -72,12 +85,15 @@ def _restore_dump(database_url: str, source: Path, found: Manifest) -> list[str]
             )
         ((name, file),) = found.files.items()
         postgres.restore(engine, source / name, file.rows)
-        # Backups have no snapshots and dropped registers; an older schema lacks their tables.
-        for model in (KeptRegister, DroppedRegister):
-            if engine.table_exists(model._meta.table_name):
-                model.delete().execute(engine)
-        is_missing = Register.name.not_in(found.registers or [])
-        Register.delete().where(is_missing).execute(engine)
+        with engine.atomic():
+            # Backups have no snapshots and dropped registers; an older schema lacks their tables.
+            for model in (KeptRegister, DroppedRegister):
+                if engine.table_exists(model._meta.table_name):
+                    model.delete().execute(engine)
+            is_missing = Register.name.not_in(found.registers or [])
+            Register.delete().where(is_missing).execute(engine)
+            if engine.table_exists(Action._meta.table_name):
+                Action.insert(**action).execute(engine)
     finally:
         close_quietly(engine)
     return found.registers or []

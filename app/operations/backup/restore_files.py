@@ -2,13 +2,14 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 import apsw
 
 from app import clock
+from app.actions import Action
 from app.directories import make_directory
 from app.errors import OperatorError
 from app.operations.backup import manifest, sqlite
@@ -19,12 +20,17 @@ from app.storage.register_files import other_files
 from app.storage.sqlite import BUSY_TIMEOUT_SECONDS
 
 
-def put_in_place(database: Path, source: Path, found: Manifest) -> tuple[Path | None, list[str]]:
+def put_in_place(
+    database: Path, source: Path, found: Manifest, action: Mapping[str, object]
+) -> tuple[Path | None, list[str]]:
     """Replace a database and its registers with those of a backup; nobody may be using them.
 
     Registers come from the backup if it contains them. Existing registers stay otherwise, with
     their history, if they belong to the same database. Their snapshots and the dropped registers
     stay as well, because backups do not contain them.
+
+    Args:
+        action: a row for the record of actions in the restored database (D130).
 
     Returns the directory with the replaced files, and the registers of the restored database.
     Raises OperatorError or peewee.PeeweeException; then nothing was changed.
@@ -39,6 +45,7 @@ def put_in_place(database: Path, source: Path, found: Manifest) -> tuple[Path | 
                 _carry_over_registers(former, main, found)
             else:
                 _forget_waiting(main)
+            _record(main, action)
             registers = sqlite.list_registers(main)
             sync(main)
             named = [*registers, *sqlite.list_waiting(main)]
@@ -148,6 +155,17 @@ def _forget_waiting(main: Path) -> None:
     with driver_errors_translated(), _changed(main) as connection:
         for table in sqlite.waiting_tables(connection):
             connection.execute(f'DELETE FROM "{table}"')  # noqa: S608
+
+
+def _record(main: Path, action: Mapping[str, object]) -> None:
+    """Add a row to the record of actions; an older schema has none."""
+    table = Action._meta.table_name
+    with driver_errors_translated(), _changed(main) as connection:
+        if table in sqlite.list_tables(connection):
+            columns = ", ".join(f'"{name}"' for name in action)
+            places = ", ".join("?" * len(action))
+            insert = f'INSERT INTO "{table}" ({columns}) VALUES ({places})'  # noqa: S608
+            connection.execute(insert, tuple(action.values()))
 
 
 @contextmanager

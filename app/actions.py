@@ -1,0 +1,227 @@
+"""The record of operators' actions in the main database: who changed what, before, after (D130).
+
+An action is recorded in the transaction that makes the change, so that neither exists without the
+other. Rows are never changed and never removed.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Literal, NamedTuple, get_args
+
+import msgspec
+import peewee
+
+from app import actor as actors
+from app import clock
+from app.actor import Actor
+from app.redaction import without_keys
+from app.storage.engine import Engine
+
+Name = Literal[
+    "accounts.create",
+    "accounts.set-plan",
+    "accounts.suspend",
+    "accounts.resume",
+    "accounts.delete",
+    "plans.set",
+    "plans.delete",
+    "keys.create",
+    "keys.revoke",
+    "keys.rotate",
+    "limits.reset",
+    "domains.suspend",
+    "domains.activate",
+    "imports.load",
+    "imports.rollback",
+    "imports.drop",
+    "imports.undrop",
+    "imports.purge",
+    "backups.restore",
+]
+ACTIONS: tuple[Name, ...] = get_args(Name)
+"""All actions, in the order of the table in deploy/REFERENCE.md."""
+SubjectKind = Literal["account", "plan", "key", "domain", "register", "backup"]
+State = Mapping[str, object]
+"""Members of what is changed, as a JSON object. It holds no secrets."""
+_CHANGE_LOCK = 0x766661  # Postgres locks by numbers; any number serves.
+_MISSING = object()
+
+
+class Action(peewee.Model):
+    """A row of the record. `at` is in Unix seconds, `before` and `after` are JSON objects."""
+
+    id = peewee.AutoField()
+    at = peewee.BigIntegerField()
+    actor = peewee.CharField(actors.NAME_CHARACTERS_MAX)
+    sudo_user = peewee.CharField(actors.NAME_CHARACTERS_MAX, null=True)
+    via = peewee.CharField(10)
+    action = peewee.CharField(30)
+    subject_kind = peewee.CharField(10)
+    subject = peewee.CharField(255)
+    account = peewee.CharField(100, null=True)
+    before = peewee.TextField(null=True)
+    after = peewee.TextField(null=True)
+
+    class Meta:
+        table_name = "action"
+
+
+class Subject(NamedTuple):
+    """What an action changes."""
+
+    kind: SubjectKind
+    name: str
+    """A name, or the id of a key."""
+    account: str | None = None
+    """The name of the account that it belongs to."""
+
+
+class Recorded(NamedTuple):
+    """An action of the record."""
+
+    id: int
+    at: int
+    """Unix seconds."""
+    actor: str
+    sudo_user: str | None
+    via: str
+    action: str
+    subject_kind: str
+    subject: str
+    account: str | None
+    before: dict[str, Any] | None
+    """The members that the action changed or removed; None if there was nothing before."""
+    after: dict[str, Any] | None
+    """The members that the action changed or added; None if it left nothing."""
+
+
+class Criteria(NamedTuple):
+    """Which actions to list; None for all."""
+
+    by: str | None = None
+    """The name of the actor, or of the user of sudo."""
+    action: str | None = None
+    """An action, or the group of several, such as `keys`."""
+    subject: str | None = None
+    account: str | None = None
+    since: int | None = None
+    """Unix seconds of the first moment."""
+    until: int | None = None
+    """Unix seconds of the first moment that is too late."""
+    before_id: int | None = None
+    """List only actions before this one: the next page."""
+
+
+@contextmanager
+def changing(engine: Engine) -> Iterator[None]:
+    """Begin the transaction of an action. Those of other operators wait for its end.
+
+    So what it reads is what it changes, and `before` is right, if two change one row at once.
+    """
+    with engine.atomic():
+        engine.take_advisory_lock(_CHANGE_LOCK)
+        yield
+
+
+def record(
+    engine: Engine,
+    actor: Actor | None,
+    action: Name,
+    subject: Subject,
+    before: State | None,
+    after: State | None,
+) -> None:
+    """Record an action, within the transaction that makes the change.
+
+    Args:
+        actor: who does it; None for whoever runs this process.
+        before: all members before, as the transaction read them; None if there was nothing.
+        after: all members after; None if nothing is left.
+
+    Only the members that differ are stored. If none differ, nothing is recorded.
+    """
+    row = row_of(actor, action, subject, before, after)
+    if row is not None:
+        Action.insert(**row).execute(engine)
+
+
+def row_of(
+    actor: Actor | None,
+    action: Name,
+    subject: Subject,
+    before: State | None,
+    after: State | None,
+) -> dict[str, object] | None:
+    """Return the row that `record` inserts, without its number; None if nothing differs."""
+    if before == after:
+        return None
+    who = actor or actors.of_command()
+    return {
+        "at": clock.now(),
+        "actor": without_keys(who.name),
+        "sudo_user": who.sudo_user and without_keys(who.sudo_user),
+        "via": who.via,
+        "action": action,
+        "subject_kind": subject.kind,
+        "subject": without_keys(subject.name),
+        "account": subject.account and without_keys(subject.account),
+        "before": _json(before, after),
+        "after": _json(after, before),
+    }
+
+
+def list_actions(
+    engine: Engine, criteria: Criteria | None = None, limit: int | None = None
+) -> list[Recorded]:
+    """Return the actions that meet all criteria, latest first.
+
+    Args:
+        limit: return at most this many; all if None.
+    """
+    query = Action.select().order_by(Action.id.desc()).limit(limit)
+    for condition in _conditions(criteria or Criteria()):
+        query = query.where(condition)
+    return [_recorded(row) for row in query.tuples().execute(engine)]
+
+
+def _conditions(criteria: Criteria) -> Iterator[Any]:
+    if criteria.by is not None:
+        yield (Action.actor == criteria.by) | (Action.sudo_user == criteria.by)
+    if criteria.action is not None:
+        yield Action.action.in_([criteria.action, *in_group(criteria.action)])
+    if criteria.subject is not None:
+        yield Action.subject == criteria.subject
+    if criteria.account is not None:
+        yield Action.account == criteria.account
+    if criteria.since is not None:
+        yield Action.at >= criteria.since
+    if criteria.until is not None:
+        yield Action.at < criteria.until
+    if criteria.before_id is not None:
+        yield Action.id < criteria.before_id
+
+
+def in_group(group: str) -> list[Name]:
+    """Return the actions of a group, such as `keys`."""
+    return [name for name in ACTIONS if name.startswith(f"{group}.")]
+
+
+def _json(state: State | None, other: State | None) -> str | None:
+    """Return the members that differ from another state as JSON; None for no state."""
+    if state is None:
+        return None
+    differs = {
+        name: value
+        for name, value in state.items()
+        if other is None or other.get(name, _MISSING) != value
+    }
+    return without_keys(msgspec.json.encode(differs).decode())
+
+
+def _recorded(row: tuple[Any, ...]) -> Recorded:
+    found = Recorded(*row)
+    return found._replace(before=_state(found.before), after=_state(found.after))
+
+
+def _state(text: Any) -> dict[str, Any] | None:
+    return None if text is None else msgspec.json.decode(text, type=dict[str, Any])

@@ -25,6 +25,11 @@ def today(zone: tzinfo) -> date:
     return datetime.now(zone).date()
 
 
+def day_of(epoch_seconds: int, zone: tzinfo) -> date:
+    """Return the date in `zone` at a time in Unix seconds."""
+    return datetime.fromtimestamp(epoch_seconds, zone).date()
+
+
 # PERF: many vehicles changed in the same load, and many requests come in the same second: a look-up
 # takes 5 % less.
 @lru_cache(maxsize=4096)

@@ -3,6 +3,7 @@
 import logging
 
 import falcon
+from falcon.routing import CompiledRouter
 
 from app.accounts.authentication import Authenticator
 from app.audit.owner import claimed
@@ -33,16 +34,24 @@ from app.operations.documentation.resources import (
 from app.operations.health import Health, Readiness
 from app.operations.metrics import MetricsPage
 from app.operations.openapi_document import OpenApiDocument
-from app.routes import ENDPOINTS, IMAGINED_PATHS, SUGGESTED_PATHS, Resource
+from app.operations.usage import OwnUsage
+from app.routes import ENDPOINTS, IMAGINED_PATHS, OPERATIONS, SUGGESTED_PATHS, Resource
 from app.storage.engine import Engine, open_engine
 from app.storage.versions import database_id
+from app.usage.counts import Counts
+from app.usage.writer import UsageWriter
 from app.vehicles.bulk import BulkCompliance, BulkInsurance
 from app.vehicles.look_ups import LookUps
 from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Records
 from app.vehicles.resources import Compliance, Insurance
 
-Application = falcon.App[Request, falcon.Response]
+
+class Application(falcon.App[Request, falcon.Response]):
+    """The WSGI application of one process."""
+
+    usage: UsageWriter
+    """Writes what the application counts, once the server has started it."""
 
 
 def create_resources(
@@ -64,6 +73,7 @@ def create_resources(
         Compliance(look_ups),
         BulkCompliance(look_ups),
         OwnAccount(engine, domains.count_domains),
+        OwnUsage(engine, config.timezone),
         Health(),
         Readiness(engine, authenticator, limits, config),
         OpenApiDocument(config.trusted_proxies),
@@ -93,10 +103,12 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
     limits = open_limits(config, engine)
     measures = open_measures()
     resources = create_resources(config, engine, authenticator, limits, measures)
-    app: Application = falcon.App(
+    counts, router = Counts(OPERATIONS), CompiledRouter()
+    app = Application(
         request_type=Request,
+        router=router,
         middleware=[
-            Metrics(measures),
+            Metrics(measures, counts, router),
             Envelope(LineWriter(1).write if config.access_log else None, config.trusted_proxies),
             BodyIntake(),
             Authentication(authenticator, config.trusted_proxies),
@@ -105,6 +117,7 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
             Methods(SUGGESTED_PATHS, IMAGINED_PATHS),
         ],
     )
+    app.usage = UsageWriter(counts, engine, config.timezone)
     problems.install(app, engine, SUGGESTED_PATHS, IMAGINED_PATHS)
     by_type = {type(resource): resource for resource in resources}
     for endpoint in ENDPOINTS:

@@ -15,6 +15,7 @@ from app.operations.documentation.resources import (
 from app.operations.health import Health, Readiness
 from app.operations.metrics import MetricsPage
 from app.operations.openapi_document import OpenApiDocument
+from app.operations.usage import OwnUsage
 from app.vehicles.bulk import BulkCompliance, BulkInsurance
 from app.vehicles.resources import Compliance, Insurance
 
@@ -26,6 +27,7 @@ Resource = (
     | Compliance
     | BulkCompliance
     | OwnAccount
+    | OwnUsage
     | Health
     | Readiness
     | OpenApiDocument
@@ -54,6 +56,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("/v1/compliance/{registration}", Compliance, "spec 4, D22"),
     Endpoint("/v1/compliance/bulk", BulkCompliance, "D92"),
     Endpoint("/v1/account", OwnAccount, "D93"),
+    Endpoint("/v1/usage", OwnUsage, "D129"),
     Endpoint("/healthz", Health, "D2"),
     Endpoint("/readyz", Readiness, "D2, D29"),
     Endpoint("/openapi.json", OpenApiDocument, "D2, D94"),
@@ -64,6 +67,22 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("/docs/{asset}", DocumentationAsset, "D2, D97"),
     Endpoint("/metrics", MetricsPage, "D2, D80"),
 )
+
+OPERATIONS = {
+    ("/api/domains", "GET"): "list_domains",
+    ("/api/domains", "POST"): "create_domain",
+    ("/api/domains/{domain}", "GET"): "get_domain",
+    ("/api/domains/{domain}", "DELETE"): "delete_domain",
+    ("/v1/vehicle/{registration}/insurance", "GET"): "insurance",
+    ("/v1/vehicle/bulk-insurance", "POST"): "bulk_insurance",
+    ("/v1/compliance/{registration}", "GET"): "compliance",
+    ("/v1/compliance/bulk", "GET"): "compliance",
+    ("/v1/compliance/bulk", "POST"): "bulk_compliance",
+    ("/v1/account", "GET"): "account",
+    ("/v1/usage", "GET"): "usage",
+    ("/metrics", "GET"): "metrics",
+}
+"""What the operations are called where usage is shown; HEAD counts as GET (D128)."""
 
 # Only pages ask for assets, so a mistyped path is never meant for one.
 SUGGESTED_PATHS = {

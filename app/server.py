@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import peewee
 from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
+from gunicorn.workers.base import Worker
 
 from app.config import Config
 from app.errors import OperatorError
@@ -70,6 +71,19 @@ def when_ready(server: Arbiter) -> None:
             _end(f"VERIFYD_SOCKET_GROUP: {error}")
     if _config.audit:
         sealing.start()
+
+
+def post_worker_init(worker: Worker) -> None:
+    """Begin to write the usage that this worker counts."""
+    application: Any = worker.app.callable
+    application.usage.start()
+
+
+def worker_exit(_server: Arbiter, worker: Worker) -> None:
+    """Write the usage that is left when this worker ends."""
+    application: Any = worker.app.callable
+    if application is not None:
+        application.usage.stop()
 
 
 def child_exit(server: Arbiter, _worker: object) -> None:

@@ -20,6 +20,7 @@ _TABLES = (
     *("installation", "plan", "account", "api_key", "domain"),
     *("register", "register_kept", "register_dropped", "register_load", "job_run"),
     "action",
+    *("usage_account", "usage_hour", "usage_day"),
 )
 _WITHOUT_ACCOUNTS = ("installation", "plan")
 

@@ -33,6 +33,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "plans": ("plans",),
     "keys": ("keys",),
     "limits": ("limits",),
+    "usage_report": ("usage",),
     "domains": ("domains",),
     "audit": ("audit",),
     "actions": ("actions",),

@@ -37,6 +37,7 @@ class RequestContext:
         "refusal",
         "share",
         "started_ns",
+        "vehicles",
     )
 
     def __init__(self) -> None:
@@ -52,6 +53,8 @@ class RequestContext:
         charged (D10)."""
         self.share: Share | None = None
         """What was found in the bucket of the account or the address, once it is known."""
+        self.vehicles: int = 0
+        """How many vehicles the request was answered for, known ones or not (D128)."""
 
     @property
     def request_id(self) -> str:

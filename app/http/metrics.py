@@ -12,9 +12,11 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import falcon
+from falcon.routing import CompiledRouter
 
 from app import line_writer
 from app.http.context import Request, RequestContext
+from app.usage.counts import Counts
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -131,28 +133,49 @@ class Measures:
 
 
 class Metrics:
-    """The outermost middleware: counts each request when it is answered."""
+    """The outermost middleware: counts each request when it is answered.
 
-    def __init__(self, measures: Measures) -> None:
+    Args:
+        usage: counts the answers to each key (D128).
+        router: finds the path template of a request that was refused before its path was looked at.
+    """
+
+    def __init__(self, measures: Measures, usage: Counts, router: CompiledRouter) -> None:
         self._measures = measures
+        self._usage = usage
+        self._router = router
         self._looked_at_ns = 0
 
     def process_response(
         self, req: Request, resp: falcon.Response, resource: object, req_succeeded: bool
     ) -> None:
         """Count the request. A request that cannot be counted is answered all the same."""
+        context, route = req.context, req.uri_template
+        status = falcon.http_status_to_code(resp.status)
+        now_ns = time.perf_counter_ns()
         # A full disk or a removed directory raises OSError.
         with suppress(OSError):
-            self._count(req.context, req.uri_template, falcon.http_status_to_code(resp.status))
+            if now_ns - self._looked_at_ns > _LOOK_EVERY_NS:
+                self._look(now_ns)
+            if self._measures.is_kept:
+                self._count(context, route, status, now_ns)
+        if context.caller is not None:
+            template = route or self._template_of(req.path)
+            self._usage.add(context.caller, template, req.method, status, context.vehicles)
 
-    def _count(self, context: RequestContext, route: str | None, status: int) -> None:
+    def _look(self, now_ns: int) -> None:
+        """Do what is due once a second."""
+        self._looked_at_ns = now_ns
+        self._usage.look_at_clock()
+        self._measures.renew_if_lost()
+
+    def _template_of(self, path: str) -> str:
+        """Return the template that a path fits; empty if it fits none."""
+        found = self._router.find(path)
+        return found[3] or "" if found else ""
+
+    def _count(self, context: RequestContext, route: str | None, status: int, now_ns: int) -> None:
         measures = self._measures
-        now_ns = time.perf_counter_ns()
-        if now_ns - self._looked_at_ns > _LOOK_EVERY_NS:
-            self._looked_at_ns = now_ns
-            measures.renew_if_lost()
-        if not measures.is_kept:
-            return
         seconds = (now_ns - context.started_ns) / 1e9
         measures.seconds(route or NO_ROUTE, status).observe(seconds)
         share, caller = context.share, context.caller

@@ -26,6 +26,7 @@ from app.storage.versions import versions
 MAIN_TABLES = (
     *("plan", "account", "api_key", "domain", "register", "register_load"),
     *("job_run", "action"),
+    *("usage_account", "usage_hour", "usage_day"),
 )
 """In the order of their foreign keys. The target keeps its own `installation`."""
 REGISTER_TABLES = ("vehicle", "policy", "fine", "applied_load")

@@ -50,6 +50,14 @@ def sqlstate(error: Exception) -> str:
     return getattr(getattr(error, "orig", None), "sqlstate", None) or ""
 
 
+def is_outcome_unknown(error: Exception) -> bool:
+    """Tell whether a commit that raised this error may have taken effect all the same.
+
+    The connection to a server was lost before it had answered.
+    """
+    return result_code(error) is None and not sqlstate(error)
+
+
 def driver_errors_translated() -> AbstractContextManager[None]:
     """Return a context in which errors of the driver become errors of Peewee.
 

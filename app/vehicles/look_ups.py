@@ -70,7 +70,7 @@ class LookUps:
         return LookUp(operation, enquiry, as_of, day, found, read)
 
     def record(self, req: Request, look_up: LookUp, verdicts: Iterable[bool]) -> None:
-        """Record what the client is about to be told. Does nothing if the audit trail is off.
+        """Record what the client is about to be told, if the audit trail is on; count it (D128).
 
         Args:
             verdicts: for each plate whether it is insured or compliant; anything for a plate that
@@ -78,8 +78,13 @@ class LookUps:
 
         Raises Problem service_unavailable if it cannot be recorded: then nobody may be told.
         """
-        if self._trail is None:
-            return
+        if self._trail is not None:
+            self._append(self._trail, req, look_up, verdicts)
+        req.context.vehicles = len(look_up.found)
+
+    def _append(
+        self, trail: Trail, req: Request, look_up: LookUp, verdicts: Iterable[bool]
+    ) -> None:
         context, caller, enquiry = req.context, caller_of(req), look_up.enquiry
         record = Record(
             time=time_of(clock.now_ns()),
@@ -95,7 +100,7 @@ class LookUps:
             registers=look_up.registers,
         )
         try:
-            self._trail.append(record)
+            trail.append(record)
         except AuditError as error:
             self._failures.failed(str(error), context.request_id)
             detail = f"The look-up cannot be recorded now. Retry in {RETRY_AFTER_SECONDS} s."

@@ -22,6 +22,7 @@ KNOWN = {
     "/v1/compliance/AB12CDE": "GET, HEAD, OPTIONS",
     "/v1/compliance/bulk": "GET, HEAD, POST, OPTIONS",
     "/v1/account": "GET, HEAD, OPTIONS",
+    "/v1/usage": "GET, HEAD, OPTIONS",
     "/healthz": "GET, HEAD, OPTIONS",
     "/readyz": "GET, HEAD, OPTIONS",
     "/openapi.json": "GET, HEAD, OPTIONS",

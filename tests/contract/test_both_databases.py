@@ -52,7 +52,7 @@ LARGE = b"x" * (1024 * 1024 + 1)
 POSTED = ("/api/domains", "/v1/vehicle/bulk-insurance", "/v1/compliance/bulk")
 READ = (
     *("/api/domains", "/api/domains/b.example"),
-    *("/v1/vehicle/AB12CDE/insurance", "/v1/compliance/AB12CDE", "/v1/account"),
+    *("/v1/vehicle/AB12CDE/insurance", "/v1/compliance/AB12CDE", "/v1/account", "/v1/usage"),
 )
 PLATES = ("AB12CDE", "ab 12-cde", "MÜAB123", "AA1", "ZZ1", "NONE1", "A" * 13, "0", "é")
 

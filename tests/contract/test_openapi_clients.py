@@ -33,7 +33,7 @@ def test_operations_keep_their_names() -> None:
     assert ids == [
         *("listDomains", "createDomain", "getDomain", "deleteDomain"),
         *("checkVehicleInsurance", "checkVehicles", "checkCompliance", "checkVehiclesCompliance"),
-        "getAccount",
+        *("getAccount", "getUsage"),
         *("getHealth", "getReadiness", "getOpenApiDocument", "getStartPage"),
         *("getDocumentationPage", "getErrorsPage", "getTryPage", "getMetrics"),
     ]

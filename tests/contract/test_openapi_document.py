@@ -106,6 +106,7 @@ def test_it_has_the_endpoints_of_the_spec_and_the_open_ones() -> None:
         ("get", "/v1/compliance/{registration}"),
         ("post", "/v1/compliance/bulk"),
         ("get", "/v1/account"),
+        ("get", "/v1/usage"),
         *(("get", path) for path in OPEN_PATHS),
         ("get", "/metrics"),
     }

@@ -7,7 +7,8 @@ import pytest
 
 from app.http.authentication import is_open
 from app.main import create_app
-from app.routes import ENDPOINTS
+from app.routes import ENDPOINTS, OPERATIONS
+from app.usage.counts import OTHER
 from tests.contract.answers import document, find_operation
 from tests.contract.pages import ROOT
 
@@ -115,3 +116,20 @@ def test_the_table_is_what_is_served(world):
     routes = falcon.inspect.inspect_routes(create_app(world.config))
     served = {route.path: route.class_name for route in routes}
     assert served == {endpoint.path: endpoint.resource.__name__ for endpoint in ENDPOINTS}
+
+
+def test_every_operation_with_a_key_has_a_name_in_the_usage():
+    """The names are those of the document, and those of the table in the reference (D128)."""
+    keyed = {
+        (endpoint.path, method)
+        for endpoint in ENDPOINTS
+        for method in methods_of(endpoint.resource)
+        if not is_open(endpoint.path)
+    }
+    assert OPERATIONS.keys() == keyed
+    usage = document()["components"]["schemas"]["OperationUsage"]
+    names = {*OPERATIONS.values(), OTHER}
+    assert set(usage["properties"]["operation"]["examples"]) == names
+    reference = (ROOT / "deploy" / "REFERENCE.md").read_text()
+    (row,) = re.findall(r"(?m)^\| operation \| (.*) \|$", reference)
+    assert set(re.findall("`(.+?)`", row)) == names

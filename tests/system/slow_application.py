@@ -25,4 +25,6 @@ def create_app() -> Callable[..., Iterable[bytes]]:
                 time.sleep(0.01)
         return application(environ, start_response)
 
+    # The server starts it.
+    answer.usage = application.usage  # type: ignore[attr-defined]
     return answer

@@ -27,6 +27,8 @@ pytestmark = pytest.mark.system_long
 PLATES = ["AB12CDE", "lp63 sed", "ZZ99ZZZ", "?"]
 # openapi-generator says these of every document, also of one with a single member.
 ALWAYS_SAID = ("OpenAPI 3.1 support is still in beta", "Failed to get the schema name: null")
+# Of the parameter `from`, which gets no model. In the client it is called `var_from`.
+RENAMED = "From (reserved word) cannot be used as model name"
 
 
 class Demo(NamedTuple):
@@ -91,7 +93,9 @@ def openapi_generator_python(document: Path, directory: Path) -> list[object]:
     said = ended.stdout + ended.stderr
     assert ended.returncode == 0, said
     faults = [line for line in said.splitlines() if "WARN" in line or "ERROR" in line]
-    assert [line for line in faults if not any(each in line for each in ALWAYS_SAID)] == []
+    assert [
+        line for line in faults if not any(each in line for each in (*ALWAYS_SAID, RENAMED))
+    ] == []
     shutil.move(directory / "generated" / "verifyd_client", directory)
     python = python_tools()
     program = copied("with_openapi_generator.py", directory)
@@ -175,6 +179,7 @@ def expected(service: Service, domain: str) -> dict[str, Any]:
             for item in many["results"]
         ],
         "account": ["demo", 1000, "demo", None],
+        "usage": ["2026-12-31", []],
         "health": "ok",
         "ready": "ready",
         "document": "3.1.0",

@@ -214,7 +214,7 @@ def test_its_internal_path_is_not_found(alone):
     "path",
     [
         *("/api/domains", "/api/domains/a.example", "/v1/vehicle/bulk-insurance"),
-        *("/v1/compliance/AB12CDE", "/v1/compliance/bulk", "/v1/account"),
+        *("/v1/compliance/AB12CDE", "/v1/compliance/bulk", "/v1/account", "/v1/usage"),
     ],
 )
 def test_the_405_to_trace_has_allow(site, served, path):

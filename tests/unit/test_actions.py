@@ -186,7 +186,7 @@ NO_CHANGES = (
     *("import {directory}/three.csv --dry-run", "import --suggest-map {directory}/three.csv"),
     *("imports list", "imports show 1", "lookup AB10CDE"),
     *("accounts list", "accounts show acme", "plans list", "keys list", "domains list acme"),
-    *("limits show acme", "notify --deliver", "actions list"),
+    *("limits show acme", "notify --deliver", "actions list", "usage"),
 )
 """Commands that change neither the installation nor the record."""
 REPEATED = (

@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.cli import lookup_csv, lookup_files
-from app.cli.lookup_cells import COLUMNS, text_cell
+from app.cli.csv_cells import text_cell
+from app.cli.lookup_cells import COLUMNS
 from app.cli.plate_file import PlateFile
 from app.registers.load import load
 from app.registers.request import LoadRequest

@@ -291,7 +291,7 @@ def test_migrate_creates_a_database_once(bare_cli):
     """The first run applies all scripts, and the second none."""
     first, second = bare_cli.json("migrate"), bare_cli.json("migrate")
     applied = ["0001_tables", "0002_generations", "0003_attempts", "0004_snapshots"]
-    applied += ["0005_jobs", "0006_account_status", "0007_actions", "0008_enquiry"]
+    applied += ["0005_jobs", "0006_account_status", "0007_actions", "0008_usage", "0009_enquiry"]
     assert first == {"applied": applied, "schema": program_schema()}
     assert second == {"applied": [], "schema": program_schema()}
 
@@ -315,19 +315,17 @@ def test_migrate_leaves_data_alone(cli):
 @pytest.mark.parametrize("words", [("migrate",), ("check",), ("accounts", "list")])
 def test_a_newer_database_is_refused(cli, words):
     """A database that needs a newer program is refused; the message has its version (D29)."""
-    newer = program_schema() + 1
-    set_versions(cli, schema=newer + 1, oldest=newer)
+    set_versions(cli, schema=99, oldest=98)
     refusal = cli.refusal(*words)
-    assert f"schema {newer + 1} and needs a program of schema {newer}" in refusal
+    assert "schema 99 and needs a program of schema 98" in refusal
     assert "upgrade verifyd" in refusal
 
 
 def test_a_newer_database_that_allows_this_program_is_used(cli):
     """After an upgrade that only added things, the older program still works (D29)."""
-    newer = program_schema() + 1
-    set_versions(cli, schema=newer, oldest=program_schema())
+    set_versions(cli, schema=99, oldest=program_schema())
     assert cli.run("check").status == 0
-    assert cli.json("migrate") == {"applied": [], "schema": newer}
+    assert cli.json("migrate") == {"applied": [], "schema": 99}
 
 
 @NEED_ROOT

@@ -2,11 +2,13 @@
 
 import shutil
 from collections.abc import Iterator
+from datetime import UTC
 from pathlib import Path
 
 import pytest
 
-from app.accounts.administration import create_account, require_plan, revoke_key
+from app.accounts.administration import create_account, create_key, require_plan, revoke_key
+from app.accounts.authentication import Authenticator
 from app.actions import list_actions
 from app.registers.generations import Generations
 from app.registers.history import find_load
@@ -16,6 +18,9 @@ from app.storage.postgres import PostgresEngine
 from app.storage.registers import KeptRegister, Register
 from app.storage.schema import migrate
 from app.storage.stores import store_of
+from app.usage.counts import Counts
+from app.usage.report import By, usage_of_hours
+from app.usage.writer import UsageWriter
 
 FORMER = (
     "INSERT INTO account (tag, name, plan_id, created_at) VALUES ('aaaaaa', 'acme', 'free', 1)",
@@ -98,15 +103,32 @@ def test_the_former_program_writes_beside_the_record(engine, at_schema):
     assert [each.subject for each in list_actions(engine)] == ["new"]
 
 
+def test_usage_is_counted_after_a_migration(engine, at_schema):
+    """A database with accounts gets empty tables of usage; the release before can use it (D29)."""
+    at_schema(7)
+    engine.execute_sql(FORMER[0])
+    assert "0008_usage" in migrate(engine)
+    key = create_key(engine, "acme")[1].text
+    caller = Authenticator(engine).find_caller(key)
+    assert caller
+    assert usage_of_hours(engine, (By.KEY,)) == []
+    counts = Counts({})
+    counts.add(caller, "", "GET", 404, 0)
+    UsageWriter(counts, engine, UTC).flush()
+    (used,) = usage_of_hours(engine, (By.KEY,))
+    assert (used.key, used.answers) == (caller.key_id, 1)
+    assert versions.versions(engine)._replace(program=7).is_served
+
+
 def test_plans_ask_for_nothing_until_they_are_told_to(engine, at_schema):
     """So do plans that the former program creates in the new database (D124)."""
-    at_schema(7)
+    at_schema(8)
     former = {"requests": 7, "window_seconds": 60, "bulk_max": 5, "domains_max": 1}
     columns = f"name, {', '.join(former)}"
     values = ", ".join(map(str, former.values()))
     insert = f"INSERT INTO plan ({columns}) VALUES"
     engine.execute_sql(f"{insert} ('own', {values})")
-    assert "0008_enquiry" in migrate(engine)
+    assert "0009_enquiry" in migrate(engine)
     engine.execute_sql(f"{insert} ('later', {values})")
     for name in ("standard", "own", "later"):
         plan = require_plan(engine, name)

@@ -292,7 +292,7 @@ def test_a_manifest_without_a_main_file_is_refused(stocked, backup):
 
 def test_a_newer_schema_is_refused(stocked, backup):
     """A backup that needs a newer program is refused (D29)."""
-    edited(backup, schema=9, oldest_program=8)
+    edited(backup, schema=99, oldest_program=98)
     assert "upgrade verifyd" in stocked.refusal("restore", backup)
     assert accounts(stocked) == ["acme", "later"]
 

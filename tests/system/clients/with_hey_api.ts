@@ -85,6 +85,8 @@ async function callNewOnes() {
   const many = { registrations: plates, explain: true };
   const checked = known((await api.checkVehiclesCompliance({ client, body: many })).data);
   const account = known((await api.getAccount({ client })).data);
+  const days = { from: day, to: day };
+  const usage = known((await api.getUsage({ client, query: days })).data);
   return {
     detailed: known(known(detailed.results[0]).vehicle).make,
     bulk_compliance: checked.results.map((item) =>
@@ -93,6 +95,7 @@ async function callNewOnes() {
         : [item.registration, item.compliant, known(item.code)],
     ),
     account: [account.name, account.plan.bulkMax, account.key.label, account.key.expiresAt],
+    usage: [usage.firstDay, usage.usage.map((each) => each.operation)],
   };
 }
 

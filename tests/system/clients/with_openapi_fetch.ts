@@ -88,6 +88,8 @@ async function callNewOnes() {
   const many = { registrations: plates, explain: true };
   const checked = known((await client.POST("/v1/compliance/bulk", { body: many })).data);
   const account = known((await client.GET("/v1/account")).data);
+  const days = { params: { query: { from: day, to: day } } };
+  const usage = known((await client.GET("/v1/usage", days)).data);
   return {
     detailed: known(known(detailed.results[0]).vehicle).make,
     bulk_compliance: checked.results.map((item) =>
@@ -96,6 +98,7 @@ async function callNewOnes() {
         : [item.registration, item.compliant, known(item.code)],
     ),
     account: [account.name, account.plan.bulkMax, account.key.label, account.key.expiresAt],
+    usage: [usage.firstDay, usage.usage.map((each) => each.operation)],
   };
 }
 

@@ -103,6 +103,7 @@ def call_new_ones(client: ApiClient) -> dict[str, object]:
     (detailed,) = vehicles.check_vehicles(bulk).results
     many = ComplianceBulkRequest(registrations=PLATES, explain=True)
     account = AccountApi(client).get_account()
+    usage = AccountApi(client).get_usage(var_from=DAY, to=DAY)
     return {
         "detailed": known(detailed.vehicle).make,
         "bulk_compliance": [
@@ -112,6 +113,7 @@ def call_new_ones(client: ApiClient) -> dict[str, object]:
             for item in vehicles.check_vehicles_compliance(many).results
         ],
         "account": [account.name, account.plan.bulk_max, account.key.label, account.key.expires_at],
+        "usage": [usage.first_day.isoformat(), [each.operation for each in usage.usage]],
     }
 
 

@@ -9,7 +9,7 @@ from datetime import date
 from typing import TypeVar
 
 from verifyd_client import AuthenticatedClient
-from verifyd_client.api.account import get_account
+from verifyd_client.api.account import get_account, get_usage
 from verifyd_client.api.domains import (
     create_domain,
     delete_domain,
@@ -52,6 +52,7 @@ from verifyd_client.models import (
     Problem,
     Readiness,
     StartLinks,
+    UsageReport,
     Vehicle,
 )
 from verifyd_client.types import Response
@@ -133,6 +134,7 @@ def call_new_ones(client: AuthenticatedClient) -> dict[str, object]:
     many = ComplianceBulkRequest(PLATES, explain=True)
     checked = check_vehicles_compliance.sync(client=client, body=many)
     account = typed(get_account.sync(client=client), Account)
+    usage = typed(get_usage.sync(client=client, from_=DAY, to=DAY), UsageReport)
     return {
         "detailed": typed(detailed.vehicle, Vehicle).make,
         "bulk_compliance": [
@@ -142,6 +144,7 @@ def call_new_ones(client: AuthenticatedClient) -> dict[str, object]:
             for item in typed(checked, ComplianceBulkResponse).results
         ],
         "account": [account.name, account.plan.bulk_max, account.key.label, account.key.expires_at],
+        "usage": [usage.first_day.isoformat(), [each.operation for each in usage.usage]],
     }
 
 

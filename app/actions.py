@@ -37,10 +37,12 @@ Name = Literal[
     "imports.undrop",
     "imports.purge",
     "backups.restore",
+    "console.link",
+    "console.end",
 ]
 ACTIONS: tuple[Name, ...] = get_args(Name)
 """All actions, in the order of the table in deploy/REFERENCE.md."""
-SubjectKind = Literal["account", "plan", "key", "domain", "register", "backup"]
+SubjectKind = Literal["account", "plan", "key", "domain", "register", "backup", "person"]
 State = Mapping[str, object]
 """Members of what is changed, as a JSON object. It holds no secrets."""
 _CHANGE_LOCK = 0x766661  # Postgres locks by numbers; any number serves.

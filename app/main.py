@@ -1,6 +1,9 @@
 """Wiring: the only module that knows every part of the application."""
 
 import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import falcon
 from falcon.routing import CompiledRouter
@@ -104,13 +107,16 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
     measures = open_measures()
     resources = create_resources(config, engine, authenticator, limits, measures)
     counts, router = Counts(OPERATIONS), CompiledRouter()
-    app = Application(
+    outermost: list[Any] = [
+        Metrics(measures, counts, router),
+        Envelope(LineWriter(1).write if config.access_log else None, config.trusted_proxies),
+        BodyIntake(),
+    ]
+    app = _application_type(config, engine, limits, outermost)(
         request_type=Request,
         router=router,
         middleware=[
-            Metrics(measures, counts, router),
-            Envelope(LineWriter(1).write if config.access_log else None, config.trusted_proxies),
-            BodyIntake(),
+            *outermost,
             Authentication(authenticator, config.trusted_proxies),
             # The account must be known, and the path must not be checked yet (D5).
             Limits(limits, config),
@@ -123,6 +129,23 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
     for endpoint in ENDPOINTS:
         app.add_route(endpoint.path, by_type[endpoint.resource])
     return app
+
+
+def _application_type(
+    config: Config, engine: Engine, limits: LimitStore, outermost: Sequence[Any]
+) -> Callable[..., Application]:
+    """Return what makes the application: with the console, one that leaves requests to it (D131).
+
+    PERF: only with the console its code is imported.
+    """
+    if not config.console:
+        return Application
+    from app.console.application import BehindConsole, create_console  # noqa: PLC0415
+
+    class ApplicationBehindConsole(BehindConsole, Application):
+        pass
+
+    return partial(ApplicationBehindConsole, create_console(config, engine, limits, outermost))
 
 
 def open_limits(config: Config, engine: Engine) -> LimitStore:

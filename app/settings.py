@@ -112,6 +112,9 @@ class Settings:
     access_log: bool = setting(
         "on", values.on_or_off, "one JSON line per request on stdout: `on` or `off`"
     )
+    console: bool = setting(
+        "off", values.on_or_off, "the operator's console at `/console` (D131): `on` or `off`"
+    )
     register_order: tuple[str, ...] = setting(
         "native,dvsa,rdw,dvla,mid,nyc",
         values.register_names,

@@ -21,6 +21,7 @@ _TABLES = (
     *("register", "register_kept", "register_dropped", "register_load", "job_run"),
     "action",
     *("usage_account", "usage_hour", "usage_day"),
+    *("console_link", "console_session"),
 )
 _WITHOUT_ACCOUNTS = ("installation", "plan")
 

@@ -155,6 +155,18 @@ def list_keys(engine: Engine, account_name: str | None = None) -> list[ApiKey]:
     return list(query.execute(engine))
 
 
+def status_of_key(key: ApiKey) -> str:
+    """Return `active`, `revoked`, `expired`, or `suspended` with its account.
+
+    The key must have been read with its account.
+    """
+    if key.revoked_at is not None:
+        return "revoked"
+    if key.expires_at is not None and key.expires_at <= clock.now():
+        return "expired"
+    return "active" if key.account.suspended_at is None else "suspended"
+
+
 def revoke_key(engine: Engine, key_id: str, *, actor: Actor | None = None) -> ApiKey:
     """Revoke a key at once and for good. A key that was revoked before stays unchanged."""
     with changing(engine):

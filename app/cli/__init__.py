@@ -39,6 +39,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "actions": ("actions",),
     "backup": ("backup", "restore"),
     "notify": ("notify", "watch"),
+    "console": ("console",),
     "copy": ("copy",),
     "completion": ("completion",),
     "version": ("version",),

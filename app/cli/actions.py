@@ -28,7 +28,7 @@ class ActionItem(TypedDict):
     """`command` or `console`."""
     action: str
     subject_kind: str
-    """`account`, `plan`, `key`, `domain`, `register` or `backup`."""
+    """`account`, `plan`, `key`, `domain`, `register`, `backup` or `person`."""
     subject: str
     account: str | None
     """The account that the subject belongs to."""

@@ -1,16 +1,10 @@
 """What `verifyd check` finds: faults, which keep the service from running well, and warnings."""
 
-import os
-from collections.abc import Iterator
 from functools import partial
-from itertools import chain
-from pathlib import Path
 from typing import NamedTuple
 
 import peewee
 
-from app.accounts.administration import list_accounts
-from app.audit.segments import OWNER
 from app.cli.session import opened_database
 from app.config import SETTINGS, Config
 from app.errors import OperatorError
@@ -18,8 +12,15 @@ from app.operations import listening
 from app.operations.audit_state import AuditState, audit_state, owner_fault
 from app.operations.conditions.audit import REFUSED
 from app.operations.conditions.gathered import gathered
+from app.operations.directories import (
+    audit_warnings,
+    data_warnings,
+    directory_faults,
+    setting_fault,
+    socket_faults,
+    unknown_accounts,
+)
 from app.operations.notices.senders import obstacle
-from app.setting_values import sqlite_path
 from app.storage import reserve
 from app.storage.engine import Engine
 from app.storage.errors import message_of
@@ -42,10 +43,10 @@ def findings(config: Config) -> Findings:
     The values of the settings are checked when the Config is made.
     """
     faults, warnings, audit = _database_findings(config)
-    faults += _directory_faults(config)
+    faults += [*directory_faults(config), *socket_faults(config)]
     # Look-ups do not need these directories, so the service can run (D58).
-    warnings += _data_warnings(config)
-    warnings += _audit_warnings(config)
+    warnings += data_warnings(config)
+    warnings += audit_warnings(config)
     obstacles = (obstacle(each, config.notify_secret) for each in config.notify)
     warnings += [f"{SETTINGS['notify'].variable} {each}." for each in obstacles if each]
     group_fault = listening.group_fault(config)
@@ -66,12 +67,12 @@ def _database_findings(config: Config) -> Findings:
                 audit = audit_state(engine, config)
                 conditions = gathered(engine, config).conditions
                 warnings += [each.warning for each in conditions if each.key != REFUSED]
-                warnings += _unknown_accounts(engine, config)
+                warnings += unknown_accounts(engine, config)
                 # NOTE: a full disk is no fault. The service must start, and wait for room.
                 if config.audit and (fault := owner_fault(engine, config)):
-                    faults.append(_setting_fault("audit_dir", fault))
+                    faults.append(setting_fault("audit_dir", fault))
     except (OperatorError, peewee.PeeweeException, OSError) as error:
-        faults.append(_setting_fault("database_url", message_of(error)))
+        faults.append(setting_fault("database_url", message_of(error)))
     return Findings(faults, warnings, audit)
 
 
@@ -88,78 +89,3 @@ def _require_readable(engine: Engine, found: Versions) -> None:
         raise OperatorError(
             f"the register {missing.name} cannot be read: restore it, or drop it and load it again"
         )
-
-
-def _unknown_accounts(engine: Engine, config: Config) -> list[str]:
-    """Return a warning for each account of VERIFYD_METRICS_ACCOUNTS that does not exist (D80)."""
-    known = {account.name for account in list_accounts(engine)}
-    return [
-        f"{SETTINGS['metrics_accounts'].variable} names {name}: there is no such account"
-        for name in sorted(set(config.metrics_accounts) - known)
-    ]
-
-
-def _directory_faults(config: Config) -> list[str]:
-    faults = []
-    database = sqlite_path(config.database_url)
-    # Path.exists() would raise an error below a directory that this user may not enter.
-    if database and os.path.exists(database):
-        if not os.access(database, os.W_OK):
-            faults.append(_setting_fault("database_url", f"{database} cannot be written to"))
-        faults += _unwritable("database_url", database.absolute().parent)
-    faults += _unwritable("state_dir", _nearest_existing(config.state_dir))
-    if config.audit and not _has_trail(config):
-        faults += _unwritable("audit_dir", _nearest_existing(config.audit_dir))
-    if config.bind.startswith("unix:"):
-        faults += _unwritable("bind", Path(config.bind.removeprefix("unix:")).parent)
-    return faults
-
-
-def _data_warnings(config: Config) -> list[str]:
-    """Return a warning for each directory where rejects files and alerts cannot be written."""
-    unwritable = chain.from_iterable(
-        _unwritable("data_dir", directory) for directory in _written_directories(config)
-    )
-    return [f"{each}, so rejects and alerts are lost." for each in dict.fromkeys(unwritable)]
-
-
-def _has_trail(config: Config) -> bool:
-    return os.path.exists(config.audit_dir / OWNER)
-
-
-def _audit_warnings(config: Config) -> list[str]:
-    """Return a warning if the trail cannot be written to, and if it is where it may be lost."""
-    if not config.audit:
-        return []
-    warnings = []
-    if _has_trail(config):
-        # NOTE: as with a full disk, the service must start, and wait until it can.
-        faults = _unwritable("audit_dir", config.audit_dir)
-        warnings += [f"{each}, so look-ups are refused." for each in faults]
-    # With Postgres this is the default if VERIFYD_DATA_DIR is not set.
-    if config.audit_dir.is_relative_to(config.state_dir):
-        fault = f"{config.audit_dir} is in {SETTINGS['state_dir'].variable}, which may be in memory"
-        warnings.append(f"{_setting_fault('audit_dir', fault)}: name a directory on a disk.")
-    return warnings
-
-
-def _written_directories(config: Config) -> Iterator[Path]:
-    """Yield the directories of rejects files and alerts, or those that they are created in."""
-    for parts in ((), ("rejects",), ("notices",), ("notices", "queue")):
-        yield _nearest_existing(config.data_dir.joinpath(*parts))
-
-
-def _unwritable(name: str, directory: Path) -> list[str]:
-    if directory.is_dir() and os.access(directory, os.W_OK | os.X_OK):
-        return []
-    return [_setting_fault(name, f"{directory} cannot be written to")]
-
-
-def _nearest_existing(path: Path) -> Path:
-    path = path.absolute()
-    return path if os.path.exists(path) else _nearest_existing(path.parent)
-
-
-def _setting_fault(name: str, fault: str) -> str:
-    """Return a fault of a setting. It begins with the variable, so that faults can be compared."""
-    return f"{SETTINGS[name].variable}: {fault}"

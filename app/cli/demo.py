@@ -18,6 +18,7 @@ from app.accounts.administration import (
 )
 from app.accounts.models import Account
 from app.cli import demo_service
+from app.cli.console import link_url
 from app.cli.demo_lines import (
     DOMAINS,
     LIMITED_REQUESTS,
@@ -31,6 +32,8 @@ from app.cli.output import print_item
 from app.cli.parser import Commands, add_command
 from app.cli.session import opened_database
 from app.config import Config
+from app.console.roles import Role
+from app.console.sessions import create_link
 from app.domains.repository import Domains
 from app.errors import OperatorError
 from app.registers.applying.tally import NAMES
@@ -74,6 +77,7 @@ def _demo(args: argparse.Namespace) -> None:
         _ensure_limited_account(engine)
         replaced = _revoke_keys(engine, _ACCOUNT) + _revoke_keys(engine, _LIMITED)
         keys = Keys(_create_key(engine, _ACCOUNT), _create_key(engine, _LIMITED))
+        console = _console_link(engine, config) if args.serve else None
     if args.json:
         lines = [curl(config.bind, keys, step) for step in STEPS]
         made = {"account": _ACCOUNT, "key": keys.key, "rows": loaded, "curl": lines}
@@ -83,7 +87,7 @@ def _demo(args: argparse.Namespace) -> None:
         if replaced:
             print("What you loaded or created is kept. The keys below are new,")
             print("and those of the last run are revoked.")
-        print_lines(config, keys, access_log)
+        print_lines(config, keys, access_log, console)
     if access_log is not None:
         sys.stdout.flush()
         demo_service.serve(access_log)
@@ -159,6 +163,13 @@ def _load_register(engine: Engine, config: Config) -> int:
 
 def _create_key(engine: Engine, account: str) -> str:
     return create_key(engine, account, label=_LABEL)[1].text
+
+
+def _console_link(engine: Engine, config: Config) -> str | None:
+    """Return a link that opens the console; None if the console is off."""
+    if not config.console:
+        return None
+    return link_url(config, create_link(engine, _ACCOUNT, Role.OPERATOR))
 
 
 def _revoke_keys(engine: Engine, account: str) -> int:

@@ -95,11 +95,14 @@ def base_url(bind: str) -> str:
     return f"http://{address}:{port}"
 
 
-def print_lines(config: Config, keys: Keys, access_log: Path | None) -> None:
+def print_lines(
+    config: Config, keys: Keys, access_log: Path | None, console: str | None = None
+) -> None:
     """Print how to use the demo.
 
     Args:
         access_log: the file of the access log, if this process is about to serve the demo.
+        console: a link that opens the console, if it is on.
     """
     url = base_url(config.bind)
     exports, program = invocation.program(config)
@@ -115,6 +118,11 @@ def print_lines(config: Config, keys: Keys, access_log: Path | None) -> None:
     print("# if its columns have other names: print a mapping, which says how to use it")
     print(f"# {program} import --suggest-map FILE\n")
     print(f"Documentation  {url}/docs")
+    if console is not None:
+        print(f"Console        {console}")
+        print(
+            "               (works once, for ten minutes; press Ctrl-C and run again for another)"
+        )
     if access_log is not None:
         print(f"Access log     {access_log if config.access_log else 'off'}")
         print(f"The demo answers at {url} until you press Ctrl-C here, or: kill {os.getpid()}")

@@ -118,15 +118,6 @@ def _add_rotate(keys: Commands) -> None:
     )
 
 
-def key_status(key: ApiKey) -> str:
-    """Return the status of a key as in `KeyItem`; the key was read with its account."""
-    if key.revoked_at is not None:
-        return "revoked"
-    if key.expires_at is not None and key.expires_at <= clock.now():
-        return "expired"
-    return "active" if key.account.suspended_at is None else "suspended"
-
-
 def _create(args: argparse.Namespace) -> None:
     expires_at = administration.end_of_day(args.expires) if args.expires else None
     with opened_database() as engine:
@@ -172,7 +163,7 @@ def key_item(key: ApiKey) -> KeyItem:
         "id": key.id,
         "account": key.account.name,
         "label": key.label,
-        "status": key_status(key),
+        "status": administration.status_of_key(key),
         "created_at": clock.iso_utc(key.created_at),
         "expires_at": _time(key.expires_at),
         "revoked_at": _time(key.revoked_at),

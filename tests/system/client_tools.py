@@ -48,7 +48,17 @@ def python_tools() -> Path:
 
 def node_tools() -> Path:
     """Return the programs of the packages of npm; skip where they cannot be had."""
-    wanted = PROGRAMS / "package.json"
+    return _node_modules("node-clients", PROGRAMS / "package.json") / ".bin"
+
+
+def axe_script() -> str:
+    """Return axe-core, which finds what is not accessible; skip where it cannot be had."""
+    wanted = PROGRAMS.with_name("browser") / "package.json"
+    return (_node_modules("node-browser", wanted) / "axe-core" / "axe.min.js").read_text()
+
+
+def _node_modules(name: str, wanted: Path) -> Path:
+    """Return the directory with the packages that a `package.json` wants."""
     missing = [each for each in ("node", "npm") if shutil.which(each) is None]
     if missing:
         pytest.skip(f"{' and '.join(missing)} missing on this machine")
@@ -58,7 +68,7 @@ def node_tools() -> Path:
         quiet = ["--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts"]
         _require_installed(ran(["npm", "install", *quiet], path))
 
-    return _made_once("node-clients", wanted.read_bytes(), install) / "node_modules" / ".bin"
+    return _made_once(name, wanted.read_bytes(), install) / "node_modules"
 
 
 def openapi_generator() -> list[object]:
@@ -90,4 +100,4 @@ def _made_once(name: str, made_from: bytes, make: Callable[[Path], None]) -> Pat
 
 def _require_installed(ended: subprocess.CompletedProcess[str]) -> None:
     if ended.returncode:
-        pytest.skip(f"the generators cannot be installed here: {ended.stderr[-500:]}")
+        pytest.skip(f"the packages cannot be installed here: {ended.stderr[-500:]}")

@@ -85,6 +85,8 @@ def test_a_dump_is_restored_into_an_empty_database(server, stocked, tmp_path):
     """With registers everything is restored; without them the index does not name them."""
     (tmp_path / "cars.csv").write_text(CAR)
     words = ("--mode", "replace", "--register", "fleet", tmp_path / "cars.csv")
+    with psycopg.connect(stocked) as connection:
+        connection.execute("INSERT INTO console_link VALUES ('', 'ann', 'viewer', 0, NULL)")
     done(stocked, tmp_path, "import", *words)
     for options, registers in (
         ([], []),
@@ -100,6 +102,8 @@ def test_a_dump_is_restored_into_an_empty_database(server, stocked, tmp_path):
         assert [each["action"] for each in earlier[-2:]] == ["imports.load", "accounts.create"]
         found = done(other, tmp_path, "check")
         assert (found["ok"], found["warnings"]) == (True, [])
+        with psycopg.connect(other) as connection:
+            assert connection.execute("SELECT * FROM console_link").fetchall() == []
 
 
 def test_with_postgres_the_trail_is_beside_the_dump(server, stocked, tmp_path):

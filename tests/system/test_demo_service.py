@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,7 @@ def test_the_access_log_goes_to_the_file_that_is_named(serve):
 def test_the_readme_shows_what_is_printed(serve, place):
     """Every line of `make run` in the README is printed, in this order."""
     (shown,) = re.findall(r"(?ms)^\$ make run\n(.*?)^```", (ROOT / "README.md").read_text())
+    place["console"] = "on"  # As in the Makefile.
     printed = lasting(serve().output("stdout").replace(place["bind"], "127.0.0.1:8000"))
     for part in lasting(shown).split("...\n"):
         assert part in printed
@@ -107,6 +109,7 @@ def lasting(text: str) -> str:
     text = re.sub("(?m)^export VERIFYD_MOT_FIRST_YEARS=3\n", "", text)
     text = re.sub("(?m)^# .* import ", "# PROGRAM import ", text)
     text = re.sub("kill [0-9]+", "kill PID", text)
+    text = re.sub("sign-in/[A-Za-z0-9]+", "sign-in/TOKEN", text)
     return re.sub("(?m)^Access log( +)/.*", r"Access log\1FILE", text)
 
 
@@ -239,6 +242,9 @@ def test_make_run_serves_the_demo(place, tmp_path):
         )
         assert "the demo is running already; nothing was changed" in second.stderr
         printed = service.output("stdout")
+        (link,) = re.findall("(?m)^Console        (.*/console/sign-in/.*)$", printed)
+        with urllib.request.urlopen(link) as page:
+            assert b"Sign in to the console" in page.read()
         exports = re.findall("(?m)^export (?:VERIFYD_|PATH).*$", printed)
         command = "\n".join([*exports, "verifyd lookup --json AB12CDE"])
         found = subprocess.run(

@@ -316,10 +316,30 @@ def test_remote_metrics_without_a_key_are_refused_and_charged(site):
         assert told == [401, 429], header
 
 
+@pytest.mark.parametrize(("network", "status"), [("192.0.2.0/24", 403), ("127.0.0.0/8", 401)])
+def test_the_console_can_be_kept_to_a_network(served, serve, tmp_path, network, status):
+    """As documented, nginx refuses the console to other addresses, and nothing else."""
+    page = (SITE.parent.parent / "README.md").read_text()
+    (location,) = re.findall(r"```nginx\n(location ~ \^/console.*?)```", page, re.DOTALL)
+    bind = f"127.0.0.1:{free_port()}"
+    command = command_with_site(served.bind, bind, tmp_path)
+    text = (tmp_path / "site.conf").read_text()
+    assert "192.0.2.0/24" in location
+    added = location.replace("192.0.2.0/24", network)
+    (tmp_path / "site.conf").write_text(
+        text.replace("    location / {", f"{added}    location / {{")
+    )
+    with running(command, bind):
+        for path in ("/console", "/console/sign-in/x", "/console/people"):
+            assert send(f"tls:{bind}", "GET", path).status in (status, 429)
+        assert send(f"tls:{bind}", "GET", "/consoles").status in (401, 429)
+        assert send(f"tls:{bind}", "GET", "/docs").status == 200
+
+
 def test_the_server_for_acme_answers_challenges_and_nothing_else(tmp_path):
     """As documented, any other request there gets no answer (D53)."""
     page = (SITE.parent.parent / "README.md").read_text()
-    (server,) = re.findall("```nginx\n(.*?)```", page, re.DOTALL)
+    (server,) = re.findall("```nginx\n(server .*?)```", page, re.DOTALL)
     bind = f"127.0.0.1:{free_port()}"
     site = server.replace("listen 80;", f"listen {bind};").replace("    listen [::]:80;\n", "")
     challenge = tmp_path / "www" / ".well-known" / "acme-challenge" / "token"
@@ -349,7 +369,7 @@ def test_its_log_knows_the_methods_of_http_only(site, served, world):
 
 def test_logs_hold_no_registration_and_no_key(site, served, world):
     """Neither the access log nor the error log has one, whatever fails."""
-    secrets = ("AB12CDE", "secret.example.com", served.key)
+    secrets = ("AB12CDE", "secret.example.com", served.key, "token-of-a-link")
     key = {"X-API-Key": served.key}
     for _ in range(2):
         send(site, "GET", "/v1/vehicle/AB12CDE/insurance", headers=key)
@@ -357,11 +377,12 @@ def test_logs_hold_no_registration_and_no_key(site, served, world):
         send(site, "GET", f"/AB12CDE/{served.key}", headers=key)
         send(site, "POST", "/api/domains", body=b"AB12CDE" * 400_000, headers=key)
         send(site, "GET", "/api/domains/secret.example.com", headers=key)
+        send(site, "GET", "/console/sign-in/token-of-a-link")
         served.process.terminate()
         served.process.wait(30)
     log = world.directory / "verifyd.log"
     # A refused body is logged when nginx has finished with it, after later requests.
-    until(lambda: log.read_text().count("\n") == 10, "nginx to log every request")
+    until(lambda: log.read_text().count("\n") == 12, "nginx to log every request")
     written = "".join(path.read_text() for path in world.directory.glob("*nginx*.error"))
     written += log.read_text() + (world.directory / "verifyd.error.log").read_text()
     assert [secret for secret in secrets if secret in written] == []
@@ -372,7 +393,8 @@ def test_logs_hold_no_registration_and_no_key(site, served, world):
         "(other)",
         "/api/domains",
         "/api/domains/{domain}",
+        "/console",
     ]
     assert sorted(line["route"] for line in lines) == sorted(routes * 2)
     statuses = Counter(line["status"] for line in lines)
-    assert (statuses[502], statuses[413]) == (4, 2)
+    assert (statuses[502], statuses[413]) == (5, 2)

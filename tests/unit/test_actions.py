@@ -14,6 +14,8 @@ from app.accounts.administration import create_account, create_key, set_account_
 from app.accounts.models import Account
 from app.actions import ACTIONS, Action, Recorded, list_actions
 from app.actor import Actor
+from app.console.roles import Role
+from app.console.sessions import create_link, open_session
 from app.domains.repository import Domains
 from app.limits import file
 from app.limits.bucket import rate
@@ -39,6 +41,7 @@ ANY: Any = type("Any", (), {"__eq__": lambda *_: True, "__repr__": lambda _: "AN
 TABLES = (
     *("plan", "account", "api_key", "domain"),
     *("register", "register_kept", "register_dropped", "register_load"),
+    *("console_link", "console_session"),
 )
 
 
@@ -178,6 +181,21 @@ CHANGES = {
     "imports drop gone --purge --yes": [
         Change("imports.purge", "register", "gone", None, ROWS, None)
     ],
+    "console link --as ann --role viewer": [
+        Change("console.link", "person", "ann", None, None, {"role": "viewer"})
+    ],
+    "console end eve": [
+        Change(
+            *("console.end", "person", "eve", None),
+            *({"sessions": 1, "links": 1}, {"sessions": 0, "links": 0}),
+        )
+    ],
+    "console end": [
+        Change(
+            *("console.end", "person", "everybody", None),
+            *({"sessions": 1, "links": 1}, {"sessions": 0, "links": 0}),
+        )
+    ],
     "imports undrop gone": [Change("imports.undrop", "register", "gone", None, None, ROWS)],
 }
 """Each command that changes something, and exactly what it records."""
@@ -262,6 +280,16 @@ def installation(cli, monkeypatch) -> Iterator[Installation]:
 
 
 @pytest.fixture
+def signed_in(installation, monkeypatch) -> None:
+    """Somebody who is signed in to the console, and has another link."""
+    monkeypatch.setenv("VERIFYD_CONSOLE", "on")
+    for _ in range(2):
+        token = create_link(installation.engine, "eve", Role.VIEWER)
+    open_session(installation.engine, token)
+    Action.delete().execute(installation.engine)
+
+
+@pytest.fixture
 def loaded(installation) -> Installation:
     """The same with a register that was replaced, a dropped one, and files."""
     cli = installation.cli
@@ -298,7 +326,7 @@ def changes(actions: list[Recorded]) -> list[Change]:
 @pytest.mark.parametrize("line", CHANGES)
 def test_a_command_records_what_it_changes(installation, request, line):
     """Exactly these actions are recorded, with what the transaction saw and left."""
-    for word, fixture in (("import", "loaded"), ("limits", "spent")):
+    for word, fixture in (("import", "loaded"), ("limits", "spent"), ("console", "signed_in")):
         if line.startswith(word):
             request.getfixturevalue(fixture)
     before = installation.content()
@@ -555,7 +583,7 @@ def _is_somebody_waiting(engine: Engine) -> bool:
 
 
 @ON_SQLITE
-@pytest.mark.usefixtures("spent")
+@pytest.mark.usefixtures("spent", "signed_in")
 def test_a_change_whose_record_fails_is_not_made(loaded):
     """Neither exists without the other."""
     installation = loaded

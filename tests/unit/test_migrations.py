@@ -122,13 +122,13 @@ def test_usage_is_counted_after_a_migration(engine, at_schema):
 
 def test_plans_ask_for_nothing_until_they_are_told_to(engine, at_schema):
     """So do plans that the former program creates in the new database (D124)."""
-    at_schema(8)
+    at_schema(9)
     former = {"requests": 7, "window_seconds": 60, "bulk_max": 5, "domains_max": 1}
     columns = f"name, {', '.join(former)}"
     values = ", ".join(map(str, former.values()))
     insert = f"INSERT INTO plan ({columns}) VALUES"
     engine.execute_sql(f"{insert} ('own', {values})")
-    assert "0009_enquiry" in migrate(engine)
+    assert "0010_enquiry" in migrate(engine)
     engine.execute_sql(f"{insert} ('later', {values})")
     for name in ("standard", "own", "later"):
         plan = require_plan(engine, name)

@@ -90,6 +90,10 @@ def _restore_dump(
             for model in (KeptRegister, DroppedRegister):
                 if engine.table_exists(model._meta.table_name):
                     model.delete().execute(engine)
+            # Everybody is signed out: a session or link may have ended since the backup (D132).
+            for table in manifest.CONSOLE_TABLES:
+                if engine.table_exists(table):
+                    engine.execute_sql(f'DELETE FROM "{table}"')  # noqa: S608 - ours
             is_missing = Register.name.not_in(found.registers or [])
             Register.delete().where(is_missing).execute(engine)
             if engine.table_exists(Action._meta.table_name):

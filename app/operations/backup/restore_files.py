@@ -45,6 +45,7 @@ def put_in_place(
                 _carry_over_registers(former, main, found)
             else:
                 _forget_waiting(main)
+            _end_console_sessions(main)
             _record(main, action)
             registers = sqlite.list_registers(main)
             sync(main)
@@ -155,6 +156,14 @@ def _forget_waiting(main: Path) -> None:
     with driver_errors_translated(), _changed(main) as connection:
         for table in sqlite.waiting_tables(connection):
             connection.execute(f'DELETE FROM "{table}"')  # noqa: S608
+
+
+def _end_console_sessions(main: Path) -> None:
+    """Sign everybody out: a session or link may have ended since the backup (D132)."""
+    with driver_errors_translated(), _changed(main) as connection:
+        for table in manifest.CONSOLE_TABLES:
+            if connection.table_exists("main", table):
+                connection.execute(f'DELETE FROM "{table}"')  # noqa: S608 - ours
 
 
 def _record(main: Path, action: Mapping[str, object]) -> None:

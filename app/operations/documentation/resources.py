@@ -1,6 +1,5 @@
 """The resources of the pages. Each worker renders a page once, when it is first asked for."""
 
-import os
 from collections.abc import Sequence
 from functools import cache
 
@@ -8,9 +7,10 @@ import falcon
 import msgspec
 
 from app.error_codes import CATALOGUE
+from app.http.assets import send_asset
 from app.http.base_url import base_url
 from app.http.caching import send_document
-from app.operations.documentation.assets import BY_SERVED_NAME, Asset
+from app.operations.documentation.assets import BY_SERVED_NAME
 from app.operations.documentation.reference import Reference
 from app.operations.documentation.rendering import render
 from app.operations.documentation.samples import client_samples, error_samples
@@ -43,7 +43,6 @@ _DECISIVE = (
     "unauthorized",
     "rate_limit_exceeded",
 )
-_IMMUTABLE = "public, max-age=31536000, immutable"
 
 
 class StartPage:
@@ -122,11 +121,8 @@ class DocumentationAsset:
         """
         if asset not in BY_SERVED_NAME:  # SEC: only these names ever become a path.
             raise falcon.HTTPNotFound
-        found = BY_SERVED_NAME[asset]
-        resp.content_type = found.content_type
-        resp.set_header("Cache-Control", _IMMUTABLE)
         _set_security_headers(resp, _TRY_POLICY)
-        _send_file(found, req, resp)
+        send_asset(req, resp, BY_SERVED_NAME[asset])
 
     on_head = on_get
 
@@ -168,18 +164,6 @@ def _send_page(
 ) -> None:
     _set_security_headers(resp, policy)
     send_document(req, resp, page, _HTML)
-
-
-def _send_file(asset: Asset, req: falcon.Request, resp: falcon.Response) -> None:
-    # PERF: streamed from disk; Swagger UI is 1.7 MB, which no worker needs to hold.
-    stream = asset.file.open("rb")
-    size_bytes = stream.seek(0, os.SEEK_END)
-    if req.method == "HEAD":  # Falcon closes a stream only if it sends it.
-        stream.close()
-        resp.content_length = size_bytes
-        return
-    stream.seek(0)
-    resp.set_stream(stream, size_bytes)
 
 
 def _set_security_headers(resp: falcon.Response, policy: str) -> None:

@@ -1,0 +1,160 @@
+"""Who may enter the console: sessions, links, rights, and where a request comes from (D132)."""
+
+from collections.abc import Mapping, Sequence
+
+import falcon
+
+from app.console import assets
+from app.console.context import ROOT, ConsoleRequest, PageError
+from app.console.roles import RIGHTS, Right, Role
+from app.console.sessions import SESSION_SECONDS, LinkRefused, Sessions, require_link
+from app.errors import Problem
+from app.http.base_url import base_url, scheme_of
+from app.setting_values import Network
+from app.storage.engine import Engine
+
+SIGN_IN = f"{ROOT}/sign-in/"
+_READING = ("GET", "HEAD", "OPTIONS")
+_SAME_SITES = ("same-origin", "none")
+"""`none`: the person did it in the browser itself, such as sending a form again."""
+
+Rights = Mapping[str, Right | None]
+"""The right that each method needs; None if it needs no session."""
+
+
+class SignInRefused(Problem):
+    """A request without a session; `heading` says in a few words why."""
+
+    def __init__(self, heading: str, detail: str) -> None:
+        challenge = {"WWW-Authenticate": 'Cookie realm="console"'}
+        super().__init__("unauthorized", detail, headers=challenge)
+        self.heading = heading
+
+
+class Entrance:
+    """Finds the session of a request, and refuses what it has no right to.
+
+    A wrong cookie or link is left in the context as a refusal: Limits, the next middleware,
+    charges the client's address and raises it (D10).
+
+    Args:
+        rights: the rights that each resource needs, by its type.
+    """
+
+    def __init__(
+        self, engine: Engine, trusted_proxies: Sequence[Network], rights: Mapping[type, Rights]
+    ) -> None:
+        self._engine = engine
+        self._sessions = Sessions(engine)
+        self._trusted_proxies = trusted_proxies
+        self._rights = rights
+
+    def process_request(self, req: ConsoleRequest, resp: falcon.Response) -> None:
+        """Set `req.context.session`, or `req.context.refusal`.
+
+        Raises SignInRefused if there is no cookie, PageError for a form of another site, and
+        falcon.HTTPNotFound for a path with control characters.
+        """
+        context = req.context
+        if context.refusal is not None or req.path.startswith(assets.PATH):
+            return
+        if not req.path.isprintable():  # Postgres stores no NUL, and no page has such a path.
+            raise falcon.HTTPNotFound
+        if req.method not in _READING:
+            self._require_same_origin(req)
+        if req.path.startswith(SIGN_IN):
+            context.refusal = self._refusal_of_link(req.path.removeprefix(SIGN_IN))
+            return
+        name = cookie_name(req, self._trusted_proxies)
+        tokens = req.get_cookie_values(name)
+        if not tokens:
+            raise SignInRefused("You are not signed in", "")
+        context.session = self._sessions.find(tokens[0])
+        if context.session is None:
+            context.refusal = SignInRefused("Your session has ended", "")
+            clear_cookie(req, resp, self._trusted_proxies)
+
+    def process_resource(
+        self, req: ConsoleRequest, resp: falcon.Response, resource: object, params: object
+    ) -> None:
+        """Refuse a method that the person's role has no right to. Raises PageError."""
+        method = "GET" if req.method == "HEAD" else req.method
+        right = self._rights[type(resource)].get(method)
+        session = req.context.session
+        if right is None or session is None or right in RIGHTS[session.role]:
+            return
+        needed = " or ".join(role for role in Role if right in RIGHTS[role])
+        raise PageError(
+            403,
+            "You may not do that",
+            f"This takes the role {needed}; you are signed in as {session.role}.",
+        )
+
+    def _require_same_origin(self, req: ConsoleRequest) -> None:
+        """Refuse a form that another site has sent. Raises PageError.
+
+        SEC: browsers set both headers, and no page can change them. Browsers leave `Sec-Fetch-Site`
+        out without TLS, except on this host.
+        """
+        site = req.env.get("HTTP_SEC_FETCH_SITE")
+        if site is None:
+            origin = req.env.get("HTTP_ORIGIN")
+            is_own = origin is not None and origin == base_url(req, self._trusted_proxies)
+        else:
+            is_own = site in _SAME_SITES
+        if not is_own:
+            raise PageError(
+                403,
+                "This form was not sent from the console",
+                "Nothing was changed. Open the page in the console, and send the form there.",
+            )
+
+    def _refusal_of_link(self, token: str) -> Problem | None:
+        try:
+            require_link(self._engine, token)
+        except LinkRefused as refused:
+            return SignInRefused("This link does not work", str(refused))
+        return None
+
+
+def cookie_name(req: falcon.Request, trusted_proxies: Sequence[Network]) -> str:
+    """Return the name of the session's cookie, which depends on whether the client uses TLS.
+
+    SEC: browsers accept `__Host-` only over TLS and only from this very host, so that neither an
+    attacker on the network nor another host of the domain can set it.
+    """
+    is_tls = scheme_of(req, trusted_proxies) == "https"
+    return "__Host-verifyd-console" if is_tls else "verifyd-console"
+
+
+def set_cookie(
+    req: falcon.Request, resp: falcon.Response, trusted_proxies: Sequence[Network], token: str
+) -> None:
+    """Give the browser the token of a session."""
+    _set_cookie(req, resp, trusted_proxies, token, SESSION_SECONDS)
+
+
+def clear_cookie(
+    req: falcon.Request, resp: falcon.Response, trusted_proxies: Sequence[Network]
+) -> None:
+    """Make the browser forget the token."""
+    _set_cookie(req, resp, trusted_proxies, "", 0)
+
+
+def _set_cookie(
+    req: falcon.Request,
+    resp: falcon.Response,
+    trusted_proxies: Sequence[Network],
+    token: str,
+    seconds: int,
+) -> None:
+    name = cookie_name(req, trusted_proxies)
+    resp.set_cookie(
+        name,
+        token,
+        max_age=seconds,
+        path="/",  # `__Host-` demands it, and a proxy may have a path prefix.
+        secure=name.startswith("__Host-"),
+        http_only=True,
+        same_site="Strict",
+    )

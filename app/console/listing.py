@@ -1,0 +1,117 @@
+"""Lists that are sorted, filtered and divided into pages by their URL, so that they can be linked.
+
+A URL that asks for what does not exist shows the nearest thing that does: the default order, or
+the last page.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+import falcon
+
+ROWS_PER_PAGE = 50
+_PAGE_DIGITS_MAX = 9
+_FILTER_CHARACTERS_MAX = 100
+
+
+class Listing:
+    """What the URL of a list asks for, and the links to other views of it.
+
+    Args:
+        columns: the column or expression to sort by, for each name that `sort` can have. The first
+            one is the default.
+        unique: a column that makes the order certain.
+        filters: for each parameter its permitted values; none for any text.
+    """
+
+    def __init__(
+        self,
+        req: falcon.Request,
+        columns: Mapping[str, Any],
+        unique: Any,
+        filters: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        self._columns = columns
+        self._unique = unique
+        self._default = next(iter(columns))
+        asked = _single(req.params, "sort")
+        self.is_descending = asked.startswith("-")
+        self.sort = asked.removeprefix("-")
+        if self.sort not in columns:
+            self.sort, self.is_descending = self._default, False
+        page = _single(req.params, "page")
+        is_number = page.isascii() and page.isdigit() and len(page) <= _PAGE_DIGITS_MAX
+        self.page = max(1, int(page)) if is_number else 1
+        self.filters = {
+            name: _permitted(_single(req.params, name), values)
+            for name, values in (filters or {}).items()
+        }
+        self.total = 0
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether rows are left out."""
+        return any(self.filters.values())
+
+    @property
+    def pages(self) -> int:
+        """The number of pages, at least 1."""
+        return max(1, -(-self.total // ROWS_PER_PAGE))
+
+    @property
+    def first(self) -> int:
+        """The number of the first row on this page."""
+        return (self.page - 1) * ROWS_PER_PAGE + 1
+
+    @property
+    def last(self) -> int:
+        """The number of the last row on this page."""
+        return min(self.page * ROWS_PER_PAGE, self.total)
+
+    def rows(self, query: Any, engine: Any) -> list[Any]:
+        """Return the rows of this page.
+
+        Args:
+            query: selects all rows that the filters leave; a Peewee query without an order.
+        """
+        self.total = query.count(engine)
+        self.page = min(self.page, self.pages)
+        column = self._columns[self.sort]
+        order = column.desc() if self.is_descending else column.asc()
+        chosen = query.order_by(order, self._unique).paginate(self.page, ROWS_PER_PAGE)
+        return list(chosen.execute(engine))
+
+    def order_of(self, name: str) -> str:
+        """Return `ascending`, `descending` or `none`, for the heading of a column."""
+        if name != self.sort:
+            return "none"
+        return "descending" if self.is_descending else "ascending"
+
+    def sorted_by(self, name: str) -> str:
+        """Return the link that sorts by a column, or the other way round if it is sorted so."""
+        is_turned = name == self.sort and not self.is_descending
+        return self._link(f"-{name}" if is_turned else name, 1)
+
+    def at(self, page: int) -> str:
+        """Return the link to another page of the same list."""
+        return self._link(f"-{self.sort}" if self.is_descending else self.sort, page)
+
+    def _link(self, sort: str, page: int) -> str:
+        given = {name: value for name, value in self.filters.items() if value}
+        if sort != self._default:
+            given["sort"] = sort
+        if page > 1:
+            given["page"] = str(page)
+        return f"?{urlencode(given)}"
+
+
+def _single(params: Mapping[str, Any], name: str) -> str:
+    """Return a parameter of the URL; empty if it is missing or given twice."""
+    value = params.get(name, "")
+    return value if isinstance(value, str) else ""
+
+
+def _permitted(text: str, values: Sequence[str]) -> str:
+    text = text.strip()[:_FILTER_CHARACTERS_MAX]
+    return text if text.isprintable() and (not values or text in values) else ""

@@ -1,0 +1,38 @@
+"""The first page, which tells whether all is well."""
+
+import falcon
+
+from app.console import overview_facts
+from app.console.context import ConsoleRequest, Services
+from app.operations.freshness import freshness
+from app.storage.tables import Kind
+from app.version import line
+
+
+class Overview:
+    """Readiness, registers, loads, disks and the version."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> None:
+        """GET /console."""
+        engine, config, limits, pages = self._services
+        ages = freshness(engine, config.stale_after)
+        health = overview_facts.health(engine, config, limits, ages)
+        days, series = overview_facts.loads_by_day(engine, config.timezone)
+        pages.send(
+            req,
+            resp,
+            "overview.html",
+            health=health,
+            registers=ages,
+            kinds=list(Kind),
+            loads=overview_facts.latest_loads(engine),
+            disks=overview_facts.disks(engine, config),
+            days=days,
+            series=series,
+            program=line(),
+        )
+
+    on_head = on_get

@@ -1,0 +1,145 @@
+"""Finds what the overview shows. It reads recorded counts, and counts no rows of registers."""
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta, tzinfo
+from typing import NamedTuple
+
+from app import clock
+from app.config import SETTINGS, Config
+from app.console.charts import Series
+from app.limits.file import StoreError
+from app.limits.store import LimitStore
+from app.operations.audit_state import audit_state
+from app.operations.conditions.audit import REFUSED
+from app.operations.conditions.condition import Condition
+from app.operations.conditions.disk import free_bytes_by_directory
+from app.operations.conditions.gathered import conditions_of
+from app.operations.directories import (
+    audit_warnings,
+    data_warnings,
+    directory_faults,
+    unknown_accounts,
+)
+from app.operations.freshness import Freshness
+from app.operations.notices.senders import obstacle
+from app.operations.writing import write_fault
+from app.registers.history import INTERRUPTED, interrupted_loads, list_loads
+from app.registers.models import RegisterLoad
+from app.storage.engine import Engine
+from app.storage.registers import find_unreadable
+from app.storage.versions import versions
+
+LATEST = 8
+DAYS = 14
+
+
+class Health(NamedTuple):
+    """What `verifyd check` and `/readyz` find."""
+
+    faults: list[str]
+    """Sentences: why the service is not ready, or will not start again."""
+    conditions: Sequence[Condition]
+    """What an operator must correct although look-ups work."""
+    warnings: list[str]
+    """Further sentences of `verifyd check`."""
+
+    @property
+    def is_well(self) -> bool:
+        """Whether nothing was found."""
+        return not (self.faults or self.conditions or self.warnings)
+
+
+class Disk(NamedTuple):
+    """The file system of one or more directories."""
+
+    directories: list[str]
+    free_bytes: int
+    total_bytes: int
+
+    @property
+    def used_percent(self) -> int:
+        """How much of it is used, from 0 to 100."""
+        return round(100 * (1 - self.free_bytes / self.total_bytes)) if self.total_bytes else 100
+
+
+class Load(NamedTuple):
+    """An attempt to load, and its status."""
+
+    line: RegisterLoad
+    status: str
+    """`running`, `done`, `failed` or `interrupted`."""
+
+
+def health(engine: Engine, config: Config, limits: LimitStore, ages: list[Freshness]) -> Health:
+    """Return what is wrong. Raises peewee.PeeweeException if the database cannot be read."""
+    faults = []
+    refusal = versions(engine).refusal()
+    if refusal:
+        faults.append(f"{refusal[:1].upper()}{refusal[1:]}.")
+    unreadable = find_unreadable(engine)
+    if unreadable is not None:
+        faults.append(
+            f"The register {unreadable.name} cannot be read: restore it, or drop it and load it "
+            "again."
+        )
+    audit = audit_state(engine, config)
+    if audit.fault:
+        faults.append(f"Look-ups cannot be recorded, so each is refused: {audit.fault}.")
+    try:
+        limits.require_usable()
+    except StoreError as error:
+        faults.append(f"The rate limits cannot be kept: {error}.")
+    fault = write_fault(engine)
+    if fault:
+        faults.append(fault)
+    # NOTE: not the socket: the service listens, and its sandbox may not let it create another one.
+    faults += [*engine.missing_rights(), *directory_faults(config)]
+    obstacles = (obstacle(each, config.notify_secret) for each in config.notify)
+    warnings = [f"{SETTINGS['notify'].variable} {each}." for each in obstacles if each]
+    warnings += data_warnings(config)
+    warnings += [*audit_warnings(config), *unknown_accounts(engine, config)]
+    conditions = conditions_of(engine, config, ages=ages).conditions
+    return Health(faults, [each for each in conditions if each.key != REFUSED], warnings)
+
+
+def latest_loads(engine: Engine) -> list[Load]:
+    """Return the latest attempts to load, the newest first."""
+    interrupted = interrupted_loads(engine)
+    return [
+        Load(line, INTERRUPTED if line.id in interrupted else line.status)
+        for line in list_loads(engine, limit=LATEST)
+    ]
+
+
+def disks(engine: Engine, config: Config) -> list[Disk]:
+    """Return the file systems of the data directories."""
+    found: dict[int, Disk] = {}
+    for directory, free_bytes in free_bytes_by_directory(engine, config).items():
+        with suppress(OSError):
+            system = os.statvfs(directory)
+            disk = Disk([], free_bytes, system.f_blocks * system.f_frsize)
+            disk = found.setdefault(os.stat(directory).st_dev, disk)
+            if directory not in disk.directories:
+                disk.directories.append(directory)
+    return list(found.values())
+
+
+def loads_by_day(engine: Engine, zone: tzinfo) -> tuple[list[str], list[Series]]:
+    """Return the last days, and how many loads were done and failed on each."""
+    today = clock.today(zone)
+    days = [today - timedelta(days=back) for back in reversed(range(DAYS))]
+    counts = {day: [0, 0] for day in days}
+    begin = int(datetime(days[0].year, days[0].month, days[0].day, tzinfo=zone).timestamp())
+    query = RegisterLoad.select(RegisterLoad.started_at, RegisterLoad.status).where(
+        RegisterLoad.started_at >= begin
+    )
+    for started_at, status in query.tuples().execute(engine):
+        day = datetime.fromtimestamp(started_at, zone).date()
+        if day in counts:
+            counts[day][status == "failed"] += 1
+    return [f"{day.day} {day:%b}" for day in days], [
+        Series("done", "good", [counts[day][0] for day in days]),
+        Series("failed", "bad", [counts[day][1] for day in days]),
+    ]

@@ -1,0 +1,59 @@
+"""The table of the console's pages: routes, rights and navigation are made from it (D133)."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from app.console.accounts import (
+    AccountCreation,
+    AccountList,
+    AccountPage,
+    AccountResumption,
+    AccountSuspension,
+)
+from app.console.assets import ConsoleAsset
+from app.console.context import ROOT
+from app.console.entrance import Rights
+from app.console.overview import Overview
+from app.console.people import PeopleList, SessionEnd
+from app.console.rendering import MenuItem
+from app.console.roles import Right
+from app.console.sign_in import SignIn, SignOut
+
+
+class Page(NamedTuple):
+    """A path, the resource that answers it, and the right that each of its methods needs."""
+
+    path: str
+    resource: type[Any]
+    """Takes Services through `__init__`."""
+    rights: Rights
+    menu: str = ""
+    """Its title in the navigation; empty if it is not there."""
+
+
+_OPEN: Rights = {"GET": None}
+_READ: Rights = {"GET": Right.READ}
+_CHANGE: Rights = {"GET": Right.CHANGE, "POST": Right.CHANGE}
+
+PAGES: tuple[Page, ...] = (
+    Page(ROOT, Overview, _READ, "Overview"),
+    Page(f"{ROOT}/accounts", AccountList, _READ, "Accounts"),
+    # NOTE: before the page of an account, whose tag always has six characters.
+    Page(f"{ROOT}/accounts/new", AccountCreation, _CHANGE),
+    Page(f"{ROOT}/accounts/{{tag}}", AccountPage, _READ),
+    Page(f"{ROOT}/accounts/{{tag}}/suspend", AccountSuspension, _CHANGE),
+    Page(f"{ROOT}/accounts/{{tag}}/resume", AccountResumption, _CHANGE),
+    Page(f"{ROOT}/people", PeopleList, _READ, "People"),
+    Page(f"{ROOT}/people/{{session_id}}/end", SessionEnd, _CHANGE),
+    Page(f"{ROOT}/sign-out", SignOut, {"POST": Right.READ}),
+    Page(f"{ROOT}/sign-in/{{token}}", SignIn, {"GET": None, "POST": None}),
+    Page(f"{ROOT}/assets/{{asset}}", ConsoleAsset, _OPEN),
+)
+
+
+def menu() -> Iterator[MenuItem]:
+    """Yield the pages of the navigation; each is shown to those who may read it."""
+    for page in PAGES:
+        right = page.rights.get("GET")
+        if page.menu and right is not None:
+            yield MenuItem(page.menu, page.path, right)

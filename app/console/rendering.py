@@ -1,0 +1,152 @@
+"""Turns the templates of the console into pages."""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, tzinfo
+from functools import cache, partial
+from typing import NamedTuple
+from urllib.parse import quote, urlencode
+
+import falcon
+import jinja2
+from markupsafe import Markup
+
+from app import clock
+from app.console.assets import ASSETS, PATH
+from app.console.charts import columns_chart
+from app.console.context import ROOT, ConsoleRequest
+from app.console.roles import RIGHTS, Right
+from app.operations.documentation import assets as documentation
+from app.registers.space import size_text
+from app.version import VERSION
+
+_HTML = "text/html; charset=utf-8"
+
+
+class MenuItem(NamedTuple):
+    """A page in the navigation."""
+
+    title: str
+    path: str
+    right: Right
+
+
+class View:
+    """What every template knows of its request, as `page`.
+
+    All links are relative, so that they hold behind a proxy's path prefix.
+    """
+
+    def __init__(self, req: ConsoleRequest, menu: Iterable[MenuItem]) -> None:
+        # Falcon leaves out a slash at the end of `req.path`; the browser does not.
+        self.root = "../" * (req.env["PATH_INFO"].count("/") - 1)
+        self.path = req.path
+        self.is_read = req.method in ("GET", "HEAD")
+        self.session = req.context.session
+        self.request_id = req.context.request_id
+        rights = RIGHTS[self.session.role] if self.session else frozenset()
+        self._rights = rights
+        self.menu = [item for item in menu if item.right in rights]
+
+    def to(self, *segments: str, **query: object) -> str:
+        """Return a link to a page: `to()` is the overview, `to("accounts", tag)` an account."""
+        path = "/".join([ROOT.strip("/"), *(quote(each, safe="") for each in segments)])
+        return f"{self.root}{path}" + (f"?{urlencode(query)}" if query else "")
+
+    def link(self, path: str) -> str:
+        """Return a link to a path of the console, such as `/console/accounts`."""
+        return f"{self.root}{path.lstrip('/')}"
+
+    def may(self, right: str) -> bool:
+        """Tell whether the person has a right: `read`, `change` or `audit`."""
+        return right in self._rights
+
+    def is_at(self, path: str) -> bool:
+        """Tell whether this page is the one with a path, or below it."""
+        return self.path == path or (path != ROOT and self.path.startswith(f"{path}/"))
+
+
+class Renderer:
+    """Renders pages.
+
+    Args:
+        zone: the operator's time zone, in which pages show times.
+        menu: the pages in the navigation, in their order.
+    """
+
+    def __init__(self, zone: tzinfo, menu: Iterable[MenuItem]) -> None:
+        self._environment = _environment(zone)
+        self._menu = tuple(menu)
+
+    def send(
+        self, req: ConsoleRequest, resp: falcon.Response, template: str, **values: object
+    ) -> None:
+        """Answer with a page.
+
+        Args:
+            template: the name of its file in `templates/`.
+            values: what the template shows, besides `page` (a View).
+        """
+        view = View(req, self._menu)
+        resp.content_type = _HTML
+        resp.text = self._environment.get_template(template).render(values, page=view)
+
+
+def redirect(req: ConsoleRequest, resp: falcon.Response, *segments: str, **query: object) -> None:
+    """Send the browser to another page with GET (303), as after each POST that was done."""
+    resp.status = falcon.HTTP_303
+    resp.location = View(req, ()).to(*segments, **query)
+
+
+def moment(epoch_seconds: int | None, zone: tzinfo = UTC) -> Markup:
+    """Return a time as HTML, in the operator's time zone and in UTC; a dash for None."""
+    if epoch_seconds is None:
+        return _DASH
+    here = datetime.fromtimestamp(epoch_seconds, zone)
+    there = here.astimezone(UTC)
+    text = f"<span>{here.day} {here:%b %Y, %H:%M}</span>"
+    if here.utcoffset():
+        is_same_day = here.date() == there.date()
+        utc = f"{there:%H:%M}" if is_same_day else f"{there.day} {there:%b, %H:%M}"
+        text = f"{text} <small>{utc} UTC</small>"
+    else:
+        text = f"{text} <small>UTC</small>"
+    return Markup(f'<time datetime="{clock.iso_utc(epoch_seconds)}">{text}</time>')  # noqa: S704
+
+
+def number(value: int | None) -> Markup | str:
+    """Return a number with groups of three digits; a dash for None."""
+    return _DASH if value is None else f"{value:,}"
+
+
+_DASH = Markup('<span aria-hidden="true">&ndash;</span><span class="hidden">none</span>')
+_GLOBALS: Mapping[str, object] = {
+    "assets": {
+        **{name: f"{PATH.strip('/')}/{asset.served_name}" for name, asset in ASSETS.items()},
+        "icon.svg": f"docs/{documentation.ASSETS['icon.svg'].served_name}",
+    },
+    "columns_chart": columns_chart,
+    "release": VERSION,
+}
+_FILTERS: Mapping[str, Callable[..., object]] = {
+    "capitalised": lambda text: text[:1].upper() + text[1:],
+    "duration": clock.duration_text,
+    "number": number,
+    "size": size_text,
+}
+
+
+@cache
+def _environment(zone: tzinfo) -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("app.console"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals |= _GLOBALS
+    environment.filters |= {**_FILTERS, "moment": partial(moment, zone=zone)}
+    # PERF: compiling takes 40 ms. Done at the start, it does not delay the first page.
+    for name in environment.list_templates():
+        environment.get_template(name)
+    return environment

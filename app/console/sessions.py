@@ -1,0 +1,241 @@
+"""Links that open the console, and the sessions that they open (D132).
+
+SEC: the database holds only the SHA-256 of the token of a link or session, so that whoever reads
+it, or a backup, cannot sign in.
+"""
+
+import hashlib
+import secrets
+from typing import NamedTuple
+
+import peewee
+
+from app import clock
+from app.accounts.models import NAME_CHARACTERS_MAX
+from app.accounts.tokens import base62, random_base62
+from app.actions import Subject, changing, record
+from app.actor import Actor
+from app.console.roles import Role
+from app.errors import OperatorError
+from app.storage.engine import Engine, Prepared, parameter
+
+LINK_SECONDS = 600
+SESSION_SECONDS = 8 * 3600
+TOKEN_CHARACTERS = 43
+EVERYBODY = "everybody"
+"""The subject of a record about all sessions."""
+_TOKEN_BITS = 256
+_ID_CHARACTERS = 8
+_USED_LINKS_KEPT_SECONDS = 86_400
+"""How long a used link is known, so that its page can say when it was used."""
+
+
+class ConsoleLink(peewee.Model):
+    """A link that opens one session. Times are Unix seconds."""
+
+    token_hash = peewee.FixedCharField(64, primary_key=True)
+    name = peewee.CharField(NAME_CHARACTERS_MAX)
+    role = peewee.CharField(10)
+    expires_at = peewee.BigIntegerField()
+    used_at = peewee.BigIntegerField(null=True)
+
+    class Meta:
+        table_name = "console_link"
+
+
+class ConsoleSession(peewee.Model):
+    """A session of a person in the console. Times are Unix seconds."""
+
+    id = peewee.FixedCharField(8, primary_key=True)
+    """Random, so that no later session gets the id of one that a page still shows."""
+    token_hash = peewee.FixedCharField(64)
+    name = peewee.CharField(NAME_CHARACTERS_MAX)
+    role = peewee.CharField(10)
+    started_at = peewee.BigIntegerField()
+    expires_at = peewee.BigIntegerField()
+
+    class Meta:
+        table_name = "console_session"
+
+
+class Session(NamedTuple):
+    """An open session."""
+
+    id: str
+    name: str
+    role: Role
+    started_at: int
+    expires_at: int
+
+
+class LinkRefused(Exception):
+    """A link does not open a session; the message is a sentence for the person who followed it."""
+
+
+_COLUMNS = tuple(getattr(ConsoleSession, name) for name in Session._fields)
+
+
+def create_link(engine: Engine, name: str, role: Role, *, actor: Actor | None = None) -> str:
+    """Create a link for a person, and return its token.
+
+    Args:
+        actor: who does it; by default whoever runs this process (D130).
+
+    Raises OperatorError if the name is empty, too long or not printable.
+    """
+    name = name.strip()
+    if not 1 <= len(name) <= NAME_CHARACTERS_MAX or not name.isprintable():
+        raise OperatorError(
+            f"a person's name must have 1 to {NAME_CHARACTERS_MAX} printable characters"
+        )
+    token = _new_token()
+    now = clock.now()
+    with changing(engine):
+        _remove_expired(engine, now)
+        ConsoleLink.insert(
+            token_hash=_hash(token), name=name, role=role, expires_at=now + LINK_SECONDS
+        ).execute(engine)
+        record(engine, actor, "console.link", Subject("person", name), None, {"role": role})
+    return token
+
+
+def require_link(engine: Engine, token: str) -> ConsoleLink:
+    """Return the link that has this token. Raises LinkRefused if it opens no session now."""
+    if len(token) != TOKEN_CHARACTERS:
+        raise LinkRefused(
+            f"The link is not complete: its last part has {TOKEN_CHARACTERS} characters, "
+            "and this one has another number. Copy the whole link."
+        )
+    link: ConsoleLink | None = (
+        ConsoleLink.select().where(ConsoleLink.token_hash == _hash(token)).first(engine)
+    )
+    if link is None:
+        raise LinkRefused("The link is unknown. It may be mistyped, withdrawn or too old.")
+    if link.used_at is not None:
+        raise LinkRefused(
+            f"The link was used at {clock.iso_utc(link.used_at)}, and works only once. If that "
+            "was not you, end that session."
+        )
+    if link.expires_at <= clock.now():
+        raise LinkRefused(f"The link is older than {LINK_SECONDS // 60} minutes.")
+    return link
+
+
+def open_session(engine: Engine, token: str) -> str:
+    """Use a link up, and return the token of the session that it opens.
+
+    Of two requests that use the same link, one gets the session. Raises LinkRefused.
+    """
+    now = clock.now()
+    session_token = _new_token()
+    with engine.atomic():
+        link = require_link(engine, token)
+        is_it = (ConsoleLink.token_hash == link.token_hash) & ConsoleLink.used_at.is_null()
+        if not ConsoleLink.update(used_at=now).where(is_it).execute(engine):
+            raise LinkRefused("The link was used just now, and works only once.")
+        _remove_expired(engine, now)
+        ConsoleSession.insert(
+            id=random_base62(_ID_CHARACTERS),
+            token_hash=_hash(session_token),
+            name=link.name,
+            role=link.role,
+            started_at=now,
+            expires_at=now + SESSION_SECONDS,
+        ).execute(engine)
+    return session_token
+
+
+class Sessions:
+    """Finds the session of a request."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._find = Prepared(
+            engine,
+            lambda: ConsoleSession.select(*_COLUMNS).where(
+                (ConsoleSession.token_hash == parameter("token_hash"))
+                & (ConsoleSession.expires_at > parameter("now"))
+            ),
+        )
+
+    def find(self, token: str) -> Session | None:
+        """Return the open session with this token, None if there is none.
+
+        Raises peewee.PeeweeException if the database cannot answer.
+        """
+        if len(token) != TOKEN_CHARACTERS:
+            return None
+        row = self._find.row(token_hash=_hash(token), now=clock.now())
+        return None if row is None else _session(row)
+
+
+def list_sessions(engine: Engine) -> list[Session]:
+    """Return the open sessions, the latest first."""
+    is_open = ConsoleSession.expires_at > clock.now()
+    query = ConsoleSession.select(*_COLUMNS).where(is_open)
+    ordered = query.order_by(ConsoleSession.started_at.desc(), ConsoleSession.id)
+    return [_session(row) for row in ordered.tuples().execute(engine)]
+
+
+def find_session(engine: Engine, session_id: str) -> Session | None:
+    """Return the open session with this id, None if there is none."""
+    return next((each for each in list_sessions(engine) if each.id == session_id), None)
+
+
+def sign_out(engine: Engine, session_id: str) -> None:
+    """End a session for the person whose it is."""
+    ConsoleSession.delete().where(ConsoleSession.id == session_id).execute(engine)
+
+
+def end_session(engine: Engine, session_id: str, *, actor: Actor) -> None:
+    """End another person's session, unless it has ended already."""
+    with changing(engine):
+        session = find_session(engine, session_id)
+        if session is not None:
+            sign_out(engine, session_id)
+            _record_end(engine, actor, session.name, 1, 0)
+
+
+def end_sessions(
+    engine: Engine, name: str | None = None, *, actor: Actor | None = None
+) -> tuple[int, int]:
+    """End all sessions and withdraw all unused links, or those of one person.
+
+    Return how many sessions ended, and how many links were withdrawn.
+    """
+    now = clock.now()
+    sessions = ConsoleSession.delete().where(ConsoleSession.expires_at > now)
+    is_unused = ConsoleLink.used_at.is_null() & (ConsoleLink.expires_at > now)
+    links = ConsoleLink.delete().where(is_unused)
+    if name is not None:
+        sessions = sessions.where(ConsoleSession.name == name)
+        links = links.where(ConsoleLink.name == name)
+    with changing(engine):
+        _remove_expired(engine, now)
+        ended = sessions.execute(engine), links.execute(engine)
+        _record_end(engine, actor, name or EVERYBODY, *ended)
+        return ended
+
+
+def _record_end(engine: Engine, actor: Actor | None, name: str, sessions: int, links: int) -> None:
+    before = {"sessions": sessions, "links": links}
+    subject = Subject("person", name)
+    record(engine, actor, "console.end", subject, before, dict.fromkeys(before, 0))
+
+
+def _remove_expired(engine: Engine, now: int) -> None:
+    ConsoleSession.delete().where(ConsoleSession.expires_at <= now).execute(engine)
+    is_old = ConsoleLink.expires_at <= now - _USED_LINKS_KEPT_SECONDS
+    ConsoleLink.delete().where(is_old).execute(engine)
+
+
+def _session(row: tuple[str, str, str, int, int]) -> Session:
+    session_id, name, role, started_at, expires_at = row
+    return Session(session_id, name, Role(role), started_at, expires_at)
+
+
+def _new_token() -> str:
+    return base62(secrets.randbits(_TOKEN_BITS), TOKEN_CHARACTERS)
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode(errors="replace")).hexdigest()

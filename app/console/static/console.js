@@ -1,0 +1,29 @@
+// Comfort only: everything works without it.
+"use strict";
+
+// A second click on a button does not send its form again.
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (form.method !== "post") return;
+  if (form.dataset.sent) {
+    event.preventDefault();
+    return;
+  }
+  form.dataset.sent = "yes";
+});
+
+// A page that the browser kept must not refuse to send its forms after "back".
+window.addEventListener("pageshow", () => {
+  for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
+});
+
+// <button type="button" data-copy="ID" hidden> copies the text of the element with that id.
+for (const button of document.querySelectorAll("button[data-copy]")) {
+  const source = document.getElementById(button.dataset.copy);
+  if (!navigator.clipboard || !source) continue;
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(source.textContent);
+    button.textContent = "Copied";
+  });
+}

@@ -1,0 +1,297 @@
+"""What every page of the console has in common: headers, assets, errors, times (D131)."""
+
+import re
+import subprocess
+import sys
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from app.audit import owner
+from app.audit.owner import claim
+from app.console import charts, overview_facts, rendering
+from app.console.context import ROOT
+from app.console.pages import PAGES
+from app.console.roles import Role
+from app.console.sessions import create_link
+from app.logs import JsonFormatter
+from app.registers.models import insert_line
+from app.storage.registers import Register
+from tests.api.console import Browser, signed_in
+from tests.conftest import ON_SQLITE
+
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+READ = [page.path for page in PAGES if "GET" in page.rights and "{" not in page.path]
+
+
+@pytest.fixture
+def application(world):
+    """The service with its console."""
+    return world.client(None, console=True).application
+
+
+@pytest.fixture
+def browser(world, application):
+    """A browser of an operator."""
+    return signed_in(world, application, Role.OPERATOR)
+
+
+class TestHeaders:
+    def test_every_answer_has_them(self, world, application, browser):
+        """Pages, refusals, redirects and assets have the same strict policy."""
+        stranger = Browser(application)
+        link = f"{ROOT}/sign-in/{create_link(world.engine, 'ben', Role.VIEWER)}"
+        answers = [
+            *map(browser.get, READ),
+            browser.get(f"{ROOT}/nothing"),
+            browser.request("DELETE", ROOT, headers={"Sec-Fetch-Site": "none"}),
+            browser.post(f"{ROOT}/accounts/new"),
+            browser.get(f"/{browser.get(ROOT).html.select_one('link[rel=stylesheet]')['href']}"),
+            stranger.get(ROOT),
+            stranger.get(link),
+            stranger.post(link, headers={}),
+            stranger.post(link),
+        ]
+        for answer in answers:
+            policy = dict(
+                each.strip().partition(" ")[::2]
+                for each in answer.headers["Content-Security-Policy"].split(";")
+            )
+            assert policy == {
+                "default-src": "'none'",
+                "style-src": "'self'",
+                "script-src": "'self'",
+                "img-src": "'self'",
+                "form-action": "'self'",
+                "base-uri": "'none'",
+                "frame-ancestors": "'none'",
+            }
+            assert {name: answer.headers[name] for name in HEADERS} == HEADERS
+            assert answer.headers["X-Request-ID"]
+            assert not [name for name in answer.headers if name.startswith("Access-")]
+
+    def test_pages_are_kept_by_nobody(self, application, browser):
+        """No page may be stored: whoever uses the browser next must not see it."""
+        for path in (*READ, f"{ROOT}/nothing"):
+            for each in (browser, Browser(application)):
+                assert each.get(path).headers["Cache-Control"] == "no-store"
+
+    @pytest.mark.parametrize("path", READ)
+    def test_pages_have_nothing_that_the_policy_forbids(self, browser, path):
+        """No inline style, no inline script, and nothing of another host."""
+        html = browser.get(path).html
+        assert not html.select("[style], style, script:not([src]), iframe, object, base")
+        assert not [
+            name
+            for tag in html.find_all()
+            for name in tag.attrs
+            if name.startswith("on") or "javascript:" in str(tag[name])
+        ]
+        for tag in html.select("[src], [href], [action]"):
+            target = tag.get("src") or tag.get("href") or tag.get("action") or ""
+            assert not re.match(r"[a-z]+:|/", target), target
+
+    def test_links_hold_behind_a_path_prefix(self, browser):
+        """At any depth links begin with as many `../` as lead to the service's root."""
+        for path in (ROOT, f"{ROOT}/", f"{ROOT}/accounts", f"{ROOT}/accounts/new"):
+            page = browser.get(path)
+            assert page.status_int == 200
+            root = "../" * (path.count("/") - 1)
+            for link in page.html.select("header a, link"):
+                assert re.match(rf"{re.escape(root)}(console|docs)\b", link["href"])
+
+
+class TestOverview:
+    def test_it_counts_no_rows(self, world, browser, statements):
+        """With 40 million vehicles it must answer as quickly: it reads recorded counts."""
+        world.load([{"registration": "AB12CDE", "make": "Ford"}], register="native")
+        with statements() as seen:
+            page = browser.get(ROOT)
+        assert page.html.select_one('td[data-title="Vehicles"]').text == "1"
+        of_vehicles = [each for each in seen if re.search(r"\bvehicle\b", each)]
+        assert of_vehicles
+        assert all(each.endswith(".vehicle LIMIT 1") for each in of_vehicles)
+
+    def test_an_empty_installation_says_what_to_do(self, browser):
+        """Without registers and loads the page names the command that loads one."""
+        page = browser.get(ROOT)
+        assert "No register is loaded" in page.text
+        assert "verifyd import FILE" in page.text
+        assert "Nothing was loaded yet" in page.text
+
+    def test_conditions_are_shown_with_their_remedy(self, world, browser):
+        """What `verifyd check` warns of is here, and what to do about it."""
+        world.load([{"registration": "AB12CDE", "make": "Ford"}], register="native")
+        Register.update(loaded_at=1).execute(world.engine)
+        page = browser.get(ROOT)
+        (condition,) = page.html.select(".findings li")
+        assert "VERIFYD_STALE_AFTER allows 8 d" in condition.text
+        assert condition.code.text.startswith("sudo verifyd ")
+        assert "ready, with warnings" in page.text
+        assert page.html.select_one(".badge.warn").text == "stale"
+
+    def test_a_fault_is_shown_first(self, world, application):
+        """What keeps the service from being ready is told as such."""
+        browser = signed_in(world, application, Role.VIEWER)
+        world.load([{"registration": "AB12CDE", "make": "Ford"}], register="native")
+        world.limits.write_bytes(b"damaged")
+        page = browser.get(ROOT)
+        assert "The service needs you now" in page.text
+        assert "rate limits cannot be kept" in page.html.select_one(".findings .bad").text
+
+    def test_look_ups_that_cannot_be_recorded_are_a_fault(self, world):
+        """It is told once, although it is a condition, too."""
+        claim(world.directory / "audit", "0" * 32)
+        owner._claimed.clear()
+        application = world.client(None, console=True, audit=True).application
+        page = signed_in(world, application, Role.VIEWER).get(ROOT)
+        (finding,) = page.html.select(".findings li")
+        assert finding["class"] == ["bad"]
+        assert "Look-ups cannot be recorded" in finding.text
+
+    def test_reasons_of_failed_loads_stay_text(self, world, browser):
+        """A reason can quote a file, whose content nobody has checked."""
+        reason = "<script>alert(1)</script>"
+        insert_line(
+            world.engine,
+            register="native",
+            kind="vehicles",
+            mode="merge",
+            format="",
+            files="",
+            status="failed",
+            reason=reason,
+        )
+        page = browser.get(ROOT)
+        assert reason in page.html.select_one("tr.detail").text
+        assert not page.html.select("script:not([src])")
+
+
+class TestAssets:
+    def test_assets_are_kept_for_good(self, browser, application):
+        """Their names change with their content, and everybody may read them."""
+        page = browser.get(ROOT)
+        links = [each["href"] for each in page.html.select("link")]
+        links += [each["src"] for each in page.html.select("script")]
+        for link in links:
+            asset = Browser(application).get(f"/{link}")
+            assert asset.status_int == 200
+            assert asset.headers["Cache-Control"] == "public, max-age=31536000, immutable"
+            assert re.search(r"\.[0-9a-f]{12}\.(css|js|svg)$", link)
+            head = Browser(application).request("HEAD", f"/{link}")
+            assert (head.body, head.content_length) == (b"", len(asset.body))
+
+    @pytest.mark.parametrize(
+        "name", ["console.css", "console.000000000000.css", "..%2fconsole.css", "%2e%2e/pages.py"]
+    )
+    def test_no_other_file_is_an_asset(self, application, name):
+        """Only the current names are answered."""
+        response = Browser(application).get(f"{ROOT}/assets/{name}")
+        assert response.status_int in (401, 404)
+
+
+class TestErrors:
+    @pytest.mark.parametrize("path", ["/nothing", "/accounts//x", "/a/b/c/d", "/%3Cscript%3E"])
+    def test_an_unknown_page_is_a_page(self, browser, path):
+        """404 is HTML, keeps the navigation, and quotes nothing of the path."""
+        response = browser.get(f"{ROOT}{path}")
+        assert (response.status_int, response.content_type) == (404, "text/html")
+        assert "There is no such page" in response.text
+        assert response.html.select("header nav")
+        assert "<script>" not in response.text
+
+    def test_a_failure_shows_no_details(self, world, browser, monkeypatch, caplog):
+        """500 names the request id, and neither page nor log has the message."""
+
+        def fail(*_):
+            raise RuntimeError("secret of the failure")
+
+        monkeypatch.setattr(overview_facts, "latest_loads", fail)
+        response = browser.get(ROOT)
+        assert response.status_int == 500
+        assert response.headers["X-Request-ID"] in response.text
+        logged = [JsonFormatter().format(record) for record in caplog.records]
+        assert "secret of the failure" not in response.text + "".join(logged)
+        assert "unexpected RuntimeError" in caplog.text
+
+
+def test_without_the_setting_nothing_of_the_console_is_imported():
+    """The code of pages takes no time and memory where there are none."""
+    program = (
+        "import sys; from app.config import Config; from app.main import create_app; "
+        "create_app(Config.from_env({})); "
+        "print([name for name in sys.modules if name.startswith('app.console')])"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert ended.stdout == "[]\n"
+
+
+class TestTimes:
+    @pytest.mark.parametrize(
+        ("zone", "at", "text"),
+        [
+            ("UTC", datetime(2026, 7, 1, 9, 5, tzinfo=UTC), "1 Jul 2026, 09:05 UTC"),
+            ("Europe/London", datetime(2026, 1, 1, 9, 5, tzinfo=UTC), "1 Jan 2026, 09:05 UTC"),
+            (
+                "Europe/London",
+                datetime(2026, 7, 1, 9, 5, tzinfo=UTC),
+                "1 Jul 2026, 10:05 09:05 UTC",
+            ),
+            (
+                "Europe/London",
+                datetime(2026, 6, 30, 23, 30, tzinfo=UTC),
+                "1 Jul 2026, 00:30 30 Jun, 23:30 UTC",
+            ),
+        ],
+    )
+    def test_a_time_has_utc_beside_it(self, zone, at, text):
+        """It is in the operator's time zone, and in UTC if that differs."""
+        shown = rendering.moment(int(at.timestamp()), ZoneInfo(zone))
+        assert re.sub(r"<[^>]+>", "", shown) == text
+        assert f'datetime="{at:%Y-%m-%dT%H:%M:%SZ}"' in shown
+
+
+class TestCharts:
+    def test_a_column_stands_for_its_values(self):
+        """Heights add up to the share of the largest value, and hovering tells the numbers."""
+        series = [charts.Series("done", "good", [3, 0]), charts.Series("failed", "bad", [1, 0])]
+        svg = charts.columns_chart("Loads", ["1 Jan", "<2>"], series)
+        bars = re.findall(r'<rect class="(good|bad)"[^>]* height="([0-9.]+)"', svg)
+        assert bars == [("good", "91.5"), ("bad", "30.5")]
+        assert "<title>1 Jan: 3 done, 1 failed</title>" in svg
+        assert "<title>&lt;2&gt;: 0 done, 0 failed</title>" in svg
+        assert "style" not in svg
+
+    def test_a_chart_without_values_has_no_columns(self):
+        """Nothing is divided by zero."""
+        svg = charts.columns_chart("Loads", ["1 Jan"], [charts.Series("done", "good", [0])])
+        assert 'class="good"' not in svg
+        assert "<svg" in charts.columns_chart("Loads", [], [])
+
+
+@ON_SQLITE
+def test_a_lost_register_is_told(world, browser):
+    """The overview names a register that look-ups cannot read, instead of failing with it."""
+    world.load([{"registration": "AB12CDE", "make": "Ford"}], register="native")
+    for path in world.directory.glob("verifyd.register_native*"):
+        path.unlink()
+    page = browser.get(ROOT)
+    assert page.status_int == 200
+    (fault,) = page.html.select(".findings .bad")
+    assert "The register native cannot be read" in fault.text
+
+
+@pytest.mark.parametrize("path", ["/accounts/a%00b", "/people/%00/end", "/sign-in/%00", "/%0A"])
+def test_control_characters_are_no_page(browser, path):
+    """A path that no database can store is not found, and no failure."""
+    assert browser.get(f"{ROOT}{path}").status_int == 404
+    assert browser.post(f"{ROOT}{path}").status_int == 404

@@ -1,0 +1,123 @@
+"""Every role at every page and method of the console (D133)."""
+
+import pytest
+
+from app.accounts.models import Account
+from app.console.context import ROOT
+from app.console.pages import PAGES
+from app.console.roles import RIGHTS, Right, Role
+from app.console.sessions import create_link, list_sessions
+from tests.api.console import Browser, signed_in, stored
+
+METHODS = ("GET", "HEAD", "POST")
+PAIRS = [
+    pytest.param(page, method, id=f"{method} {page.path}") for page in PAGES for method in METHODS
+]
+GUARDED = [
+    pytest.param(page, method, id=f"{method} {page.path}")
+    for page in PAGES
+    for method in METHODS
+    if page.rights.get("GET" if method == "HEAD" else method)
+]
+
+
+@pytest.fixture
+def application(world):
+    """The service with its console."""
+    return world.client(None, console=True).application
+
+
+def path_of(page, world):
+    """Return the path of a page, about something that exists."""
+    values = {
+        "tag": Account.select(Account.tag).where(Account.name == "alice").scalar(world.engine),
+        "token": create_link(world.engine, "ben", Role.VIEWER),
+        "asset": "nothing.css",
+    }
+    sessions = list_sessions(world.engine)
+    values["session_id"] = sessions[-1].id if sessions else "none"
+    return page.path.format(**values)
+
+
+@pytest.mark.parametrize("role", Role)
+@pytest.mark.parametrize(("page", "method"), GUARDED)
+def test_each_role_can_do_what_it_has_the_right_to(world, application, page, method, role):
+    """Each pair of a role and a method works, or is 403 and changes nothing."""
+    browser = signed_in(world, application, role)
+    path = path_of(page, world)
+    before = stored(world)
+    response = browser.post(path) if method == "POST" else browser.request(method, path)
+    right = page.rights["GET" if method == "HEAD" else method]
+    if right in RIGHTS[role]:
+        # A form without its fields is refused for what is missing.
+        assert response.status_int in (200, 303, 409, 422)
+    else:
+        assert response.status_int == 403
+        assert method == "HEAD" or "You may not do that" in response.text
+        assert stored(world) == before
+
+
+@pytest.mark.parametrize(("page", "method"), GUARDED)
+def test_nothing_works_without_a_session(world, application, page, method):
+    """Without a cookie each guarded method is 401, with a page that says how to sign in."""
+    browser = Browser(application)
+    path = path_of(page, world)
+    response = browser.post(path) if method == "POST" else browser.request(method, path)
+    assert response.status_int == 401
+    assert response.headers["WWW-Authenticate"] == 'Cookie realm="console"'
+    assert method == "HEAD" or "verifyd console link" in response.text
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path)
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
+def test_other_methods_are_refused(world, application, page, method):
+    """A method that no page has is 405."""
+    browser = signed_in(world, application, Role.OPERATOR)
+    response = browser.request(method, path_of(page, world), headers={"Sec-Fetch-Site": "none"})
+    assert response.status_int == 405
+    assert "That does not work here" in response.text
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path)
+def test_a_page_has_a_right_for_each_of_its_methods(page):
+    """The table names exactly the methods that the resource has, and only reading needs none."""
+    own = {name for name in ("GET", "POST") if hasattr(page.resource, f"on_{name.lower()}")}
+    assert set(page.rights) == own
+    assert getattr(page.resource, "on_head", None) is getattr(page.resource, "on_get", None)
+    is_open = page.path.startswith((f"{ROOT}/sign-in/", f"{ROOT}/assets/"))
+    assert all(right is None for right in page.rights.values()) == is_open
+
+
+def test_only_an_auditor_reads_the_audit_trail():
+    """The trail holds operators to account, so they do not read it; no auditor changes anything."""
+    assert [role for role in Role if Right.AUDIT in RIGHTS[role]] == [Role.AUDITOR]
+    assert [role for role in Role if Right.CHANGE in RIGHTS[role]] == [Role.OPERATOR]
+
+
+@pytest.mark.parametrize("role", Role)
+def test_the_navigation_leads_only_where_the_role_may_go(world, application, role):
+    """Each link of the navigation answers 200, and the current page is marked."""
+    browser = signed_in(world, application, role)
+    page = browser.get(ROOT)
+    links = page.html.select("header nav a")
+    assert [link.get("aria-current") for link in links if link.text == "Overview"] == ["page"]
+    for link in links:
+        assert browser.get(f"/{link['href']}").status_int == 200
+
+
+@pytest.mark.parametrize("role", [Role.VIEWER, Role.AUDITOR])
+def test_those_who_only_read_are_shown_no_buttons(world, application, role):
+    """Actions that the role has no right to are not offered."""
+    browser = signed_in(world, application, role)
+    for page in (f"{ROOT}/accounts", f"{ROOT}/people"):
+        text = browser.get(page).text
+        assert "New account" not in text
+        assert "End<" not in text
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path)
+def test_a_responders_docstring_begins_with_its_route(page):
+    """The docstring shows which requests a responder answers."""
+    for method in page.rights:
+        responder = getattr(page.resource, f"on_{method.lower()}")
+        assert responder.__doc__.startswith(f"{method} {page.path}.")

@@ -1,0 +1,106 @@
+"""A real browser, Debian's Chromium, that records what it complains about."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome")
+WIDTHS = (375, 768, 1280)
+"""The last one stays, for what a test clicks next."""
+_WIDTHS_OF_AXE = (375, 1280)
+# PERF: axe takes half a second for a page. It looks at a page if no other had the same elements.
+_KINDS = """[...new Set([...document.querySelectorAll("*")].map(
+    (each) => `${each.tagName}.${each.getAttribute("class")}`))].sort().join()"""
+_REFUSED = "Failed to load resource: the server responded with a status of 4"
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Start the browser that is installed; skip where there is none."""
+    found = next(filter(None, map(shutil.which, _NAMES)), None)
+    if found is None:
+        pytest.skip("chromium is not installed: apt-get install chromium")
+    # Otherwise the browser itself keeps foreign sites from a service on this machine.
+    arguments = ["--disable-features=LocalNetworkAccessChecks"]
+    if os.geteuid() == 0:  # Its sandbox does not work for root.
+        arguments.append("--no-sandbox")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=arguments)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+class Visitor:
+    """A page of the browser on one site, which fails for what a visitor must never see.
+
+    Args:
+        url: the address of the site, without a path.
+        axe: the script that finds what is not accessible; None without JavaScript.
+    """
+
+    def __init__(self, page: Page, url: str, axe: str | None) -> None:
+        self.page = page
+        self._url = url
+        self._axe = axe
+        self._seen: set[str] = set()
+        self.complaints: list[str] = []
+        page.on("console", lambda message: self._complain(message.type, message.text))
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("request", lambda request: self._require_own(request.url))
+
+    def open(self, path: str, status: int = 200) -> None:
+        """Open a page by its path, and check it."""
+        answer = self.page.goto(f"{self._url}{path}")
+        assert answer is not None
+        assert answer.status == status, path
+        # The length of a compressed page could tell what is on it.
+        assert "content-encoding" not in answer.headers
+        self.check()
+
+    def click(self, name: str, role: Any = "link") -> None:
+        """Click a link or button by its name, and check the page that it leads to."""
+        found = self.page.get_by_role(role, name=name, exact=True)
+        with self.page.expect_navigation():
+            found.first.click()
+        self.check()
+
+    def check(self) -> None:
+        """Require that the page is accessible and fits, and that nothing was complained of."""
+        if self._axe is not None:  # Without JavaScript nothing can be measured.
+            kinds = self.page.evaluate(_KINDS)
+            is_new = kinds not in self._seen
+            self._seen.add(kinds)
+            if is_new:
+                self.page.evaluate(self._axe)
+            for width in WIDTHS:
+                self.page.set_viewport_size({"width": width, "height": 800})
+                assert self.page.evaluate("document.documentElement.scrollWidth") <= width
+                if is_new and width in _WIDTHS_OF_AXE:
+                    self._require_accessible(width)
+        assert self.complaints == [], self.page.url
+
+    def _require_accessible(self, width: int) -> None:
+        found = self.page.evaluate("axe.run({resultTypes: ['violations']})")
+        told = [
+            f"{each['id']}: {node['html'][:120]} {node['failureSummary']}"
+            for each in found["violations"]
+            for node in each["nodes"]
+        ]
+        if told:
+            pytest.fail("\n".join([f"{self.page.url} at {width}:", *told]), pytrace=False)
+
+    def _complain(self, kind: str, text: str) -> None:
+        # The browser mentions pages that were refused, and the walk opens some of them.
+        if not text.startswith(_REFUSED):
+            self.complaints.append(f"{kind}: {text}")
+
+    def _require_own(self, url: str) -> None:
+        if not url.startswith(f"{self._url}/"):
+            self.complaints.append(f"asked for {url}")

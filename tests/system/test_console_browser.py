@@ -1,0 +1,169 @@
+"""A browser walks through every page and action of the console, behind the shipped nginx site."""
+
+import pytest
+
+from app.accounts.administration import create_account
+from app.console.context import ROOT
+from app.console.pages import PAGES
+from app.console.roles import Role
+from app.console.sessions import create_link
+from tests.system.browsers import Visitor, chromium
+from tests.system.client_tools import axe_script
+from tests.system.site import behind_site
+
+VISITED = {
+    ROOT,
+    f"{ROOT}/accounts",
+    f"{ROOT}/accounts/new",
+    f"{ROOT}/accounts/{{tag}}",
+    f"{ROOT}/accounts/{{tag}}/suspend",
+    f"{ROOT}/accounts/{{tag}}/resume",
+    f"{ROOT}/people",
+    f"{ROOT}/people/{{session_id}}/end",
+    f"{ROOT}/sign-out",
+    f"{ROOT}/sign-in/{{token}}",
+    f"{ROOT}/assets/{{asset}}",
+}
+"""The pages that the walk opens. Add yours when you have added them to the walk."""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """The browser of all walks."""
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def site(world, serve):
+    """The address of the console: a service behind the shipped nginx site."""
+    world.load([{"registration": "AB12CDE", "make": "Ford", "model": "Focus"}], register="native")
+    for number in range(60):
+        create_account(world.engine, f"customer {number:02}")
+    served = serve(console="on", trusted_proxies="127.0.0.1")
+    with behind_site(served.bind, world.directory) as bind:
+        yield f"https://{bind.removeprefix('tls:')}"
+
+
+@pytest.fixture
+def visit(world, site, browser):
+    """`visit(scheme, has_javascript)` returns a browser window that is not signed in."""
+    contexts = []
+
+    def open_window(scheme, has_javascript, *, is_tested=True):
+        context = browser.new_context(
+            color_scheme=scheme, java_script_enabled=has_javascript, ignore_https_errors=True
+        )
+        contexts.append(context)
+        context.set_default_timeout(20_000)
+        return Visitor(
+            context.new_page(), site, axe_script() if has_javascript and is_tested else None
+        )
+
+    yield open_window
+    for context in contexts:
+        context.close()
+
+
+def sign_in(world, visitor, role):
+    """Follow a new link, and press its button."""
+    visitor.open(f"{ROOT}/sign-in/{create_link(world.engine, 'Ann Marlowe', role)}")
+    visitor.click("Sign in", "button")
+
+
+@pytest.mark.parametrize("has_javascript", [True, False], ids=["with JS", "without JS"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_person_can_walk_through_every_page(world, visit, scheme, has_javascript):
+    """Every page and action works, is accessible, fits its screen, and breaks no policy."""
+    visitor = visit(scheme, has_javascript)
+    page = visitor.page
+    visitor.open(ROOT, 401)
+    visitor.open(f"{ROOT}/sign-in/{'x' * 43}", 401)
+    sign_in(world, visitor, Role.OPERATOR)
+    assert page.title() == "Overview · verifyd"
+
+    visitor.click("Accounts")
+    visitor.click("Plan")
+    visitor.click("Next")
+    page.get_by_label("Name").fill("customer 05")
+    visitor.click("Show", "button")
+    visitor.click("customer 05")
+    visitor.click("Suspend")
+    visitor.click("Suspend the account", "button")
+    assert page.get_by_text("The account is suspended.").is_visible()
+    visitor.click("Resume")
+    visitor.click("Cancel")
+    visitor.click("Resume")
+    visitor.click("Resume the account", "button")
+    assert page.get_by_text("The account is active again.").is_visible()
+
+    visitor.open(f"{ROOT}/accounts?q=nobody")
+    visitor.click("Show all")
+    visitor.click("New account")
+    page.get_by_label("Name").fill("customer 05")
+    visitor.click("Create the account", "button")
+    assert page.get_by_text("There is already an account").first.is_visible()
+    page.get_by_label("Name").fill('<img src="x">')
+    visitor.click("Create the account", "button")
+    assert page.get_by_role("heading", level=1).inner_text() == '<img src="x">'
+
+    other = create_link(world.engine, "Ben", Role.VIEWER)
+    guest = visit(scheme, has_javascript)
+    guest.open(f"{ROOT}/sign-in/{other}")
+    guest.click("Sign in", "button")
+    visitor.click("People")
+    visitor.click("End the session of Ben")
+    visitor.click("End the session", "button")
+    assert page.get_by_text("The session has ended.").is_visible()
+    guest.open(f"{ROOT}/accounts", 401)
+    visitor.open(f"{ROOT}/nothing", 404)
+    visitor.click("Go to the overview")
+    visitor.click("Sign out", "button")
+    visitor.open(ROOT, 401)
+
+
+@pytest.mark.parametrize("role", Role)
+def test_every_page_of_the_navigation_opens_for_its_role(world, visit, role):
+    """Each role can click through its navigation."""
+    visitor = visit("light", True, is_tested=False)
+    sign_in(world, visitor, role)
+    titles = visitor.page.locator("header nav a").all_inner_texts()
+    for title in titles:
+        visitor.click(title)
+
+
+def test_the_cookie_is_one_that_browsers_guard(world, visit):
+    """Behind TLS the browser keeps it as a host's own, from scripts and from other sites."""
+    visitor = visit("light", True, is_tested=False)
+    sign_in(world, visitor, Role.VIEWER)
+    (cookie,) = visitor.page.context.cookies()
+    assert cookie["name"] == "__Host-verifyd-console"
+    assert (cookie["secure"], cookie["httpOnly"], cookie["sameSite"]) == (True, True, "Strict")
+    assert visitor.page.evaluate("document.cookie") == ""
+
+
+def test_another_site_can_neither_send_forms_nor_frame_pages(world, visit, site):
+    """A page of another origin gets no frame, and its form is refused."""
+    visitor = visit("light", True, is_tested=False)
+    page = visitor.page
+    sign_in(world, visitor, Role.OPERATOR)
+    page.route(
+        "https://evil.example/",
+        lambda route: route.fulfill(
+            content_type="text/html",
+            body=f'<form method="post" action="{site}{ROOT}/accounts/new">'
+            '<input name="name" value="evil"><input name="plan" value="standard">'
+            f'<button>Go</button></form><iframe src="{site}{ROOT}"></iframe>',
+        ),
+    )
+    with page.expect_console_message(lambda message: "frame-ancestors 'none'" in message.text):
+        page.goto("https://evil.example/")
+    with page.expect_navigation() as led:
+        page.get_by_role("button", name="Go").click()
+    assert led.value.status == 403
+    assert "not sent from the console" in page.content()
+
+
+def test_the_walk_opens_every_page():
+    """Nobody forgets to add a new page to the walk."""
+    assert {page.path for page in PAGES} == VISITED

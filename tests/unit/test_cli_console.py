@@ -1,0 +1,140 @@
+"""`verifyd console`: links that open the console, and the end of its sessions (D132)."""
+
+import re
+
+import pytest
+
+from app.console.roles import Role
+from app.console.sessions import (
+    TOKEN_CHARACTERS,
+    ConsoleLink,
+    ConsoleSession,
+    create_link,
+    list_sessions,
+    open_session,
+    require_link,
+)
+from app.storage.engine import close_quietly, open_engine
+from tests.conftest import ON_SQLITE
+
+LINK = rf"http://127\.0\.0\.1:8000/console/sign-in/([0-9A-Za-z]{{{TOKEN_CHARACTERS}}})"
+
+
+@pytest.fixture
+def console(cli, monkeypatch):
+    """The command line of an installation whose console is on."""
+    monkeypatch.setenv("VERIFYD_CONSOLE", "on")
+    return cli
+
+
+@pytest.fixture
+def engine(cli):
+    """The database of the installation."""
+    engine = open_engine(cli.database_url)
+    yield engine
+    close_quietly(engine)
+
+
+def test_a_link_is_printed_alone_on_its_line(console, engine):
+    """The link comes first, then a sentence; its token is that of a link for ten minutes."""
+    ended = console.run("console", "link", "--as", " Ann ", "--role", "operator")
+    assert (ended.status, ended.stderr) == (0, "")
+    found = re.fullmatch(f"{LINK}\n\n(.*)\n", ended.stdout)
+    assert found
+    assert found[2] == "this link works once, for 10 minutes, and signs Ann in as operator"
+    link = require_link(engine, found[1])
+    assert (link.name, link.role) == ("Ann", "operator")
+
+
+@pytest.mark.parametrize("role", Role)
+def test_a_link_as_a_document(console, engine, role):
+    """`--json` prints link, name, role and the time when it expires."""
+    made = console.json("console", "link", "--as", "ann", "--role", role)
+    assert list(made) == ["link", "name", "role", "expires_at"]
+    assert (made["name"], made["role"]) == ("ann", role)
+    found = re.fullmatch(LINK, made["link"])
+    assert found
+    assert require_link(engine, found[1]).role == role
+
+
+@pytest.mark.parametrize(
+    ("settings", "url", "beginning"),
+    [
+        ({}, None, "http://127.0.0.1:8000/console/"),
+        ({"bind": "0.0.0.0:80"}, None, "http://127.0.0.1:80/console/"),
+        ({"bind": "unix:/run/verifyd.sock"}, None, "https://host.example/console/"),
+        ({}, "https://verifyd.example.com", "https://verifyd.example.com/console/"),
+        ({}, "https://a.example/prefix/", "https://a.example/prefix/console/"),
+    ],
+)
+def test_a_link_has_the_address_of_the_service(console, monkeypatch, settings, url, beginning):
+    """It is where the service listens; behind nginx the host's name; `--url` chooses another."""
+    monkeypatch.setattr("socket.getfqdn", lambda: "host.example")
+    for name, value in settings.items():
+        monkeypatch.setenv(f"VERIFYD_{name.upper()}", value)
+    words = ["--url", url] if url else []
+    made = console.json("console", "link", "--as", "ann", "--role", "viewer", *words)
+    assert made["link"].startswith(beginning + "sign-in/")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--as", "ann"],
+        ["--role", "viewer"],
+        ["--as", "ann", "--role", "admin"],
+        ["--as", "ann", "--role", "viewer", "--url", "verifyd.example.com"],
+        ["--as", "ann", "--role", "viewer", "--url", "https://a.example/?x=1"],
+    ],
+)
+def test_wrong_arguments_are_refused(console, engine, words):
+    """A person and a role are needed, and an address is one of http or https."""
+    console.misuse("console", "link", *words)
+    assert ConsoleLink.select().count(engine) == 0
+
+
+@pytest.mark.parametrize("name", ["", "  ", "x" * 101, "a\nb", "a\x1b[31m"])
+def test_a_name_that_cannot_be_shown_is_refused(console, name):
+    """A person's name has 1 to 100 printable characters."""
+    refusal = console.refusal("console", "link", "--as", name, "--role", "viewer")
+    assert "1 to 100 printable characters" in refusal
+
+
+def test_there_are_no_links_to_a_console_that_is_off(cli, engine):
+    """The refusal names the setting."""
+    refusal = cli.refusal("console", "link", "--as", "ann", "--role", "viewer")
+    assert refusal == "the console is off; set VERIFYD_CONSOLE=on and restart the service\n"
+    assert ConsoleLink.select().count(engine) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "left"), [(["ann"], ["ben"]), ([], []), (["eve"], ["ben", "ann"])]
+)
+def test_sessions_and_links_of_a_person_end(cli, engine, words, left):
+    """`console end` ends those of one person or of everybody, also while the console is off."""
+    for name in ("ann", "ben"):
+        open_session(engine, create_link(engine, name, Role.VIEWER))
+        create_link(engine, name, Role.VIEWER)
+    made = cli.json("console", "end", *words)
+    assert made == {"sessions": 2 - len(left), "links": 2 - len(left)}
+    assert sorted(each.name for each in list_sessions(engine)) == sorted(left)
+
+
+def test_the_end_of_sessions_is_a_sentence(cli, engine):
+    """The last line counts what ended."""
+    open_session(engine, create_link(engine, "ann", Role.VIEWER))
+    told = cli.run("console", "end", "ann").stdout.splitlines()[-1]
+    assert told == "1 session ended, 0 unused links withdrawn"
+
+
+@ON_SQLITE
+def test_a_restore_signs_everybody_out(console, engine, tmp_path):
+    """A session or link that has ended since the backup must not come back."""
+    open_session(engine, create_link(engine, "ann", Role.OPERATOR))
+    create_link(engine, "ben", Role.OPERATOR)
+    backup = console.json("backup", tmp_path / "backups")["backup"]
+    assert len(list_sessions(engine)) == 1
+    close_quietly(engine)
+    console.json("restore", backup)
+    for model in (ConsoleSession, ConsoleLink):
+        assert model.select().count(engine) == 0

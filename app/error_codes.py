@@ -70,6 +70,15 @@ CATALOGUE: Mapping[str, Kind] = {
         "the text is no registration",
         "Send 1 to 12 letters and digits; spaces and hyphens are ignored.",
     ),
+    "invalid_enquiry": _bad_request(
+        "a header of the enquiry is empty, too long, repeated, or not printable ASCII, or the plan "
+        "does not accept the reason",
+        "Correct the header that `detail` names. Reference and user can be left out.",
+    ),
+    "enquiry_reason_required": _bad_request(
+        "the account's plan needs a reason for each look-up",
+        "Send the header `Enquiry-Reason`; `detail` names the reasons that the plan accepts.",
+    ),
     "invalid_domain_name": _bad_request(
         "the text is no domain name",
         "Send at least two labels of letters, digits and inner hyphens, such as example.com.",

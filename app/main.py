@@ -9,6 +9,8 @@ import falcon
 from falcon.routing import CompiledRouter
 
 from app.accounts.authentication import Authenticator
+from app.audit.owner import claimed
+from app.audit.trail import Trail
 from app.config import Config
 from app.domains.repository import Domains
 from app.domains.resources import DomainCollection, DomainItem
@@ -42,6 +44,7 @@ from app.storage.versions import database_id
 from app.usage.counts import Counts
 from app.usage.writer import UsageWriter
 from app.vehicles.bulk import BulkCompliance, BulkInsurance
+from app.vehicles.look_ups import LookUps
 from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Records
 from app.vehicles.resources import Compliance, Insurance
@@ -64,13 +67,14 @@ def create_resources(
     """Return one resource of each type that `ENDPOINTS` names."""
     domains = Domains(engine)
     reader = VehicleReader(Records(engine, config.register_order), config)
+    look_ups = LookUps(reader, open_trail(config, engine))
     return (
         DomainCollection(domains),
         DomainItem(domains),
-        Insurance(reader),
-        BulkInsurance(reader),
-        Compliance(reader),
-        BulkCompliance(reader),
+        Insurance(look_ups),
+        BulkInsurance(look_ups),
+        Compliance(look_ups),
+        BulkCompliance(look_ups),
         OwnAccount(engine, domains.count_domains),
         OwnUsage(engine, config.timezone),
         Health(),
@@ -148,6 +152,14 @@ def open_limits(config: Config, engine: Engine) -> LimitStore:
     """Return the buckets of this installation. The first request opens their file."""
     path = config.state_dir / FILE_NAME
     return LimitStore(path, lambda: identity_of(path, lambda: database_id(engine)))
+
+
+def open_trail(config: Config, engine: Engine) -> Trail | None:
+    """Return the audit trail of this host; None if it is off. The first record opens it."""
+    if not config.audit:
+        return None
+    directory = config.audit_dir
+    return Trail(directory, lambda: claimed(directory, lambda: database_id(engine)))
 
 
 def open_measures() -> Measures:

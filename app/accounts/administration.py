@@ -8,6 +8,7 @@ what to do.
 from datetime import date
 
 from app import clock
+from app.accounts.enquiry import UNCHANGED, EnquiryChange, changed_columns
 from app.accounts.models import ACCOUNTS_MAX, BULK_MAX, NAME_CHARACTERS_MAX, Account, ApiKey, Plan
 from app.accounts.states import account_state, key_state, plan_state, subject_of
 from app.accounts.tokens import TAG_CHARACTERS, Token, new_token, random_base62
@@ -72,10 +73,11 @@ def list_accounts(engine: Engine) -> list[Account]:
     return list(Account.select().order_by(Account.name).execute(engine))
 
 
-def set_plan(  # noqa: PLR0913 - a plan has four limits
+def set_plan(  # noqa: PLR0913 - a plan has six members
     engine: Engine,
     name: str,
     actor: Actor | None = None,
+    asking: EnquiryChange = UNCHANGED,
     /,
     *,
     requests: int,
@@ -83,25 +85,22 @@ def set_plan(  # noqa: PLR0913 - a plan has four limits
     bulk_max: int,
     domains_max: int,
 ) -> Plan:
-    """Create or change a plan. It takes effect with the next request of its accounts (D12)."""
+    """Create or change a plan, from the next request of its accounts on (D12, D124)."""
     name = _checked_text("a plan's name", name, 30)
     limits = {
         "requests": (requests, 1, _REQUESTS_MAX),
-        "window": (window_seconds, 1, _WINDOW_SECONDS_MAX),
-        "bulk-max": (bulk_max, 1, BULK_MAX),
-        "domains-max": (domains_max, 0, 1_000_000),
+        "window_seconds": (window_seconds, 1, _WINDOW_SECONDS_MAX),
+        "bulk_max": (bulk_max, 1, BULK_MAX),
+        "domains_max": (domains_max, 0, 1_000_000),
     }
     for limit, (value, least, most) in limits.items():
         if not least <= value <= most:
-            raise OperatorError(f"--{limit} must be from {least:,} to {most:,}")
-    values = {
-        "requests": requests,
-        "window_seconds": window_seconds,
-        "bulk_max": bulk_max,
-        "domains_max": domains_max,
-    }
+            option = limit.removesuffix("_seconds").replace("_", "-")
+            raise OperatorError(f"--{option} must be from {least:,} to {most:,}")
     with changing(engine):
         former = Plan.select().where(Plan.name == name).first(engine)
+        values: dict[str, object] = {limit: value for limit, (value, *_) in limits.items()}
+        values |= changed_columns(former, asking)
         Plan.insert(name=name, **values).on_conflict(
             conflict_target=[Plan.name], update=values
         ).execute(engine)

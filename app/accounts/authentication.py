@@ -26,6 +26,10 @@ class Caller(NamedTuple):
     window_seconds: int
     bulk_max: int
     domains_max: int
+    enquiry: str
+    """Whether the plan wants to know the reason of look-ups: `off`, `optional` or `required`."""
+    enquiry_reasons: str
+    """The reasons that the plan accepts, separated by commas; empty if it accepts all."""
     registers: str
     """The state of the registers (D36); empty if there are none."""
 
@@ -72,6 +76,8 @@ class Authenticator:
                     Plan.window_seconds,
                     Plan.bulk_max,
                     Plan.domains_max,
+                    Plan.enquiry,
+                    Plan.enquiry_reasons,
                     state_expression(),
                 )
                 .join(Account)

@@ -10,13 +10,17 @@ NAME_CHARACTERS_MAX = 100
 
 
 class Plan(peewee.Model):
-    """The limits of its accounts (D12): `requests` in `window_seconds`, registrations, domains."""
+    """What its accounts may do, and what they must say about a look-up (D12, D124)."""
 
     name = peewee.CharField(30, primary_key=True)
     requests = peewee.IntegerField()
     window_seconds = peewee.IntegerField()
     bulk_max = peewee.IntegerField()
     domains_max = peewee.IntegerField()
+    enquiry = peewee.CharField(8, default="off")
+    """`off`, `optional` or `required`."""
+    enquiry_reasons = peewee.TextField(default="")
+    """The accepted reasons, separated by commas; empty if every reason is accepted."""
 
     class Meta:
         table_name = "plan"

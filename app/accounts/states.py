@@ -4,6 +4,7 @@ The members are those that commands print. SEC: a key's secret and its hash are 
 """
 
 from app import clock
+from app.accounts.enquiry import split_reasons
 from app.accounts.models import Account, ApiKey, Plan
 from app.actions import State, Subject
 
@@ -19,12 +20,14 @@ def account_state(account: Account) -> State:
 
 
 def plan_state(plan: Plan) -> State:
-    """Return the limits of a plan."""
+    """Return the limits of a plan, and what its accounts must say about look-ups."""
     return {
         "requests": plan.requests,
         "window_seconds": plan.window_seconds,
         "bulk_max": plan.bulk_max,
         "domains_max": plan.domains_max,
+        "enquiry": plan.enquiry,
+        "enquiry_reasons": split_reasons(plan.enquiry_reasons),
     }
 
 

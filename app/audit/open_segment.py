@@ -26,6 +26,7 @@ _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
 _WAIT_NS = 2 * 10**9
 """How long to wait for the lock. It is held for microseconds, unless a process was stopped."""
 _PAUSE_SECONDS = 20e-6
+_PAUSE_SECONDS_MAX = 1e-3
 _COMPARED_NS = 10**8
 
 
@@ -50,7 +51,7 @@ class OpenSegment:
 
         Raises AuditError if another process holds the lock for two seconds.
         """
-        ends_at_ns = 0
+        ends_at_ns, pause_seconds = 0, _PAUSE_SECONDS
         while True:
             try:
                 return fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -58,7 +59,9 @@ class OpenSegment:
                 ends_at_ns = ends_at_ns or clock.monotonic_ns() + _WAIT_NS
                 if clock.monotonic_ns() > ends_at_ns:
                     raise AuditError(f"{self.path} is locked by a stopped process") from None
-                time.sleep(_PAUSE_SECONDS)
+                # PERF: on a busy machine the process that holds the lock may wait for a processor.
+                time.sleep(pause_seconds)
+                pause_seconds = min(2 * pause_seconds, _PAUSE_SECONDS_MAX)
 
     def unlock(self) -> None:
         """Let other processes write."""

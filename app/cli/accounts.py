@@ -6,6 +6,7 @@ from typing import TypedDict
 
 from app import clock
 from app.accounts import administration, lifecycle
+from app.accounts.enquiry import split_reasons
 from app.accounts.models import Account
 from app.cli.confirmation import add_yes, confirm
 from app.cli.keys import KeyItem, key_item
@@ -45,6 +46,8 @@ class AccountDetails(AccountItem):
     window_seconds: int
     bulk_max: int
     domains_max: int
+    enquiry: str
+    enquiry_reasons: list[str]
     active_keys: int
     domains: int
     keys: list[KeyItem]
@@ -167,6 +170,8 @@ def _show(args: argparse.Namespace) -> None:
         "window_seconds": plan.window_seconds,
         "bulk_max": plan.bulk_max,
         "domains_max": plan.domains_max,
+        "enquiry": plan.enquiry,
+        "enquiry_reasons": split_reasons(plan.enquiry_reasons),
         "active_keys": sum(key["status"] == "active" for key in keys),
         "domains": domains,
         "keys": keys,

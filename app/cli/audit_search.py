@@ -179,11 +179,11 @@ def _answer(plate: Plate) -> str:
         return "invalid"
     if not plate.found:
         return "not found"
-    for name in ("insured", "compliant"):
-        value = getattr(plate, name)
-        if value is not None:
-            return name if value else f"not {name}"
-    return "found"
+    verdicts = {"insured": plate.insured, "compliant": plate.compliant}
+    told = [
+        name if value else f"not {name}" for name, value in verdicts.items() if value is not None
+    ]
+    return ", ".join(told) or "found"
 
 
 def _printable(text: str) -> str:

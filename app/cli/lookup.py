@@ -9,6 +9,7 @@ import peewee
 from app import clock
 from app.cli.lookup_csv import answer_file
 from app.cli.lookup_document import Document, document_of
+from app.cli.lookup_record import add_enquiry, recording
 from app.cli.lookup_text import print_for_people, printable
 from app.cli.output import counted, print_item, print_sentence
 from app.cli.parser import Commands, add_command
@@ -32,6 +33,7 @@ def add_commands(commands: Commands) -> None:
         examples=[
             "lookup AB12CDE",
             'lookup "ab12 cde" LP63SED --as-of 2026-12-31 --json',
+            "lookup AB12CDE --reason ACCESS --reference CASE-4711",
             "lookup --csv fleet.csv --output fleet-checked.csv",
             'lookup --csv - --column "Reg No" < fleet.csv > fleet-checked.csv',
         ],
@@ -40,6 +42,7 @@ def add_commands(commands: Commands) -> None:
     command.add_argument(
         "--as-of", type=_day, metavar="DAY", help="day that the answer is about, YYYY-MM-DD [today]"
     )
+    add_enquiry(command)
     command.add_argument(
         "--csv",
         metavar="FILE",
@@ -66,7 +69,8 @@ def _lookup(command: argparse.ArgumentParser, args: argparse.Namespace) -> None:
         day = reader.day(args.as_of)
         try:
             if args.csv is not None:
-                answer_file(args, engine, reader, day)
+                with recording(args, config, engine, day) as record:
+                    answer_file(args, engine, reader, day, record)
             else:
                 _explain(args, engine, reader, config, day)
         except (peewee.DatabaseError, peewee.InterfaceError) as error:
@@ -92,6 +96,8 @@ def _explain(
     args: argparse.Namespace, engine: Engine, reader: VehicleReader, config: Config, day: str
 ) -> None:
     explained = explain(engine, reader, config.register_order, args.plates, day)
+    with recording(args, config, engine, day) as record:
+        record([each.found for each in explained.plates], explained.registers)
     document = document_of(explained, day, reader.mot_first_years)
     if args.json:
         print_item(args, document)

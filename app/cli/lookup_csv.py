@@ -13,6 +13,7 @@ from tqdm import tqdm
 from app import clock
 from app.cli.lookup_cells import FOUND, Cells, heading
 from app.cli.lookup_files import new_output, opened_input
+from app.cli.lookup_record import Recorder
 from app.cli.output import counted, print_item
 from app.cli.plate_file import Line, PlateFile
 from app.cli.waiting import say_if_terminal_is_read
@@ -20,6 +21,7 @@ from app.registers.reading.sources import STANDARD_INPUT
 from app.storage.engine import Engine
 from app.storage.registers import list_entries, with_current_registers
 from app.vehicles.reader import Found, VehicleReader
+from app.vehicles.records import Read
 
 BATCH_LINES = 5_000
 """Plates that one statement looks up, and that are answered from one state of the registers."""
@@ -41,11 +43,15 @@ class Summary(TypedDict):
     """Registers that were loaded while the file was answered."""
 
 
-def answer_file(args: argparse.Namespace, engine: Engine, reader: VehicleReader, day: str) -> None:
+def answer_file(
+    args: argparse.Namespace, engine: Engine, reader: VehicleReader, day: str, record: Recorder
+) -> None:
     """Copy the file `args.csv` to `args.output` or stdout, with the answers for `day`.
 
+    The answers of each batch are recorded before they are written.
+
     Raises OperatorError if the file cannot be read or has no column of plates, or if the output
-    cannot be written; and what VehicleReader.look_up raises.
+    cannot be written; and what VehicleReader.look_up and `record` raise.
     """
     say_if_terminal_is_read(args.csv == STANDARD_INPUT)
     before = _loads(engine)
@@ -58,8 +64,10 @@ def answer_file(args: argparse.Namespace, engine: Engine, reader: VehicleReader,
         results: Counter[str] = Counter()
         with _progress_bar(stream, is_shown=bool(args.output) or not sys.stdout.isatty()) as show:
             for batch in _batches(plates):
-                found = _look_up(engine, reader, batch, day)
-                write(b"".join(_answered(plates, batch, found, cells, results)))
+                found, registers = _look_up(engine, reader, batch, day)
+                if found:
+                    record(found, registers)
+                write(b"".join(_answered(plates, batch, iter(found), cells, results)))
                 show(stream.tell(), len(batch))
     loaded = [name for name, load in _loads(engine).items() if load != before.get(name)]
     _print_summary(args, _summary(results, day, loaded))
@@ -81,10 +89,10 @@ def _batches(lines: Iterable[Line]) -> Iterator[list[Line]]:
 
 def _look_up(
     engine: Engine, reader: VehicleReader, batch: Sequence[Line], day: str
-) -> Iterator[Found]:
-    """Return the answers for the lines of a batch that have a plate."""
+) -> tuple[list[Found], Read]:
+    """Look the lines of a batch up that have a plate."""
     asked = [line.plate for line in batch if not line.fault]
-    return iter(with_current_registers(engine, lambda state: reader.look_up(state, asked, day)))
+    return with_current_registers(engine, lambda state: reader.look_up(state, asked, day))
 
 
 def _answered(

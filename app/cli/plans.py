@@ -1,9 +1,10 @@
-"""`verifyd plans` (D12, D81)."""
+"""`verifyd plans` (D12, D81, D124)."""
 
 import argparse
 from typing import TypedDict
 
 from app.accounts import administration, lifecycle
+from app.accounts.enquiry import ENQUIRIES, EnquiryChange, split_reasons
 from app.accounts.models import BULK_MAX, Plan
 from app.cli.output import counted, print_item, print_items
 from app.cli.parser import Commands, add_command, add_group
@@ -20,6 +21,10 @@ class PlanItem(TypedDict):
     bulk_max: int
     """Registrations in one bulk request."""
     domains_max: int
+    enquiry: str
+    """`off`, `optional` or `required`."""
+    enquiry_reasons: list[str]
+    """The accepted reasons; none if every reason is accepted."""
 
 
 def add_commands(commands: Commands) -> None:
@@ -31,7 +36,9 @@ def add_commands(commands: Commands) -> None:
         _set,
         "create a plan, or change one from the next request of its accounts",
         examples=[
-            "plans set standard --requests 600 --window 60 --bulk-max 1000 --domains-max 1000"
+            "plans set standard --requests 600 --window 60 --bulk-max 1000 --domains-max 1000",
+            "plans set police --requests 600 --window 60 --bulk-max 100 --domains-max 0"
+            " --enquiry required --enquiry-reasons THEFT,COLLISION",
         ],
     )
     plan.add_argument("name", metavar="NAME", help="name of the plan")
@@ -55,6 +62,17 @@ def add_commands(commands: Commands) -> None:
         metavar="N",
         help="domains of one account, at most 1,000,000",
     )
+    plan.add_argument(
+        "--enquiry",
+        choices=ENQUIRIES,
+        metavar="off|optional|required",
+        help="whether look-ups are asked for a reason [unchanged, off for a new plan]",
+    )
+    plan.add_argument(
+        "--enquiry-reasons",
+        metavar="A,B",
+        help='accepted reasons, "" for all [unchanged, all for a new plan]',
+    )
     add_command(plans, "list", _list, "list plans", examples=["plans list", "plans list --json"])
     unused = add_command(
         plans,
@@ -71,6 +89,8 @@ def _set(args: argparse.Namespace) -> None:
         plan = administration.set_plan(
             engine,
             args.name,
+            None,
+            EnquiryChange(args.enquiry, args.enquiry_reasons),
             requests=args.requests,
             window_seconds=args.window,
             bulk_max=args.bulk_max,
@@ -103,4 +123,6 @@ def _item(plan: Plan) -> PlanItem:
         "window_seconds": plan.window_seconds,
         "bulk_max": plan.bulk_max,
         "domains_max": plan.domains_max,
+        "enquiry": plan.enquiry,
+        "enquiry_reasons": split_reasons(plan.enquiry_reasons),
     }

@@ -13,6 +13,10 @@ from app.limits.bucket import Outcome, Rate
 REFUSAL = "verifyd.refusal"
 """Where a WSGI environment has the Problem that answers a request which cannot be read (D105)."""
 
+REPEATED = "verifyd.repeated"
+"""Where a WSGI environment has the names of the header fields that were sent more than once, as
+the environment has them. Their values are joined by commas, which a single field can contain."""
+
 
 class Share(NamedTuple):
     """What a request found in its bucket, for the headers and the metrics."""

@@ -11,12 +11,12 @@ from app.config import Config
 from app.errors import RETRY_AFTER_SECONDS, Problem
 from app.http.address import client_address
 from app.http.context import Request, Share
+from app.http.failure_log import FailureLog
 from app.limits.bucket import SECOND_NS, rate
 from app.limits.file import StoreError
 from app.limits.store import LimitStore, account_slot
 
 _ANONYMOUS_WINDOW_SECONDS = 60
-_REMINDER_SECONDS = 60
 _log = logging.getLogger("verifyd.limits")
 
 
@@ -31,7 +31,7 @@ class Limits:
         self._store = store
         self._trusted_proxies = config.trusted_proxies
         self._anonymous = rate(config.anonymous_limit, _ANONYMOUS_WINDOW_SECONDS)
-        self._failures = FailureLog()
+        self._failures = FailureLog(_log, "rate limits", "they can be kept again")
 
     def process_request(self, req: Request, resp: falcon.Response) -> None:
         """Take a token; admit requests with a valid key and requests that need none.
@@ -100,25 +100,3 @@ def _exceeded(share: Share, whose: str) -> Problem:
         f"the next one is admitted in {wait:,} s.",
         headers={"Retry-After": str(wait)},
     )
-
-
-class FailureLog:
-    """Logs why the store fails: at once, then once a minute, and when it works again."""
-
-    def __init__(self) -> None:
-        self._reason = ""
-        self._logged_at_ns = 0
-
-    def failed(self, reason: str, request_id: str) -> None:
-        """Log a failure, unless the same one was logged less than a minute ago."""
-        now_ns = clock.monotonic_ns()
-        if reason == self._reason and now_ns - self._logged_at_ns < _REMINDER_SECONDS * SECOND_NS:
-            return
-        self._reason, self._logged_at_ns = reason, now_ns
-        _log.error("rate limits: %s", reason, extra={"request_id": request_id})
-
-    def worked(self) -> None:
-        """Log that the store works again, if it failed the last time."""
-        if self._reason:
-            self._reason = ""
-            _log.info("rate limits: they can be kept again")

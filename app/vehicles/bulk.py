@@ -19,7 +19,8 @@ from app.vehicles.bulk_answers import (
     insurance_item,
 )
 from app.vehicles.compliance import judge
-from app.vehicles.reader import Found, VehicleReader
+from app.vehicles.look_ups import LookUps
+from app.vehicles.reader import Found
 from app.vehicles.resources import Compliance
 
 
@@ -45,24 +46,25 @@ _Sent = TypeVar("_Sent", bound=BulkRequest)
 class BulkInsurance:
     """Insurance of many vehicles."""
 
-    def __init__(self, reader: VehicleReader) -> None:
-        self._reader = reader
+    def __init__(self, look_ups: LookUps) -> None:
+        self._look_ups = look_ups
 
     def on_post(self, req: Request, resp: falcon.Response) -> None:
         """POST /v1/vehicle/bulk-insurance. One item per element, in the order sent (D23)."""
         sent = _read(req, BulkRequest)
-        day = self._reader.day(sent.asOf)
-        registers = caller_of(req).registers
-        found = self._reader.look_up(registers, sent.registrations, day, with_fines=False)
-        _answer(req, resp, sent, found, [insurance_item(each, day) for each in found])
+        look_up = self._look_ups.look_up(req, "bulk_insurance", sent.registrations, sent.asOf)
+        items = [insurance_item(each, look_up.day) for each in look_up.found]
+        insured = (item["insured"] for item in items)
+        self._look_ups.record(req, look_up, insured)
+        _answer(resp, sent, look_up.found, items)
 
 
 class BulkCompliance:
     """Road-legality of many vehicles."""
 
-    def __init__(self, reader: VehicleReader) -> None:
-        self._reader = reader
-        self._single = Compliance(reader)
+    def __init__(self, look_ups: LookUps) -> None:
+        self._look_ups = look_ups
+        self._single = Compliance(look_ups)
 
     def on_get(self, req: Request, resp: falcon.Response) -> None:
         """GET /v1/compliance/bulk. The compliance record of the plate BULK (D92)."""
@@ -79,18 +81,20 @@ class BulkCompliance:
     def on_post(self, req: Request, resp: falcon.Response) -> None:
         """POST /v1/compliance/bulk. One item per element, in the order sent (D92)."""
         sent = _read(req, BulkComplianceRequest)
-        day = self._reader.day(sent.asOf)
-        found = self._reader.look_up(caller_of(req).registers, sent.registrations, day)
-        explain, mot_first_years = bool(sent.explain), self._reader.mot_first_years
+        look_up = self._look_ups.look_up(req, "bulk_compliance", sent.registrations, sent.asOf)
+        day, explain = look_up.day, bool(sent.explain)
+        mot_first_years = self._look_ups.mot_first_years
         items = [
             compliance_item(
                 each,
                 None if each.record is None else judge(each.record, day, mot_first_years),
                 explain=explain,
             )
-            for each in found
+            for each in look_up.found
         ]
-        _answer(req, resp, sent, found, items)
+        compliant = (item["compliant"] for item in items)
+        self._look_ups.record(req, look_up, compliant)
+        _answer(resp, sent, look_up.found, items)
 
 
 def _read(req: Request, shape: type[_Sent]) -> _Sent:
@@ -115,11 +119,7 @@ def _read(req: Request, shape: type[_Sent]) -> _Sent:
 
 
 def _answer(
-    req: Request,
-    resp: falcon.Response,
-    sent: BulkRequest,
-    found: Sequence[Found],
-    items: Sequence[Item],
+    resp: falcon.Response, sent: BulkRequest, found: Sequence[Found], items: Sequence[Item]
 ) -> None:
     """Answer with an item for each plate, with details if they were asked for."""
     if sent.details:
@@ -127,4 +127,3 @@ def _answer(
             if each.record is not None:
                 add_details(item, each.record)
     answer(resp, bulk_answer(items, sent.asOf))
-    req.context.vehicles = len(items)

@@ -16,6 +16,7 @@ from app.vehicles.facts import Record
 from app.vehicles.holdings import Holding, holdings_of
 from app.vehicles.insurance import PolicyState, Verdict, policy_state
 from app.vehicles.reader import Found, VehicleReader
+from app.vehicles.records import Read
 
 
 class Decision(NamedTuple):
@@ -42,7 +43,7 @@ class Explanation(NamedTuple):
 class Explained(NamedTuple):
     """Explanations of plates, all from the same state of the registers."""
 
-    registers: tuple[str, ...]
+    registers: Read
     """All registers, in the order of precedence."""
     plates: list[Explanation]
 
@@ -68,11 +69,11 @@ def explain(
         registers = in_precedence(state, order)
         engine.attach_registers(registers)
         with engine.consistent_read():
-            found = reader.look_up(state, asked, day)
+            found, _ = reader.look_up(state, asked, day)
             known = [each.registration for each in found if each.registration and each.record]
             held = holdings_of(engine, registers, known)
         plates = [_explanation(each, held, day, reader.mot_first_years) for each in found]
-        return Explained(tuple(ref.name for ref in registers), plates)
+        return Explained({each.name: each.generation for each in registers}, plates)
 
     return with_current_registers(engine, read)
 

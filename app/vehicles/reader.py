@@ -7,7 +7,7 @@ import msgspec
 from app import clock
 from app.config import Config
 from app.vehicles.facts import Record
-from app.vehicles.records import Records
+from app.vehicles.records import Read, Records
 from app.vehicles.registration import canonical_registration
 
 
@@ -39,9 +39,10 @@ class VehicleReader:
 
     def look_up(
         self, registers: str, asked: Sequence[str], day: str, *, with_fines: bool = True
-    ) -> list[Found]:
+    ) -> tuple[list[Found], Read]:
         """Look plates up with one statement; return one result for each, in their order.
 
+        Also returns the registers that were read: none if no plate is a registration.
         Every operation and every command looks vehicles up here.
 
         Args:
@@ -53,14 +54,18 @@ class VehicleReader:
         plates = [canonical_registration(text) for text in asked]
         known = [plate for plate in plates if plate is not None]
         records: dict[str, Record] = {}
+        read: Read = {}
         if len(known) == 1:
             # PERF: the statement for a single plate is the faster one.
-            record = self._records.find_record(registers, known[0], day, with_fines=with_fines)
+            record, read = self._records.find_record(
+                registers, known[0], day, with_fines=with_fines
+            )
             records = {known[0]: record} if record else {}
         elif known:
-            records = self._records.find_records(registers, known, day, with_fines=with_fines)
+            records, read = self._records.find_records(registers, known, day, with_fines=with_fines)
         # No record has the empty text as its registration.
-        return [
+        found = [
             Found(text, plate, records.get(plate or ""))
             for text, plate in zip(asked, plates, strict=True)
         ]
+        return found, read

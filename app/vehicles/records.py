@@ -15,6 +15,9 @@ from app.storage.tables import RegisterRef
 from app.vehicles.facts import Record
 from app.vehicles.look_up_query import listed, look_up_query, many_plates, one_plate, record_of
 
+Read = dict[str, int]
+"""The registers that a look-up read, and which generation of each."""
+
 
 class Records:
     """Reads plates from the registers.
@@ -31,8 +34,10 @@ class Records:
 
     def find_record(
         self, registers: str, registration: str, day: str, *, with_fines: bool = True
-    ) -> Record | None:
+    ) -> tuple[Record | None, Read]:
         """Return what is known about one plate, None if no register mentions it.
+
+        Also returns the registers that were read.
 
         This takes one statement. It runs again if a register was dropped, replaced or rolled back
         meanwhile (D72).
@@ -44,27 +49,33 @@ class Records:
             with_fines: ask whether fines are outstanding.
         """
 
-        def find(state: str) -> Row | None:
+        def find(state: str) -> tuple[Row | None, Read]:
             if not state:
-                return None
-            return self._compiled_for(state, with_fines).one.row(registration=registration, day=day)
+                return None, {}
+            compiled = self._compiled_for(state, with_fines)
+            return compiled.one.row(registration=registration, day=day), compiled.generations
 
-        row = repeat_if_removed(self._engine, registers, find)
-        return record_of(row, day) if row else None
+        row, read = repeat_if_removed(self._engine, registers, find)
+        return record_of(row, day) if row else None, read
 
     def find_records(
         self, registers: str, registrations: Sequence[str], day: str, *, with_fines: bool = True
-    ) -> dict[str, Record]:
-        """Return the known ones among many plates, by registration; with one statement."""
+    ) -> tuple[dict[str, Record], Read]:
+        """Return the known ones among many plates, by registration; with one statement.
+
+        Also returns the registers that were read.
+        """
         plates = listed(self._engine, registrations)
 
-        def find(state: str) -> list[Row]:
+        def find(state: str) -> tuple[list[Row], Read]:
             if not state:
-                return []
-            return self._compiled_for(state, with_fines).many.rows(plates=plates, day=day)
+                return [], {}
+            compiled = self._compiled_for(state, with_fines)
+            return compiled.many.rows(plates=plates, day=day), compiled.generations
 
-        found = (record_of(row, day) for row in repeat_if_removed(self._engine, registers, find))
-        return {record.registration: record for record in found if record}
+        rows, read = repeat_if_removed(self._engine, registers, find)
+        found = (record_of(row, day) for row in rows)
+        return {record.registration: record for record in found if record}, read
 
     def _compiled_for(self, state: str, with_fines: bool) -> "_Compiled":
         """Return the statements for this set of registers, and attach exactly these."""
@@ -83,7 +94,11 @@ class Records:
             )
 
         return _Compiled(
-            state, registers, prepared(one_plate), prepared(lambda: many_plates(engine))
+            state,
+            registers,
+            {each.name: each.generation for each in registers},
+            prepared(one_plate),
+            prepared(lambda: many_plates(engine)),
         )
 
 
@@ -92,5 +107,6 @@ class _Compiled(NamedTuple):
 
     state: str
     registers: tuple[RegisterRef, ...]
+    generations: Read
     one: Prepared
     many: Prepared

@@ -5,7 +5,7 @@ import falcon
 from app import clock
 from app.errors import Problem
 from app.http.bodies import answer
-from app.http.context import Request, caller_of
+from app.http.context import Request
 from app.http.parameters import date_parameter, flag_parameter, require_known_parameters
 from app.vehicles.answers import (
     NOT_FOUND,
@@ -15,22 +15,24 @@ from app.vehicles.answers import (
 )
 from app.vehicles.compliance import judge
 from app.vehicles.facts import Record
-from app.vehicles.reader import VehicleReader
+from app.vehicles.look_ups import LookUp, LookUps
 
 
 class Insurance:
     """Insurance of one vehicle."""
 
-    def __init__(self, reader: VehicleReader) -> None:
-        self._reader = reader
+    def __init__(self, look_ups: LookUps) -> None:
+        self._look_ups = look_ups
 
     def on_get(self, req: Request, resp: falcon.Response, registration: str) -> None:
         """GET /v1/vehicle/{registration}/insurance. The insurance record (spec 2)."""
         require_known_parameters(req, "asOf")
         as_of = date_parameter(req, "asOf")
-        day = self._reader.day(as_of)
-        record = _require_record(self._reader, req, registration, day, with_fines=False)
-        answer(resp, insurance_answer(record, day, as_of))
+        look_up = self._look_ups.look_up(req, "insurance", [registration], as_of)
+        record = _require_record(self._look_ups, req, look_up)
+        insurance = insurance_answer(record, look_up.day, as_of)
+        self._look_ups.record(req, look_up, [insurance["insured"]])
+        answer(resp, insurance)
 
     on_head = on_get
 
@@ -38,40 +40,39 @@ class Insurance:
 class Compliance:
     """Road-legality of one vehicle."""
 
-    def __init__(self, reader: VehicleReader) -> None:
-        self._reader = reader
+    def __init__(self, look_ups: LookUps) -> None:
+        self._look_ups = look_ups
 
     def on_get(self, req: Request, resp: falcon.Response, registration: str) -> None:
         """GET /v1/compliance/{registration}. The compliance record (spec 2, D22)."""
         require_known_parameters(req, "asOf", "explain")
         explain = flag_parameter(req, "explain")
         as_of = date_parameter(req, "asOf")
-        day = self._reader.day(as_of)
-        record = _require_record(self._reader, req, registration, day, with_fines=True)
-        judgement = judge(record, day, self._reader.mot_first_years)
+        look_up = self._look_ups.look_up(req, "compliance", [registration], as_of)
+        record = _require_record(self._look_ups, req, look_up)
+        judgement = judge(record, look_up.day, self._look_ups.mot_first_years)
         compliance = compliance_answer(
             record.registration, judgement, explain=explain, checked_at=clock.now(), as_of=as_of
         )
+        self._look_ups.record(req, look_up, [compliance["compliant"]])
         answer(resp, compliance)
 
     on_head = on_get
 
 
-def _require_record(
-    reader: VehicleReader, req: Request, registration: str, day: str, *, with_fines: bool
-) -> Record:
+def _require_record(look_ups: LookUps, req: Request, look_up: LookUp) -> Record:
     """Return what is known of a plate.
 
-    Raises Problem invalid_registration (D19) or vehicle_not_found (D24).
+    Raises Problem invalid_registration (D19) or vehicle_not_found (D24), which is an answer and
+    recorded; and service_unavailable.
     """
-    registers = caller_of(req).registers
-    (found,) = reader.look_up(registers, [registration], day, with_fines=with_fines)
+    (found,) = look_up.found
     if found.registration is None:
-        detail = f"{invalid_registration(registration)}."
-        if "+" in registration:
+        detail = f"{invalid_registration(found.asked)}."
+        if "+" in found.asked:
             detail += " A space in a path is %20, not a plus sign."
         raise Problem("invalid_registration", detail)
-    req.context.vehicles = 1
     if found.record is None:
+        look_ups.record(req, look_up, [False])
         raise Problem("vehicle_not_found", NOT_FOUND)
     return found.record

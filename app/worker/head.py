@@ -10,6 +10,8 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote_to_bytes, urlsplit
 
+from app.http.context import REPEATED
+
 Environ = dict[str, Any]
 """Of a WSGI request: values of any type, by name."""
 LINE_BYTES_MAX = 8_190
@@ -130,6 +132,7 @@ def _add_fields(fields: list[str], environ: Environ) -> None:
             if key in _ONLY_ONCE:
                 raise Malformed
             environ[key] += "," + value.strip(" \t")
+            environ.setdefault(REPEATED, set()).add(key)
         elif key:
             environ[key] = value.strip(" \t")
 

@@ -10,6 +10,7 @@ from app.accounts.models import ApiKey
 from app.accounts.tokens import new_token
 from app.domains.repository import Domains
 from app.error_codes import CATALOGUE
+from tests.enquiry import set_enquiry
 
 BULK = "/v1/vehicle/bulk-insurance"
 DOMAINS = "/api/domains"
@@ -346,6 +347,9 @@ def refusals(world, alice):
     yield "body_too_large", alice.post(BULK, b"x" * (1024 * 1024 + 1))
     yield "invalid_request", alice.get(DOMAINS, environ={"HTTP_TRANSFER_ENCODING": "chunked"})
     yield "forbidden", alice.get("/metrics", environ={"REMOTE_ADDR": "192.0.2.1"})
+    set_enquiry(world.engine, "standard", "required", "THEFT,COLLISION")
+    yield "enquiry_reason_required", alice.get(INSURANCE)
+    yield "invalid_enquiry", alice.get(INSURANCE, headers={"Enquiry-Reason": "ANY"})
     set_plan(world.engine, "standard", domains_max=1, **limits | {"requests": 1})
     yield "rate_limit_exceeded", alice.get(DOMAINS)
     world.store.lose()
@@ -363,6 +367,14 @@ TEXTS = {
     "body_too_large": "A body has at most 1,048,576 bytes; got more.",
     "invalid_request": "A body must be sent with its Content-Length and without Transfer-Encoding.",
     "forbidden": "The key's account may not read the metrics",
+    "enquiry_reason_required": (
+        "The account's plan needs a reason for each look-up, in the header Enquiry-Reason; "
+        "it accepts THEFT and COLLISION."
+    ),
+    "invalid_enquiry": (
+        "The header Enquiry-Reason has a reason that the plan does not accept; "
+        "it accepts THEFT and COLLISION."
+    ),
     "rate_limit_exceeded": "The limit of 1 requests in 60 s is used up; ",
     "database_unavailable": "The database cannot be reached now. Retry in 2 s.",
     "not_ready": "The database cannot be reached.",

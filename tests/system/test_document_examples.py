@@ -29,29 +29,32 @@ def demo(tmp_path: Path) -> Any:
         yield service.wait_ready()
 
 
-def requests_of(path: str, operation: dict[str, Any]) -> list[tuple[str, bytes | None]]:
-    """Return the requests that the examples of an operation make: address and body."""
-    parameters = [resolved(each) for each in operation.get("parameters", [])]
-    query = {}
-    for each in parameters:
+def requests_of(
+    path: str, operation: dict[str, Any]
+) -> list[tuple[str, dict[str, str], bytes | None]]:
+    """Return the requests that the examples of an operation make: address, headers and body."""
+    sent: dict[str, dict[str, str]] = {"path": {}, "query": {}, "header": {}}
+    for each in map(resolved, operation.get("parameters", [])):
         value = each["example"] if isinstance(each["example"], str) else json.dumps(each["example"])
-        if each["in"] == "path":
-            path = path.replace(f"{{{each['name']}}}", quote(value))
-        else:
-            query[each["name"]] = value
-    address = f"{path}?{urlencode(query)}" if query else path
+        sent[each["in"]][each["name"]] = value
+    for name, value in sent["path"].items():
+        path = path.replace(f"{{{name}}}", quote(value))
+    address = f"{path}?{urlencode(sent['query'])}" if sent["query"] else path
     if "requestBody" not in operation:
-        return [(address, None)]
+        return [(address, sent["header"], None)]
     examples = operation["requestBody"]["content"]["application/json"]["examples"].values()
-    return [(address, json.dumps(resolved(each)["value"]).encode()) for each in examples]
+    return [
+        (address, sent["header"], json.dumps(resolved(each)["value"]).encode()) for each in examples
+    ]
 
 
 def test_every_example_of_a_request_succeeds(demo):
     """Each operation, called with the examples of its parameters and bodies, answers 200 to 204."""
-    headers = {"X-API-Key": demo.key, "Content-Type": "application/json"}
+    common = {"X-API-Key": demo.key, "Content-Type": "application/json"}
     refused = []
     for path, method, operation in OPERATIONS:
-        for address, body in requests_of(path, operation):
+        for address, headers, body in requests_of(path, operation):
+            headers = common | headers
             answer = send(demo.bind, method.upper(), address, body=body, headers=headers)
             documented = {status for status in operation["responses"] if status < "300"}
             if str(answer.status) not in documented:

@@ -74,9 +74,10 @@ def names(directory: Path) -> list[str]:
     return [segment.name for segment in list_segments(directory)]
 
 
-def until(is_true: Any, seconds: float = 10) -> None:
-    """Wait until a function returns something true."""
+def until(is_true: Any, seconds: float = 10) -> Any:
+    """Wait until a function returns something true, and return that."""
     end = time.monotonic() + seconds
-    while not is_true():
+    while not (found := is_true()):
         assert time.monotonic() < end, "it did not happen"
         time.sleep(0.01)
+    return found

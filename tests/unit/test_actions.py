@@ -31,7 +31,8 @@ NOW = 1_900_000_000
 TIME = clock.iso_utc(NOW)
 TOMORROW = clock.iso_utc(NOW + 86_400)
 OLD = "2020-01-01T00:00:00Z"
-TINY = {"requests": 1, "window_seconds": 60, "bulk_max": 2, "domains_max": 3}
+LIMITS = {"requests": 1, "window_seconds": 60, "bulk_max": 2, "domains_max": 3}
+TINY = {**LIMITS, "enquiry": "off", "enquiry_reasons": []}
 BILLING = {"label": "billing", "expires_at": None, "revoked_at": None, "replaced_by": None}
 LOADED = {"kind": "vehicles", "mode": "merge"}
 ROWS = {"vehicles": 1, "policies": 0, "fines": 0}
@@ -94,6 +95,14 @@ CHANGES = {
     ],
     "plans set tiny --requests 1 --window 60 --bulk-max 2 --domains-max 4": [
         Change("plans.set", "plan", "tiny", None, {"domains_max": 3}, {"domains_max": 4})
+    ],
+    "plans set tiny --requests 1 --window 60 --bulk-max 2 --domains-max 3 --enquiry required "
+    "--enquiry-reasons A,B": [
+        Change(
+            *("plans.set", "plan", "tiny", None),
+            {"enquiry": "off", "enquiry_reasons": []},
+            {"enquiry": "required", "enquiry_reasons": ["A", "B"]},
+        )
     ],
     "plans delete tiny": [Change("plans.delete", "plan", "tiny", None, TINY, None)],
     "keys create acme --label billing": [Change("keys.create", "key", ANY, "acme", None, BILLING)],
@@ -254,9 +263,9 @@ def installation(cli, monkeypatch) -> Iterator[Installation]:
     monkeypatch.setattr(actor, "login", lambda: "ann")
     monkeypatch.setenv("SUDO_USER", "bea")
     made = Installation(cli)
-    set_plan(made.engine, "tiny", **TINY)
+    set_plan(made.engine, "tiny", **LIMITS)
     # Nothing is refilled during a test.
-    set_plan(made.engine, "standard", **{**TINY, "requests": 600, "window_seconds": 2_592_000})
+    set_plan(made.engine, "standard", **{**LIMITS, "requests": 600, "window_seconds": 2_592_000})
     made.acme = create_account(made.engine, "acme").id
     create_account(made.engine, "locked")
     create_key(made.engine, "locked")
@@ -453,7 +462,7 @@ class TestList:
         create_account(engine, "new")
         set_account_plan(engine, "acme", "free", actor=console)
         installation.run("keys revoke {key}")
-        set_plan(engine, "new", console, **TINY)
+        set_plan(engine, "new", console, **LIMITS)
         for day, each in enumerate(installation.recorded()):
             at = NOW - NOW % 86_400 + day * 86_400
             Action.update(at=at).where(Action.id == each.id).execute(engine)
@@ -491,7 +500,11 @@ class TestList:
         [
             ("accounts create new", "plan: standard; status: active"),
             ("accounts suspend acme", f"status: active -> suspended; suspended_at: - -> {TIME}"),
-            ("plans delete tiny", "requests: 1; window_seconds: 60; bulk_max: 2; domains_max: 3"),
+            (
+                "plans delete tiny",
+                "requests: 1; window_seconds: 60; bulk_max: 2; domains_max: 3; enquiry: off; "
+                "enquiry_reasons: -",
+            ),
             ("keys revoke {key}", f"revoked_at: - -> {TIME}"),
             ("imports drop failed --purge --yes", "-"),
         ],

@@ -405,7 +405,7 @@ class TestRefused:
         def changing(*args):
             with open(file, "a") as more:
                 more.write("ZZ9\n")
-            return iter([])
+            return [], {}
 
         monkeypatch.setattr(lookup_csv, "_look_up", changing)
         monkeypatch.setattr(lookup_csv, "_answered", lambda *args: iter([]))

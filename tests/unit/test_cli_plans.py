@@ -17,9 +17,9 @@ def test_three_plans_are_there_from_the_start(cli):
     """`free`, `standard` and `enterprise` exist, listed with the smallest first."""
     plans = cli.json("plans", "list")
     assert [tuple(plan.values()) for plan in plans] == [
-        ("free", 60, 60, 100, 100),
-        ("standard", 600, 60, 1_000, 1_000),
-        ("enterprise", 6_000, 60, 10_000, 10_000),
+        ("free", 60, 60, 100, 100, "off", []),
+        ("standard", 600, 60, 1_000, 1_000, "off", []),
+        ("enterprise", 6_000, 60, 10_000, 10_000, "off", []),
     ]
 
 
@@ -31,6 +31,8 @@ def test_a_plan_is_added(cli):
         "window_seconds": 60,
         "bulk_max": 10,
         "domains_max": 3,
+        "enquiry": "off",
+        "enquiry_reasons": [],
     }
     assert next(plan["name"] for plan in cli.json("plans", "list")) == "trial"
 
@@ -96,3 +98,60 @@ def test_other_plans_cannot_be_deleted(cli, name, reason):
     """The default plan and unknown plans cannot be deleted."""
     assert reason in cli.refusal("plans", "delete", name)
     assert len(cli.json("plans", "list")) == 3
+
+
+class TestEnquiry:
+    """What the accounts of a plan must say about a look-up (D124)."""
+
+    def test_it_is_set_and_listed(self, cli):
+        """Each reason is listed once, without the spaces around it."""
+        words = ("--enquiry", "required", "--enquiry-reasons", " THEFT,A B, THEFT ,x!~")
+        plan = cli.json("plans", "set", "police", *options(), *words)
+        assert (plan["enquiry"], plan["enquiry_reasons"]) == ("required", ["THEFT", "A B", "x!~"])
+        assert plan in cli.json("plans", "list")
+        assert "THEFT; A B; x!~" in cli.run("plans", "list").stdout
+        cli.json("accounts", "create", "yard", "--plan", "police")
+        shown = cli.json("accounts", "show", "yard")
+        assert (shown["enquiry"], shown["enquiry_reasons"][0]) == ("required", "THEFT")
+
+    def test_it_stays_when_limits_are_changed(self, cli):
+        """A forgotten option must not switch a duty off."""
+        words = ("--enquiry", "required", "--enquiry-reasons", "THEFT")
+        cli.json("plans", "set", "free", *options(), *words)
+        changed = cli.json("plans", "set", "free", *options(requests=7))
+        assert (changed["enquiry"], changed["enquiry_reasons"]) == ("required", ["THEFT"])
+        changed = cli.json("plans", "set", "free", *options(), "--enquiry", "optional")
+        assert (changed["enquiry"], changed["enquiry_reasons"]) == ("optional", ["THEFT"])
+
+    def test_every_reason_can_be_accepted_again(self, cli):
+        """The empty text removes the list."""
+        words = ("--enquiry", "optional", "--enquiry-reasons", "THEFT")
+        cli.json("plans", "set", "free", *options(), *words)
+        changed = cli.json("plans", "set", "free", *options(), "--enquiry-reasons", "")
+        assert (changed["enquiry"], changed["enquiry_reasons"]) == ("optional", [])
+
+    def test_reasons_need_a_plan_that_asks(self, cli):
+        """Reasons that are ignored are a mistake; nothing is changed."""
+        words = (*options(requests=7), "--enquiry-reasons", "THEFT")
+        told = cli.refusal("plans", "set", "free", *words)
+        assert "--enquiry-reasons needs --enquiry optional or required" in told
+        assert cli.json("plans", "list")[0]["requests"] == 60
+
+    @pytest.mark.parametrize("reasons", ["A,,B", ",", "A" * 65, "J\xfcrgen", "A\tB"])
+    def test_a_reason_must_fit_a_header(self, cli, reasons):
+        """Otherwise no client could send it."""
+        words = ("--enquiry", "required", "--enquiry-reasons", reasons)
+        told = cli.refusal("plans", "set", "free", *options(), *words)
+        assert "each reason must have 1 to 64 printable ASCII characters" in told
+
+    def test_there_are_at_most_fifty_reasons(self, cli):
+        """They are listed in errors."""
+        for count, status in ((50, 0), (51, 1)):
+            reasons = ",".join(f"R{number}" for number in range(count))
+            words = ("--enquiry", "required", "--enquiry-reasons", reasons)
+            assert cli.run("plans", "set", "free", *options(), *words).status == status
+
+    def test_anything_else_is_a_usage_error(self, cli):
+        """There are three words."""
+        told = cli.misuse("plans", "set", "free", *options(), "--enquiry", "on")
+        assert "--enquiry: must be off, optional or required, not 'on'" in told

@@ -24,6 +24,7 @@ from app.storage.schema import migrate
 from app.storage.sqlite import SqliteEngine
 from app.storage.versions import Installation
 from tests.conftest import Client, World
+from tests.enquiry import set_enquiry
 
 CAR = {"registration": "AB12CDE", "make": "FORD"}
 DAY = date(2026, 6, 1)
@@ -112,6 +113,7 @@ class TestContent:
         """Plans, accounts, key hashes, domains, registers and history keep their numbers."""
         world.load([CAR])
         set_plan(world.engine, "own", requests=7, window_seconds=9, bulk_max=5, domains_max=1)
+        set_enquiry(world.engine, "own", "required", "THEFT,COLLISION")
         world.key_of("carol", "own", label="\u00fc")
         assert copy().status == 0
         for table in MAIN_TABLES:

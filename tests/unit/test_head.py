@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from app.errors import Problem
 from app.http.bodies import BODY_BYTES_MAX
+from app.http.context import REPEATED
 from app.worker.head import LineTooLong, Malformed
 from app.worker.intake import Intake, is_last
 
@@ -34,7 +35,7 @@ SERVER = ("127.0.0.1", 8000)
 GOOD = b"GET /a%20b?c=d HTTP/1.1\r\nHost: x\r\nX-Y: 1\r\nContent-Length: 3\r\n\r\nabc"
 SETTINGS = strict_settings()
 # What they say differently without a difference to the application.
-_OWN = re.compile(r"wsgi\..*|gunicorn\..*|RAW_URI|SERVER_.*|REMOTE_.*|SCRIPT_NAME")
+_OWN = re.compile(r"wsgi\..*|gunicorn\..*|verifyd\..*|RAW_URI|SERVER_.*|REMOTE_.*|SCRIPT_NAME")
 METHODS = b"GET|POST|OPTIONS|CONNECT|get|G|AAAAAAAAAAAAAAAAAAAAA|G_T|#GET|"
 TARGETS = b"/|//|*|/a|/%41%00|/a?b=c|/a#b|http://x/a|http://[x/|x:80"
 VERSIONS = b"HTTP/1.1|HTTP/1.0|HTTP/1.9|HTTP/2.0|HTTP/0.9|http/1.1|HTTP/1.10"
@@ -96,10 +97,21 @@ def mutated(draw) -> bytes:
 @example(b"GET http://[x/ HTTP/1.1\r\n\r\n")
 @example(b"\r\nGET / HTTP/1.1\r\n\r\n")
 @example(b"GET / HTTP/1.1\r\nHost: x\r\n y\r\n\r\n")
+@example(b"GET / HTTP/1.1\r\nX-Y: 1\r\nx-y: 2\r\nX-Y: 3\r\n\r\n")
 def test_a_head_is_read_as_gunicorn_reads_it(sent):
     """Requests are accepted, refused and understood as by gunicorn's strict parser."""
     if sent.lower().count(b"expect") < 2:  # We refuse two expectations.
         assert by_us(sent) == by_gunicorn(sent)
+
+
+def test_repeated_fields_are_noted():
+    """A comma in a value tells nothing; the environment says which fields were repeated (D124)."""
+    intake = Intake({})
+    for _ in range(2):
+        intake.add(b"GET / HTTP/1.1\r\nA-B: 1,2\r\nX-Y: 1\r\nx-y: 2\r\n\r\n")
+        intake.add(b"GET / HTTP/1.1\r\nA-B: 1,2\r\n\r\n")
+    notes = [(intake.next_request() or {}).get(REPEATED) for _ in range(4)]
+    assert notes == [{"HTTP_X_Y"}, None] * 2
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.accounts.administration import create_account, create_key, revoke_key
+from app.accounts.administration import create_account, create_key, require_plan, revoke_key
 from app.accounts.authentication import Authenticator
 from app.actions import list_actions
 from app.registers.generations import Generations
@@ -106,9 +106,9 @@ def test_the_former_program_writes_beside_the_record(engine, at_schema):
 def test_usage_is_counted_after_a_migration(engine, at_schema):
     """A database with accounts gets empty tables of usage; the release before can use it (D29)."""
     at_schema(7)
-    create_account(engine, "acme", "standard")
-    key = create_key(engine, "acme")[1].text
+    engine.execute_sql(FORMER[0])
     assert "0008_usage" in migrate(engine)
+    key = create_key(engine, "acme")[1].text
     caller = Authenticator(engine).find_caller(key)
     assert caller
     assert usage_of_hours(engine, (By.KEY,)) == []
@@ -118,3 +118,19 @@ def test_usage_is_counted_after_a_migration(engine, at_schema):
     (used,) = usage_of_hours(engine, (By.KEY,))
     assert (used.key, used.answers) == (caller.key_id, 1)
     assert versions.versions(engine)._replace(program=7).is_served
+
+
+def test_plans_ask_for_nothing_until_they_are_told_to(engine, at_schema):
+    """So do plans that the former program creates in the new database (D124)."""
+    at_schema(9)
+    former = {"requests": 7, "window_seconds": 60, "bulk_max": 5, "domains_max": 1}
+    columns = f"name, {', '.join(former)}"
+    values = ", ".join(map(str, former.values()))
+    insert = f"INSERT INTO plan ({columns}) VALUES"
+    engine.execute_sql(f"{insert} ('own', {values})")
+    assert "0010_enquiry" in migrate(engine)
+    engine.execute_sql(f"{insert} ('later', {values})")
+    for name in ("standard", "own", "later"):
+        plan = require_plan(engine, name)
+        assert (plan.enquiry, plan.enquiry_reasons) == ("off", "")
+    assert require_plan(engine, "own").requests == 7

@@ -104,10 +104,10 @@ def found(shelf):
     def look_up(registers: dict[str, Rows], day=DAY, order=ORDER, plate=PLATE) -> Record | None:
         shelf.fill(registers)
         records = shelf.records(order)
-        one = records.find_record(shelf.state, plate, day)
-        many = records.find_records(shelf.state, ["NONE1", plate, plate], day)
+        one, _ = records.find_record(shelf.state, plate, day)
+        many, _ = records.find_records(shelf.state, ["NONE1", plate, plate], day)
         assert many == ({plate: one} if one else {})
-        without = records.find_record(shelf.state, plate, day, with_fines=False)
+        without, _ = records.find_record(shelf.state, plate, day, with_fines=False)
         assert without == (one and msgspec.structs.replace(one, has_outstanding_fines=None))
         return one
 
@@ -145,13 +145,13 @@ class TestKnown:
 
     def test_without_registers_nothing_is_known(self, shelf):
         """Without registers every plate is unknown, and no query runs."""
-        assert shelf.records().find_record("", PLATE, DAY) is None
-        assert shelf.records().find_records("", [PLATE], DAY) == {}
+        assert shelf.records().find_record("", PLATE, DAY) == (None, {})
+        assert shelf.records().find_records("", [PLATE], DAY) == ({}, {})
 
     def test_no_plates_are_no_records(self, shelf):
         """Looking up no plates returns no records."""
         shelf.fill({"native": vehicle()})
-        assert shelf.records().find_records(shelf.state, [], DAY) == {}
+        assert shelf.records().find_records(shelf.state, [], DAY)[0] == {}
 
     @pytest.mark.parametrize("plate", ["A1", "AB", "MÜAB123", "京A12345", "א٣", "0001TJ", "NULL"])
     def test_any_plate_is_found_by_its_exact_text(self, found, plate):
@@ -532,7 +532,7 @@ class TestAgainstTheReference:
         records = shelf.records(order)
         asked = ["A1", "B2", "MÜ3", "C4"]
         expected = {plate: merged(registers, order, plate, day) for plate in asked}
-        one = {plate: records.find_record(shelf.state, plate, day) for plate in asked}
-        many = records.find_records(shelf.state, asked, day)
+        one = {plate: records.find_record(shelf.state, plate, day)[0] for plate in asked}
+        many, _ = records.find_records(shelf.state, asked, day)
         assert {plate: as_merged(record) for plate, record in one.items()} == expected
         assert many == {plate: record for plate, record in one.items() if record}

@@ -1,0 +1,95 @@
+"""Records what `verifyd lookup` answers, before anything is shown (D125)."""
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from app import clock
+from app.accounts.enquiry import TEXT_RULE, is_enquiry_text
+from app.actor import login
+from app.audit.owner import claim
+from app.audit.record import Plate, Record, time_of
+from app.audit.trail import Trail
+from app.cli.usage import Parser
+from app.config import Config, sudo_user
+from app.storage.engine import Engine
+from app.storage.versions import database_id
+from app.vehicles.compliance import judge
+from app.vehicles.look_ups import unanswered_plate
+from app.vehicles.reader import Found
+from app.vehicles.records import Read
+
+Recorder = Callable[[Sequence[Found], Read], None]
+"""Records plates and the registers that they were looked up in. Raises AuditError."""
+
+
+def add_enquiry(command: Parser) -> None:
+    """Add `--reason` and `--reference`."""
+    command.add_argument(
+        "--reason",
+        type=_text,
+        metavar="CODE",
+        help="why you look the plates up, for the audit trail",
+    )
+    command.add_argument(
+        "--reference",
+        type=_text,
+        metavar="TEXT",
+        help="case number or the like, for the audit trail",
+    )
+
+
+@contextmanager
+def recording(
+    args: argparse.Namespace, config: Config, engine: Engine, day: str
+) -> Iterator[Recorder]:
+    """Yield what records answers in this host's audit trail; it does nothing if the trail is off.
+
+    Everything is on disk at the end. Raises AuditError if that fails.
+    """
+    if not config.audit:
+        yield lambda _found, _registers: None
+        return
+    owner = claim(config.audit_dir, database_id(engine))
+    trail = Trail(config.audit_dir, lambda: owner)
+
+    def record(found: Sequence[Found], registers: Read) -> None:
+        trail.append(
+            Record(
+                time=time_of(clock.now_ns()),
+                operation="lookup",
+                as_of=args.as_of,
+                reason=args.reason,
+                reference=args.reference,
+                login=login(),
+                sudo_user=sudo_user(),
+                unverified=True,
+                plates=[_plate(each, day, config.mot_first_years) for each in found],
+                registers=registers,
+            )
+        )
+
+    try:
+        yield record
+        trail.sync()
+    finally:
+        trail.close()
+
+
+def _plate(found: Found, day: str, mot_first_years: int) -> Plate:
+    """Return a plate as it is recorded: the command shows both verdicts."""
+    if found.record is None:
+        return unanswered_plate(found)
+    judgement = judge(found.record, day, mot_first_years)
+    return Plate(
+        found.record.registration,
+        found=True,
+        insured=judgement.insurance.is_good,
+        compliant=judgement.is_compliant,
+    )
+
+
+def _text(text: str) -> str:
+    if not is_enquiry_text(text):
+        raise argparse.ArgumentTypeError(TEXT_RULE)
+    return text

@@ -1,0 +1,183 @@
+"""`verifyd lookup` in the audit trail: who asked, why, and what was shown (D125)."""
+
+import os
+import re
+
+import pytest
+
+from app.audit.trail import Trail
+from app.storage.registers import list_entries
+from tests.conftest import ON_SQLITE
+from tests.unit.audit_trails import lines
+from tests.unit.conftest import CommandLine
+
+DAY = "2025-07-01"
+CANARIES = ("CANARY", "P-1")
+VEHICLE = {"registration": "AB12CDE", "make": "CANARYMAKE", "model": "CANARYMODEL"}
+POLICY = {"number": "P-1", "validFrom": "2025-01-01", "validTo": "2025-12-31"}
+INSURED = {"plate": "AB12CDE", "found": True, "insured": True, "compliant": False}
+
+
+@pytest.fixture
+def cli(bare_cli, world, monkeypatch) -> CommandLine:
+    """The command line on the world's database, where Ann uses sudo, with the trail on."""
+    for name, value in {
+        "VERIFYD_DATABASE_URL": world.store.url,
+        "VERIFYD_STATE_DIR": str(world.config.state_dir),
+        "VERIFYD_DATA_DIR": str(world.directory),
+        "VERIFYD_AUDIT": "on",
+        "SUDO_USER": "ann",
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(os, "getlogin", lambda: "root")
+    world.load([VEHICLE, {"registration": "LP63SED"}])
+    world.load([{"registration": "AB12CDE", **POLICY}])
+    return bare_cli
+
+
+@pytest.fixture
+def trail(cli):
+    """The directory of the trail."""
+    return cli.directory / "audit"
+
+
+def recorded(trail):
+    """Return the records without their times."""
+    return [{name: v for name, v in line.items() if name != "time"} for line in lines(trail)]
+
+
+def test_the_plates_of_a_command_are_one_record(cli, world, trail):
+    """With both verdicts, and with who ran it, as the environment says."""
+    words = ("--as-of", DAY, "--reason", "THEFT", "--reference", "Case 4, page 1")
+    assert cli.run("lookup", "ab12cde", "ZZ9", "!?", *words).status == 1
+    assert recorded(trail) == [
+        {
+            "operation": "lookup",
+            "as_of": DAY,
+            "reason": "THEFT",
+            "reference": "Case 4, page 1",
+            "login": "root",
+            "sudo_user": "ann",
+            "unverified": True,
+            "plates": [INSURED, {"plate": "ZZ9", "found": False}, {"plate": "!?", "invalid": True}],
+            "registers": {each.name: each.generation for each in list_entries(world.engine)},
+        }
+    ]
+
+
+@ON_SQLITE
+def test_without_a_session_there_is_no_login(cli, trail, monkeypatch):
+    """What the environment does not say is left out; the day is that of the request."""
+
+    def nobody():
+        raise OSError
+
+    monkeypatch.setattr(os, "getlogin", nobody)
+    monkeypatch.delenv("SUDO_USER")
+    cli.json("lookup", "LP63SED")
+    assert list(recorded(trail)[0]) == ["operation", "unverified", "plates", "registers"]
+
+
+def test_a_file_is_recorded_by_batches(cli, trail, monkeypatch):
+    """All its plates in their order, without lines that have none."""
+    monkeypatch.setattr("app.cli.lookup_csv.BATCH_LINES", 2)
+    file = cli.file("a.csv", "plate", "AB12CDE", "ZZ9", "", "LP63SED", "a,b", "", "!")
+    output = cli.directory / "b.csv"
+    words = ("--output", output, "--as-of", DAY, "--reason", "FLEET")
+    assert cli.run("lookup", "--csv", file, *words).status == 0
+    records = recorded(trail)
+    assert [[each["plate"] for each in record["plates"]] for record in records] == [
+        ["AB12CDE", "ZZ9"],
+        ["LP63SED"],
+        ["!"],
+    ]
+    assert records[0]["plates"][0] == INSURED
+    assert {record["reason"] for record in records} == {"FLEET"}
+
+
+def test_a_file_without_plates_is_not_recorded(cli, trail):
+    """Nothing was looked up."""
+    file = cli.file("a.csv", "plate", "")
+    assert cli.run("lookup", "--csv", file).status == 0
+    assert recorded(trail) == []
+
+
+@ON_SQLITE
+class TestRefused:
+    @pytest.mark.parametrize("words", [("AB12CDE",), ("--csv", "a.csv")])
+    def test_what_cannot_be_recorded_is_not_shown(self, cli, trail, words, monkeypatch):
+        """The command ends with 1, and prints and writes no answer."""
+        monkeypatch.chdir(cli.directory)
+        cli.file("a.csv", "plate", "AB12CDE")
+        trail.write_text("a file")
+        output = ("--output", "b.csv") if words[0] == "--csv" else ()
+        assert "audit" in cli.refusal("lookup", *words, *output)
+        assert not (cli.directory / "b.csv").exists()
+
+    def test_the_trail_of_another_host(self, cli, trail):
+        """The reason says what to do."""
+        cli.json("lookup", "AB12CDE")
+        owner = trail / "owner.json"
+        owner.write_text(owner.read_text().replace('machine":"', 'machine":"0'))
+        assert "is the audit trail of another host" in cli.refusal("lookup", "AB12CDE")
+
+    def test_a_record_that_cannot_be_synced(self, cli, trail, monkeypatch):
+        """Commands end only when their records are on disk."""
+
+        def failing(_descriptor):
+            raise OSError(5, "Input/output error")
+
+        monkeypatch.setattr(os, "fdatasync", failing)
+        assert "could not be synced to disk" in cli.refusal("lookup", "AB12CDE")
+
+    @pytest.mark.parametrize("option", ["--reason", "--reference"])
+    @pytest.mark.parametrize("text", ["", "A" * 65, "A\tB", "J\xfcrgen"])
+    def test_a_wrong_text(self, cli, trail, option, text):
+        """It is a usage error, as in the headers of the API."""
+        told = cli.misuse("lookup", "AB12CDE", f"{option}={text}")
+        assert f"argument {option}: must have 1 to 64 printable ASCII characters" in told
+        assert not trail.exists()
+
+
+@ON_SQLITE
+def test_if_the_trail_is_off_nothing_is_recorded(cli, trail, monkeypatch):
+    """The options are accepted all the same."""
+    monkeypatch.setenv("VERIFYD_AUDIT", "off")
+    cli.json("lookup", "AB12CDE", "--reason", "THEFT")
+    assert not trail.exists()
+
+
+def test_no_vehicle_data_is_recorded(cli, trail, monkeypatch):
+    """No policy and no vehicle is in any file of the trail; no plate in what is logged."""
+    cli.run("lookup", "AB12CDE", "--json")
+    cli.run("lookup", "--csv", cli.file("a.csv", "plate", "AB12CDE"))
+    written = b"".join(path.read_bytes() for path in trail.rglob("*") if path.is_file())
+    assert written.count(b"AB12CDE") == 2
+    assert not [canary for canary in CANARIES if canary.encode() in written]
+
+    def refuse(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "write", refuse)
+    told = cli.refusal("lookup", "AB12CDE")
+    assert "No space left on device" in told
+    assert "AB12CDE" not in told
+
+
+@ON_SQLITE
+def test_a_trail_is_closed(cli, trail, monkeypatch):
+    """No thread and no file stays open after a command."""
+    closed: list[None] = []
+    close = Trail.close
+    monkeypatch.setattr(Trail, "close", lambda self: closed.append(close(self)))
+    cli.json("lookup", "AB12CDE")
+    assert closed == [None]
+
+
+@ON_SQLITE
+def test_a_search_shows_both_verdicts(cli, trail):
+    """The answer of a command is about insurance and compliance."""
+    cli.run("lookup", "AB12CDE", "--as-of", DAY, "--reason", "THEFT")
+    shown = cli.run("audit", "search", "--plate", "AB12CDE").stdout
+    (line,) = [line for line in shown.splitlines() if " lookup " in line]
+    assert re.search(r"ann +- +- +THEFT +- +AB12CDE +insured, not compliant$", line)

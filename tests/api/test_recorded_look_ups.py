@@ -278,6 +278,16 @@ class TestFailsClosed:
         assert [answer.status_int for answer in answers] == [503, 503, 429]
         assert [answer.headers["X-RateLimit-Remaining"] for answer in answers] == ["1", "0", "0"]
 
+    def test_usage_counts_no_vehicles_of_it(self, world, audited, trail):
+        """Nobody was told anything: unknown plates and bulks, too, are answers without vehicles."""
+        trail.write_text("a file")
+        for method, path in PATHS:
+            assert ask(audited, method, path).status_int == 503
+        audited.application.usage.flush()
+        usage = audited.get("/v1/usage").json["usage"]
+        assert {item["operation"] for item in usage} >= {"insurance", "bulk_compliance"}
+        assert [item["vehicles"] for item in usage if item["status5xx"]] == [0] * len(usage)
+
     def test_a_directory_that_cannot_be_created(self, world, audited, trail):
         """Requests are refused until it can be."""
         trail.write_text("a file")

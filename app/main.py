@@ -63,11 +63,12 @@ def create_resources(
     authenticator: Authenticator,
     limits: LimitStore,
     measures: Measures,
+    trail: Trail | None,
 ) -> tuple[Resource, ...]:
     """Return one resource of each type that `ENDPOINTS` names."""
     domains = Domains(engine)
     reader = VehicleReader(Records(engine, config.register_order), config)
-    look_ups = LookUps(reader, open_trail(config, engine))
+    look_ups = LookUps(reader, trail)
     return (
         DomainCollection(domains),
         DomainItem(domains),
@@ -105,14 +106,15 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
     authenticator = Authenticator(engine)
     limits = open_limits(config, engine)
     measures = open_measures()
-    resources = create_resources(config, engine, authenticator, limits, measures)
+    trail = open_trail(config, engine)
+    resources = create_resources(config, engine, authenticator, limits, measures, trail)
     counts, router = Counts(OPERATIONS), CompiledRouter()
     outermost: list[Any] = [
         Metrics(measures, counts, router),
         Envelope(LineWriter(1).write if config.access_log else None, config.trusted_proxies),
         BodyIntake(),
     ]
-    app = _application_type(config, engine, limits, outermost)(
+    app = _application_type(config, engine, limits, trail, outermost)(
         request_type=Request,
         router=router,
         middleware=[
@@ -132,7 +134,11 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
 
 
 def _application_type(
-    config: Config, engine: Engine, limits: LimitStore, outermost: Sequence[Any]
+    config: Config,
+    engine: Engine,
+    limits: LimitStore,
+    trail: Trail | None,
+    outermost: Sequence[Any],
 ) -> Callable[..., Application]:
     """Return what makes the application: with the console, one that leaves requests to it (D131).
 
@@ -145,7 +151,8 @@ def _application_type(
     class ApplicationBehindConsole(BehindConsole, Application):
         pass
 
-    return partial(ApplicationBehindConsole, create_console(config, engine, limits, outermost))
+    console = create_console(config, engine, limits, trail, outermost)
+    return partial(ApplicationBehindConsole, console)
 
 
 def open_limits(config: Config, engine: Engine) -> LimitStore:

@@ -5,6 +5,7 @@ Every function that changes something is one transaction, which also records who
 what to do.
 """
 
+from collections.abc import Mapping
 from datetime import date
 
 from app import clock
@@ -19,9 +20,15 @@ from app.storage.engine import Engine
 
 DEFAULT_PLAN = "standard"
 ROTATION_GRACE_SECONDS = 24 * 3600
-_REQUESTS_MAX = 1_000_000_000
-_WINDOW_SECONDS_MAX = 366 * 24 * 3600
-_GRACE_SECONDS_MAX = 366 * 24 * 3600
+GRACE_SECONDS_MAX = 366 * 24 * 3600
+PLAN_NAME_CHARACTERS_MAX = 30
+PLAN_LIMITS: Mapping[str, tuple[int, int]] = {
+    "requests": (1, 1_000_000_000),
+    "window_seconds": (1, 366 * 24 * 3600),
+    "bulk_max": (1, BULK_MAX),
+    "domains_max": (0, 1_000_000),
+}
+"""The least and the greatest value of each limit of a plan."""
 
 
 def create_account(
@@ -86,21 +93,20 @@ def set_plan(  # noqa: PLR0913 - a plan has six members
     domains_max: int,
 ) -> Plan:
     """Create or change a plan, from the next request of its accounts on (D12, D124)."""
-    name = _checked_text("a plan's name", name, 30)
+    name = _checked_text("a plan's name", name, PLAN_NAME_CHARACTERS_MAX)
     limits = {
-        "requests": (requests, 1, _REQUESTS_MAX),
-        "window_seconds": (window_seconds, 1, _WINDOW_SECONDS_MAX),
-        "bulk_max": (bulk_max, 1, BULK_MAX),
-        "domains_max": (domains_max, 0, 1_000_000),
+        "requests": requests,
+        "window_seconds": window_seconds,
+        "bulk_max": bulk_max,
+        "domains_max": domains_max,
     }
-    for limit, (value, least, most) in limits.items():
-        if not least <= value <= most:
+    for limit, (least, most) in PLAN_LIMITS.items():
+        if not least <= limits[limit] <= most:
             option = limit.removesuffix("_seconds").replace("_", "-")
             raise OperatorError(f"--{option} must be from {least:,} to {most:,}")
     with changing(engine):
         former = Plan.select().where(Plan.name == name).first(engine)
-        values: dict[str, object] = {limit: value for limit, (value, *_) in limits.items()}
-        values |= changed_columns(former, asking)
+        values = limits | changed_columns(former, asking)
         Plan.insert(name=name, **values).on_conflict(
             conflict_target=[Plan.name], update=values
         ).execute(engine)
@@ -155,18 +161,6 @@ def list_keys(engine: Engine, account_name: str | None = None) -> list[ApiKey]:
     return list(query.execute(engine))
 
 
-def status_of_key(key: ApiKey) -> str:
-    """Return `active`, `revoked`, `expired`, or `suspended` with its account.
-
-    The key must have been read with its account.
-    """
-    if key.revoked_at is not None:
-        return "revoked"
-    if key.expires_at is not None and key.expires_at <= clock.now():
-        return "expired"
-    return "active" if key.account.suspended_at is None else "suspended"
-
-
 def revoke_key(engine: Engine, key_id: str, *, actor: Actor | None = None) -> ApiKey:
     """Revoke a key at once and for good. A key that was revoked before stays unchanged."""
     with changing(engine):
@@ -192,8 +186,8 @@ def rotate_key(
     that was rotated before. It does so for a key that no longer works, too, so that rotating never
     restores access that was revoked.
     """
-    if not 0 <= grace_seconds <= _GRACE_SECONDS_MAX:
-        raise OperatorError(f"--grace must be from 0 to {_GRACE_SECONDS_MAX:,} seconds")
+    if not 0 <= grace_seconds <= GRACE_SECONDS_MAX:
+        raise OperatorError(f"--grace must be from 0 to {GRACE_SECONDS_MAX:,} seconds")
     with changing(engine):
         old = require_key(engine, key_id)
         now = clock.now()

@@ -1,4 +1,4 @@
-"""What the record of actions says about accounts, plans and keys (D130).
+"""The states of accounts, plans and keys, as the record of actions has them (D130).
 
 The members are those that commands print. SEC: a key's secret and its hash are not among them.
 """
@@ -39,6 +39,18 @@ def key_state(key: ApiKey) -> State:
         "revoked_at": _time(key.revoked_at),
         "replaced_by": key.replaced_by,
     }
+
+
+def status_of_key(key: ApiKey) -> str:
+    """Return `active`, `revoked`, `expired`, or `suspended` with its account.
+
+    The key must have been read with its account.
+    """
+    if key.revoked_at is not None:
+        return "revoked"
+    if key.expires_at is not None and key.expires_at <= clock.now():
+        return "expired"
+    return "active" if key.account.suspended_at is None else "suspended"
 
 
 def subject_of(changed: Account | ApiKey) -> Subject:

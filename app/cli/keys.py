@@ -8,6 +8,7 @@ from typing import TypedDict
 from app import clock
 from app.accounts import administration
 from app.accounts.models import ApiKey
+from app.accounts.states import status_of_key
 from app.accounts.tokens import KEY_ID_CHARACTERS, Token, parse_token
 from app.cli.output import counted, print_item, print_items
 from app.cli.parser import Commands, add_command, add_group
@@ -163,7 +164,7 @@ def key_item(key: ApiKey) -> KeyItem:
         "id": key.id,
         "account": key.account.name,
         "label": key.label,
-        "status": administration.status_of_key(key),
+        "status": status_of_key(key),
         "created_at": clock.iso_utc(key.created_at),
         "expires_at": _time(key.expires_at),
         "revoked_at": _time(key.revoked_at),

@@ -8,7 +8,6 @@ import peewee
 
 from app import clock
 from app.cli.lookup_csv import answer_file
-from app.cli.lookup_document import Document, document_of
 from app.cli.lookup_record import add_enquiry, recording
 from app.cli.lookup_text import print_for_people, printable
 from app.cli.output import counted, print_item, print_sentence
@@ -19,6 +18,7 @@ from app.errors import OperatorError
 from app.storage.engine import Engine
 from app.storage.registers import find_unreadable
 from app.vehicles.explanation import explain
+from app.vehicles.explanation_document import Document, document_of
 from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Records
 

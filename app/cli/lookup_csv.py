@@ -11,7 +11,6 @@ from typing import BinaryIO, TypedDict
 from tqdm import tqdm
 
 from app import clock
-from app.cli.lookup_cells import FOUND, Cells, heading
 from app.cli.lookup_files import new_output, opened_input
 from app.cli.lookup_record import Recorder
 from app.cli.output import counted, print_item
@@ -20,11 +19,12 @@ from app.cli.waiting import say_if_terminal_is_read
 from app.registers.reading.sources import STANDARD_INPUT
 from app.storage.engine import Engine
 from app.storage.registers import list_entries, with_current_registers
-from app.vehicles.reader import Found, VehicleReader
+from app.vehicles.answer_cells import FOUND, Cells, heading
+from app.vehicles.reader import BATCH_PLATES, Found, VehicleReader
 from app.vehicles.records import Read
 
-BATCH_LINES = 5_000
-"""Plates that one statement looks up, and that are answered from one state of the registers."""
+BATCH_LINES = BATCH_PLATES
+"""Lines that are answered from one state of the registers."""
 _BATCH_BYTES = 4 * 1024 * 1024
 
 Show = Callable[[int, int], None]

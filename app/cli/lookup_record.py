@@ -8,14 +8,13 @@ from app import clock
 from app.accounts.enquiry import TEXT_RULE, is_enquiry_text
 from app.actor import login
 from app.audit.owner import claim
-from app.audit.record import Plate, Record, time_of
+from app.audit.record import Record, time_of
 from app.audit.trail import Trail
 from app.cli.usage import Parser
 from app.config import Config, sudo_user
 from app.storage.engine import Engine
 from app.storage.versions import database_id
-from app.vehicles.compliance import judge
-from app.vehicles.look_ups import unanswered_plate
+from app.vehicles.look_ups import judged_plate
 from app.vehicles.reader import Found
 from app.vehicles.records import Read
 
@@ -64,7 +63,7 @@ def recording(
                 login=login(),
                 sudo_user=sudo_user(),
                 unverified=True,
-                plates=[_plate(each, day, config.mot_first_years) for each in found],
+                plates=[judged_plate(each, day, config.mot_first_years) for each in found],
                 registers=registers,
             )
         )
@@ -74,19 +73,6 @@ def recording(
         trail.sync()
     finally:
         trail.close()
-
-
-def _plate(found: Found, day: str, mot_first_years: int) -> Plate:
-    """Return a plate as it is recorded: the command shows both verdicts."""
-    if found.record is None:
-        return unanswered_plate(found)
-    judgement = judge(found.record, day, mot_first_years)
-    return Plate(
-        found.record.registration,
-        found=True,
-        insured=judgement.insurance.is_good,
-        compliant=judgement.is_compliant,
-    )
 
 
 def _text(text: str) -> str:

@@ -4,7 +4,7 @@ import shutil
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from app.cli.lookup_document import Document
+from app.vehicles.explanation_document import Document
 
 _UNWRAPPED = 100_000
 _SENTENCE_MIN = 32

@@ -15,10 +15,10 @@ from app.registers.formats.line_blocks import (
     line_blocks,
     windows_1252,
 )
+from app.vehicles.answer_cells import COLUMN_PREFIX
 
 UTF_8 = "utf-8"
 WINDOWS_1252 = "cp1252"
-COLUMN_PREFIX = "verifyd_"
 BLANK, RAGGED, MALFORMED = "blank_line", "ragged_line", "malformed_line"
 _DELIMITERS = (b",", b";", b"\t", b"|")
 _CHUNK_BYTES = 1024 * 1024

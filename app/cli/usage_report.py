@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from app import clock
 from app.accounts.administration import require_account
-from app.cli.csv_cells import text_cell
 from app.cli.output import Item, counted, print_items
 from app.cli.parser import Commands, add_command
 from app.cli.session import opened_database
 from app.config import Config
+from app.csv_cells import text_cell
 from app.storage.engine import Engine
 from app.usage.models import CLASSES
 from app.usage.report import By, Used, Whose, is_known, usage_of_days, usage_of_hours

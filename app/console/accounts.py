@@ -1,12 +1,13 @@
-"""The pages of accounts: list, detail, create, suspend and resume (D81, D134)."""
+"""The pages of accounts: list, detail and create (D81, D134)."""
 
 from collections.abc import Callable
 from typing import Any
 
 import falcon
 
-from app.accounts import administration, lifecycle
-from app.accounts.models import Account
+from app.accounts import administration
+from app.accounts.models import Account, ApiKey, Plan
+from app.accounts.states import status_of_key
 from app.actions import changing
 from app.console.context import ConsoleRequest, PageError, Services, actor_of
 from app.console.forms import Field, Form, require_version, version_of
@@ -14,11 +15,15 @@ from app.console.listing import Listing
 from app.console.rendering import redirect
 from app.domains.repository import Domains
 from app.errors import OperatorError
+from app.limits.bucket import rate
+from app.limits.file import StoreError
+from app.limits.store import LimitStore, account_slot
 from app.storage import reserve
 from app.storage.engine import Engine
 
 ACTIVE, SUSPENDED = STATUSES = ("active", "suspended")
-_PLACE = "accounts"
+PLACE = "accounts"
+_KEYS_SHOWN = 10
 _SORTABLE = {
     "name": Account.name,
     "plan": Account.plan,
@@ -47,6 +52,7 @@ class AccountList:
             accounts=listing.rows(_chosen(listing.filters), engine),
             plans=plans,
             statuses=STATUSES,
+            done=req.get_param("done"),
         )
 
     on_head = on_get
@@ -63,14 +69,18 @@ class AccountPage:
         """GET /console/accounts/{tag}."""
         engine = self._services.engine
         account = require_account(engine, tag)
-        keys = administration.list_keys(engine, account.name)
+        plan = administration.require_plan(engine, account.plan_id)
+        keys = ApiKey.select(ApiKey, Account).join(Account).where(ApiKey.account == account)
+        latest = keys.order_by(ApiKey.created_at.desc(), ApiKey.id).limit(_KEYS_SHOWN)
         self._services.pages.send(
             req,
             resp,
             "accounts/detail.html",
             account=account,
-            plan=administration.require_plan(engine, account.plan_id),
-            keys=[(key, administration.status_of_key(key)) for key in reversed(keys)],
+            plan=plan,
+            requests_left=requests_left(self._services.limits, account, plan),
+            keys=[(key, status_of_key(key)) for key in latest.execute(engine)],
+            keys_total=keys.count(engine),
             domains=self._domains.count_domains(account.id),
             done=req.get_param("done"),
         )
@@ -102,7 +112,7 @@ class AccountCreation:
             except OperatorError as error:
                 form.faults["name"] = sentence(error)
             else:
-                redirect(req, resp, _PLACE, made.tag, done="created")
+                redirect(req, resp, PLACE, made.tag, done="created")
                 return
         resp.status = falcon.HTTP_422
         self._show(req, resp, form)
@@ -118,74 +128,54 @@ class AccountCreation:
         self._services.pages.send(req, resp, "accounts/new.html", form=form)
 
 
-class AccountSuspension:
-    """The confirmation that an account's keys are refused."""
-
-    def __init__(self, services: Services) -> None:
-        self._services = services
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response, tag: str) -> None:
-        """GET /console/accounts/{tag}/suspend. Asks for confirmation."""
-        account = require_account(self._services.engine, tag)
-        self._services.pages.send(
-            req,
-            resp,
-            "confirm.html",
-            heading=f"Suspend {account.name}?",
-            text=(
-                "From the next request on, all keys of this account get 401. Nothing is deleted, "
-                "and you can resume the account at any time."
-            ),
-            button="Suspend the account",
-            back=(_PLACE, tag),
-            version=_version(account),
-            is_dangerous=True,
-        )
-
-    on_head = on_get
-
-    def on_post(self, req: ConsoleRequest, resp: falcon.Response, tag: str) -> None:
-        """POST /console/accounts/{tag}/suspend."""
-        _change(req, self._services.engine, tag, lifecycle.suspend_account)
-        redirect(req, resp, _PLACE, tag, done="suspended")
-
-
-class AccountResumption:
-    """The confirmation that a suspended account's keys are accepted again."""
-
-    def __init__(self, services: Services) -> None:
-        self._services = services
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response, tag: str) -> None:
-        """GET /console/accounts/{tag}/resume. Asks for confirmation."""
-        account = require_account(self._services.engine, tag)
-        self._services.pages.send(
-            req,
-            resp,
-            "confirm.html",
-            heading=f"Resume {account.name}?",
-            text="From the next request on, the keys of this account are accepted again.",
-            button="Resume the account",
-            back=(_PLACE, tag),
-            version=_version(account),
-        )
-
-    on_head = on_get
-
-    def on_post(self, req: ConsoleRequest, resp: falcon.Response, tag: str) -> None:
-        """POST /console/accounts/{tag}/resume."""
-        _change(req, self._services.engine, tag, lifecycle.resume_account)
-        redirect(req, resp, _PLACE, tag, done="resumed")
-
-
 def require_account(engine: Engine, tag: str) -> Account:
     """Return the account with this tag. Raises PageError if there is none."""
-    account: Account | None = Account.select().where(Account.tag == tag).first(engine)
+    account = find_account(engine, tag)
     if account is None:
         raise PageError(
-            404, "There is no such account", "It was deleted, or never was.", back=(_PLACE,)
+            404, "There is no such account", "It was deleted, or never was.", back=(PLACE,)
         )
     return account
+
+
+def find_account(engine: Engine, tag: str) -> Account | None:
+    """Return the account with this tag, None if there is none."""
+    account: Account | None = Account.select().where(Account.tag == tag).first(engine)
+    return account
+
+
+def change_account(
+    req: ConsoleRequest, engine: Engine, tag: str, change: Callable[..., object]
+) -> None:
+    """Change an account, unless somebody else has changed it since the form was made.
+
+    Args:
+        change: takes the engine, the name of the account, and `actor`.
+    """
+
+    def checked_change() -> None:
+        with changing(engine):
+            engine.lock_rows(Account.select().where(Account.tag == tag))
+            account = require_account(engine, tag)
+            require_version(req, version_of_account(account), (PLACE, tag))
+            change(engine, account.name, actor=actor_of(req))
+
+    # An account can be suspended on a full disk, too (D57).
+    reserve.with_reserve(engine, checked_change)
+
+
+def version_of_account(account: Account) -> str:
+    """Return the version of what pages about an account show."""
+    return version_of(account.tag, account.name, account.plan_id, account.suspended_at)
+
+
+def requests_left(limits: LimitStore, account: Account, plan: Plan) -> int | None:
+    """Return how many requests an account could send now; None if that cannot be known."""
+    try:
+        slot = account_slot(account.id)
+        return limits.peek(slot, rate(plan.requests, plan.window_seconds)).remaining
+    except StoreError:  # The overview says why.
+        return None
 
 
 def sentence(error: OperatorError) -> str:
@@ -204,21 +194,3 @@ def _chosen(filters: dict[str, str]) -> Any:
     if filters["status"]:
         query = query.where(Account.suspended_at.is_null(filters["status"] == ACTIVE))
     return query
-
-
-def _change(req: ConsoleRequest, engine: Engine, tag: str, change: Callable[..., Account]) -> None:
-    """Change an account, unless somebody else has changed it since the form was made."""
-
-    def checked_change() -> None:
-        with changing(engine):
-            engine.lock_rows(Account.select().where(Account.tag == tag))
-            account = require_account(engine, tag)
-            require_version(req, _version(account), (_PLACE, tag))
-            change(engine, account.name, actor=actor_of(req))
-
-    # An account can be suspended on a full disk, too (D57).
-    reserve.with_reserve(engine, checked_change)
-
-
-def _version(account: Account) -> str:
-    return version_of(account.tag, account.name, account.plan_id, account.suspended_at)

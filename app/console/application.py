@@ -5,6 +5,7 @@ from typing import Any
 
 import falcon
 
+from app.audit.trail import Trail
 from app.config import Config
 from app.console.context import ROOT, ConsoleRequest, Services
 from app.console.entrance import Entrance
@@ -71,15 +72,20 @@ class BehindConsole(falcon.App[Request, falcon.Response]):
 
 
 def create_console(
-    config: Config, engine: Engine, limits: LimitStore, outermost: Sequence[Any]
+    config: Config,
+    engine: Engine,
+    limits: LimitStore,
+    trail: Trail | None,
+    outermost: Sequence[Any],
 ) -> ConsoleApplication:
     """Return the application that answers every path below /console.
 
     Args:
+        trail: where look-ups are recorded; None if the audit trail is off.
         outermost: the middleware that the API has, too: what counts, logs and reads requests.
     """
     pages = Renderer(config.timezone, menu())
-    services = Services(engine, config, limits, pages)
+    services = Services(engine, config, limits, pages, trail)
     rights = {page.resource: page.rights for page in PAGES}
     app: ConsoleApplication = falcon.App(
         request_type=ConsoleRequest,

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import falcon
 
 from app.actor import Actor
+from app.audit.trail import Trail
 from app.config import Config
 from app.console.sessions import Session
 from app.http.context import Request, RequestContext
@@ -43,6 +44,8 @@ class Services(NamedTuple):
     config: Config
     limits: LimitStore
     pages: "Renderer"
+    trail: Trail | None
+    """Where look-ups are recorded; None if the audit trail is off."""
 
 
 class PageError(Exception):

@@ -1,12 +1,15 @@
 """Forms: reads what a browser sends, and shows it again with what is wrong."""
 
 import hashlib
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from datetime import date
+from typing import Literal, NamedTuple
 from urllib.parse import parse_qsl
 
 import msgspec
 
+from app import clock
 from app.accounts.models import NAME_CHARACTERS_MAX
 from app.console.context import ConsoleRequest, PageError
 from app.errors import Problem
@@ -14,6 +17,7 @@ from app.errors import Problem
 VERSION_FIELD = "version"
 """The field that holds the version of what a form shows."""
 _FIELDS_MAX = 100
+_DIGITS_MAX = 12
 _FORM = "application/x-www-form-urlencoded"
 
 
@@ -27,8 +31,11 @@ class Field(NamedTuple):
     is_required: bool = True
     choices: Sequence[str] = ()
     """The values of a list to choose from; a line of text if it is empty."""
-    input_mode: str = "text"
-    """The keyboard that a phone shows: `text` or `numeric`."""
+    kind: Literal["text", "lines", "date", "number"] = "text"
+    """One line of text, several lines, a day, or a whole number."""
+    least: int = 0
+    most: int = 0
+    """The range of a number."""
 
 
 class Form:
@@ -56,6 +63,14 @@ class Form:
 
     def __getitem__(self, name: str) -> str:
         return self.values[name]
+
+    def number(self, name: str) -> int:
+        """Return the value of a number's field that is sound."""
+        return int(self.values[name])
+
+    def day(self, name: str) -> date | None:
+        """Return the value of a day's field that is sound; None if it is empty."""
+        return clock.parse_iso_date(self.values[name])
 
     @property
     def is_sound(self) -> bool:
@@ -96,33 +111,58 @@ def version_of(*shown: object) -> str:
     return hashlib.sha256(msgspec.json.encode(shown)).hexdigest()[:16]
 
 
-def require_version(req: ConsoleRequest, current: str, back: tuple[str, ...]) -> None:
+def require_version(
+    req: ConsoleRequest,
+    current: str,
+    back: tuple[str, ...],
+    heading: str = "Somebody else has changed this meanwhile",
+    text: str = "Nothing was changed by you. Look at the page as it is now, and decide again.",
+) -> None:
     """Refuse a form that was made from an older state. Raises PageError.
 
     Call it within the transaction that changes the row, after the row was locked.
     """
     if read_fields(req).get(VERSION_FIELD) != current:
-        raise PageError(
-            409,
-            "Somebody else has changed this meanwhile",
-            "Nothing was changed by you. Look at the page as it is now, and decide again.",
-            back=back,
-        )
+        raise PageError(409, heading, text, back=back)
 
 
 def _fault(field: Field, value: str) -> str | None:
-    if not value:
-        return f"{field.label} is needed." if field.is_required else None
+    if not value and not field.is_required:
+        return None
+    if not value and field.kind != "number":
+        return f"{field.label} is needed."
     if len(value) > field.characters_max:
         return (
             f"{field.label} can have at most {field.characters_max:,} characters; "
             f"this one has {len(value):,}."
         )
+    return _fault_of_text(field, value) or _fault_of_kind(field, value)
+
+
+def _fault_of_text(field: Field, value: str) -> str | None:
+    if field.kind == "lines":
+        # Other characters that are not printable get pasted with a text, unseen.
+        is_text = all(unicodedata.category(each) != "Cc" or each in "\r\n\t" for each in value)
+        return None if is_text else f"{field.label} must not contain control characters."
     if not value.isprintable():
         return f"{field.label} must not contain line breaks or control characters."
+    return None
+
+
+def _fault_of_kind(field: Field, value: str) -> str | None:
     if field.choices and value not in field.choices:
         return f"Choose one of the list as {field.label.lower()}."
+    if field.kind == "number" and not _is_within(value, field.least, field.most):
+        return f"{field.label} must be a whole number from {field.least:,} to {field.most:,}."
+    if field.kind == "date" and clock.parse_iso_date(value) in (None, date.max):
+        return f"{field.label} must be a date with year, month and day, such as 2030-12-31."
     return None
+
+
+def _is_within(text: str, least: int, most: int) -> bool:
+    # SEC: int() refuses texts of thousands of digits.
+    is_number = text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX
+    return is_number and least <= int(text) <= most
 
 
 def _malformed(text: str) -> PageError:

@@ -51,7 +51,7 @@ class LoadList:
 
     def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> None:
         """GET /console/loads. Parameters: `register`, `status`, `sort`, `page`."""
-        engine, config, _, pages = self._services
+        engine, config, _, pages, _ = self._services
         registers = _registers(engine)
         interrupted = interrupted_loads(engine)
         filters = {"register": registers, "status": STATUSES}
@@ -80,7 +80,7 @@ class LoadPage:
 
     def on_get(self, req: ConsoleRequest, resp: falcon.Response, load_id: str) -> None:
         """GET /console/loads/{load_id}. Parameter: `refresh`."""
-        engine, config, _, pages = self._services
+        engine, config, _, pages, _ = self._services
         found = find_load(engine, number(load_id))
         if found is None:
             text = "Loads are kept for 400 days, and some for longer."

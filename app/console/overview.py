@@ -17,7 +17,7 @@ class Overview:
 
     def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> None:
         """GET /console."""
-        engine, config, limits, pages = self._services
+        engine, config, limits, pages, _ = self._services
         ages = freshness(engine, config.stale_after)
         health = overview_facts.health(engine, config, limits, ages)
         days, series = overview_facts.loads_by_day(engine, config.timezone)

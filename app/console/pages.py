@@ -3,19 +3,21 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from app.console.accounts import (
-    AccountCreation,
-    AccountList,
-    AccountPage,
-    AccountResumption,
-    AccountSuspension,
-)
+from app.console.account_changes import AccountDeletion, AccountPlan, AccountReset
+from app.console.account_status import AccountResumption, AccountSuspension
+from app.console.accounts import AccountCreation, AccountList, AccountPage
 from app.console.assets import ConsoleAsset
 from app.console.context import ROOT
+from app.console.domains import DomainActivation, DomainList, DomainPage, DomainSuspension
 from app.console.entrance import Rights
+from app.console.key_changes import KeyCreation, KeyRevocation, KeyRotation
+from app.console.keys import KeyList, KeyPage, KeySearch
 from app.console.loads import LoadList, LoadPage
+from app.console.look_up import LookUp
 from app.console.overview import Overview
 from app.console.people import PeopleList, SessionEnd
+from app.console.plan_changes import PlanChange, PlanCreation, PlanDeletion
+from app.console.plans import PlanList, PlanPage
 from app.console.register_actions import (
     RegisterDrop,
     RegisterPurge,
@@ -42,6 +44,8 @@ class Page(NamedTuple):
 
 _OPEN: Rights = {"GET": None}
 _READ: Rights = {"GET": Right.READ}
+_ASK: Rights = {"GET": Right.READ, "POST": Right.READ}
+"""A form that changes nothing; it is sent with POST to keep what it says out of URLs."""
 _CHANGE: Rights = {"GET": Right.CHANGE, "POST": Right.CHANGE}
 
 PAGES: tuple[Page, ...] = (
@@ -55,12 +59,33 @@ PAGES: tuple[Page, ...] = (
     Page(f"{ROOT}/tasks/{{task_id}}", TaskPage, _READ),
     Page(f"{ROOT}/loads", LoadList, _READ, "Loads"),
     Page(f"{ROOT}/loads/{{load_id}}", LoadPage, _READ),
+    Page(f"{ROOT}/look-up", LookUp, _ASK, "Look up"),
     Page(f"{ROOT}/accounts", AccountList, _READ, "Accounts"),
     # NOTE: before the page of an account, whose tag always has six characters.
     Page(f"{ROOT}/accounts/new", AccountCreation, _CHANGE),
     Page(f"{ROOT}/accounts/{{tag}}", AccountPage, _READ),
     Page(f"{ROOT}/accounts/{{tag}}/suspend", AccountSuspension, _CHANGE),
     Page(f"{ROOT}/accounts/{{tag}}/resume", AccountResumption, _CHANGE),
+    Page(f"{ROOT}/accounts/{{tag}}/plan", AccountPlan, _CHANGE),
+    Page(f"{ROOT}/accounts/{{tag}}/reset", AccountReset, _CHANGE),
+    Page(f"{ROOT}/accounts/{{tag}}/delete", AccountDeletion, _CHANGE),
+    Page(f"{ROOT}/accounts/{{tag}}/keys/new", KeyCreation, _CHANGE),
+    Page(f"{ROOT}/keys", KeyList, _READ, "Keys"),
+    # NOTE: before the page of a key, whose id always has eight characters.
+    Page(f"{ROOT}/keys/find", KeySearch, _ASK),
+    Page(f"{ROOT}/keys/{{key_id}}", KeyPage, _READ),
+    Page(f"{ROOT}/keys/{{key_id}}/rotate", KeyRotation, _CHANGE),
+    Page(f"{ROOT}/keys/{{key_id}}/revoke", KeyRevocation, _CHANGE),
+    Page(f"{ROOT}/plans", PlanList, _READ, "Plans"),
+    # NOTE: no plan has this path, whatever its name.
+    Page(f"{ROOT}/plans/new", PlanCreation, _CHANGE),
+    Page(f"{ROOT}/plans/{{plan}}", PlanPage, _READ),
+    Page(f"{ROOT}/plans/{{plan}}/change", PlanChange, _CHANGE),
+    Page(f"{ROOT}/plans/{{plan}}/delete", PlanDeletion, _CHANGE),
+    Page(f"{ROOT}/domains", DomainList, _READ, "Domains"),
+    Page(f"{ROOT}/domains/{{domain_id}}", DomainPage, _READ),
+    Page(f"{ROOT}/domains/{{domain_id}}/suspend", DomainSuspension, _CHANGE),
+    Page(f"{ROOT}/domains/{{domain_id}}/activate", DomainActivation, _CHANGE),
     Page(f"{ROOT}/people", PeopleList, _READ, "People"),
     Page(f"{ROOT}/people/{{session_id}}/end", SessionEnd, _CHANGE),
     Page(f"{ROOT}/sign-out", SignOut, {"POST": Right.READ}),

@@ -59,7 +59,7 @@ class RegisterList:
 
     def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> None:
         """GET /console/registers. Parameters: `sort`, `page`."""
-        engine, config, _, pages = self._services
+        engine, config, _, pages, _ = self._services
         listing = Listing(req, _SORTABLE, Register.name)
         entries = [_entry(row) for row in listing.rows(Register.select(), engine)]
         ages = freshness(engine, config.stale_after)
@@ -89,7 +89,7 @@ class RegisterPage:
 
     def on_get(self, req: ConsoleRequest, resp: falcon.Response, name: str) -> None:
         """GET /console/registers/{name}."""
-        engine, config, _, pages = self._services
+        engine, config, _, pages, _ = self._services
         state = require_state(engine, name)
         ages = freshness(engine, config.stale_after)
         conditions = conditions_of(engine, config, ages=ages).conditions

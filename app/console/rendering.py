@@ -113,6 +113,11 @@ def moment(epoch_seconds: int | None, zone: tzinfo = UTC) -> Markup:
     return Markup(f'<time datetime="{clock.iso_utc(epoch_seconds)}">{text}</time>')  # noqa: S704
 
 
+def iso_moment(text: str, zone: tzinfo = UTC) -> Markup:
+    """Return a time of an answer (D21) as HTML, like `moment`."""
+    return moment(int(datetime.fromisoformat(text).timestamp()), zone)
+
+
 def number(value: int | None) -> Markup | str:
     """Return a number with groups of three digits; a dash for None."""
     return _DASH if value is None else f"{value:,}"
@@ -145,7 +150,11 @@ def _environment(zone: tzinfo) -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.globals |= _GLOBALS
-    environment.filters |= {**_FILTERS, "moment": partial(moment, zone=zone)}
+    environment.filters |= {
+        **_FILTERS,
+        "moment": partial(moment, zone=zone),
+        "iso_moment": partial(iso_moment, zone=zone),
+    }
     # PERF: compiling takes 40 ms. Done at the start, it does not delay the first page.
     for name in environment.list_templates():
         environment.get_template(name)

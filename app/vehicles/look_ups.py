@@ -16,6 +16,7 @@ from app.errors import RETRY_AFTER_SECONDS, Problem
 from app.http.context import Request, caller_of
 from app.http.enquiry import NO_ENQUIRY, Enquiry, enquiry_of
 from app.http.failure_log import FailureLog
+from app.vehicles.compliance import judge
 from app.vehicles.reader import Found, VehicleReader
 from app.vehicles.records import Read
 
@@ -124,6 +125,19 @@ def _plates(look_up: LookUp, verdicts: Iterable[bool]) -> list[Plate]:
         else Plate(each.record.registration, found=True, compliant=verdict)
         for each, verdict in pairs
     ]
+
+
+def judged_plate(found: Found, day: str, mot_first_years: int) -> Plate:
+    """Return the entry of a plate for which both verdicts are shown."""
+    if found.record is None:
+        return unanswered_plate(found)
+    judgement = judge(found.record, day, mot_first_years)
+    return Plate(
+        found.record.registration,
+        found=True,
+        insured=judgement.insurance.is_good,
+        compliant=judgement.is_compliant,
+    )
 
 
 def unanswered_plate(found: Found) -> Plate:

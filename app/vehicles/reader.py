@@ -10,6 +10,9 @@ from app.vehicles.facts import Record
 from app.vehicles.records import Read, Records
 from app.vehicles.registration import canonical_registration
 
+BATCH_PLATES = 5_000
+"""Plates that an operator looks up with one statement, from one state of the registers."""
+
 
 class Found(msgspec.Struct, frozen=True, gc=False):
     """What a look-up found for one plate.

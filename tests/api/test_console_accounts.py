@@ -10,6 +10,7 @@ from app.console.context import ROOT
 from app.console.listing import ROWS_PER_PAGE
 from app.console.roles import Role
 from app.console.sessions import list_sessions
+from app.domains.repository import Domains
 from app.version import VERSION
 from tests.api.console import SAME_ORIGIN, Browser, signed_in, stored
 
@@ -134,14 +135,18 @@ class TestDetail:
         assert world.alice_key[10:18] in page.text
         assert world.alice_key[18:40] not in page.text
 
-    @pytest.mark.parametrize("tag", ["AAAAAA", "1", "alice", "%3Cscript%3E", "..%2f..%2fetc"])
-    @pytest.mark.parametrize("rest", ["", "/suspend", "/resume"])
+    @pytest.mark.parametrize(
+        "tag", ["AAAAAA", "1", "alice", "%3Cscript%3E", "..%2f..%2fetc", "%00"]
+    )
+    @pytest.mark.parametrize(
+        "rest", ["", "/suspend", "/resume", "/plan", "/reset", "/delete", "/keys/new"]
+    )
     def test_an_account_that_nobody_has_is_not_found(self, browser, tag, rest):
         """Any other tag is 404, with a way back."""
         page = browser.get(f"{ACCOUNTS}/{tag}{rest}")
         assert page.status_int == 404
         assert "<script>" not in page.text
-        if "2f" not in tag:
+        if "2f" not in tag and "%00" not in tag:
             assert "There is no such account" in page.text
             assert page.html.select_one(".message a")["href"].endswith("console/accounts")
 
@@ -230,7 +235,8 @@ class TestStatus:
         assert alice.get("/v1/account").status_int == 401
         page = browser.get(f"{path}?done=suspended")
         assert "The account is suspended" in page.text
-        assert [each.text for each in page.html.select(".actions a")] == ["Resume"]
+        actions = [each.text for each in page.html.select(".actions a")]
+        assert actions == ["New key", "Resume", "Delete"]
         assert browser.send(f"{path}/resume").status_int == 303
         assert alice.get("/v1/account").status_int == 200
 
@@ -291,6 +297,112 @@ class TestStatus:
         delete_account(world.engine, "alice", lambda _: 0)
         response = browser.post(f"{path}/suspend", {"version": version})
         assert response.status_int == 404
+
+
+class TestPlan:
+    def test_an_account_moves_to_another_plan(self, world, browser):
+        """The form shows the plans and the current one; the change is recorded."""
+        path = page_of(world, "alice")
+        form = browser.get(f"{path}/plan")
+        assert form.html.select_one("option[selected]").text == "standard"
+        response = browser.send(f"{path}/plan", {"plan": "enterprise"})
+        assert response.status_int == 303
+        assert require_account(world.engine, "alice").plan_id == "enterprise"
+        assert "on another plan" in browser.get(f"{path}?done=moved").text
+        (action,) = list_actions(world.engine, limit=1)
+        assert (action.actor, action.via, action.action) == ("ann", "console", "accounts.set-plan")
+
+    @pytest.mark.parametrize("plan", ["", "gold", "x" * 101, "a\nb", MARKUP])
+    def test_a_plan_that_is_not_in_the_list_is_refused(self, world, browser, plan):
+        """The form comes back, and the account stays on its plan."""
+        before = stored(world)
+        response = browser.send(f"{page_of(world, 'alice')}/plan", {"plan": plan})
+        assert response.status_int == 422
+        assert response.html.select("select[aria-invalid=true]")
+        assert not response.html.select("script:not([src]), [onerror]")
+        assert stored(world) == before
+
+    def test_two_operators_do_not_undo_each_others_work(self, world, browser):
+        """A form from before another change is 409."""
+        path = f"{page_of(world, 'alice')}/plan"
+        version = browser.get(path).html.find("input", {"name": "version"})["value"]
+        set_account_plan(world.engine, "alice", "free")
+        for sent in (version, "", MARKUP):
+            response = browser.post(path, {"plan": "enterprise", "version": sent})
+            assert response.status_int == 409
+        assert require_account(world.engine, "alice").plan_id == "free"
+
+
+class TestReset:
+    def test_an_account_gets_its_requests_back(self, world, browser):
+        """The account's page shows how many are left, and the form fills them up."""
+        client, path = world.client(world.alice_key), page_of(world, "alice")
+        for _ in range(3):
+            client.get("/v1/account")
+        assert "597 left now" in browser.get(path).text
+        assert browser.send(f"{path}/reset").status_int == 303
+        page = browser.get(f"{path}?done=reset")
+        assert "600 left now" in page.text
+        assert "has all its requests back" in page.text
+        (action,) = list_actions(world.engine, limit=1)
+        assert (action.actor, action.action) == ("ann", "limits.reset")
+
+    def test_without_the_file_of_limits_nothing_is_recorded(self, world, browser):
+        """The page of the account shows no number, and the reset is 503."""
+        path = page_of(world, "alice")
+        version = browser.get(f"{path}/reset").html.find("input", {"name": "version"})["value"]
+        before = list_actions(world.engine)
+        world.limits.unlink()
+        assert "left now" not in browser.get(path).text
+        response = browser.post(f"{path}/reset", {"version": version})
+        assert response.status_int == 503
+        assert "The rate limits cannot be used" in response.text
+        assert list_actions(world.engine) == before
+
+
+class TestDelete:
+    def test_it_takes_the_name(self, world, browser, alice):
+        """With its name the account is deleted with its keys, and the list says so."""
+        path = f"{page_of(world, 'alice')}/delete"
+        assert "its 1 key are" in browser.get(path).text
+        response = browser.send(path, {"name": "alice"})
+        assert response.status_int == 303
+        assert alice.get("/v1/account").status_int == 401
+        page = browser.get(f"{ACCOUNTS}?done=deleted")
+        assert names_on(page) == ["bob"]
+        assert "The account and its keys were deleted" in page.text
+        (action,) = list_actions(world.engine, limit=1)
+        assert (action.actor, action.action) == ("ann", "accounts.delete")
+
+    @pytest.mark.parametrize("name", ["", "Alice", "bob", "alic", "a" * 101, "a\nb", MARKUP])
+    def test_another_name_deletes_nothing(self, world, browser, name):
+        """The form comes back with a sentence at the name."""
+        before = stored(world)
+        response = browser.send(f"{page_of(world, 'alice')}/delete", {"name": name})
+        assert response.status_int == 422
+        assert response.html.find(id="field-name-fault")
+        assert not response.html.select("script:not([src]), [onerror]")
+        assert stored(world) == before
+
+    def test_an_account_with_domains_stays(self, world, browser):
+        """Domains are not lost by mistake, also if one was created after the form was shown."""
+        path = f"{page_of(world, 'alice')}/delete"
+        version = browser.get(path).html.find("input", {"name": "version"})["value"]
+        account = require_account(world.engine, "alice")
+        Domains(world.engine).create_domain(account.id, "example.com", 10)
+        fields = {"name": "alice", "version": version}
+        for response in (browser.get(path), browser.post(path, fields)):
+            assert response.status_int == 409
+            assert "alice has 1 domain" in response.text
+        assert require_account(world.engine, "alice").id == account.id
+
+    def test_a_form_of_an_earlier_state_deletes_nothing(self, world, browser):
+        """Whoever has not seen that the account was suspended must look again."""
+        path = f"{page_of(world, 'alice')}/delete"
+        version = browser.get(path).html.find("input", {"name": "version"})["value"]
+        suspend_account(world.engine, "alice")
+        response = browser.post(path, {"name": "alice", "version": version})
+        assert response.status_int == 409
 
 
 class TestForms:

@@ -2,11 +2,12 @@
 
 import pytest
 
-from app.accounts.administration import create_account
+from app.accounts.administration import create_account, require_account
 from app.console.context import ROOT
 from app.console.pages import PAGES
 from app.console.roles import Role
 from app.console.sessions import create_link
+from app.domains.repository import Domains
 from app.registers.history import History
 from app.registers.lock import locked
 from app.registers.models import json_text
@@ -32,6 +33,25 @@ VISITED = {
     f"{ROOT}/accounts/{{tag}}",
     f"{ROOT}/accounts/{{tag}}/suspend",
     f"{ROOT}/accounts/{{tag}}/resume",
+    f"{ROOT}/accounts/{{tag}}/plan",
+    f"{ROOT}/accounts/{{tag}}/reset",
+    f"{ROOT}/accounts/{{tag}}/delete",
+    f"{ROOT}/accounts/{{tag}}/keys/new",
+    f"{ROOT}/keys",
+    f"{ROOT}/keys/find",
+    f"{ROOT}/keys/{{key_id}}",
+    f"{ROOT}/keys/{{key_id}}/rotate",
+    f"{ROOT}/keys/{{key_id}}/revoke",
+    f"{ROOT}/plans",
+    f"{ROOT}/plans/new",
+    f"{ROOT}/plans/{{plan}}",
+    f"{ROOT}/plans/{{plan}}/change",
+    f"{ROOT}/plans/{{plan}}/delete",
+    f"{ROOT}/domains",
+    f"{ROOT}/domains/{{domain_id}}",
+    f"{ROOT}/domains/{{domain_id}}/suspend",
+    f"{ROOT}/domains/{{domain_id}}/activate",
+    f"{ROOT}/look-up",
     f"{ROOT}/people",
     f"{ROOT}/people/{{session_id}}/end",
     f"{ROOT}/sign-out",
@@ -199,6 +219,94 @@ def task(visitor, button):
     visitor.click(button, "button")
     visitor.page.get_by_text("Done", exact=True).wait_for()
     visitor.check()
+
+
+@pytest.mark.parametrize("has_javascript", [True, False], ids=["with JS", "without JS"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_person_can_do_the_daily_work(world, visit, scheme, has_javascript):
+    """Plans, an account with its keys, domains and look-ups: each page and action, as above."""
+    visitor = visit(scheme, has_javascript)
+    page = visitor.page
+    sign_in(world, visitor, Role.OPERATOR)
+
+    visitor.click("Plans")
+    visitor.click("New plan")
+    visitor.click("Create the plan", "button")
+    assert page.get_by_text("Name is needed.").first.is_visible()
+    page.get_by_label("Name").fill("trial/1")
+    visitor.click("Create the plan", "button")
+    visitor.click("Change")
+    page.get_by_label("Requests").fill("9")
+    visitor.click("Change the plan", "button")
+    assert page.get_by_text("They count from now on.").is_visible()
+
+    visitor.click("Accounts")
+    visitor.click("customer 01")
+    visitor.click("Change the plan")
+    page.get_by_label("Plan", exact=True).select_option("trial/1")
+    visitor.click("Change the plan", "button")
+    visitor.click("Give back all requests")
+    visitor.click("Give all requests back", "button")
+    assert page.get_by_text("9 left now").is_visible()
+    visitor.click("New key")
+    page.get_by_label("Label").fill("billing")
+    page.get_by_label("Last day").fill("2099-12-31")
+    visitor.click("Create the key", "button")
+    key = page.locator("#key").inner_text()
+    assert page.get_by_role("button", name="Copy").is_visible() == has_javascript
+    visitor.click("I have saved it")
+    visitor.click("Rotate")
+    visitor.click("Rotate the key", "button")
+    assert page.locator("#key").inner_text() != key
+    visitor.click("Keys")
+    visitor.click("Find a key")
+    page.get_by_label("Key, or its id").fill(key)
+    visitor.click("Find the key", "button")
+    visitor.click("Revoke")
+    visitor.click("Revoke the key", "button")
+    assert page.get_by_text("The key is revoked.").is_visible()
+
+    number = require_account(world.engine, "customer 02").id
+    Domains(world.engine).create_domain(number, f"{scheme}{has_javascript}.example", 9)
+    visitor.click("Domains")
+    visitor.click(f"{scheme}{has_javascript}.example")
+    visitor.click("Suspend")
+    visitor.click("Suspend the domain", "button")
+    visitor.click("Activate")
+    visitor.click("Activate the domain", "button")
+
+    visitor.click("Accounts")
+    visitor.click("customer 01")
+    visitor.click("Delete")
+    page.get_by_label("Name of the account").fill("customer 01")
+    visitor.click("Delete the account", "button")
+    visitor.click("Plans")
+    visitor.click("trial/1")
+    visitor.click("Delete")
+    visitor.click("Delete the plan", "button")
+    assert page.get_by_text("The plan was deleted.").is_visible()
+
+
+@pytest.mark.parametrize("has_javascript", [True, False], ids=["with JS", "without JS"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_viewer_can_look_plates_up(world, visit, scheme, has_javascript):
+    """One plate is explained, a list is a table or a file, and the form can be sent again."""
+    visitor = visit(scheme, has_javascript)
+    page = visitor.page
+    sign_in(world, visitor, Role.VIEWER)
+    visitor.click("Look up")
+    plates = page.get_by_label("Plates")
+    plates.fill("ab12 cde")
+    visitor.click("Look up", "button")
+    assert page.get_by_role("heading", name="What each register says").is_visible()
+    plates.fill("AB12CDE\nZZ99ZZZ\n!!\n" * 4)
+    for _ in range(2):
+        with page.expect_download() as started:
+            page.get_by_role("button", name="Download as CSV").click()
+        assert started.value.suggested_filename.startswith("look-up-20")
+    visitor.click("Look up", "button")
+    assert page.get_by_text("12 plates: 4 found").is_visible()
+    assert "AB12CDE" not in page.url
 
 
 @pytest.mark.parametrize("role", Role)

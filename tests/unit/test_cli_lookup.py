@@ -5,7 +5,7 @@ from datetime import date
 
 import pytest
 
-from app.cli.lookup_cells import COLUMNS
+from app.vehicles.answer_cells import COLUMNS
 from app.vehicles.reader import VehicleReader
 from tests.conftest import ON_SQLITE
 from tests.contract.pages import PAGES, section

@@ -13,12 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.cli import lookup_csv, lookup_files
-from app.cli.csv_cells import text_cell
-from app.cli.lookup_cells import COLUMNS
 from app.cli.plate_file import PlateFile
+from app.csv_cells import text_cell
 from app.registers.load import load
 from app.registers.request import LoadRequest
 from app.storage.engine import close_quietly, open_engine
+from app.vehicles.answer_cells import COLUMNS
 from tests.conftest import ON_SQLITE
 
 DAY = "2025-07-01"

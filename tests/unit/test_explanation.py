@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from app.cli.lookup_document import document_of
 from app.config import Config
 from app.storage.registers import Register
 from app.vehicles.explanation import explain
+from app.vehicles.explanation_document import document_of
 from app.vehicles.reader import VehicleReader
 from tests.stores import Template
 from tests.unit.explained_model import Model, random_registers

@@ -4,7 +4,8 @@
 // A second click on a button does not send its form again.
 document.addEventListener("submit", (event) => {
   const form = event.target;
-  if (form.method !== "post") return;
+  // A form that can give a file leaves its page as it is, so it can be sent again.
+  if (form.method !== "post" || "again" in form.dataset) return;
   if (form.dataset.sent) {
     event.preventDefault();
     return;
@@ -16,6 +17,13 @@ document.addEventListener("submit", (event) => {
 window.addEventListener("pageshow", () => {
   for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
 });
+
+// On a narrow screen the navigation scrolls sideways: it begins at the current page.
+const current = document.querySelector(".bar nav [aria-current]");
+if (current) {
+  const nav = current.closest("nav");
+  nav.scrollLeft = current.offsetLeft - (nav.clientWidth - current.offsetWidth) / 2;
+}
 
 // <button type="button" data-copy="ID" hidden> copies the text of the element with that id.
 for (const button of document.querySelectorAll("button[data-copy]")) {

@@ -1,14 +1,14 @@
-"""The cells that `verifyd lookup --csv` appends to a line (D84)."""
+"""The cells of a CSV file that answer a plate, as `verifyd lookup --csv` appends them (D84)."""
 
 from collections.abc import Sequence
 
-from app.cli.csv_cells import text_cell
-from app.cli.plate_file import COLUMN_PREFIX
+from app.csv_cells import text_cell
 from app.vehicles.answers import failure_answer, insurance_answer
 from app.vehicles.compliance import judge
 from app.vehicles.facts import Record
 from app.vehicles.reader import Found
 
+COLUMN_PREFIX = "verifyd_"
 FOUND = "found"
 COLUMNS = (
     "result",

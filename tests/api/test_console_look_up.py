@@ -1,0 +1,290 @@
+"""Look-ups in the console: a plate or a list, for a day, as a page or a CSV file (D136)."""
+
+import csv
+import io
+import json
+import logging
+
+import pytest
+
+from app.accounts.administration import require_account, require_plan
+from app.console.accounts import requests_left
+from app.console.context import ROOT
+from app.console.roles import Role
+from app.limits.store import LimitStore, identity_of
+from app.registers.undo import drop_register
+from app.storage.versions import database_id
+from app.vehicles.answer_cells import COLUMNS
+from app.vehicles.reader import BATCH_PLATES
+from tests.api.console import signed_in, stored
+from tests.api.test_console_accounts import MARKUP
+
+LOOK_UP = f"{ROOT}/look-up"
+DAY = "2025-07-01"
+MODEL = MARKUP[:40]
+VEHICLES = [
+    {
+        "registration": "AB12CDE",
+        "make": "Ford",
+        "model": "Focus",
+        "year": 2012,
+        "taxStatus": "sorn",
+    },
+    {"registration": "EV1L", "make": '=HYPERLINK("x")', "model": MODEL, "color": "@red"},
+    {"registration": "ŁÓDŹ1", "make": "Citroën"},
+]
+POLICY = {"registration": "AB12CDE", "number": "P-7", "validFrom": DAY, "validTo": "2026-06-30"}
+FINE = {
+    "registration": "AB12CDE",
+    "reference": "PCN-1",
+    "issuedOn": DAY,
+    "amount": "35.50",
+    "currency": "EUR",
+}
+
+
+@pytest.fixture
+def world(world):
+    """The installation with vehicles in two registers."""
+    world.load(VEHICLES, register="native")
+    world.load([POLICY], register="native")
+    world.load([FINE], register="fines")
+    return world
+
+
+@pytest.fixture
+def application(world):
+    """The service with its console."""
+    return world.client(None, console=True).application
+
+
+@pytest.fixture
+def browser(world, application):
+    """A browser of somebody who only reads."""
+    return signed_in(world, application, Role.VIEWER)
+
+
+def ask(browser, plates, **fields):
+    return browser.post(LOOK_UP, {"plates": plates, "day": DAY, **fields})
+
+
+def csv_rows(response):
+    text = io.StringIO(response.body.decode("utf-8-sig"), newline="")
+    return list(csv.DictReader(text, strict=True))
+
+
+class TestOne:
+    @pytest.mark.parametrize("role", Role)
+    def test_every_role_can_ask(self, world, application, role):
+        """The answer and what decided it are on the page."""
+        page = ask(signed_in(world, application, role), "ab12 cde")
+        assert page.status_int == 200
+        answer = page.html.select_one("article")
+        assert "AB12CDE" in answer.h3.text
+        assert "asked for as ab12 cde" in answer.h3.text
+        badges = [badge.text for badge in answer.select("p .badge")]
+        assert badges == ["insured", "not compliant"]
+        assert "policy P-7 of native is in force on 2025-07-01" in answer.text
+
+    def test_it_shows_what_each_register_says(self, browser):
+        """Vehicle, policies and fines are under the register that holds them."""
+        page = ask(browser, "AB12CDE")
+        native, fines = page.html.select("article details")
+        assert fines.summary.text == "fines"
+        assert [cell.text for cell in fines.select("tbody tr > *")] == [
+            "PCN-1",
+            DAY,
+            "35.50 EUR",
+            "owed",
+        ]
+        assert "Ford" in native.text
+        assert "P-7" in native.text
+
+    def test_the_answers_are_those_of_the_api(self, world, browser):
+        """The page and the API judge alike, on any day."""
+        client = world.client(world.alice_key)
+        for day in ("2025-06-30", DAY, "2026-07-01"):
+            page = ask(browser, "AB12CDE", day=day)
+            answer = client.get(f"/v1/vehicle/AB12CDE/insurance?asOf={day}").json
+            words = [badge.text for badge in page.html.select("article p .badge")]
+            assert (words[0] == "insured") == answer["insured"]
+            assert f"Answer for {day}" in page.html.find(id="answers").text
+
+    def test_without_a_day_it_is_today(self, world, browser):
+        """The page names the day."""
+        page = ask(browser, "AB12CDE", day="")
+        assert "Answer for 2" in page.html.find(id="answers").text
+
+    @pytest.mark.parametrize(
+        ("plate", "text"),
+        [
+            ("ZZ99ZZZ", "No register mentions it: native, fines."),
+            ("!!", "Invalid registration number: 1 to 12 letters and digits"),
+            ("A" * 200, "Invalid registration number: at most 100 characters"),
+            (MARKUP.replace(",", ""), "Invalid registration number"),
+            ("\u200b", "Invalid registration number"),
+        ],
+    )
+    def test_a_plate_without_an_answer_says_why(self, browser, plate, text):
+        """An unknown and an invalid plate get the sentences of the API, and no markup."""
+        page = ask(browser, plate)
+        assert page.status_int == 200
+        assert text in page.html.select_one("article .notice").text
+        assert not page.html.select("script:not([src]), [onerror]")
+
+    def test_markup_in_a_register_stays_text(self, browser):
+        """Whoever delivers a register cannot put anything into a page."""
+        page = ask(browser, "EV1L")
+        assert MODEL in page.html.text
+        assert not page.html.select("script:not([src]), [onerror]")
+
+
+class TestList:
+    def test_plates_are_divided_at_lines_and_commas(self, browser):
+        """Spaces belong to a plate; blank lines and cells are left out."""
+        page = ask(browser, "\r\nAB12 CDE\r\n\r\nev1l;ZZ99ZZZ,\t!!\n,")
+        rows = page.html.select("section tbody tr")
+        assert [row.th.text for row in rows] == ["AB12CDE", "EV1L", "ZZ99ZZZ", "!!"]
+        text = page.html.select_one("section .lead").text
+        assert "4 plates: 2 found, 1 not found, 1 invalid. Insured: 1. Compliant: 0." in text
+        assert len(page.html.select("article")) == 4
+        for row in rows:
+            assert page.html.select_one(row.th.a["href"]).h3.text.startswith(row.th.text)
+
+    def test_a_long_list_is_a_table(self, browser):
+        """Its first 200 plates are shown, and all are counted."""
+        page = ask(browser, "\n".join(["AB12CDE"] * 201))
+        assert len(page.html.select("section tbody tr")) == 200
+        assert not page.html.select("article")
+        assert "201 plates: 201 found" in page.text
+        assert "The CSV file has all of them" in page.text
+        assert page.html.select_one("textarea").text.count("AB12CDE") == 201
+
+    def test_the_largest_list_is_that_of_the_command(self, browser):
+        """One plate more than a batch of `lookup --csv` is refused, with a way out."""
+        assert ask(browser, "AB12CDE\n" * BATCH_PLATES, **{"as": "csv"}).status_int == 200
+        response = ask(browser, "AB12CDE\n" * (BATCH_PLATES + 1), **{"as": "csv"})
+        assert response.status_int == 422
+        fault = response.html.find(id="field-plates-fault").text
+        assert "can have 5,000 plates; this one has 5,001" in fault
+        assert "lookup --csv" in fault
+
+
+class TestFile:
+    def test_it_has_the_columns_of_the_command(self, browser):
+        """Each plate is a line, as it was given, with the answer."""
+        response = ask(browser, "ab12 cde\nZZ99ZZZ\n!!\nłódź-1", **{"as": "csv"})
+        assert response.status_int == 200
+        assert response.content_type == "text/csv"
+        assert (
+            response.headers["Content-Disposition"] == f'attachment; filename="look-up-{DAY}.csv"'
+        )
+        assert response.headers["Cache-Control"] == "no-store"
+        rows = csv_rows(response)
+        assert list(rows[0]) == ["plate", *(f"verifyd_{column}" for column in COLUMNS)]
+        assert [(row["plate"], row["verifyd_result"]) for row in rows] == [
+            ("ab12 cde", "found"),
+            ("ZZ99ZZZ", "vehicle_not_found"),
+            ("!!", "invalid_registration"),
+            ("łódź-1", "found"),
+        ]
+        assert rows[0]["verifyd_policyNumber"] == "P-7"
+        assert rows[3]["verifyd_make"] == "Citroën"
+
+    def test_no_cell_is_a_formula(self, browser):
+        """Neither what was pasted nor what a register holds runs in a spreadsheet."""
+        response = ask(browser, '=1+1\n+1\n-1\n@x\n"=1|EV1L\nEV1L', **{"as": "csv"})
+        for row in csv_rows(response):
+            assert [cell for cell in row.values() if cell.startswith(("=", "+", "-", "@"))] == []
+        assert csv_rows(response)[-1]["verifyd_make"] == '\'=HYPERLINK("x")'
+
+
+class TestFields:
+    @pytest.mark.parametrize(
+        ("fields", "name", "fault"),
+        [
+            ({"plates": ""}, "plates", "Enter at least one plate"),
+            ({"plates": " \n ,; \t"}, "plates", "Enter at least one plate"),
+            ({"plates": "x" * 300_001}, "plates", "at most 300,000 characters"),
+            ({"plates": "AB12\x07CDE"}, "plates", "must not contain control characters"),
+            ({"day": "tomorrow"}, "day", "must be a date"),
+            ({"day": "01.07.2025"}, "day", "must be a date"),
+            ({"day": "2025-02-30"}, "day", "must be a date"),
+            ({"day": "2025-07-01T00:00"}, "day", "at most 10 characters"),
+            ({"day": MARKUP}, "day", "at most 10 characters"),
+            ({"reason": "x" * 65}, "reason", "at most 64 characters"),
+            ({"reason": "a\nb"}, "reason", "must not contain line breaks"),
+            ({"reason": "Prüfung"}, "reason", "letters of ASCII only"),
+            ({"reference": "x" * 65}, "reference", "at most 64 characters"),
+            ({"reference": "\x1b[31m"}, "reference", "must not contain line breaks"),
+            ({"reference": "№ 1"}, "reference", "letters of ASCII only"),
+        ],
+    )
+    @pytest.mark.parametrize("kind", ["page", "csv"])
+    def test_a_wrong_field_is_named(self, browser, fields, name, fault, kind):
+        """The form comes back with what was typed and a sentence at the field, also for a file."""
+        response = browser.post(LOOK_UP, {"plates": "AB12CDE", "as": kind, **fields})
+        assert response.status_int == 422
+        assert response.content_type == "text/html"
+        (wrong,) = response.html.select("[aria-invalid=true]")
+        assert wrong["name"] == name
+        assert fault in response.html.find(id=f"field-{name}-fault").text
+        assert not response.html.select("article, script:not([src])")
+
+    def test_markup_stays_text(self, browser):
+        """What was typed is shown again as it was typed, in each field."""
+        fields = {
+            "reason": MARKUP[:64],
+            "reference": MARKUP[-64:],
+            "plates": f"</textarea>{MARKUP}",
+        }
+        page = browser.post(LOOK_UP, fields)
+        assert page.html.select_one("textarea").text.strip("\n") == fields["plates"]
+        assert page.html.find(id="field-reason")["value"] == fields["reason"].strip()
+        assert not page.html.select("script:not([src]), [onerror], img[src=x]")
+
+
+def test_plates_are_in_no_url_and_no_log(world, caplog):
+    """They are sent with POST only, to a path that does not name them."""
+    application = world.client(None, console=True, access_log=True).application
+    browser = signed_in(world, application, Role.VIEWER)
+    form = browser.get(LOOK_UP).html.select_one("main form")
+    assert (form["method"], form["action"]) == ("post", "../console/look-up#answers")
+    with caplog.at_level(logging.INFO):
+        ask(browser, "AB12CDE")
+        ask(browser, "AB12CDE\nZZ99ZZZ", **{"as": "csv"})
+        ask(browser, "AB12CDE", day="AB12CDE")
+        browser.get(f"{LOOK_UP}?plates=AB12CDE")
+    logged = json.dumps([vars(record) for record in caplog.records], default=str)
+    assert "AB12CDE" not in logged
+    assert browser.get(f"{LOOK_UP}?plates=AB12CDE").html.select_one("textarea").text.strip() == ""
+
+
+def test_a_look_up_changes_nothing_and_charges_nobody(world, browser):
+    """No account pays for it, and nothing is stored."""
+    store = LimitStore(
+        world.limits, lambda: identity_of(world.limits, lambda: database_id(world.engine))
+    )
+    account = require_account(world.engine, "alice")
+    plan = require_plan(world.engine, account.plan_id)
+    before = stored(world)
+    ask(browser, "AB12CDE\nZZ99ZZZ")
+    assert stored(world) == before
+    assert requests_left(store, account, plan) == plan.requests
+    store.close()
+
+
+def test_a_form_of_another_site_is_refused(browser):
+    """A person cannot be made to look plates up, though that changes nothing."""
+    response = browser.post(LOOK_UP, {"plates": "A1"}, headers={"Sec-Fetch-Site": "cross-site"})
+    assert response.status_int == 403
+
+
+def test_without_a_register_every_plate_is_unknown(world):
+    """An installation without registers answers, too."""
+    for name in ("native", "fines"):
+        drop_register(world.engine, name)
+    browser = signed_in(world, world.client(None, console=True).application, Role.VIEWER)
+    page = ask(browser, "AB12CDE")
+    assert page.status_int == 200
+    assert "No register is loaded." in page.text

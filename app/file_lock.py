@@ -55,6 +55,20 @@ def tried(
             os.close(descriptor)
 
 
+@contextmanager
+def handed_over(path: Path) -> Iterator[int]:
+    """Lock a file that nobody else uses, for a process that this one starts.
+
+    Yields the descriptor to pass on to that process. The lock ends with the process, even if that
+    is killed; without one, it ends with the context. Raises OSError.
+    """
+    descriptor = _opened_and_locked(path, _operation(shared=False) | fcntl.LOCK_NB, create=True)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
 def hold_until_exit(path: Path, *, shared: bool = False) -> bool:
     """Lock a file until this process and its forked children have ended.
 

@@ -19,7 +19,7 @@ ACCOUNTS = ("alice", "bob")
 _TABLES = (
     *("installation", "plan", "account", "api_key", "domain"),
     *("register", "register_kept", "register_dropped", "register_load", "job_run"),
-    "action",
+    *("action", "register_task"),
     *("usage_account", "usage_hour", "usage_day"),
     *("console_link", "console_session"),
 )

@@ -19,6 +19,7 @@ from app.errors import Hindered, OperatorError
 from app.registers import history
 from app.registers.attempts import Attempt, file_columns, note_attempt, reason_of
 from app.registers.load import load
+from app.registers.progress import NotedProgress
 from app.registers.reading.reader import Progress, Show
 from app.registers.request import LoadRequest, LoadResult
 from app.storage import reserve
@@ -80,12 +81,13 @@ def run(
             _low_priority(),
             ended_like_ctrl_c(),
             opened_database(waiting=waiting) as engine,
-            _progress_bar() as progress,
+            _progress_bar() as show,
         ):
             config = Config.from_env()
             limited = request._replace(
                 loss_max=config.loss_max, keep_snapshots=config.keep_snapshots
             )
+            progress = NotedProgress(engine, attempt, show)
             return load(engine, config.data_dir, limited, progress, attempt)
     except (peewee.DatabaseError, peewee.InterfaceError) as error:
         reason = f"the database cannot be used: {message_of(error)}"

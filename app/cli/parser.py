@@ -13,6 +13,7 @@ else:
     Commands = object
 
 Run = Callable[[argparse.Namespace], None]
+_NUMBER_DIGITS_MAX = 18
 _LIMIT = 50
 _LIMIT_MAX = 100_000
 
@@ -98,3 +99,14 @@ def register_name(text: str) -> str:
     if not is_register_name(text):
         raise argparse.ArgumentTypeError(f"a register's name has {REGISTER_NAME_RULE}: {text!r}")
     return text
+
+
+def number_of(what: str) -> Callable[[str], int]:
+    """Return what checks an argument that is the number of something, such as `a load`."""
+
+    def checked(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or len(text) > _NUMBER_DIGITS_MAX:
+            raise argparse.ArgumentTypeError(f"must be the number of {what}")
+        return int(text)
+
+    return checked

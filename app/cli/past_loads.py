@@ -1,14 +1,13 @@
 """`verifyd imports list` and `show`: the history of attempts to load (D69)."""
 
 import argparse
+from collections.abc import Mapping
 from typing import TypedDict
-
-import msgspec
 
 from app import clock
 from app.cli.load_sentence import rows_of
 from app.cli.output import Item, counted, print_item, print_items
-from app.cli.parser import Commands, add_command, add_limit, register_name
+from app.cli.parser import Commands, add_command, add_limit, number_of, register_name
 from app.cli.session import opened_database
 from app.config import Config
 from app.errors import OperatorError
@@ -20,9 +19,8 @@ from app.registers.history import (
     interrupted_loads,
     list_loads,
 )
-from app.registers.models import RegisterLoad, json_list
+from app.registers.past_load import PastLoad, find_rejects, past_load
 from app.registers.reading.reject_limit import Reason
-from app.registers.reading.rejects import rejects_path
 from app.registers.reading.streams import printable
 
 _COLUMNS = (
@@ -44,7 +42,6 @@ _COLUMNS = (
     "reason",
 )
 _CHECKSUM_DIGITS_SHOWN = 12
-_ID_DIGITS_MAX = 18
 
 
 class LoadItem(TypedDict):
@@ -77,7 +74,7 @@ class LoadItem(TypedDict):
     reasons: list[Reason]
     notes: list[str]
     accepted: list[str]
-    known: dict[str, int] | None
+    known: Mapping[str, int] | None
     """How many rows have each member."""
     finished_at: str | None
 
@@ -113,13 +110,9 @@ def add_commands(imports: Commands) -> None:
         "show everything that is known about one attempt to load",
         examples=["imports show 42", "imports show 42 --json"],
     )
-    shown.add_argument("id", type=_load_id, metavar="ID", help="number of the attempt in the list")
-
-
-def _load_id(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > _ID_DIGITS_MAX:
-        raise argparse.ArgumentTypeError("must be the number of a load")
-    return int(text)
+    shown.add_argument(
+        "id", type=number_of("a load"), metavar="ID", help="number of the attempt in the list"
+    )
 
 
 def _list(args: argparse.Namespace) -> None:
@@ -127,7 +120,7 @@ def _list(args: argparse.Namespace) -> None:
         interrupted = interrupted_loads(engine)
         failed_or = interrupted if args.failed else None
         found = list_loads(engine, args.register, failed_or=failed_or, limit=args.limit)
-    loads = [_item(each, interrupted) for each in found]
+    loads = [_item(past_load(each, interrupted)) for each in found]
     print_items(
         args,
         loads if args.json else list(map(_row, loads)),
@@ -143,9 +136,9 @@ def _show(args: argparse.Namespace) -> None:
         found = find_load(engine, args.id)
         if found is None:
             raise OperatorError(f'there is no load {args.id}; see "verifyd imports list"')
-        load = _item(found, interrupted_loads(engine))
-    rejects = rejects_path(data_dir, found.register, found.id)
-    details: LoadDetails = {**load, "rejects": str(rejects) if rejects.is_file() else None}
+        past = past_load(found, interrupted_loads(engine))
+    load, rejects = _item(past), find_rejects(data_dir, past)
+    details: LoadDetails = {**load, "rejects": str(rejects) if rejects else None}
     print_item(args, details if args.json else _text(details), _sentence(load))
 
 
@@ -161,20 +154,15 @@ def _sentence(load: LoadItem) -> str:
     return f"{number}: {load['mode']} of {register} done"
 
 
-def _item(load: RegisterLoad, interrupted: set[int]) -> LoadItem:
-    """Return the members of an attempt.
-
-    A load that was killed is `interrupted` until the next load of its register finds out whether
-    its rows were committed.
-    """
-    files = load.files.split("\n") if load.files else []
+def _item(load: PastLoad) -> LoadItem:
+    """Return the members of an attempt."""
     finished_at = load.finished_at
     return {
         "id": load.id,
-        "register": load.register or None,
-        "kind": load.kind or None,
-        "mode": load.mode or None,
-        "status": INTERRUPTED if load.id in interrupted else load.status,
+        "register": load.register,
+        "kind": load.kind,
+        "mode": load.mode,
+        "status": load.status,
         "rows": load.rows,
         "loaded": load.loaded,
         "changed": load.changed,
@@ -182,18 +170,18 @@ def _item(load: RegisterLoad, interrupted: set[int]) -> LoadItem:
         "skipped": load.skipped,
         "held": load.held,
         "started_at": clock.iso_utc(load.started_at),
-        "seconds": None if finished_at is None else finished_at - load.started_at,
+        "seconds": load.seconds,
         "loaded_by": load.loaded_by,
         "checksum": load.checksum,
         "reason": load.reason,
-        "format": load.format or None,
+        "format": load.format,
         "is_terminated": load.is_terminated,
-        "files": files,
-        "sizes": json_list(load.sizes, int | None) or [None] * len(files),
-        "reasons": json_list(load.reasons, Reason),
-        "notes": json_list(load.notes, str),
-        "accepted": json_list(load.accepted, str),
-        "known": msgspec.json.decode(load.known) if load.known else None,
+        "files": load.files,
+        "sizes": load.sizes,
+        "reasons": load.reasons,
+        "notes": load.notes,
+        "accepted": load.accepted,
+        "known": load.known,
         "finished_at": None if finished_at is None else clock.iso_utc(finished_at),
     }
 

@@ -1,15 +1,24 @@
-"""`verifyd imports rollback`, `drop` and `undrop`: undo changes of a register."""
+"""`verifyd imports rollback`, `drop` and `undrop`: undo changes of a register.
+
+`verifyd imports carry-out` does so for the console (D135).
+"""
 
 import argparse
+import os
 from functools import partial
 
 from app.cli.confirmation import add_yes, confirm
+from app.cli.loads import NICENESS
 from app.cli.output import print_item
-from app.cli.parser import Commands, add_command, register_name
+from app.cli.parser import Commands, add_command, number_of, register_name
 from app.cli.session import opened_database
+from app.cli.stopping import ended_like_ctrl_c
 from app.cli.waiting import waiting_for
+from app.config import Config
+from app.logs import progress_log
 from app.registers.generations import Generations
 from app.registers.history import History
+from app.registers.tasks import Tasks
 from app.registers.undo import (
     drop_register,
     purge_register,
@@ -67,6 +76,18 @@ def add_commands(imports: Commands) -> None:
         examples=["imports undrop rdw"],
     )
     undropped.add_argument("register", type=register_name, metavar="NAME", help=_REGISTER_HELP)
+    carried_out = add_command(
+        imports,
+        "carry-out",
+        _carry_out,
+        "do what somebody asked for in the console, which runs this by itself",
+        examples=["imports carry-out 7"],
+        prints_data=False,
+        is_job=True,
+    )
+    carried_out.add_argument(
+        "id", type=number_of("a task"), metavar="ID", help="number of the task"
+    )
 
 
 def _roll_back(args: argparse.Namespace) -> None:
@@ -109,3 +130,10 @@ def _undrop(args: argparse.Namespace) -> None:
         entry = undrop_register(engine, args.register)
     members = {"undropped": entry.name} | {kind: entry.rows(kind) for kind in Kind}
     print_item(args, members, f"register {entry.name} ({entry.described()}) is back")
+
+
+def _carry_out(args: argparse.Namespace) -> None:
+    config = Config.from_env()
+    os.nice(NICENESS)
+    with progress_log(), ended_like_ctrl_c(), opened_database(config) as engine:
+        Tasks(engine, config.state_dir).carry_out(args.id)

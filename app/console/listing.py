@@ -23,6 +23,7 @@ class Listing:
             one is the default.
         unique: a column that makes the order certain.
         filters: for each parameter its permitted values; none for any text.
+        default: the order without `sort`, such as `-created`; by default the first column.
     """
 
     def __init__(
@@ -31,15 +32,16 @@ class Listing:
         columns: Mapping[str, Any],
         unique: Any,
         filters: Mapping[str, Sequence[str]] | None = None,
+        default: str | None = None,
     ) -> None:
         self._columns = columns
         self._unique = unique
-        self._default = next(iter(columns))
+        self._default = default or next(iter(columns))
         asked = _single(req.params, "sort")
+        if asked.removeprefix("-") not in columns:
+            asked = self._default
         self.is_descending = asked.startswith("-")
         self.sort = asked.removeprefix("-")
-        if self.sort not in columns:
-            self.sort, self.is_descending = self._default, False
         page = _single(req.params, "page")
         is_number = page.isascii() and page.isdigit() and len(page) <= _PAGE_DIGITS_MAX
         self.page = max(1, int(page)) if is_number else 1

@@ -13,11 +13,20 @@ from app.console.accounts import (
 from app.console.assets import ConsoleAsset
 from app.console.context import ROOT
 from app.console.entrance import Rights
+from app.console.loads import LoadList, LoadPage
 from app.console.overview import Overview
 from app.console.people import PeopleList, SessionEnd
+from app.console.register_actions import (
+    RegisterDrop,
+    RegisterPurge,
+    RegisterRollback,
+    RegisterUndrop,
+)
+from app.console.registers import RegisterList, RegisterPage
 from app.console.rendering import MenuItem
 from app.console.roles import Right
 from app.console.sign_in import SignIn, SignOut
+from app.console.tasks import TaskPage
 
 
 class Page(NamedTuple):
@@ -37,6 +46,15 @@ _CHANGE: Rights = {"GET": Right.CHANGE, "POST": Right.CHANGE}
 
 PAGES: tuple[Page, ...] = (
     Page(ROOT, Overview, _READ, "Overview"),
+    Page(f"{ROOT}/registers", RegisterList, _READ, "Registers"),
+    Page(f"{ROOT}/registers/{{name}}", RegisterPage, _READ),
+    Page(f"{ROOT}/registers/{{name}}/rollback/{{load_id}}", RegisterRollback, _CHANGE),
+    Page(f"{ROOT}/registers/{{name}}/drop", RegisterDrop, _CHANGE),
+    Page(f"{ROOT}/registers/{{name}}/undrop", RegisterUndrop, _CHANGE),
+    Page(f"{ROOT}/registers/{{name}}/purge", RegisterPurge, _CHANGE),
+    Page(f"{ROOT}/tasks/{{task_id}}", TaskPage, _READ),
+    Page(f"{ROOT}/loads", LoadList, _READ, "Loads"),
+    Page(f"{ROOT}/loads/{{load_id}}", LoadPage, _READ),
     Page(f"{ROOT}/accounts", AccountList, _READ, "Accounts"),
     # NOTE: before the page of an account, whose tag always has six characters.
     Page(f"{ROOT}/accounts/new", AccountCreation, _CHANGE),

@@ -25,12 +25,12 @@ from app.storage.versions import versions
 
 MAIN_TABLES = (
     *("plan", "account", "api_key", "domain", "register", "register_load"),
-    *("job_run", "action"),
+    *("job_run", "action", "register_task"),
     *("usage_account", "usage_hour", "usage_day"),
 )
 """In the order of their foreign keys. The target keeps its own `installation`."""
 REGISTER_TABLES = ("vehicle", "policy", "fine", "applied_load")
-_NUMBERED = ("register_load", "job_run", "action")
+_NUMBERED = ("register_load", "job_run", "action", "register_task")
 _BATCH_ROWS = 10_000
 
 Progress = Callable[[str, int], object]

@@ -49,6 +49,14 @@ class History:
         """
         self._update(load_id, **columns)
 
+    def note_progress(self, load_id: int, progress: str) -> None:
+        """Note how far a running load has got.
+
+        Args:
+            progress: the column of the line.
+        """
+        self._update(load_id, progress=progress)
+
     def finish(self, load_id: int, finished_at: int, columns: Mapping[str, object]) -> None:
         """Note that a load succeeded.
 

@@ -50,6 +50,8 @@ class RegisterLoad(peewee.Model):
     """The `Actor` as a JSON object if an operator ran the load; null for a timer (D130)."""
     started_at = peewee.BigIntegerField()
     finished_at = peewee.BigIntegerField(null=True)
+    progress = peewee.TextField(null=True)
+    """A `Progress` as a JSON array: how far the load had got a few seconds ago (D135)."""
 
     class Meta:
         table_name = "register_load"

@@ -5,6 +5,7 @@ records who did it (D130): `actor`, by default whoever runs this process.
 """
 
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 
 import peewee
@@ -25,6 +26,14 @@ from app.storage.tables import Kind
 
 _log = logging.getLogger(__name__)
 
+Noted = Callable[[int], object]
+"""Called with the number of the history line, in the transaction that makes the change. If it
+raises, nothing is changed."""
+
+
+def _unnoted(_load_id: int) -> None:
+    """Do nothing: nobody else has to know."""
+
 
 def roll_back(
     engine: Engine,
@@ -33,6 +42,7 @@ def roll_back(
     to: int | None = None,
     *,
     actor: Actor | None = None,
+    noted: Noted = _unnoted,
 ) -> dict[str, object]:
     """Go back to what a register held before a replace (D71).
 
@@ -61,6 +71,7 @@ def roll_back(
             after = {**(register_state(found.kept) or {}), "load": found.load_id}
             before = register_state(current)
             record(engine, actor, "imports.rollback", subject_of(name), before, after)
+            noted(load_id)
         return load_id, found
 
     with locked(engine, name):
@@ -75,7 +86,9 @@ def roll_back(
     }
 
 
-def drop_register(engine: Engine, name: str, *, actor: Actor | None = None) -> None:
+def drop_register(
+    engine: Engine, name: str, *, actor: Actor | None = None, noted: Noted = _unnoted
+) -> None:
     """Drop a register: from the next request on, answers do not use it (D72).
 
     `undrop_register` can bring its data back, until a load of this name changes a row or
@@ -95,6 +108,7 @@ def drop_register(engine: Engine, name: str, *, actor: Actor | None = None) -> N
             generations.drop(current)
             before = register_state(current)
             record(engine, actor, "imports.drop", subject_of(name), before, None)
+            noted(load_id)
         return load_id
 
     with locked(engine, name):
@@ -104,7 +118,9 @@ def drop_register(engine: Engine, name: str, *, actor: Actor | None = None) -> N
     _log.info("load %d, drop of %s: done", load_id, name)
 
 
-def undrop_register(engine: Engine, name: str, *, actor: Actor | None = None) -> Entry:
+def undrop_register(
+    engine: Engine, name: str, *, actor: Actor | None = None, noted: Noted = _unnoted
+) -> Entry:
     """Bring a dropped register back as it was, and return its entry (D72).
 
     Raises OperatorError if it was not dropped or was loaded since, if its data is missing, or if
@@ -127,6 +143,7 @@ def undrop_register(engine: Engine, name: str, *, actor: Actor | None = None) ->
             generations.undrop(current, dropped)
             states = register_state(current), register_state(dropped)
             record(engine, actor, "imports.undrop", subject_of(name), *states)
+            noted(load_id)
         return load_id, dropped
 
     with locked(engine, name):
@@ -136,7 +153,9 @@ def undrop_register(engine: Engine, name: str, *, actor: Actor | None = None) ->
     return entry
 
 
-def purge_register(engine: Engine, name: str, *, actor: Actor | None = None) -> None:
+def purge_register(
+    engine: Engine, name: str, *, actor: Actor | None = None, noted: Noted = _unnoted
+) -> None:
     """Remove a register and its data for good, whether it was dropped before or not (D72).
 
     One that was not dropped before is dropped first; that is an action of its own.
@@ -156,7 +175,9 @@ def purge_register(engine: Engine, name: str, *, actor: Actor | None = None) -> 
             before = register_state(generations.find_dropped()) or {}
             generations.forget_dropped()
             record(engine, actor, "imports.purge", subject_of(name), before, None)
-            return history.add_done(PURGE)
+            load_id = history.add_done(PURGE)
+            noted(load_id)
+            return load_id
 
     with locked(engine, name):
         if generations.find_dropped() is None and history.ended_well():

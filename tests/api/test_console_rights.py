@@ -7,7 +7,9 @@ from app.console.context import ROOT
 from app.console.pages import PAGES
 from app.console.roles import RIGHTS, Right, Role
 from app.console.sessions import create_link, list_sessions
+from app.registers.task_rows import RegisterTask
 from tests.api.console import Browser, signed_in, stored
+from tests.unit.held import loaded, vehicles
 
 METHODS = ("GET", "HEAD", "POST")
 PAIRS = [
@@ -33,10 +35,24 @@ def path_of(page, world):
         "tag": Account.select(Account.tag).where(Account.name == "alice").scalar(world.engine),
         "token": create_link(world.engine, "ben", Role.VIEWER),
         "asset": "nothing.css",
+        "name": "native",
+        "load_id": 1,
+        "task_id": _task_of(world),
     }
     sessions = list_sessions(world.engine)
     values["session_id"] = sessions[-1].id if sessions else "none"
     return page.path.format(**values)
+
+
+def _task_of(world):
+    """Return a task of a register that was loaded twice and can be rolled back."""
+    if not RegisterTask.select().count(world.engine):
+        for make in ("FORD", "SEAT"):
+            loaded(world, vehicles(make))
+        asked = {"register": "other", "action": "drop", "seen": "x", "asked_by": "ann"}
+        row = {**asked, "asked_at": 1, "host": "x", "status": "done"}
+        RegisterTask.insert(**row).execute(world.engine)
+    return RegisterTask.select(RegisterTask.id).scalar(world.engine)
 
 
 @pytest.mark.parametrize("role", Role)

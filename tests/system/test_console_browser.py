@@ -7,12 +7,26 @@ from app.console.context import ROOT
 from app.console.pages import PAGES
 from app.console.roles import Role
 from app.console.sessions import create_link
+from app.registers.history import History
+from app.registers.lock import locked
+from app.registers.models import json_text
+from app.registers.reading.reader import Progress
 from tests.system.browsers import Visitor, chromium
 from tests.system.client_tools import axe_script
 from tests.system.site import behind_site
+from tests.unit.held import HEADER, begun, loaded, vehicles
 
 VISITED = {
     ROOT,
+    f"{ROOT}/registers",
+    f"{ROOT}/registers/{{name}}",
+    f"{ROOT}/registers/{{name}}/rollback/{{load_id}}",
+    f"{ROOT}/registers/{{name}}/drop",
+    f"{ROOT}/registers/{{name}}/undrop",
+    f"{ROOT}/registers/{{name}}/purge",
+    f"{ROOT}/tasks/{{task_id}}",
+    f"{ROOT}/loads",
+    f"{ROOT}/loads/{{load_id}}",
     f"{ROOT}/accounts",
     f"{ROOT}/accounts/new",
     f"{ROOT}/accounts/{{tag}}",
@@ -120,6 +134,71 @@ def test_a_person_can_walk_through_every_page(world, visit, scheme, has_javascri
     visitor.click("Go to the overview")
     visitor.click("Sign out", "button")
     visitor.open(ROOT, 401)
+
+
+@pytest.mark.parametrize("has_javascript", [True, False], ids=["with JS", "without JS"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_person_can_undo_what_was_loaded(world, visit, scheme, has_javascript):
+    """A rollback, a drop, its return and a purge work by clicks, and each page shows its state."""
+    content = f"{HEADER}AB10CDE,FORD\n" + "?,SEAT\n" * 30
+    for make in ("FORD", "SEAT"):
+        loaded(world, vehicles(make), register="fleet")
+    loaded(world, content, register="fleet", mode="merge")
+    loaded(world, vehicles("KIA"), register="fleet")
+    begun(world.engine, "mistyped")
+    visitor = visit(scheme, has_javascript)
+    page = visitor.page
+    sign_in(world, visitor, Role.OPERATOR)
+
+    visitor.click("Loads")
+    page.get_by_label("Status").select_option("interrupted")
+    visitor.click("Show", "button")
+    visitor.click("6")
+    assert page.get_by_text("Its process was killed.").is_visible()
+    visitor.open(f"{ROOT}/loads?status=running")
+    visitor.click("Show all")
+    visitor.click("Rejected")
+    visitor.click("4")
+    history = History(world.engine, "mistyped")
+    history.note_progress(6, json_text(Progress("fleet.csv", 1, 3, 1_234)))
+    with locked(world.engine, "mistyped"):
+        visitor.open(f"{ROOT}/loads/6")
+        assert page.get_by_text("1,234 rows so far").is_visible()
+        visitor.click("Stop that")
+        visitor.open(f"{ROOT}/registers/mistyped")
+
+    visitor.click("Registers")
+    visitor.click("Look at mistyped")
+    visitor.click("End the warning")
+    task(visitor, "End the warning")
+    visitor.click("Registers")
+    visitor.click("fleet")
+    visitor.click("Roll back to load 4")
+    task(visitor, "Roll the register back")
+    visitor.click("Go to the register")
+    visitor.click("Drop")
+    visitor.click("Cancel")
+    visitor.click("Drop")
+    task(visitor, "Drop the register")
+    visitor.click("Go to the register")
+    visitor.click("Bring back")
+    task(visitor, "Bring the register back")
+    visitor.click("Go to the register")
+    visitor.click("Drop")
+    task(visitor, "Drop the register")
+    visitor.click("Registers")
+    visitor.click("fleet")
+    visitor.click("Remove for good")
+    task(visitor, "Remove the register for good")
+    visitor.open(f"{ROOT}/registers/fleet/drop", 409)
+    visitor.click("Show it as it is now")
+
+
+def task(visitor, button):
+    """Press the button of a question, and wait until its page says that it is done."""
+    visitor.click(button, "button")
+    visitor.page.get_by_text("Done", exact=True).wait_for()
+    visitor.check()
 
 
 @pytest.mark.parametrize("role", Role)

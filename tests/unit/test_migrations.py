@@ -128,7 +128,7 @@ def test_plans_ask_for_nothing_until_they_are_told_to(engine, at_schema):
     values = ", ".join(map(str, former.values()))
     insert = f"INSERT INTO plan ({columns}) VALUES"
     engine.execute_sql(f"{insert} ('own', {values})")
-    assert "0010_enquiry" in migrate(engine)
+    assert "0011_enquiry" in migrate(engine)
     engine.execute_sql(f"{insert} ('later', {values})")
     for name in ("standard", "own", "later"):
         plan = require_plan(engine, name)

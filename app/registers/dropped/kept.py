@@ -135,7 +135,7 @@ def remember(data_dir: Path, drop: Path) -> None:
     """
     path = data_dir / _REMEMBERED
     with suppress(OSError):
-        if _remembered(data_dir) != drop:
+        if remembered(data_dir) != drop:
             make_directory(data_dir)
             part = path.with_name(f"{_REMEMBERED}.part")
             part.write_bytes(os.fsencode(drop))
@@ -145,12 +145,12 @@ def remember(data_dir: Path, drop: Path) -> None:
 def reclaimable_bytes(data_dir: Path, directory: Path) -> int:
     """Return how many bytes `make_room` could free in a directory, for the nightly job."""
     with suppress(OSError):
-        drop = _remembered(data_dir)
+        drop = remembered(data_dir)
         return sum(each.size_bytes for each in _reclaimable(drop, directory)) if drop else 0
     return 0
 
 
-def _remembered(data_dir: Path) -> Path | None:
+def remembered(data_dir: Path) -> Path | None:
     """Return the drop directory of the nightly job, None if none is stored."""
     with suppress(FileNotFoundError):
         return Path(os.fsdecode((data_dir / _REMEMBERED).read_bytes()))

@@ -5,4 +5,4 @@ def up(migrator, db):
     # A program of the former version creates plans without these columns.
     db.execute_sql("ALTER TABLE plan ADD COLUMN enquiry VARCHAR(8) NOT NULL DEFAULT 'off'")
     db.execute_sql("ALTER TABLE plan ADD COLUMN enquiry_reasons TEXT NOT NULL DEFAULT ''")
-    db.execute_sql("UPDATE installation SET schema_version = 10, oldest_program = 1")
+    db.execute_sql("UPDATE installation SET schema_version = 11, oldest_program = 1")

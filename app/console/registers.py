@@ -1,0 +1,183 @@
+"""The pages of registers: list, and one register with its history (D135)."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import falcon
+
+from app.config import Config
+from app.console.context import ConsoleRequest, PageError, Services
+from app.console.listing import Listing
+from app.console.register_questions import PLACE
+from app.operations.conditions.condition import Condition
+from app.operations.conditions.gathered import conditions_of
+from app.operations.conditions.load_facts import UNRECOGNISED
+from app.operations.freshness import Freshness, freshness
+from app.registers.dropped.kept import remembered
+from app.registers.history import interrupted_loads, list_loads, list_running
+from app.registers.past_load import PastLoad, past_load
+from app.registers.state import RegisterState, find_state, list_dropped
+from app.registers.task_rows import Task
+from app.registers.tasks import Tasks
+from app.setting_values import is_register_name
+from app.storage.engine import Engine
+from app.storage.registers import Entry, Register
+from app.storage.stores import store_of
+from app.storage.tables import Kind
+
+_LINES_SHOWN = 20
+_TASKS_SHOWN = 5
+_SORTABLE = {
+    "name": Register.name,
+    "vehicles": Register.vehicles,
+    "policies": Register.policies,
+    "fines": Register.fines,
+    "loaded": Register.loaded_at,
+}
+_DEFAULT_DROP = "/var/lib/verifyd/drop"
+
+
+class Row(NamedTuple):
+    """A register in the list."""
+
+    entry: Entry
+    age: Freshness | None
+    """None if nothing was loaded yet."""
+    warnings: Sequence[Condition]
+    running: int | None
+    """The number of a load that runs."""
+    task: Task | None
+    """What the console does to it now."""
+
+
+class RegisterList:
+    """All registers, and what can be brought back."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._tasks = Tasks(services.engine, services.config.state_dir)
+
+    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> None:
+        """GET /console/registers. Parameters: `sort`, `page`."""
+        engine, config, _, pages = self._services
+        listing = Listing(req, _SORTABLE, Register.name)
+        entries = [_entry(row) for row in listing.rows(Register.select(), engine)]
+        ages = freshness(engine, config.stale_after)
+        conditions = conditions_of(engine, config, ages=ages).conditions
+        running, tasks = _running(engine), self._tasks.running()
+        pages.send(
+            req,
+            resp,
+            "registers/list.html",
+            listing=listing,
+            rows=[_row(entry, ages, conditions, running, tasks) for entry in entries],
+            dropped=list_dropped(engine),
+            others=_without_register(conditions, {entry.name for entry in entries}),
+            kinds=list(Kind),
+            drop_directory=drop_directory(config),
+        )
+
+    on_head = on_get
+
+
+class RegisterPage:
+    """One register: what it holds, its warnings, its snapshots and its history."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._tasks = Tasks(services.engine, services.config.state_dir)
+
+    def on_get(self, req: ConsoleRequest, resp: falcon.Response, name: str) -> None:
+        """GET /console/registers/{name}."""
+        engine, config, _, pages = self._services
+        state = require_state(engine, name)
+        ages = freshness(engine, config.stale_after)
+        conditions = conditions_of(engine, config, ages=ages).conditions
+        lines = _lines(engine, name)
+        tasks = self._tasks.latest(name, _TASKS_SHOWN)
+        pages.send(
+            req,
+            resp,
+            "registers/detail.html",
+            state=state,
+            age=_age_of(name, ages),
+            warnings=_warnings_of(name, conditions),
+            size_bytes=_size_bytes(engine, state),
+            running=_running(engine).get(name),
+            lines=lines,
+            has_more=len(lines) == _LINES_SHOWN,
+            tasks=tasks,
+            working=next((task for task in tasks if task.is_running), None),
+            kinds=list(Kind),
+        )
+
+    on_head = on_get
+
+
+def require_state(engine: Engine, name: str) -> RegisterState:
+    """Return the state of a register. Raises PageError if nobody has ever loaded one."""
+    state = find_state(engine, name) if is_register_name(name) else None
+    if state is None:
+        text = "Nothing was ever loaded under this name, or it was too long ago."
+        raise PageError(404, "There is no such register", text, back=(PLACE,))
+    return state
+
+
+def drop_directory(config: Config) -> str:
+    """Return the drop directory of the nightly job, or the one of an installation."""
+    return str(remembered(config.data_dir) or _DEFAULT_DROP)
+
+
+def _entry(row: Register) -> Entry:
+    return Entry(*(getattr(row, name) for name in Entry._fields))
+
+
+def _row(
+    entry: Entry,
+    ages: Sequence[Freshness],
+    conditions: Sequence[Condition],
+    running: dict[str, int],
+    tasks: Sequence[Task],
+) -> Row:
+    name = entry.name
+    task = next((each for each in tasks if each.register == name), None)
+    warnings = _warnings_of(name, conditions)
+    return Row(entry, _age_of(name, ages), warnings, running.get(name), task)
+
+
+def _age_of(name: str, ages: Sequence[Freshness]) -> Freshness | None:
+    return next((age for age in ages if age.register.name == name), None)
+
+
+def _warnings_of(name: str, conditions: Sequence[Condition]) -> list[Condition]:
+    return [each for each in conditions if each.key in (f"load:{name}", f"stale:{name}")]
+
+
+def _without_register(
+    conditions: Sequence[Condition], names: set[str]
+) -> list[tuple[str | None, Condition]]:
+    """Return the warnings about loads that left no register, with its name if that is known."""
+    others = []
+    for condition in conditions:
+        kind, _, name = condition.key.partition(":")
+        if kind == "load" and name not in names:
+            others.append((None if name == UNRECOGNISED else name, condition))
+    return others
+
+
+def _running(engine: Engine) -> dict[str, int]:
+    """Return the number of the load that runs on each register."""
+    interrupted = interrupted_loads(engine)
+    return {load.register: load.id for load in list_running(engine) if load.id not in interrupted}
+
+
+def _lines(engine: Engine, name: str) -> list[PastLoad]:
+    interrupted = interrupted_loads(engine)
+    return [past_load(each, interrupted) for each in list_loads(engine, name, limit=_LINES_SHOWN)]
+
+
+def _size_bytes(engine: Engine, state: RegisterState) -> int | None:
+    """Return how much disk space the register takes, None if it holds nothing."""
+    if state.current is None:
+        return None
+    return store_of(engine, state.name).size_bytes(state.current.generation)

@@ -1,0 +1,333 @@
+"""The pages of registers, and what can be done to one there (D71, D72, D135)."""
+
+from functools import partial
+
+import pytest
+
+from app.console.context import ROOT
+from app.console.roles import Role
+from app.registers.history import list_loads
+from app.registers.lock import locked
+from app.registers.task_rows import RegisterTask
+from app.registers.tasks import Tasks
+from app.registers.undo import drop_register, roll_back
+from app.storage.engine import close_quietly, open_engine
+from app.storage.registers import Register
+from tests.api.console import signed_in
+from tests.system.processes import until
+from tests.unit.held import begun, loaded, makes, vehicles
+
+REGISTERS = f"{ROOT}/registers"
+NATIVE = f"{REGISTERS}/native"
+ROLLBACK = f"{NATIVE}/rollback/1"
+MARKUP = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{ 7 * 7 }}"
+
+
+@pytest.fixture
+def application(world, monkeypatch):
+    """The service with its console; the processes that it starts get the same settings."""
+    monkeypatch.setenv("VERIFYD_DATABASE_URL", world.config.database_url)
+    monkeypatch.setenv("VERIFYD_STATE_DIR", str(world.config.state_dir))
+    monkeypatch.setenv("VERIFYD_DATA_DIR", str(world.config.data_dir))
+    return world.client(None, console=True).application
+
+
+@pytest.fixture
+def browser(world, application):
+    """A browser of an operator."""
+    return signed_in(world, application, Role.OPERATOR)
+
+
+@pytest.fixture
+def tasks(world):
+    """The tasks of the installation."""
+    return Tasks(world.engine, world.config.state_dir)
+
+
+@pytest.fixture
+def native(world):
+    """A register that can be rolled back from load 2 to load 1."""
+    for make in ("FORD", "SEAT"):
+        loaded(world, vehicles(make))
+
+
+@pytest.fixture
+def do(browser, tasks):
+    """`do(PATH)` opens a question, sends its form, waits for the end and returns the last page."""
+
+    def do(path):
+        sent = browser.send(path)
+        assert sent.status_int == 303, sent.text
+        page = f"{ROOT}/{sent.location.partition('console/')[2]}"
+        number = int(page.rpartition("/")[2])
+        until(lambda: not tasks.find(number).is_running, "the end of the task")
+        return browser.get(page)
+
+    return do
+
+
+def facts_of(page):
+    return {row.dt.text: row.dd.text.strip() for row in page.html.select(".facts > div")}
+
+
+class TestList:
+    def test_registers_are_listed_with_rows_and_age(self, world, native, browser):
+        """A register has its rows of each kind; a kind that was never loaded has a dash."""
+        page = browser.get(REGISTERS)
+        (row,) = page.html.select("tbody tr")
+        assert row.a.text == "native"
+        cells = [cell.text.strip() for cell in row.select("td")]
+        assert cells[0] == "1"
+        assert cells[1] == cells[2]
+        assert cells[1].endswith("none")
+        assert cells[-1] == "in use"
+
+    def test_it_can_be_sorted_by_url(self, world, native, browser):
+        """Each column but the age sorts, the second time the other way round."""
+        loaded(world, vehicles("KIA", "FIAT"), register="alpha")
+        for query, names in {
+            "": ["alpha", "native"],
+            "?sort=-name": ["native", "alpha"],
+            "?sort=vehicles": ["native", "alpha"],
+            "?sort=nothing": ["alpha", "native"],
+        }.items():
+            page = browser.get(f"{REGISTERS}{query}")
+            assert [link.text for link in page.html.select("tbody th a")] == names
+
+    def test_warnings_are_shown_where_they_belong(self, world, native, application):
+        """A stale register is marked; a failed name and a dropped one have tables of their own."""
+        loaded(world, vehicles("KIA"), register="gone")
+        drop_register(world.engine, "gone")
+        lines = list_loads(world.engine)
+        Register.update(loaded_at=1).execute(world.engine)
+        begun(world.engine, "mistyped")
+        application = world.client(None, console=True, stale_after={"*": 60}).application
+        page = signed_in(world, application, Role.VIEWER).get(REGISTERS)
+        assert "stale" in page.html.select_one('td[data-title="Status"]').text
+        assert "VERIFYD_STALE_AFTER allows 1 min" in page.html.select_one("tr.detail").text
+        links = [link["href"].rpartition("/")[2] for link in page.html.select("main a")]
+        assert {"native", "mistyped", "gone"} <= {*links}
+        assert len(lines) == 4
+
+    def test_a_running_load_is_shown(self, world, native, browser):
+        """The status of the register leads to the load."""
+        load_id = begun(world.engine, "native")
+        with locked(world.engine, "native"):
+            status = browser.get(REGISTERS).html.select_one('td[data-title="Status"] a')
+        assert status.text == "loading"
+        assert status["href"].endswith(f"console/loads/{load_id}")
+
+    def test_without_registers_it_says_how_to_load(self, browser):
+        """The page names the drop directory and the commands; nothing is uploaded."""
+        page = browser.get(REGISTERS)
+        assert "No register is loaded" in page.text
+        assert "/var/lib/verifyd/drop" in page.text
+        assert "sudo verifyd import FILE" in page.text
+        assert not page.html.select("input[type=file]")
+
+
+class TestDetail:
+    def test_it_shows_what_the_register_holds_and_was(self, world, native, browser):
+        """It has the counts, the snapshots with their loads, and the history."""
+        page = browser.get(NATIVE)
+        assert facts_of(page)["Vehicles"] == "1"
+        assert facts_of(page)["Policies"] == "never loaded"
+        (action,) = page.html.select("td.do a")
+        assert action["href"].endswith("registers/native/rollback/1")
+        history = page.html.select("section[aria-labelledby=history] tbody th a")
+        assert [link.text for link in history] == ["2", "1"]
+
+    def test_a_name_that_nobody_loaded_is_not_found(self, browser, native):
+        """Any other name is 404, for the page and for each action."""
+        for name in ("nothing", "NATIVE", "native%20", "%3Cscript%3E", "x" * 31, "1"):
+            for rest in ("", "/rollback/1", "/drop", "/undrop", "/purge"):
+                page = browser.get(f"{REGISTERS}/{name}{rest}")
+                assert page.status_int == 404
+                assert "<script>" not in page.text
+                sent = browser.post(f"{REGISTERS}/{name}{rest}", {"version": "x"})
+                assert sent.status_int == (404 if rest else 405)
+
+    def test_those_who_only_read_are_offered_no_action(self, world, native, application):
+        """A viewer sees the snapshots, but no buttons."""
+        viewer = signed_in(world, application, Role.VIEWER)
+        page = viewer.get(NATIVE)
+        assert page.html.select("section[aria-labelledby=snapshots] tbody tr")
+        assert not page.html.select("td.do a, .actions a")
+
+    def test_names_of_people_and_reasons_are_escaped(self, world, native, application, tasks):
+        """Markup in what people or files are called is shown as text."""
+        browser = signed_in(world, application, Role.OPERATOR, MARKUP)
+        with locked(world.engine, "native"):
+            begun(world.engine, "native", files=[MARKUP])
+        roll_back(world.engine, "native", None)
+        sent = browser.send(f"{NATIVE}/drop")
+        RegisterTask.update(reason=MARKUP, status="failed").execute(world.engine)
+        for path in (NATIVE, f"{ROOT}/tasks/{sent.location.rpartition('/')[2]}"):
+            page = browser.get(path)
+            assert page.status_int == 200
+            assert MARKUP in page.html.text
+            assert not page.html.select("main img")
+            assert "alert(1)</script>" not in page.text
+
+
+class TestActions:
+    def test_a_rollback(self, world, native, browser, do, tasks):
+        """The question says what changes; the page of the task says that it is done."""
+        question = browser.get(ROLLBACK)
+        assert question.html.h1.text == "Roll native back to load 1?"
+        assert "This changes its vehicles" in question.text
+        page = do(ROLLBACK)
+        assert "The register holds again what load 1 left." in page.text
+        assert "Refresh" not in page.headers
+        assert makes(world) == ["FORD"]
+        (task,) = tasks.latest("native", 5)
+        assert task.asked_by == "ann"
+        load = browser.get(f"{ROOT}/loads/{task.load_id}")
+        assert facts_of(load)["By"] == "ann in the console"
+
+    def test_drop_undrop_and_purge(self, world, native, browser, do):
+        """A dropped register can be brought back, until it is removed for good."""
+        assert "Remove for good" not in browser.get(NATIVE).text
+        assert "The register was dropped." in do(f"{NATIVE}/drop").text
+        assert Register.select().count(world.engine) == 0
+        assert "Bring back" in browser.get(NATIVE).text
+        assert "The register is back." in do(f"{NATIVE}/undrop").text
+        assert makes(world) == ["SEAT"]
+        do(f"{NATIVE}/drop")
+        assert "removed for good" in do(f"{NATIVE}/purge").text
+        page = browser.get(NATIVE)
+        assert "There is no register of this name now" in page.text
+        assert not page.html.select(".actions a")
+
+    def test_the_warning_about_a_mistyped_name_can_be_ended(self, world, browser, do):
+        """If all loads of a name failed, a purge ends the warning."""
+        begun(world.engine, "mistyped")
+        page = f"{REGISTERS}/mistyped"
+        assert "End the warning" in browser.get(page).text
+        assert browser.get(f"{page}/purge").html.h1.text == "End the warning about mistyped?"
+        do(f"{page}/purge")
+        assert "End the warning" not in browser.get(page).text
+        assert "mistyped" not in browser.get(REGISTERS).text
+
+    @pytest.mark.parametrize(
+        ("rest", "heading"),
+        [
+            ("rollback/2", "The register cannot go back to that load"),
+            ("rollback/99", "The register cannot go back to that load"),
+            ("rollback/x", "The register cannot go back to that load"),
+            ("rollback/-1", "The register cannot go back to that load"),
+            (f"rollback/{'9' * 30}", "The register cannot go back to that load"),
+            ("undrop", "There is nothing to bring back"),
+            ("purge", "Drop the register first"),
+        ],
+    )
+    def test_what_is_not_possible_is_refused(self, native, browser, tasks, rest, heading):
+        """The page says why, and the form does nothing when it is sent by hand."""
+        page = browser.get(f"{NATIVE}/{rest}")
+        assert (page.status_int, page.html.h1.text) == (409, heading)
+        version = browser.get(f"{NATIVE}/drop").html.select_one("input[name=version]")["value"]
+        sent = browser.post(f"{NATIVE}/{rest}", {"version": version})
+        assert (sent.status_int, sent.html.h1.text) == (409, heading)
+        assert tasks.latest("native", 5) == []
+
+    def test_nothing_begins_while_a_load_runs(self, world, native, browser, tasks):
+        """The question is refused, and so is a form that was opened before."""
+        shown = browser.get(ROLLBACK).html.select_one("input[name=version]")["value"]
+        other = open_engine(world.config.database_url)
+        with locked(other, "native"):
+            for answer in (browser.get(ROLLBACK), browser.post(ROLLBACK, {"version": shown})):
+                assert answer.status_int == 409
+                assert answer.html.h1.text == "A load of this register is running"
+        close_quietly(other)
+        assert tasks.latest("native", 5) == []
+
+    @pytest.mark.parametrize("version", [None, "", "x", "0" * 16, "y" * 1_000])
+    def test_a_form_of_an_older_state_does_nothing(self, native, browser, tasks, version):
+        """Without the version of the register as it is, the form is refused."""
+        fields = {} if version is None else {"version": version}
+        answer = browser.post(ROLLBACK, fields)
+        assert answer.status_int == 409
+        assert "Somebody else has changed this meanwhile" in answer.text
+        assert tasks.latest("native", 5) == []
+
+    def test_two_operators_do_not_undo_each_others_work(self, world, native, application, tasks):
+        """A load between question and click makes the click void."""
+        ann, ben = (signed_in(world, application, Role.OPERATOR, name) for name in ("ann", "ben"))
+        shown = ann.get(ROLLBACK).html.select_one("input[name=version]")["value"]
+        loaded(world, vehicles("KIA"))
+        assert ann.post(ROLLBACK, {"version": shown}).status_int == 409
+        assert ben.get(ROLLBACK).status_int == 409  # One snapshot is kept, which is another one.
+        assert tasks.latest("native", 5) == []
+
+    def test_the_same_form_is_done_once(self, world, native, browser, tasks):
+        """Sent again while it runs and after it ended, the form leads to the same task."""
+        shown = browser.get(ROLLBACK).html.select_one("input[name=version]")["value"]
+        send = partial(browser.post, ROLLBACK, {"version": shown})
+        first, second = send(), send()
+        assert first.location == second.location
+        (task,) = tasks.latest("native", 5)
+        until(lambda: not tasks.find(task.id).is_running, "the end of the task")
+        assert send().location == first.location
+        assert [line.mode for line in list_loads(world.engine)] == ["rollback"] + ["replace"] * 2
+
+    def test_a_question_leads_to_what_runs(self, native, browser, tasks):
+        """While a task runs, each question and button leads to its page."""
+        sent = browser.send(ROLLBACK)
+        (task,) = tasks.latest("native", 5)
+        if task.is_running:
+            asked = browser.get(f"{NATIVE}/drop")
+            assert asked.status_int in (200, 303)  # It may have ended meanwhile.
+        until(lambda: not tasks.find(task.id).is_running, "the end of the task")
+        assert sent.location.endswith(f"tasks/{task.id}")
+
+    def test_a_lost_state_directory_is_told(self, world, native, browser, tasks):
+        """If no lock can be taken, nothing is changed and the page says so."""
+        blocked = world.config.state_dir / "tasks"
+        blocked.write_text("")
+        answer = browser.send(ROLLBACK)
+        assert answer.status_int == 503
+        assert "the state directory cannot be used" in answer.text
+        assert tasks.latest("native", 5) == []
+
+
+class TestTaskPage:
+    @pytest.fixture
+    def running(self, world, native, tasks):
+        """A task of another host, which counts as running."""
+        host = {"host": "elsewhere", "status": "running", "asked_at": 10**11}
+        asked = {"register": "native", "action": "rollback", "to_load": 1}
+        task = RegisterTask.insert(**asked, **host, seen="x", asked_by="ann")
+        return f"{ROOT}/tasks/{task.execute(world.engine)}"
+
+    def test_it_loads_itself_again_while_it_runs(self, browser, running):
+        """The browser does so without JavaScript, and a link stops it."""
+        page = browser.get(running)
+        assert page.headers["Refresh"] == "3"
+        stop = page.html.find("a", string="Stop that")
+        stopped = browser.get(f"{running}{stop['href'][stop['href'].index('?') :]}")
+        assert "Refresh" not in stopped.headers
+        assert "Load it again" in stopped.text
+
+    def test_the_register_leads_to_it(self, browser, running):
+        """While it runs, the register's page offers no other action."""
+        page = browser.get(NATIVE)
+        assert "it is being made" in page.text
+        assert not page.html.select("td.do a, .actions a")
+        asked = browser.get(f"{NATIVE}/drop")
+        assert asked.status_int == 303
+        assert asked.location.endswith(running.rpartition("console/")[2])
+        status = browser.get(REGISTERS).html.select_one('td[data-title="Status"] a')
+        assert status.text == "being rolled back"
+
+    def test_a_killed_one_is_interrupted(self, world, browser, running):
+        """The page says that nothing was changed, and the register can be changed again."""
+        RegisterTask.update(asked_at=1).execute(world.engine)
+        page = browser.get(running)
+        assert "It was interrupted" in page.text
+        assert "Refresh" not in page.headers
+        assert browser.get(ROLLBACK).status_int == 200
+
+    @pytest.mark.parametrize("number", ["0", "99", "x", "-1", "9" * 40, "%3Cb%3E"])
+    def test_one_that_nobody_asked_for_is_not_found(self, browser, number):
+        """Any other number is 404."""
+        assert browser.get(f"{ROOT}/tasks/{number}").status_int == 404

@@ -1,0 +1,209 @@
+"""What the console starts in processes of their own, with real workers and real kills (D135)."""
+
+import os
+import re
+import signal
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from app.console.context import ROOT
+from app.console.roles import Role
+from app.console.sessions import create_link
+from app.registers.history import list_loads
+from app.registers.tasks import Tasks
+from tests.system import processes
+from tests.system.processes import Service, lives, send, until
+from tests.unit.held import loaded, makes, vehicles
+
+ROLLBACK = f"{ROOT}/registers/native/rollback/1"
+FORM = {"Sec-Fetch-Site": "same-origin", "Content-Type": "application/x-www-form-urlencoded"}
+CLICKS = 8
+_HOLD = """
+import os, sys
+if "carry-out" in sys.orig_argv:
+    with open({pid!r}, "w") as file:
+        file.write(str(os.getpid()))
+    open({fifo!r}).read()
+"""
+
+
+class Person:
+    """Somebody who is signed in to the console of a service."""
+
+    def __init__(self, world: Any, service: Service) -> None:
+        self._bind = service.bind
+        path = f"{ROOT}/sign-in/{create_link(world.engine, 'ann', Role.OPERATOR)}"
+        answer = send(service.bind, "POST", path, headers=FORM)
+        assert answer.status == 303
+        self.cookie = str(answer.headers["Set-Cookie"]).partition(";")[0]
+
+    def get(self, path: str) -> str:
+        """Open a page, and return it."""
+        answer = send(self._bind, "GET", path, headers={"Cookie": self.cookie})
+        assert answer.status == 200, path
+        return answer.body.decode()
+
+    def version(self, path: str) -> str:
+        """Open a question, and return what its form carries."""
+        found = re.search(r'name="version" value="(\w+)"', self.get(path))
+        assert found is not None
+        return found[1]
+
+    def click(self, path: str, version: str) -> str:
+        """Send the form of a question, and return the path that it leads to."""
+        headers = {**FORM, "Cookie": self.cookie}
+        answer = send(self._bind, "POST", path, body=f"version={version}", headers=headers)
+        assert answer.status == 303, answer.body
+        return f"{ROOT}/{str(answer.headers['Location']).partition('console/')[2]}"
+
+
+class Held:
+    """Holds back each process of a task until `release` or `kill`.
+
+    Python reads its module before the program, so the process exists, but has not begun.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._fifo, self._pid = directory / "go", directory / "pid"
+        modules = directory / "modules"
+        modules.mkdir()
+        os.mkfifo(self._fifo)
+        code = _HOLD.format(pid=str(self._pid), fifo=str(self._fifo))
+        (modules / "sitecustomize.py").write_text(code)
+        self.root = f"{modules}:{processes.ROOT}"
+
+    def pid(self) -> int:
+        """Wait for the process, and return its id."""
+        until(lambda: self._pid.exists() and self._pid.read_text(), "the process of the task")
+        return int(self._pid.read_text())
+
+    def release(self) -> None:
+        """Let the process begin."""
+        self._fifo.write_text("go")  # It waits until the process reads.
+
+    def kill(self) -> None:
+        """End the process as `kill -9` does."""
+        pid = self.pid()
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: not lives(pid), "the end of the process")
+        self._pid.unlink()
+
+
+@pytest.fixture
+def held(tmp_path):
+    """Processes of tasks that wait; what is left of them is ended."""
+    held = Held(tmp_path)
+    yield held
+    with suppress(FileNotFoundError, ProcessLookupError):
+        os.kill(int(held._pid.read_text()), signal.SIGKILL)
+
+
+@pytest.fixture
+def native(world):
+    """A register that can be rolled back from load 2, of a SEAT, to load 1, of a FORD."""
+    for make in ("FORD", "SEAT"):
+        loaded(world, vehicles(make))
+
+
+@pytest.fixture
+def tasks(world):
+    """The tasks of the installation."""
+    return Tasks(world.engine, world.config.state_dir)
+
+
+def ended(tasks, page):
+    """Wait for the end of the task that a page shows, and return it."""
+    number = int(page.rpartition("/")[2])
+    until(lambda: not tasks.find(number).is_running, "the end of the task")
+    return tasks.find(number)
+
+
+def modes(world):
+    return [line.mode for line in list_loads(world.engine)]
+
+
+def test_clicks_at_once_roll_back_once(world, serve, native, tasks):
+    """Eight clicks reach four workers at once: one process, one line of the history."""
+    person = Person(world, serve(console="on", workers=4))
+    version = person.version(ROLLBACK)
+    with ThreadPoolExecutor(CLICKS) as clicks:
+        pages = list(clicks.map(lambda _: person.click(ROLLBACK, version), range(CLICKS)))
+    assert len({*pages}) == 1
+    task = ended(tasks, pages[0])
+    assert (task.status, task.asked_by) == ("done", "ann")
+    assert person.click(ROLLBACK, version) == pages[0]
+    assert modes(world) == ["rollback", "replace", "replace"]
+    assert makes(world) == ["FORD"]
+    assert "The register holds again what load 1 left." in person.get(pages[0])
+
+
+def test_it_outlives_the_workers_and_the_service(world, serve, native, tasks, held):
+    """Neither a killed worker nor a restart of the service ends it, and both show it running."""
+    service = serve(console="on", root=held.root)
+    person = Person(world, service)
+    page = person.click(ROLLBACK, person.version(ROLLBACK))
+    pid = held.pid()
+    for worker in service.workers():
+        os.kill(worker, signal.SIGKILL)
+    service.wait_ready()
+    assert "It is being done" in person.get(page)
+    assert service.stop() == 0
+    assert lives(pid)
+    person_later = Person(world, serve(console="on"))
+    assert "It is being done" in person_later.get(page)
+    held.release()
+    assert ended(tasks, page).status == "done"
+    assert "Done" in person_later.get(page)
+    assert makes(world) == ["FORD"]
+
+
+def test_a_killed_process_changes_nothing_and_the_page_says_so(world, serve, native, tasks, held):
+    """The task is interrupted, the register is as it was, and the next click does it."""
+    service = serve(console="on", root=held.root)
+    person = Person(world, service)
+    page = person.click(ROLLBACK, person.version(ROLLBACK))
+    held.kill()
+    assert "It was interrupted" in person.get(page)
+    assert makes(world) == ["SEAT"]
+    again = person.click(ROLLBACK, person.version(ROLLBACK))
+    assert again != page
+    held.pid()
+    held.release()
+    assert ended(tasks, again).status == "done"
+    assert tasks.find(int(page.rpartition("/")[2])).status == "interrupted"
+    assert modes(world) == ["rollback", "replace", "replace"]
+
+
+def test_its_log_is_that_of_the_service(world, serve, native, tasks):
+    """What was done, and why it failed, is a JSON line on the service's stderr."""
+    service = serve(console="on")
+    person = Person(world, service)
+    ended(tasks, person.click(ROLLBACK, person.version(ROLLBACK)))
+    until(lambda: "load 3, rollback of native to load 1: done" in service.output("stderr"), "log")
+    assert {line["level"] for line in service.lines("stderr")} == {"info"}
+
+
+@pytest.mark.system_long
+def test_a_locked_database_is_told(world, serve, native, tasks, held):
+    """If nothing can be written for too long, the task is interrupted, and can be repeated."""
+    service = serve(console="on", root=held.root)
+    person = Person(world, service)
+    page = person.click(ROLLBACK, person.version(ROLLBACK))
+    pid = held.pid()
+    with closing(apsw.Connection(str(world.database))) as other:
+        other.execute("BEGIN IMMEDIATE")
+        held.release()
+        until(lambda: not lives(pid), "the end of the process")
+        assert "It was interrupted" in person.get(page)
+        other.execute("ROLLBACK")
+    held._pid.unlink()
+    assert makes(world) == ["SEAT"]
+    again = person.click(ROLLBACK, person.version(ROLLBACK))
+    held.pid()
+    held.release()
+    assert ended(tasks, again).status == "done"

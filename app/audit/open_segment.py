@@ -1,9 +1,9 @@
 """The segment that a process appends to, and how it finds the right one (D115)."""
 
-import fcntl
 import logging
 import os
 import time
+from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
 from pathlib import Path
 
 from app import clock
@@ -23,6 +23,7 @@ from app.storage.files import sync
 
 _log = logging.getLogger(__name__)
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+_TAKE = LOCK_EX | LOCK_NB
 _WAIT_NS = 2 * 10**9
 """How long to wait for the lock. It is held for microseconds, unless a process was stopped."""
 _PAUSE_SECONDS = 20e-6
@@ -54,7 +55,7 @@ class OpenSegment:
         ends_at_ns, pause_seconds = 0, _PAUSE_SECONDS
         while True:
             try:
-                return fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return flock(self.descriptor, _TAKE)
             except BlockingIOError:
                 ends_at_ns = ends_at_ns or clock.monotonic_ns() + _WAIT_NS
                 if clock.monotonic_ns() > ends_at_ns:
@@ -65,22 +66,40 @@ class OpenSegment:
 
     def unlock(self) -> None:
         """Let other processes write."""
-        fcntl.flock(self.descriptor, fcntl.LOCK_UN)
+        flock(self.descriptor, LOCK_UN)
 
-    def find_size(self, now_ns: int) -> int:
-        """Return the size of the locked file; -1 if it was closed, removed or replaced.
+    def append(self, line: bytes, now_ns: int) -> bool:
+        """Append a line; return False if the file was closed, removed or replaced.
+
+        The line is appended as a whole or not at all. Raises OSError, or AuditError as `lock` does.
 
         PERF: fstat() notices all of that at once, except that the directory was moved away. The
-        path, whose lstat() takes twice as long, is therefore compared ten times a second.
+        path, whose lstat() takes twice as long, is therefore compared ten times a second. In one
+        function a look-up takes 2 us less than in four.
         """
-        found = os.fstat(self.descriptor)
-        if not found.st_nlink or not is_open(found.st_mode):
-            return -1
-        if not 0 <= now_ns - self._compared_at_ns < _COMPARED_NS:
-            if not self._has_its_path():
-                return -1
-            self._compared_at_ns = now_ns
-        return found.st_size
+        descriptor = self.descriptor
+        try:
+            flock(descriptor, _TAKE)
+        except BlockingIOError:
+            self.lock()
+        try:
+            found = os.fstat(descriptor)
+            if not found.st_nlink or not is_open(found.st_mode):
+                return False
+            if not 0 <= now_ns - self._compared_at_ns < _COMPARED_NS:
+                if not self._has_its_path():
+                    return False
+                self._compared_at_ns = now_ns
+            size = found.st_size
+            if size != self._size:
+                # Another process wrote last, and may have been killed meanwhile.
+                size = cut_incomplete(descriptor, size)
+            self._size = -1
+            write_whole(descriptor, line, size)
+            self._size = size + len(line)
+            return True
+        finally:
+            flock(descriptor, LOCK_UN)
 
     def _has_its_path(self) -> bool:
         try:
@@ -92,15 +111,6 @@ class OpenSegment:
     def is_closed(self) -> bool:
         """Tell whether the segment was closed; otherwise it was removed or replaced."""
         return not is_open(os.fstat(self.descriptor).st_mode)
-
-    def write(self, line: bytes, size: int) -> None:
-        """Append a line to the locked file of this size, or leave it as it was. Raises OSError."""
-        if size != self._size:
-            # Another process wrote last, and may have been killed meanwhile.
-            size = cut_incomplete(self.descriptor, size)
-        self._size = -1
-        write_whole(self.descriptor, line, size)
-        self._size = size + len(line)
 
     def close_for_all(self) -> None:
         """Close the segment, so that no process appends to it any more. Raises OSError."""

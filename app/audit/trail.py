@@ -77,29 +77,14 @@ class Trail:
     def _append(self, line: bytes) -> None:
         if self._syncing.fault:
             raise AuditError(self._syncing.fault)
-        segment, size = self._locked_segment()
-        try:
-            segment.write(line, size)
-        finally:
-            segment.unlock()
-        self._syncing.start()
-
-    def _locked_segment(self) -> tuple[OpenSegment, int]:
-        """Lock the segment of the hour, and return it with its size."""
         for _ in range(_OPENINGS_MAX):
             now_ns = clock.now_ns()
             segment = self.segment
             if segment is None or now_ns >= segment.ends_at_ns:
                 segment = self._open()
-            segment.lock()
-            try:
-                size = segment.find_size(now_ns)
-                if size >= 0:
-                    return segment, size
-            except BaseException:
-                segment.unlock()
-                raise
-            segment.unlock()
+            if segment.append(line, now_ns):
+                self._syncing.start()
+                return
             if not segment.is_closed():
                 self._least = segment.number + 1
             self._retire()
@@ -136,7 +121,7 @@ class Trail:
         self.segment = None
         self._least = 0
         self._threads = threading.Lock()
-        self._syncing = Syncing(self._directory, self._lend, self._abandon)
+        self._syncing: Syncing = Syncing(self._directory, self._lend, self._abandon)
 
     def forget_parent(self) -> None:
         """Begin again in a forked process, where no thread of the parent exists."""

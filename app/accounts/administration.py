@@ -166,8 +166,7 @@ def revoke_key(engine: Engine, key_id: str, *, actor: Actor | None = None) -> Ap
     with changing(engine):
         former = require_key(engine, key_id)
         if former.revoked_at is None:
-            now = clock.now()
-            ApiKey.update(revoked_at=now).where(ApiKey.id == key_id).execute(engine)
+            ApiKey.update(revoked_at=clock.now()).where(ApiKey.id == key_id).execute(engine)
         key = require_key(engine, key_id)
         record(engine, actor, "keys.revoke", subject_of(key), key_state(former), key_state(key))
         return key

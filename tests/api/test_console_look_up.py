@@ -18,6 +18,7 @@ from app.vehicles.answer_cells import COLUMNS
 from app.vehicles.reader import BATCH_PLATES
 from tests.api.console import signed_in, stored
 from tests.api.test_console_accounts import MARKUP
+from tests.unit.audit_trails import lines
 
 LOOK_UP = f"{ROOT}/look-up"
 DAY = "2025-07-01"
@@ -288,3 +289,43 @@ def test_without_a_register_every_plate_is_unknown(world):
     page = ask(browser, "AB12CDE")
     assert page.status_int == 200
     assert "No register is loaded." in page.text
+
+
+class TestRecord:
+    @pytest.fixture
+    def trail(self, world):
+        """The directory of the trail, which a recording service claims."""
+        return world.directory / "audit"
+
+    @pytest.fixture
+    def recorded(self, world, trail):
+        """A browser of a service that records look-ups."""
+        application = world.client(None, console=True, audit=True, audit_dir=trail).application
+        return signed_in(world, application, Role.VIEWER)
+
+    @pytest.mark.parametrize("fields", [{}, {"as": "csv"}])
+    @pytest.mark.parametrize("others", [0, 20])
+    def test_what_is_shown_is_recorded(self, recorded, trail, fields, others):
+        """Who asked, why, and what the answer was, for a few plates and for a list."""
+        plates = "\n".join(["ab12 cde", "!!", *(f"NONE{n}" for n in range(others))])
+        assert ask(recorded, plates, reason="fraud", reference="C-1", **fields).status_int == 200
+        (record,) = lines(trail)
+        said = {"operation": "console", "user": "ann", "as_of": DAY}
+        assert said | {"reason": "fraud", "reference": "C-1"} == {
+            name: record[name] for name in (*said, "reason", "reference")
+        }
+        assert record["plates"][:2] == [
+            {"plate": "AB12CDE", "found": True, "insured": True, "compliant": False},
+            {"plate": "!!", "invalid": True},
+        ]
+        assert len(record["plates"]) == 2 + others
+        assert record["registers"].keys() == {"native", "fines"}
+
+    def test_what_cannot_be_recorded_is_not_shown(self, recorded, trail):
+        """The page says so, and has no answer."""
+        trail.parent.mkdir(exist_ok=True)
+        trail.write_text("no directory")
+        page = ask(recorded, "AB12CDE")
+        assert page.status_int == 503
+        assert "The look-up cannot be recorded" in page.html.text
+        assert "Ford" not in page.html.text

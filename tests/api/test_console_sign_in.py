@@ -44,8 +44,9 @@ def token(world):
 
 @pytest.fixture
 def later(monkeypatch):
-    """`later(seconds)` moves the clock."""
+    """`later(seconds)` moves the clock, which stands still until then."""
     now = clock.now()
+    monkeypatch.setattr(clock, "now", lambda: now)
 
     def move(seconds):
         monkeypatch.setattr(clock, "now", lambda: now + seconds)

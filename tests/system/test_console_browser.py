@@ -17,6 +17,17 @@ from tests.system.client_tools import axe_script
 from tests.system.site import behind_site
 from tests.unit.held import HEADER, begun, loaded, vehicles
 
+_LONG = pytest.mark.system_long
+EITHER_WAY = pytest.mark.parametrize(
+    ("scheme", "has_javascript"),
+    [
+        pytest.param("light", True, id="light-with JS"),
+        pytest.param("dark", False, id="dark-without JS"),
+        pytest.param("light", False, id="light-without JS", marks=_LONG),
+        pytest.param("dark", True, id="dark-with JS", marks=_LONG),
+    ],
+)
+"""For walks that take long: each scheme once, with and without JavaScript once."""
 VISITED = {
     ROOT,
     f"{ROOT}/registers",
@@ -156,8 +167,7 @@ def test_a_person_can_walk_through_every_page(world, visit, scheme, has_javascri
     visitor.open(ROOT, 401)
 
 
-@pytest.mark.parametrize("has_javascript", [True, False], ids=["with JS", "without JS"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@EITHER_WAY
 def test_a_person_can_undo_what_was_loaded(world, visit, scheme, has_javascript):
     """A rollback, a drop, its return and a purge work by clicks, and each page shows its state."""
     content = f"{HEADER}AB10CDE,FORD\n" + "?,SEAT\n" * 30
@@ -221,8 +231,7 @@ def task(visitor, button):
     visitor.check()
 
 
-@pytest.mark.parametrize("has_javascript", [True, False], ids=["with JS", "without JS"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@EITHER_WAY
 def test_a_person_can_do_the_daily_work(world, visit, scheme, has_javascript):
     """Plans, an account with its keys, domains and look-ups: each page and action, as above."""
     visitor = visit(scheme, has_javascript)

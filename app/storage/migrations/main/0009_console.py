@@ -1,13 +1,16 @@
 """Add the links that open the console, and its sessions (D132)."""
 
+from peewee import PostgresqlDatabase
+
 
 def up(migrator, db):
+    by_code_point = ' COLLATE "C"' if isinstance(db, PostgresqlDatabase) else ""
     for statement in (
-        'CREATE TABLE console_link ("token_hash" CHAR(64) NOT NULL PRIMARY KEY, '
+        f'CREATE TABLE console_link ("token_hash" CHAR(64){by_code_point} NOT NULL PRIMARY KEY, '
         '"name" VARCHAR(100) NOT NULL, "role" VARCHAR(10) NOT NULL, '
         '"expires_at" BIGINT NOT NULL, "used_at" BIGINT)',
-        'CREATE TABLE console_session ("id" CHAR(8) NOT NULL PRIMARY KEY, '
-        '"token_hash" CHAR(64) NOT NULL, "name" VARCHAR(100) NOT NULL, '
+        f'CREATE TABLE console_session ("id" CHAR(8){by_code_point} NOT NULL PRIMARY KEY, '
+        f'"token_hash" CHAR(64){by_code_point} NOT NULL, "name" VARCHAR(100) NOT NULL, '
         '"role" VARCHAR(10) NOT NULL, "started_at" BIGINT NOT NULL, '
         '"expires_at" BIGINT NOT NULL)',
         "CREATE UNIQUE INDEX console_session_token_hash ON console_session (token_hash)",

@@ -1,12 +1,21 @@
 """Add the tasks of the console, and how far a running load has got (D135)."""
 
-from peewee import AutoField, BigIntegerField, CharField, Model, TextField
+from peewee import (
+    AutoField,
+    BigIntegerField,
+    CharField,
+    Model,
+    PostgresqlDatabase,
+    TextField,
+)
 
 
 def up(migrator, db):
+    by_code_point = {"collation": '"C"'} if isinstance(db, PostgresqlDatabase) else {}
+
     class RegisterTask(Model):
         id = AutoField()
-        register = CharField(30)
+        register = CharField(30, **by_code_point)
         action = CharField(10)
         to_load = BigIntegerField(null=True)
         seen = CharField(16)

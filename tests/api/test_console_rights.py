@@ -10,6 +10,7 @@ from app.console.sessions import create_link, list_sessions
 from app.domains.repository import Domains
 from app.registers.task_rows import RegisterTask
 from tests.api.console import Browser, signed_in, stored
+from tests.conftest import ON_SQLITE
 from tests.unit.held import loaded, vehicles
 
 METHODS = ("GET", "HEAD", "POST")
@@ -62,6 +63,7 @@ def _task_of(world):
     return RegisterTask.select(RegisterTask.id).scalar(world.engine)
 
 
+@ON_SQLITE  # No database decides about rights.
 @pytest.mark.parametrize("role", Role)
 @pytest.mark.parametrize(("page", "method"), GUARDED)
 def test_each_role_can_do_what_it_has_the_right_to(world, application, page, method, role):
@@ -80,6 +82,7 @@ def test_each_role_can_do_what_it_has_the_right_to(world, application, page, met
         assert stored(world) == before
 
 
+@ON_SQLITE  # No database decides about rights.
 @pytest.mark.parametrize(("page", "method"), GUARDED)
 def test_nothing_works_without_a_session(world, application, page, method):
     """Without a cookie each guarded method is 401, with a page that says how to sign in."""
@@ -91,6 +94,7 @@ def test_nothing_works_without_a_session(world, application, page, method):
     assert method == "HEAD" or "verifyd console link" in response.text
 
 
+@ON_SQLITE  # No database decides about rights.
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path)
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
 def test_other_methods_are_refused(world, application, page, method):

@@ -30,7 +30,7 @@ class Owner(msgspec.Struct, frozen=True):
     database: str
     """The identifier of the database."""
     trail: str
-    """A random text, by which a trail is told from another one that replaced it."""
+    """A random text, which differs if another trail has replaced this one."""
 
 
 def claim(directory: Path, database_id: str) -> Owner:

@@ -175,8 +175,8 @@ def _digest_faults(directory: Path, chain: CheckedChain, digest: str | None) -> 
         yield Fault(
             faults.DIGEST,
             "chain",
-            "the chain does not contain the digest that you kept: its end was removed, or it was "
-            "written anew",
+            "the chain does not contain the digest that you kept: its end was removed, or the "
+            "chain was replaced",
         )
     # The index is made after the line of the chain.
     indexed = max((file.last for file in list_index_files(directory / INDEX)), default=0)

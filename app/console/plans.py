@@ -77,7 +77,7 @@ class PlanPage:
 def segment_of(name: str) -> str:
     """Return a plan's name as a segment of a path; it can have any characters, a slash, too.
 
-    Names of letters, digits and `-` stay as they are, unless a page of ours has that path.
+    Names of letters, digits and `-` stay as they are, unless a page has that path.
     """
     is_plain = name.isascii() and name.replace("-", "").isalnum() and name != "new"
     return name if is_plain else f"~{name.encode().hex()}"

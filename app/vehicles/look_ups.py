@@ -1,4 +1,4 @@
-"""Looks vehicles up for clients, and records what they are told before they are told it (D125).
+"""Looks vehicles up for clients, and records each answer before it is sent (D125).
 
 All operations on vehicles pass here, single and bulk alike.
 """

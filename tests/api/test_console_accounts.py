@@ -406,7 +406,7 @@ class TestDelete:
 
 
 class TestForms:
-    """What is sent by hand, not by a form of ours."""
+    """What is sent by hand, without a form of the console."""
 
     KIND = "application/x-www-form-urlencoded"
 

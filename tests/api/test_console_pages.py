@@ -138,7 +138,7 @@ class TestOverview:
         assert page.html.select_one(".badge.warn").text == "stale"
 
     def test_a_fault_is_shown_first(self, world, application):
-        """What keeps the service from being ready is told as such."""
+        """The page says what keeps the service from being ready."""
         browser = signed_in(world, application, Role.VIEWER)
         world.load([{"registration": "AB12CDE", "make": "Ford"}], register="native")
         world.limits.write_bytes(b"damaged")
@@ -147,7 +147,7 @@ class TestOverview:
         assert "rate limits cannot be kept" in page.html.select_one(".findings .bad").text
 
     def test_look_ups_that_cannot_be_recorded_are_a_fault(self, world):
-        """It is told once, although it is a condition, too."""
+        """It is shown once, although it is a condition, too."""
         claim(world.directory / "audit", "0" * 32)
         owner._claimed.clear()
         application = world.client(None, console=True, audit=True).application

@@ -394,7 +394,7 @@ class TestPruning:
         assert (verdict.faults, verdict.segments, verdict.pruned) == ([], 2, 3)
 
     def test_only_what_is_sealed_is_removed(self, trail, hours):
-        """What is not in the chain yet stays."""
+        """Segments that are not in the chain yet stay."""
         hours.pass_hours(100)
         assert len(prune(trail.directory, time_of(hours.now_ns)).segments) == 5
         assert names(trail.directory) == [trail.names[5]]

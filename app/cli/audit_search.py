@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from app.audit.export import write_export
-from app.audit.record import Criteria, Record, invalid_plate
+from app.audit.record import Criteria, Record
 from app.audit.rows import row_of
 from app.audit.search import Query, search
 from app.cli.audit_options import (
@@ -22,7 +22,7 @@ from app.cli.audit_options import (
 )
 from app.cli.output import counted, print_sentence
 from app.cli.parser import Commands, add_command
-from app.vehicles.registration import canonical_registration
+from app.vehicles.registration import recorded_registration
 
 _Located = tuple[str, Record]
 """A directory and one of its records."""
@@ -107,9 +107,7 @@ def _export(args: argparse.Namespace) -> None:
 def _query(args: argparse.Namespace) -> Query:
     period = period_of(args)
     if args.plate is not None:
-        # A text that is no registration is recorded by its beginning.
-        plate = canonical_registration(args.plate) or invalid_plate(args.plate).plate
-        return Query("plate", plate, period)
+        return Query("plate", recorded_registration(args.plate), period)
     if args.account is not None:
         return Query("account", args.account, period)
     return Query("user", args.user, period)

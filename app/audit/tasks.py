@@ -88,18 +88,11 @@ class AuditTasks(TaskTable[Task]):
         if question is None:
             raise AuditError("what was asked is not there any more; ask again")
         directory, criteria = self._config.audit_dir, question.criteria
-        # SEC: the name comes from the row that the console wrote, with the session of the request.
-        record = Record(
-            time=time_of(clock.now_ns()),
-            request_id=question.request_id,
-            operation=task.kind,
-            user=task.asked_by,
-            criteria=criteria,
-        )
+        # Before the record of this use, which is not part of what is found.
         period = until_now(criteria.since, criteria.until)
         owner = require_own(directory, database_id(self._engine))
         if task.kind != VERIFY:
-            record_use(directory, owner, record)
+            record_use(directory, owner, _record(task, question))
         try:
             result = _WORK[task.kind](Work(self._config, self.results, task, question, period))
             with self.results.opened(task, RESULT) as file:
@@ -114,6 +107,20 @@ class AuditTasks(TaskTable[Task]):
 
     def _is_kept(self) -> object:
         return AuditTask.asked_at >= clock.now() - KEPT_SECONDS
+
+
+def _record(task: Task, question: Question) -> Record:
+    """Return the record of a use.
+
+    SEC: the name comes from the row that the console wrote, with the session of the request.
+    """
+    return Record(
+        time=time_of(clock.now_ns()),
+        request_id=question.request_id,
+        operation=task.kind,
+        user=task.asked_by,
+        criteria=question.criteria,
+    )
 
 
 class Work(NamedTuple):

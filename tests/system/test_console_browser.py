@@ -2,6 +2,7 @@
 
 import pytest
 
+from app import clock
 from app.accounts.administration import create_account, require_account
 from app.console.context import ROOT
 from app.console.pages import PAGES
@@ -12,22 +13,24 @@ from app.registers.history import History
 from app.registers.lock import locked
 from app.registers.models import json_text
 from app.registers.reading.reader import Progress
+from app.usage.models import CLASSES, UsageAccount, UsageDay, UsageHour
+from app.usage.store import first_hour
 from tests.system.browsers import Visitor, chromium
 from tests.system.client_tools import axe_script
 from tests.system.site import behind_site
 from tests.unit.held import HEADER, begun, loaded, vehicles
 
-_LONG = pytest.mark.system_long
-EITHER_WAY = pytest.mark.parametrize(
-    ("scheme", "has_javascript"),
-    [
-        pytest.param("light", True, id="light-with JS"),
-        pytest.param("dark", False, id="dark-without JS"),
-        pytest.param("light", False, id="light-without JS", marks=_LONG),
-        pytest.param("dark", True, id="dark-with JS", marks=_LONG),
-    ],
-)
-"""For walks that take long: each scheme once, with and without JavaScript once."""
+
+def _ways(quick: int) -> pytest.MarkDecorator:
+    """Try both schemes, with JavaScript and without; all but the first `quick` ways at length."""
+    ways = [("light", True), ("dark", False), ("light", False), ("dark", True)]
+    values = [
+        pytest.param(*way, marks=[pytest.mark.system_long] if number >= quick else [])
+        for number, way in enumerate(ways)
+    ]
+    return pytest.mark.parametrize(("scheme", "has_javascript"), values)
+
+
 VISITED = {
     ROOT,
     f"{ROOT}/registers",
@@ -63,6 +66,7 @@ VISITED = {
     f"{ROOT}/domains/{{domain_id}}/suspend",
     f"{ROOT}/domains/{{domain_id}}/activate",
     f"{ROOT}/look-up",
+    f"{ROOT}/usage",
     f"{ROOT}/audit",
     f"{ROOT}/audit/export",
     f"{ROOT}/audit/report",
@@ -91,6 +95,8 @@ def site(world, serve):
     world.load([{"registration": "AB12CDE", "make": "Ford", "model": "Focus"}], register="native")
     for number in range(60):
         create_account(world.engine, f"customer {number:02}")
+    use(world, "customer 03", 4_000)
+    use(world, "customer 04", 90)
     served = serve(console="on", audit="on", trusted_proxies="127.0.0.1")
     with behind_site(served.bind, world.directory) as bind:
         yield f"https://{bind.removeprefix('tls:')}"
@@ -116,14 +122,24 @@ def visit(world, site, browser):
         context.close()
 
 
+def use(world, account, answers):
+    """Let an account have answers of all classes in this hour."""
+    number = require_account(world.engine, account).id
+    UsageAccount.insert(id=number, name=account).execute(world.engine)
+    for place, status in enumerate(CLASSES):
+        row = {"account_id": number, "key_id": f"key{number:05}", "operation": "compliance"}
+        row |= {"status": status, "answers": answers // 4**place, "vehicles": answers}
+        UsageHour.insert(**row, hour=first_hour(1)).execute(world.engine)
+        UsageDay.insert(**row, day=clock.today(world.config.timezone)).execute(world.engine)
+
+
 def sign_in(world, visitor, role):
     """Follow a new link, and press its button."""
     visitor.open(f"{ROOT}/sign-in/{create_link(world.engine, 'Ann Marlowe', role)}")
     visitor.click("Sign in", "button")
 
 
-@pytest.mark.parametrize("has_javascript", [True, False], ids=["with JS", "without JS"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@_ways(quick=2)
 def test_a_person_can_walk_through_every_page(world, visit, scheme, has_javascript):
     """Every page and action works, is accessible, fits its screen, and breaks no policy."""
     visitor = visit(scheme, has_javascript)
@@ -173,7 +189,7 @@ def test_a_person_can_walk_through_every_page(world, visit, scheme, has_javascri
     visitor.open(ROOT, 401)
 
 
-@EITHER_WAY
+@_ways(quick=1)
 def test_a_person_can_undo_what_was_loaded(world, visit, scheme, has_javascript):
     """A rollback, a drop, its return and a purge work by clicks, and each page shows its state."""
     content = f"{HEADER}AB10CDE,FORD\n" + "?,SEAT\n" * 30
@@ -237,7 +253,7 @@ def task(visitor, button):
     visitor.check()
 
 
-@EITHER_WAY
+@_ways(quick=1)
 def test_a_person_can_do_the_daily_work(world, visit, scheme, has_javascript):
     """Plans, an account with its keys, domains and look-ups: each page and action, as above."""
     visitor = visit(scheme, has_javascript)
@@ -302,8 +318,7 @@ def test_a_person_can_do_the_daily_work(world, visit, scheme, has_javascript):
     assert page.get_by_text("The plan was deleted.").is_visible()
 
 
-@pytest.mark.parametrize("has_javascript", [True, False], ids=["with JS", "without JS"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@_ways(quick=1)
 def test_a_viewer_can_look_plates_up(world, visit, scheme, has_javascript):
     """One plate is explained, a list is a table or a file, and the form can be sent again."""
     visitor = visit(scheme, has_javascript)
@@ -324,7 +339,40 @@ def test_a_viewer_can_look_plates_up(world, visit, scheme, has_javascript):
     assert "AB12CDE" not in page.url
 
 
-@EITHER_WAY
+@_ways(quick=1)
+def test_a_viewer_can_see_what_was_used(world, visit, scheme, has_javascript):
+    """Charts, numbers, tables by everything, and a file; an account's page leads there, too."""
+    visitor = visit(scheme, has_javascript)
+    page = visitor.page
+    sign_in(world, visitor, Role.VIEWER)
+    page.get_by_text("Numbers of each hour").click()
+    visitor.check()
+    visitor.click("Usage")
+    page.get_by_text("Numbers of each day").click()
+    visitor.check()
+    visitor.click("Vehicles")
+    visitor.click("customer 03")
+    assert page.get_by_role("heading", name="Usage of customer 03").is_visible()
+    for by in ("key", "operation", "account"):
+        page.locator("select[name=by]").select_option(by)
+        visitor.click("Show", "button")
+    with page.expect_download() as started:
+        page.get_by_role("link", name="Download as CSV").click()
+    assert started.value.suggested_filename.startswith("usage-20")
+    visitor.click("Previous month")
+    assert page.get_by_text("Choose other days").is_visible()
+    visitor.open(f"{ROOT}/usage?by=day&account=customer+03")
+    visitor.click(str(clock.today(world.config.timezone)))
+    visitor.click(page.locator("tbody th a").inner_text())
+    assert page.get_by_text("This key was deleted with its account.").is_visible()
+    visitor.open(f"{ROOT}/usage?month=2026-13", 422)
+    visitor.click("Accounts")
+    visitor.click("customer 04")
+    visitor.click("This month of this account")
+    assert page.get_by_role("heading", name="Usage of customer 04").is_visible()
+
+
+@_ways(quick=1)
 def test_an_auditor_can_ask_the_trail(world, visit, scheme, has_javascript):
     """A search, an export, a report and a verification: each form, its result and its file."""
     visitor = visit(scheme, has_javascript)

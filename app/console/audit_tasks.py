@@ -150,5 +150,5 @@ def _days_of(result: object) -> tuple[list[str], list[Series]] | None:
     """Return the labels and the columns of the chart of a report."""
     if not isinstance(result, Report) or not result.by_day:
         return None
-    labels = [day.name for day in result.by_day]
+    labels = [day.name[len("YYYY-") :] for day in result.by_day]
     return labels, [Series("look-ups", "good", [day.look_ups for day in result.by_day])]

@@ -17,7 +17,7 @@ from app.console.context import ROOT
 from app.console.roles import Role
 from app.errors import OperatorError
 from app.storage.versions import database_id
-from tests.api.console import signed_in
+from tests.api.console import signed_in, stored
 from tests.api.test_console_accounts import MARKUP
 from tests.conftest import ON_SQLITE
 from tests.unit.audit_trails import lines, look_up
@@ -175,8 +175,8 @@ class TestSearch:
         assert len(rows) == 61
         assert rows[1][4] == "'=59"
 
-    def test_plates_are_in_no_url_title_and_log(self, world, trail, process, caplog):
-        """They are sent with POST only; pages of tasks are named by numbers."""
+    def test_plates_are_in_no_url_title_log_and_row(self, world, trail, process, caplog):
+        """They are sent with POST only; tasks have numbers, and their questions are in files."""
         application = world.client(None, console=True, audit=True, access_log=True).application
         browser = signed_in(world, application, Role.AUDITOR)
         with caplog.at_level(logging.DEBUG):
@@ -188,6 +188,7 @@ class TestSearch:
         assert "AB12CDE" not in page.html.title.text
         logged = json.dumps([vars(record) for record in caplog.records], default=str)
         assert "AB12CDE" not in logged
+        assert b"AB12CDE" not in stored(world)
 
 
 class TestOthers:

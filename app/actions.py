@@ -38,6 +38,7 @@ Name = Literal[
     "imports.purge",
     "backups.restore",
     "console.link",
+    "console.sign-in",
     "console.end",
 ]
 ACTIONS: tuple[Name, ...] = get_args(Name)

@@ -247,7 +247,7 @@ def test_a_person_can_do_the_daily_work(world, visit, scheme, has_javascript):
     visitor.click("Change")
     page.get_by_label("Requests").fill("9")
     visitor.click("Change the plan", "button")
-    assert page.get_by_text("They count from now on.").is_visible()
+    assert page.get_by_text("The plan is changed.").is_visible()
 
     visitor.click("Accounts")
     visitor.click("customer 01")

@@ -38,8 +38,8 @@ _ENQUIRY = (
     Field(
         "enquiry",
         "Enquiry",
-        "What look-ups must say. off: what they say is ignored. optional: it is checked and "
-        "recorded. required: a look-up without a reason is refused.",
+        "Whether look-ups give a reason. off ignores it, optional checks and records it, required "
+        "refuses look-ups without one.",
         choices=ENQUIRIES,
     ),
     Field(

@@ -179,7 +179,7 @@ class TestChange:
         """The form has the limits as they are, and the account sees the new ones."""
         form = browser.get(f"{PLANS}/standard/change")
         assert form.html.find(id="field-requests")["value"] == "600"
-        assert "the limits of 2 accounts" in form.text
+        assert "Changes count for 2 accounts" in form.text
         response = browser.send(f"{PLANS}/standard/change", FIELDS)
         assert response.status_int == 303
         assert alice.get("/v1/account").headers["X-RateLimit-Limit"] == "7"
@@ -233,7 +233,7 @@ class TestEnquiry:
         assert form.find(id="field-enquiry_reasons")["value"] == "THEFT,COLLISION"
         tag = require_account(world.engine, "alice").tag
         for path in (f"{PLANS}/standard", f"{ROOT}/accounts/{tag}"):
-            assert "required, with one of THEFT, COLLISION" in browser.get(path).text
+            assert "required; accepts THEFT, COLLISION" in browser.get(path).text
         listed = browser.get(PLANS).html.select("td[data-title=Enquiry]")
         assert [cell.text for cell in listed] == ["required", "off", "off"]
         (action,) = list_actions(world.engine, limit=1)

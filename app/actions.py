@@ -233,8 +233,9 @@ def _json(state: State | None, other: State | None) -> str | None:
 
 def recorded(row: tuple[Any, ...]) -> Recorded:
     """Return the action of a row."""
-    found = Recorded(*row)
-    return found._replace(before=_state(found.before), after=_state(found.after))
+    *others, before, after = row
+    states = (text and msgspec.json.decode(text) for text in (before, after))
+    return Recorded(*others, *states)
 
 
 def members_of(action: Recorded) -> list[Member]:
@@ -246,7 +247,3 @@ def members_of(action: Recorded) -> list[Member]:
         if values != (None,):
             members.append(Member(name, values, name not in states[1]))
     return members
-
-
-def _state(text: Any) -> dict[str, Any] | None:
-    return None if text is None else msgspec.json.decode(text, type=dict[str, Any])

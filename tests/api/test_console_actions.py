@@ -83,7 +83,7 @@ class TestRow:
             "Where": "command",
             "Action": "accounts.set-plan",
             "Subject": "alice",
-            "Before and after": "plan standard →, now free",
+            "Change": "plan standard →, now free",
         }
 
     def test_values_are_readable(self, world, browser):
@@ -95,10 +95,10 @@ class TestRow:
         times = {"revoked_at": None}, {"revoked_at": clock.iso_utc(NOON)}
         record(world.engine, BEN, "keys.revoke", Subject("key", "12345678", "gone"), *times)
         revoked, loaded, gone = rows_of(browser.get(ACTIONS))
-        assert revoked["Before and after"].endswith(", now 18 Mar 2030, 08:00 12:00 UTC")
+        assert revoked["Change"].endswith(", now 18 Mar 2030, 08:00 12:00 UTC")
         assert revoked["Subject"] == "12345678 of gone"
-        assert loaded["Before and after"].startswith("rows 12,000 →, now 1 note")
-        assert gone["Before and after"] == "rows 12,000"
+        assert loaded["Change"].startswith("rows 12,000 →, now 1 note")
+        assert gone["Change"] == "rows 12,000"
         (removed,) = browser.get(f"{ACTIONS}?action=imports").html.select("del")
         assert removed.text == "12,000"
 
@@ -179,7 +179,7 @@ class TestFilters:
         assert page.html.h1.text == "Actions on alice"
         link = page.html.select_one("a[rel=next]")["href"]
         (last,) = rows_of(browser.get(f"{ACTIONS}{link}"))
-        assert last["Before and after"] == "label till 0"
+        assert last["Change"] == "label till 0"
         hidden = page.html.select_one("form.filters input[type=hidden]")
         assert (hidden["name"], hidden["value"]) == ("account", "alice")
 

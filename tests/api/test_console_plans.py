@@ -18,6 +18,7 @@ from app.console.plans import segment_of
 from app.console.roles import Role
 from tests.api.console import signed_in, stored
 from tests.api.test_console_accounts import MARKUP
+from tests.conftest import ON_SQLITE
 
 PLANS = f"{ROOT}/plans"
 LIMITS = {"requests": "7", "window_seconds": "60", "bulk_max": "10", "domains_max": "0"}
@@ -240,6 +241,7 @@ class TestEnquiry:
         assert action.after is not None
         assert action.after["enquiry_reasons"] == ["THEFT", "COLLISION"]
 
+    @ON_SQLITE  # The database decides nothing here.
     @pytest.mark.parametrize(
         ("reasons", "enquiry", "fault"),
         [

@@ -21,8 +21,7 @@ from app.actions import (
 from app.console.context import ConsoleRequest, Services
 from app.console.listing import Listing, Permitted, is_day
 from app.console.plans import segment_of
-from app.console.rendering import redirect
-from app.redaction import KEY_PREFIX
+from app.redaction import without_keys
 from app.registers.models import RegisterLoad
 from app.storage.engine import Engine
 
@@ -59,9 +58,9 @@ class ActionList:
         """
         engine = self._services.engine
         listing = Listing(req, _SORTABLE, Action.id, _FILTERS, default="-when")
-        if any(KEY_PREFIX in text for text in listing.filters.values()):
-            redirect(req, resp, "keys", "find")  # SEC: no link of the list may hold a key.
-            return
+        for name in ("by", "subject", "account"):
+            # SEC: no link of the list may hold a key; the record has none either.
+            listing.filters[name] = without_keys(listing.filters[name])
         criteria = _criteria(listing.filters, self._services.config.timezone)
         actions = [recorded(row) for row in listing.rows(selected(criteria), engine)]
         self._services.pages.send(
@@ -71,7 +70,7 @@ class ActionList:
             listing=listing,
             actions=[(action, members_of(action)) for action in actions],
             choices=_CHOICES,
-            subjects=_subjects(engine, actions),
+            subjects=_subjects(engine, actions, listing.filters["account"]),
         )
 
     on_head = on_get
@@ -89,15 +88,15 @@ def _criteria(filters: Mapping[str, str], zone: tzinfo) -> Criteria:
     )
 
 
-def _subjects(engine: Engine, actions: Sequence[Recorded]) -> Subjects:
-    """Return the pages of subjects, and of the accounts that they belong to."""
+def _subjects(engine: Engine, actions: Sequence[Recorded], account: str) -> Subjects:
+    """Return the pages of subjects, of their accounts, and of one more account."""
 
     def named(kind: SubjectKind) -> list[str]:
         return [action.subject for action in actions if action.subject_kind == kind]
 
     owners = [action.account for action in actions if action.account]
     accounts = Account.select(Account.name, Account.tag).where(
-        Account.name.in_([*named("account"), *owners])
+        Account.name.in_([*named("account"), *owners, account])
     )
     keys = ApiKey.select(ApiKey.id).where(ApiKey.id.in_(named("key")))
     plans = Plan.select(Plan.name).where(Plan.name.in_(named("plan")))

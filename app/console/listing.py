@@ -6,7 +6,7 @@ the last page.
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 import falcon
@@ -18,6 +18,7 @@ _PAGE_DIGITS_MAX = 9
 _FILTER_CHARACTERS_MAX = 100
 Permitted = Sequence[str] | Callable[[str], bool]
 """The values that a filter can have, none for any text; or a function that tells them."""
+_Item = TypeVar("_Item")
 
 
 class Listing:
@@ -25,7 +26,7 @@ class Listing:
 
     Args:
         columns: the column or expression to sort by, for each name that `sort` can have. The first
-            one is the default.
+            one is the default. For items that are no rows, a function of the item.
         unique: a column that makes the order certain.
         filters: the parameters, and what each can be.
         default: the order without `sort`, such as `-created`; by default the first column.
@@ -35,7 +36,7 @@ class Listing:
         self,
         req: falcon.Request,
         columns: Mapping[str, Any],
-        unique: Any,
+        unique: Any = None,
         filters: Mapping[str, Permitted] | None = None,
         default: str | None = None,
     ) -> None:
@@ -88,6 +89,13 @@ class Listing:
         order = column.desc() if self.is_descending else column.asc()
         chosen = query.order_by(order, self._unique).paginate(self.page, ROWS_PER_PAGE)
         return list(chosen.execute(engine))
+
+    def part_of(self, items: Sequence[_Item]) -> list[_Item]:
+        """Return the items of this page, as `rows` does for rows. Equal ones keep their order."""
+        self.total = len(items)
+        self.page = min(self.page, self.pages)
+        ordered = sorted(items, key=self._columns[self.sort], reverse=self.is_descending)
+        return ordered[self.first - 1 : self.last]
 
     def order_of(self, name: str) -> str:
         """Return `ascending`, `descending` or `none`, for the heading of a column."""

@@ -30,6 +30,7 @@ from app.console.rendering import MenuItem
 from app.console.roles import Right
 from app.console.sign_in import SignIn, SignOut
 from app.console.tasks import TaskPage
+from app.console.usage import UsagePage
 
 
 class Page(NamedTuple):
@@ -87,6 +88,7 @@ PAGES: tuple[Page, ...] = (
     Page(f"{ROOT}/domains/{{domain_id}}", DomainPage, _READ),
     Page(f"{ROOT}/domains/{{domain_id}}/suspend", DomainSuspension, _CHANGE),
     Page(f"{ROOT}/domains/{{domain_id}}/activate", DomainActivation, _CHANGE),
+    Page(f"{ROOT}/usage", UsagePage, _READ, "Usage"),
     Page(f"{ROOT}/people", PeopleList, _READ, "People"),
     Page(f"{ROOT}/people/{{session_id}}/end", SessionEnd, _CHANGE),
     Page(f"{ROOT}/actions", ActionList, _READ, "Actions"),

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from playwright.sync_api import Browser, Page
 
@@ -36,7 +36,7 @@ class Picture(NamedTuple):
 
     name: str
     path: str
-    scheme: str
+    scheme: Literal["light", "dark"]
     width: int
     height: int
 
@@ -67,12 +67,13 @@ def _demo() -> Iterator[tuple[str, str]]:
     """Serve the demo with a console; yield its address and the URL of its database."""
     with tempfile.TemporaryDirectory() as name:
         directory, bind = Path(name), f"127.0.0.1:{free_port()}"
-        settings = {"database_url": f"sqlite:///{directory / 'demo.db'}", "mot_first_years": 3}
+        url = f"sqlite:///{directory / 'demo.db'}"
+        settings: dict[str, Any] = {"database_url": url, "mot_first_years": 3}
         key = json.loads(run_command("demo", "--json", bind=bind, **settings).stdout)["key"]
-        _invent_usage(settings["database_url"], key)
+        _invent_usage(url, key)
         with Service(directory, bind, workers=1, console="on", **settings) as service:
             service.wait_ready()
-            yield f"http://{bind}", settings["database_url"]
+            yield f"http://{bind}", url
 
 
 def _invent_usage(database_url: str, key: str) -> None:

@@ -90,8 +90,7 @@ class TaskTable(Generic[T]):
         self._engine = engine
         self._model = model
         self._task: Callable[..., T] = task
-        fields: tuple[str, ...] = task._fields  # type: ignore[attr-defined]
-        self._columns = [getattr(model, name) for name in fields]
+        self._columns = [getattr(model, name) for name in task._fields]  # type: ignore[attr-defined]
         self._directory = directory
         self._kept_seconds = kept_seconds
         self.host = socket.gethostname()
@@ -185,12 +184,12 @@ class TaskTable(Generic[T]):
     def _running(self, runs_alone: Any) -> T | None:
         """Return the task that runs. End one that was killed."""
         running = next(self._select(runs_alone), None)
-        if running is not None and not running.is_running:
-            self._update(running.id, status=INTERRUPTED)
-            with suppress(OSError):
-                self._path(running.id).unlink()
-            return None
-        return running
+        if running is None or running.is_running:
+            return running
+        self._update(running.id, status=INTERRUPTED)
+        with suppress(OSError):
+            self._path(running.id).unlink()
+        return None
 
     def _insert(self, columns: dict[str, object]) -> int:
         now, model = clock.now(), self._model

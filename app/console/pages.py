@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from app.console.account_changes import AccountDeletion, AccountPlan, AccountReset
 from app.console.account_status import AccountResumption, AccountSuspension
 from app.console.accounts import AccountCreation, AccountList, AccountPage
+from app.console.actions import ActionList
 from app.console.assets import ConsoleAsset
 from app.console.audit import AuditExport, AuditPage, AuditReport, AuditVerify
 from app.console.audit_tasks import AuditFile, AuditTaskPage
@@ -99,6 +100,7 @@ PAGES: tuple[Page, ...] = (
     Page(f"{ROOT}/audit/tasks/{{audit_task}}/{{file}}", AuditFile, {"GET": Right.AUDIT}),
     Page(f"{ROOT}/people", PeopleList, _READ, "People"),
     Page(f"{ROOT}/people/{{session_id}}/end", SessionEnd, _CHANGE),
+    Page(f"{ROOT}/actions", ActionList, _READ, "Actions"),
     Page(f"{ROOT}/sign-out", SignOut, {"POST": Right.READ}),
     Page(f"{ROOT}/sign-in/{{token}}", SignIn, {"GET": None, "POST": None}),
     Page(f"{ROOT}/assets/{{asset}}", ConsoleAsset, _OPEN),

@@ -75,6 +75,7 @@ VISITED = {
     f"{ROOT}/audit/tasks/{{audit_task}}/{{file}}",
     f"{ROOT}/people",
     f"{ROOT}/people/{{session_id}}/end",
+    f"{ROOT}/actions",
     f"{ROOT}/sign-out",
     f"{ROOT}/sign-in/{{token}}",
     f"{ROOT}/assets/{{asset}}",
@@ -183,6 +184,18 @@ def test_a_person_can_walk_through_every_page(world, visit, scheme, has_javascri
     visitor.click("End the session", "button")
     assert page.get_by_text("The session has ended.").is_visible()
     guest.open(f"{ROOT}/accounts", 401)
+    visitor.click("Actions")
+    page.locator("select[name=action]").select_option("console.end")
+    visitor.click("Show", "button")
+    assert page.get_by_role("cell", name="sessions 1").is_visible()
+    visitor.click("Show all")
+    visitor.click("customer 05")
+    visitor.click("What operators changed on this account")
+    page.get_by_label("Who").fill("nobody")
+    visitor.click("Show", "button")
+    visitor.click("Show all")
+    visitor.click("Subject")
+    visitor.click("Next")
     visitor.open(f"{ROOT}/nothing", 404)
     visitor.click("Go to the overview")
     visitor.click("Sign out", "button")
@@ -269,7 +282,15 @@ def test_a_person_can_do_the_daily_work(world, visit, scheme, has_javascript):
     visitor.click("Change")
     page.get_by_label("Requests").fill("9")
     visitor.click("Change the plan", "button")
-    assert page.get_by_text("They count from now on.").is_visible()
+    assert page.get_by_text("The plan is changed.").is_visible()
+    visitor.click("Change")
+    page.get_by_label("Accepted reasons").fill("THEFT")
+    visitor.click("Change the plan", "button")
+    assert page.get_by_text("need an enquiry that is optional").first.is_visible()
+    page.get_by_label("Enquiry").select_option("required")
+    visitor.click("Change the plan", "button")
+    visitor.click("What operators changed on this plan")
+    assert page.locator("li", has_text="now required").is_visible()
 
     visitor.click("Accounts")
     visitor.click("customer 01")

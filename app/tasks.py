@@ -237,10 +237,8 @@ class TaskTable(Generic[T]):
         try:
             with tried(self._path(task.id), shared=True, create=False) as is_free:
                 return not is_free
-        except FileNotFoundError:
-            return False
-        except OSError:
-            return True
+        except OSError as error:
+            return not isinstance(error, FileNotFoundError)
 
     def _lock(self, task_id: int) -> Any:
         make_directory(self._directory)

@@ -1,24 +1,21 @@
 """What the commands of the audit trail have in common: options, and the record of their use."""
 
 import argparse
-import re
 from pathlib import Path
 
 from app import clock
 from app.actor import login
-from app.audit.chain import read_chain
+from app.audit import uses
+from app.audit.chain import parsed_digest, read_chain
 from app.audit.owner import Owner, claim, find_owner, require_host
-from app.audit.period import Period, first_moment, last_moment
+from app.audit.period import Period, first_moment, last_moment, until_now
 from app.audit.record import Criteria, Record, time_of
 from app.audit.segments import list_segments
-from app.audit.trail import Trail
 from app.cli.session import opened_database
 from app.cli.usage import Parser
 from app.config import Config, sudo_user
 from app.errors import OperatorError
 from app.storage.versions import database_id
-
-_DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
 def add_directories(command: Parser) -> None:
@@ -56,8 +53,7 @@ def add_period(command: Parser, default: str = "all") -> None:
 
 def period_of(args: argparse.Namespace) -> Period:
     """Return the period that the options name, until now: the record of this use comes later."""
-    everything, now = Period(), time_of(clock.now_ns())
-    return Period(args.since or everything.since, min(args.until or now, now))
+    return until_now(args.since, args.until)
 
 
 def directories_of(args: argparse.Namespace) -> list[Path]:
@@ -84,7 +80,6 @@ def record_use(operation: str, criteria: Criteria) -> None:
     owner = _owner(config)
     if owner is None:
         return
-    trail = Trail(config.audit_dir, lambda: owner)
     record = Record(
         time=time_of(clock.now_ns()),
         operation=operation,
@@ -93,18 +88,15 @@ def record_use(operation: str, criteria: Criteria) -> None:
         unverified=True,
         criteria=criteria,
     )
-    try:
-        trail.append(record)
-        trail.sync()
-    finally:
-        trail.close()
+    uses.record_use(config.audit_dir, owner, record)
 
 
 def digest(text: str) -> str:
     """Return an argument that is a digest. Raises ArgumentTypeError."""
-    if not _DIGEST.fullmatch(text.lower()):
-        raise argparse.ArgumentTypeError("must be 64 hexadecimal digits, as seal prints them")
-    return text.lower()
+    try:
+        return parsed_digest(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _owner(config: Config) -> Owner | None:

@@ -2,12 +2,10 @@
 
 import argparse
 import sys
-from datetime import UTC, timedelta
 
-from app import clock
 from app.audit.period import first_moment
 from app.audit.record import Criteria
-from app.audit.report import report
+from app.audit.report import REPORTED_DAYS, first_reported_day, report
 from app.cli.audit_options import (
     add_directories,
     add_period,
@@ -18,8 +16,6 @@ from app.cli.audit_options import (
 from app.cli.output import counted, print_document
 from app.cli.parser import Commands, add_command
 from app.cli.waiting import waiting_for
-
-_DAYS = 30
 
 
 def add_commands(audit: Commands) -> None:
@@ -34,14 +30,14 @@ def add_commands(audit: Commands) -> None:
             "audit report --from 2026-11-01 --to 2026-11-30 --json",
         ],
     )
-    add_period(command, default=f"the last {_DAYS} days")
+    add_period(command, default=f"the last {REPORTED_DAYS} days")
     add_directories(command)
 
 
 def _report(args: argparse.Namespace) -> None:
     directories = directories_of(args)
     if args.since is None:
-        args.since = first_moment((clock.today(UTC) - timedelta(days=_DAYS)).isoformat())
+        args.since = first_moment(first_reported_day())
     period = period_of(args)
     record_use("report", Criteria(since=args.since, until=args.until))
     with waiting_for(args, "the trail to be read and verified"):

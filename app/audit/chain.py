@@ -37,6 +37,8 @@ class Seal(
     last: str
     sha256: str
     """The digest of its bytes."""
+    index: str
+    """The digest of its entries in the index (D140)."""
     previous: str
     digest: str = ""
 

@@ -1,5 +1,6 @@
 """Builds the index of sealed segments, and merges its files so that they stay few (D117)."""
 
+import hashlib
 import heapq
 import logging
 import os
@@ -106,21 +107,38 @@ def gather(path: Path, number: int, directory: Path) -> Gathered:
     return Gathered(first, last, entries)
 
 
+def index_file_of(segment: Segment) -> IndexFile:
+    """Return the index file of one segment."""
+    return IndexFile(segment.number, segment.number, 0)
+
+
 def write_index(directory: Path, file: IndexFile, entries: Iterable[bytes]) -> None:
     """Write an index file, which gets its name when it is complete. Raises OSError.
 
     Args:
         entries: sorted.
     """
-    new = directory / f"{file.name}{_TEMPORARY}"
-    with open(new, "wb", opener=_private) as written:
+    prepare_index(directory, file, entries)
+    name_index(directory, file)
+
+
+def prepare_index(directory: Path, file: IndexFile, entries: Iterable[bytes]) -> str:
+    """Write an index file without its name; return the SHA-256 of its entries. Raises OSError."""
+    sha256 = hashlib.sha256()
+    with open(directory / f"{file.name}{_TEMPORARY}", "wb", opener=_private) as written:
         written.write(HEADER)
         remaining = iter(entries)
         while batch := b"".join(islice(remaining, _WRITE_ENTRIES)):
+            sha256.update(batch)
             written.write(batch)
         written.flush()
         os.fsync(written.fileno())
-    os.replace(new, directory / file.name)
+    return sha256.hexdigest()
+
+
+def name_index(directory: Path, file: IndexFile) -> None:
+    """Give an index file its name. Raises OSError."""
+    os.replace(directory / f"{file.name}{_TEMPORARY}", directory / file.name)
 
 
 def complete_index(trail: Path, sealed: Iterable[Segment]) -> None:
@@ -136,14 +154,9 @@ def complete_index(trail: Path, sealed: Iterable[Segment]) -> None:
     for segment in sealed:
         if not any(file.covers(segment.number) for file in files):
             gathered = gather(trail / segment.file_name, segment.number, directory)
-            add_index(directory, segment, gathered.entries)
+            write_index(directory, index_file_of(segment), gathered.entries.sorted())
     _merge(directory)
     sync(directory)
-
-
-def add_index(directory: Path, segment: Segment, entries: Entries) -> None:
-    """Write the index file of one segment. Raises OSError."""
-    write_index(directory, IndexFile(segment.number, segment.number, 0), entries.sorted())
 
 
 def drop_from_index(trail: Path, numbers: set[int]) -> None:

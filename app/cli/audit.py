@@ -34,6 +34,7 @@ class VerdictItem(TypedDict):
     segments: int
     records: int
     pruned: int
+    pruned_before: str
     unsealed: int
     unsealed_records: int
     digest: str
@@ -171,6 +172,7 @@ def _verdict_item(directory: Path, verdict: Verdict) -> VerdictItem:
         "segments": verdict.segments,
         "records": verdict.records,
         "pruned": verdict.pruned,
+        "pruned_before": verdict.pruned_before,
         "unsealed": verdict.unsealed,
         "unsealed_records": verdict.unsealed_records,
         "digest": verdict.digest,
@@ -182,7 +184,8 @@ def _print_verdict(item: VerdictItem) -> None:
     print(f"directory         {item['directory']}")
     print(f"sealed            {_counts(item['segments'], item['records'])}")
     print(f"not sealed yet    {_counts(item['unsealed'], item['unsealed_records'])}")
-    print(f"removed by age    {counted(item['pruned'], 'segment')}")
+    before = f", all before {item['pruned_before']}" if item["pruned"] else ""
+    print(f"removed by age    {counted(item['pruned'], 'segment')}{before}")
     print(f"latest digest     {item['digest'] or '-'}")
     for fault in item["faults"]:
         print(f"fault             {fault.sentence} [{fault.kind}]")

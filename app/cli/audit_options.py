@@ -5,18 +5,18 @@ import re
 from pathlib import Path
 
 from app import clock
-from app.actor import login
+from app.actor import session
 from app.audit.chain import read_chain
-from app.audit.owner import Owner, claim, find_owner, require_host
+from app.audit.owner import Owner, find_owner, require_host
 from app.audit.period import Period, first_moment, last_moment
 from app.audit.record import Criteria, Record, time_of
 from app.audit.segments import list_segments
 from app.audit.trail import Trail
 from app.cli.session import opened_database
 from app.cli.usage import Parser
-from app.config import Config, sudo_user
+from app.config import Config
 from app.errors import OperatorError
-from app.storage.versions import database_id
+from app.operations.audit_state import claim_for_command
 
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
@@ -84,12 +84,12 @@ def record_use(operation: str, criteria: Criteria) -> None:
     owner = _owner(config)
     if owner is None:
         return
-    trail = Trail(config.audit_dir, lambda: owner)
+    trail, who = Trail(config.audit_dir, lambda: owner), session()
     record = Record(
         time=time_of(clock.now_ns()),
         operation=operation,
-        login=login(),
-        sudo_user=sudo_user(),
+        login=who.login,
+        sudo_user=who.sudo_user,
         unverified=True,
         criteria=criteria,
     )
@@ -113,7 +113,7 @@ def _owner(config: Config) -> Owner | None:
     if not config.audit:
         return None
     with opened_database(config) as engine:
-        return claim(config.audit_dir, database_id(engine))
+        return claim_for_command(engine, config)
 
 
 def _since(text: str) -> str:

@@ -26,6 +26,7 @@ COLUMNS = (
     "user",
     "login",
     "sudo_user",
+    "unverified",
     "plate",
     "found",
     "insured",
@@ -80,7 +81,7 @@ def _row(record: Record, plate: Plate | None) -> list[str]:
         values += [""] * 5
     else:
         values += [_cell(plate.plate), _WORDS[plate.found], _WORDS[plate.insured]]
-        values += [_WORDS[plate.compliant], "true" if plate.invalid else ""]
+        values += [_WORDS[plate.compliant], _cell(plate.invalid)]
     criteria = {} if record.criteria is None else msgspec.to_builtins(record.criteria)
     return [*values, _pairs(record.registers), _pairs(criteria)]
 
@@ -89,9 +90,9 @@ def _pairs(members: Mapping[str, object]) -> str:
     return ";".join(f"{name}={value}" for name, value in members.items())
 
 
-def _cell(text: str | None) -> str:
-    if text is None:
-        return ""
+def _cell(text: str | bool | None) -> str:
+    if not isinstance(text, str):
+        return _WORDS[text or None]
     return f"'{text}" if _FORMULA.match(text) else text
 
 

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import TypedDict
 
+from app.audit.chain import NO_DIGEST
 from app.audit.faults import Fault
 from app.audit.owner import find_owner
 from app.audit.period import time_before
@@ -119,11 +120,10 @@ def _seal(args: argparse.Namespace) -> None:
         "records": records,
         "digest": done.digest,
     }
-    print_item(
-        args,
-        members,
-        f"{counted(records, 'record')} sealed; keep the digest {done.digest} on another machine",
-    )
+    advice = f"keep the digest {done.digest} on another machine"
+    if done.digest == NO_DIGEST:
+        advice = "there is no digest to keep before the first record"
+    print_item(args, members, f"{counted(records, 'record')} sealed; {advice}")
 
 
 def _prune(args: argparse.Namespace) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from app import clock
 from app.actor import session
-from app.audit.chain import read_chain
+from app.audit.chain import NO_DIGEST, read_chain
 from app.audit.owner import Owner, find_owner, require_host
 from app.audit.period import Period, first_moment, last_moment
 from app.audit.record import Criteria, Record, time_of
@@ -104,6 +104,10 @@ def digest(text: str) -> str:
     """Return an argument that is a digest. Raises ArgumentTypeError."""
     if not _DIGEST.fullmatch(text.lower()):
         raise argparse.ArgumentTypeError("must be 64 hexadecimal digits, as seal prints them")
+    if text == NO_DIGEST:
+        raise argparse.ArgumentTypeError(
+            "is that of a trail without records, which proves nothing; give a later one"
+        )
     return text.lower()
 
 

@@ -2,12 +2,15 @@
 
 import argparse
 import sys
-from datetime import UTC, timedelta
+from collections import defaultdict
+from datetime import UTC, date, datetime, timedelta, tzinfo
+
+import peewee
 
 from app import clock
-from app.audit.period import first_moment
+from app.audit.period import Period, first_moment
 from app.audit.record import Criteria
-from app.audit.report import report
+from app.audit.report import Refusal, report
 from app.cli.audit_options import (
     add_directories,
     add_period,
@@ -17,9 +20,14 @@ from app.cli.audit_options import (
 )
 from app.cli.output import counted, print_document
 from app.cli.parser import Commands, add_command
+from app.cli.session import opened_database
 from app.cli.waiting import waiting_for
+from app.config import Config
+from app.errors import OperatorError
+from app.usage.report import By, usage_of_days
 
 _DAYS = 30
+_LOOK_UPS = {"insurance", "bulk_insurance", "compliance", "bulk_compliance"}
 
 
 def add_commands(audit: Commands) -> None:
@@ -45,7 +53,7 @@ def _report(args: argparse.Namespace) -> None:
     period = period_of(args)
     record_use("report", Criteria(since=args.since, until=args.until))
     with waiting_for(args, "the trail to be read and verified"):
-        done = report(directories, period)
+        done = report(directories, period, _refusals(period))
     if args.json:
         print_document(args, done)
         return
@@ -57,3 +65,32 @@ def _report(args: argparse.Namespace) -> None:
     faults = sum(len(trail.faults) for trail in done.trails)
     verified = f"{counted(faults, 'fault')} found" if faults else "the trail verifies"
     print(f"{counted(done.look_ups, 'look-up')} reported; {verified}", file=sys.stderr)
+
+
+def _refusals(period: Period) -> list[Refusal] | None:
+    """Return the look-ups that were not answered, by account; None without the database.
+
+    The usage has them; the trail has only answers.
+    """
+    zone = Config.from_env().timezone
+    first, last = _day_of(period.since, zone), _day_of(period.until, zone)
+    try:
+        with opened_database() as engine:
+            used = usage_of_days(engine, first, last, (By.ACCOUNT, By.OPERATION))
+    except (OperatorError, peewee.PeeweeException):
+        return None
+    sums: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
+    for each in used:
+        _, *not_answered = each.by_class
+        if each.operation in _LOOK_UPS and any(not_answered):
+            pairs = zip(sums[str(each.account)], not_answered, strict=True)
+            sums[str(each.account)] = [former + more for former, more in pairs]
+    return [Refusal(account, *counts) for account, counts in sorted(sums.items())]
+
+
+def _day_of(moment: str, zone: tzinfo) -> date:
+    """Return the day of a time of the trail in the time zone of the service."""
+    try:
+        return datetime.fromisoformat(moment).astimezone(zone).date()
+    except OverflowError:  # Near the first or the last day of all.
+        return date.fromisoformat(moment[: len("YYYY-MM-DD")])

@@ -298,3 +298,4 @@ class TestExport:
         assert rows[0]["reference"] == "'=1+1"
         assert rows[0]["registers"] == "native=3;dvla=17"
         assert rows[2]["criteria"] == "plate=A1"
+        assert [row["unverified"] for row in rows] == ["", "", "true"]

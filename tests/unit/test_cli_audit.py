@@ -44,6 +44,17 @@ def last(directory):
 
 
 class TestSealing:
+    def test_the_digest_of_an_empty_trail_is_not_to_be_kept(self, cli, directory, monkeypatch):
+        """Everything continues it. Whoever keeps it must not be told that the chain was cut."""
+        monkeypatch.setenv("VERIFYD_AUDIT", "on")
+        engine = open_engine(cli.database_url)
+        claim(directory, database_id(engine))
+        close_quietly(engine)
+        assert "no digest to keep before the first record" in cli.run("audit", "seal").stdout
+        ended = cli.run("audit", "verify", "--digest", "0" * 64)
+        assert ended.status == 2
+        assert "proves nothing; give a later one" in ended.stderr
+
     def test_seal_prints_and_logs_the_digest(self, cli, trail, directory):
         """The digest is on stdout and in the log."""
         ended = cli.run("audit", "seal")

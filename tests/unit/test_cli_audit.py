@@ -142,7 +142,7 @@ class TestVerifying:
         documents = cli.json("audit", "verify", "--directory", directory, "--directory", copy)
         assert [each["directory"] for each in documents] == [str(directory), str(copy)]
         refused = cli.refusal(
-            "audit", "verify", "--directory", directory, "--directory", copy, "--digest", "0" * 64
+            "audit", "verify", "--directory", directory, "--directory", copy, "--digest", "1" * 64
         )
         assert "a digest belongs to one trail" in refused
 

@@ -3,6 +3,8 @@
 import argparse
 import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypedDict
 
@@ -111,7 +113,8 @@ def _seal(args: argparse.Namespace) -> None:
     if _has_nothing_to_do(args, directory):
         return
     with progress_log(), ended_like_ctrl_c(), waiting_for(args, "the segments to be sealed"):
-        done = seal(directory, current=not args.scheduled)
+        with _told(f"the audit trail in {directory} cannot be sealed"):
+            done = seal(directory, current=not args.scheduled)
         _log.info("audit trail sealed: segments %d, latest digest %s", len(done.seals), done.digest)
     records = sum(line.records for line in done.seals)
     members = {
@@ -131,7 +134,8 @@ def _prune(args: argparse.Namespace) -> None:
     if _has_nothing_to_do(args, directory):
         return
     with progress_log(), ended_like_ctrl_c(), waiting_for(args, "old segments to be removed"):
-        done = prune(directory, args.keep)
+        with _told(f"records of the audit trail in {directory} cannot be removed"):
+            done = prune(directory, args.keep)
         _log.info(
             "audit trail pruned: segments %d, latest digest %s", len(done.segments), done.digest
         )
@@ -201,6 +205,18 @@ def _has_nothing_to_do(args: argparse.Namespace, directory: Path) -> bool:
     A trail that is switched off is still sealed and pruned: its records still grow old.
     """
     return bool(args.scheduled) and find_owner(directory) is None
+
+
+@contextmanager
+def _told(what: str) -> Iterator[None]:
+    """Say what failed, and that nothing has to be repaired, if the disk fails."""
+    try:
+        yield
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        raise OperatorError(
+            f"{what} now: {where}{error.strerror}; the next run continues"
+        ) from error
 
 
 def _time_before(text: str) -> str:

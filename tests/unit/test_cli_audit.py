@@ -1,6 +1,8 @@
 """`verifyd audit`: what its commands print, record and refuse (D116 to D119)."""
 
+import errno
 import json
+import os
 import shutil
 from datetime import date
 
@@ -44,6 +46,21 @@ def last(directory):
 
 
 class TestSealing:
+    @pytest.mark.parametrize(
+        ("words", "what"), [(("seal",), "sealed"), (("prune", "--keep", "1d"), "removed")]
+    )
+    def test_a_full_disk_is_told_with_its_directory(self, cli, directory, monkeypatch, words, what):
+        """The operator knows what to make room for, and that the next run continues."""
+
+        def full(*_, **__):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(f"app.cli.audit.{words[0]}", full)
+        ended = cli.run("audit", *words)
+        assert ended.status == 1
+        assert f"in {directory} cannot be {what} now: No space left on device" in ended.stderr
+        assert "the next run continues" in ended.stderr
+
     def test_the_digest_of_an_empty_trail_is_not_to_be_kept(self, cli, directory, monkeypatch):
         """Everything continues it. Whoever keeps it must not be told that the chain was cut."""
         monkeypatch.setenv("VERIFYD_AUDIT", "on")

@@ -69,12 +69,22 @@ class Entries:
     def _new_file(self) -> BinaryIO:
         return tempfile.TemporaryFile(dir=self._directory)
 
+    def digest(self) -> str:
+        """Return the SHA-256 of all entries in order (D140)."""
+        sha256 = hashlib.sha256()
+        for batch in _joined(self._merged()):
+            sha256.update(batch)
+        return sha256.hexdigest()
+
     def sorted(self) -> Iterator[bytes]:
         """Yield all entries in order, once."""
-        self._latest.sort()
-        yield from heapq.merge(self._latest, *(_read(run, 0) for run in self._runs))
+        yield from self._merged()
         for run in self._runs:
             run.close()
+
+    def _merged(self) -> Iterator[bytes]:
+        self._latest.sort()
+        return heapq.merge(self._latest, *(_read(run, 0) for run in self._runs))
 
 
 def gather(path: Path, number: int, directory: Path) -> Gathered:
@@ -107,38 +117,19 @@ def gather(path: Path, number: int, directory: Path) -> Gathered:
     return Gathered(first, last, entries)
 
 
-def index_file_of(segment: Segment) -> IndexFile:
-    """Return the index file of one segment."""
-    return IndexFile(segment.number, segment.number, 0)
-
-
 def write_index(directory: Path, file: IndexFile, entries: Iterable[bytes]) -> None:
     """Write an index file, which gets its name when it is complete. Raises OSError.
 
     Args:
         entries: sorted.
     """
-    prepare_index(directory, file, entries)
-    name_index(directory, file)
-
-
-def prepare_index(directory: Path, file: IndexFile, entries: Iterable[bytes]) -> str:
-    """Write an index file without its name; return the SHA-256 of its entries. Raises OSError."""
-    sha256 = hashlib.sha256()
-    with open(directory / f"{file.name}{_TEMPORARY}", "wb", opener=_private) as written:
+    new = directory / f"{file.name}{_TEMPORARY}"
+    with open(new, "wb", opener=_private) as written:
         written.write(HEADER)
-        remaining = iter(entries)
-        while batch := b"".join(islice(remaining, _WRITE_ENTRIES)):
-            sha256.update(batch)
-            written.write(batch)
+        written.writelines(_joined(entries))
         written.flush()
         os.fsync(written.fileno())
-    return sha256.hexdigest()
-
-
-def name_index(directory: Path, file: IndexFile) -> None:
-    """Give an index file its name. Raises OSError."""
-    os.replace(directory / f"{file.name}{_TEMPORARY}", directory / file.name)
+    os.replace(new, directory / file.name)
 
 
 def complete_index(trail: Path, sealed: Iterable[Segment]) -> None:
@@ -154,9 +145,14 @@ def complete_index(trail: Path, sealed: Iterable[Segment]) -> None:
     for segment in sealed:
         if not any(file.covers(segment.number) for file in files):
             gathered = gather(trail / segment.file_name, segment.number, directory)
-            write_index(directory, index_file_of(segment), gathered.entries.sorted())
+            add_index(directory, segment, gathered.entries)
     _merge(directory)
     sync(directory)
+
+
+def add_index(directory: Path, segment: Segment, entries: Entries) -> None:
+    """Write the index file of one segment. Raises OSError."""
+    write_index(directory, IndexFile(segment.number, segment.number, 0), entries.sorted())
 
 
 def drop_from_index(trail: Path, numbers: set[int]) -> None:
@@ -212,6 +208,13 @@ def _is_sound(path: Path) -> bool:
             return True
     except ValueError:
         return False
+
+
+def _joined(entries: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield entries in larger pieces."""
+    remaining = iter(entries)
+    while batch := b"".join(islice(remaining, _WRITE_ENTRIES)):
+        yield batch
 
 
 def _private(path: str, flags: int) -> int:

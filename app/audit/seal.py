@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from app import clock
 from app.audit.chain import Chain, Seal, number_of, pruned_of, seals_of, with_digest
-from app.audit.indexing import complete_index, gather, index_file_of, name_index, prepare_index
+from app.audit.indexing import add_index, complete_index, gather
 from app.audit.lines import chunks
 from app.audit.open_segment import open_segment
 from app.audit.owner import require_host
@@ -92,8 +92,6 @@ def _seal_one(directory: Path, segment: Segment, chain: Chain) -> Seal:
     _close(directory, segment)
     digest = digest_file(path)
     gathered = gather(path, segment.number, directory / INDEX)
-    index_file = index_file_of(segment)
-    index = prepare_index(directory / INDEX, index_file, gathered.entries.sorted())
     line = with_digest(
         Seal(
             time=time_of(clock.now_ns()),
@@ -103,13 +101,12 @@ def _seal_one(directory: Path, segment: Segment, chain: Chain) -> Seal:
             first=gathered.first,
             last=gathered.last,
             sha256=digest.sha256,
-            index=index,
+            index=gathered.entries.digest(),
             previous=chain.digest,
         )
     )
     chain.add(line)
-    # The index never names what the chain does not: `verify` relies on it.
-    name_index(directory / INDEX, index_file)
+    add_index(directory / INDEX, segment, gathered.entries)
     return line
 
 

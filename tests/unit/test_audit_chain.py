@@ -443,7 +443,7 @@ class TestSealing:
 
     @pytest.mark.parametrize(
         "moment",
-        ["_close", "digest_file", "gather", "prepare_index", "with_digest", "name_index"],
+        ["_close", "digest_file", "gather", "with_digest", "add_index"],
     )
     def test_a_run_that_ended_early_is_completed(self, trail, monkeypatch, moment):
         """Whenever a run is killed, the next one converges to the same state."""

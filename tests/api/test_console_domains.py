@@ -9,6 +9,7 @@ from app.console.roles import Role
 from app.domains.repository import Domains
 from tests.api.console import signed_in, stored
 from tests.api.test_console_accounts import MARKUP
+from tests.conftest import SHARED
 
 DOMAINS = f"{ROOT}/domains"
 
@@ -150,6 +151,7 @@ class TestStatus:
         assert browser.post(paths[1], {"version": version}).status_int == 409
         assert status_of(world, "b.example") == "active"
 
+    @SHARED
     @pytest.mark.parametrize("rest", ["", "/suspend", "/activate"])
     @pytest.mark.parametrize(
         "domain_id", ["dom_" + "A" * 20, "1", "example.com", "%3Cscript%3E", "%00", "x" * 300]

@@ -25,6 +25,7 @@ from app.console.listing import ROWS_PER_PAGE
 from app.console.roles import Role
 from tests.api.console import signed_in, stored
 from tests.api.test_console_accounts import MARKUP
+from tests.conftest import ON_SQLITE, SHARED, engine_independent
 
 KEYS = f"{ROOT}/keys"
 
@@ -183,6 +184,7 @@ class TestDetail:
         assert [a.text for a in old.html.select(".actions a")] == ["Revoke"]
         assert [a.text for a in new.html.select(".actions a")] == ["Rotate", "Revoke"]
 
+    @SHARED
     @pytest.mark.parametrize("rest", ["", "/rotate", "/revoke"])
     @pytest.mark.parametrize(
         "key_id", ["AAAAAAAA", "1", "%3Cscript%3E", "%00", "AAAAAAA%20", "%FF", "x" * 300]
@@ -208,6 +210,7 @@ class TestFind:
             assert response.status_int == 303
             assert response.location.endswith(f"/keys/{alice_id}")
 
+    @SHARED
     @pytest.mark.parametrize(
         "text",
         ["", " ", "x", "AAAAAAAA", "x" * 101, "a\nb", "\x07", MARKUP, "vfd_" + "A" * 64],
@@ -272,6 +275,7 @@ class TestCreate:
         assert "that key exists, and is not shown again" in second.text
         assert stored(world) == before
 
+    @engine_independent
     @pytest.mark.parametrize(
         ("fields", "name", "fault"),
         [
@@ -342,6 +346,7 @@ class TestRotate:
         page = browser.get(f"{KEYS}/{alice_id}/rotate")
         assert page.html.find(id="field-grace")["value"] == "24"
 
+    @ON_SQLITE
     @pytest.mark.parametrize(
         "grace", ["", " ", "-1", "1.5", "1e3", "x", "8785", "9" * 5000, "²", "٣", MARKUP]
     )

@@ -10,6 +10,7 @@ from app.registers.lock import locked
 from app.registers.models import RegisterLoad, json_text
 from app.registers.reading.reader import Progress
 from tests.api.console import signed_in
+from tests.conftest import SHARED
 from tests.unit.held import HEADER, begun, loaded, vehicles
 
 LOADS = f"{ROOT}/loads"
@@ -149,6 +150,7 @@ class TestDetail:
             assert "Refresh" not in stopped.headers
         assert "at 900 rows" in browser.get(path).text
 
+    @SHARED
     @pytest.mark.parametrize("number", ["0", "99", "x", "-1", "1.0", "%C2%B2", "9" * 40])
     def test_one_that_nobody_ran_is_not_found(self, several, browser, number):
         """Any other number is 404, with a way back."""

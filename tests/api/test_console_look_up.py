@@ -18,6 +18,7 @@ from app.vehicles.answer_cells import COLUMNS
 from app.vehicles.reader import BATCH_PLATES
 from tests.api.console import signed_in, stored
 from tests.api.test_console_accounts import MARKUP
+from tests.conftest import engine_independent
 from tests.unit.audit_trails import lines
 
 LOOK_UP = f"{ROOT}/look-up"
@@ -75,6 +76,7 @@ def csv_rows(response):
 
 
 class TestOne:
+    @engine_independent
     @pytest.mark.parametrize("role", Role)
     def test_every_role_can_ask(self, world, application, role):
         """The answer and what decided it are on the page."""
@@ -116,6 +118,7 @@ class TestOne:
         page = ask(browser, "AB12CDE", day="")
         assert "Answer for 2" in page.html.find(id="answers").text
 
+    @engine_independent
     @pytest.mark.parametrize(
         ("plate", "text"),
         [
@@ -201,6 +204,7 @@ class TestFile:
 
 
 class TestFields:
+    @engine_independent
     @pytest.mark.parametrize(
         ("fields", "name", "fault"),
         [
@@ -232,6 +236,7 @@ class TestFields:
         assert fault in response.html.find(id=f"field-{name}-fault").text
         assert not response.html.select("article, script:not([src])")
 
+    @engine_independent
     def test_markup_stays_text(self, browser):
         """What was typed is shown again as it was typed, in each field."""
         fields = {

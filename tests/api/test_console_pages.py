@@ -19,7 +19,7 @@ from app.logs import JsonFormatter
 from app.registers.models import insert_line
 from app.storage.registers import Register
 from tests.api.console import Browser, signed_in
-from tests.conftest import ON_SQLITE
+from tests.conftest import ON_SQLITE, engine_independent
 
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -83,6 +83,7 @@ class TestHeaders:
             for each in (browser, Browser(application)):
                 assert each.get(path).headers["Cache-Control"] == "no-store"
 
+    @engine_independent
     @pytest.mark.parametrize("path", READ)
     def test_pages_have_nothing_that_the_policy_forbids(self, browser, path):
         """No inline style, no inline script, and nothing of another host."""

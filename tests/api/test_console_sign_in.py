@@ -24,6 +24,7 @@ from app.console.sessions import (
 )
 from app.storage.engine import close_quietly
 from tests.api.console import ADDRESS, HOST, ORIGIN, SAME_ORIGIN, Browser, signed_in, stored
+from tests.conftest import engine_independent
 
 PLAIN, SECURE = "verifyd-console", "__Host-verifyd-console"
 BEHIND_NGINX = {"REMOTE_ADDR": ""}
@@ -361,6 +362,7 @@ class TestOrigins:
         """`Sec-Fetch-Site` decides; without it, `Origin` must be the address of the service."""
         assert Browser(application).post(sign_in_path(token), headers=headers).status_int == 303
 
+    @engine_independent
     @pytest.mark.parametrize(
         "headers",
         [

@@ -17,17 +17,17 @@ from tests.system.client_tools import axe_script
 from tests.system.site import behind_site
 from tests.unit.held import HEADER, begun, loaded, vehicles
 
-_LONG = pytest.mark.system_long
-EITHER_WAY = pytest.mark.parametrize(
-    ("scheme", "has_javascript"),
-    [
-        pytest.param("light", True, id="light-with JS"),
-        pytest.param("dark", False, id="dark-without JS"),
-        pytest.param("light", False, id="light-without JS", marks=_LONG),
-        pytest.param("dark", True, id="dark-with JS", marks=_LONG),
-    ],
-)
-"""For walks that take long: each scheme once, with and without JavaScript once."""
+
+def _ways(quick: int) -> pytest.MarkDecorator:
+    """Try both schemes, with JavaScript and without; all but the first `quick` ways at length."""
+    ways = [("light", True), ("dark", False), ("light", False), ("dark", True)]
+    values = [
+        pytest.param(*way, marks=[pytest.mark.system_long] if number >= quick else [])
+        for number, way in enumerate(ways)
+    ]
+    return pytest.mark.parametrize(("scheme", "has_javascript"), values)
+
+
 VISITED = {
     ROOT,
     f"{ROOT}/registers",
@@ -116,8 +116,7 @@ def sign_in(world, visitor, role):
     visitor.click("Sign in", "button")
 
 
-@pytest.mark.parametrize("has_javascript", [True, False], ids=["with JS", "without JS"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@_ways(quick=2)
 def test_a_person_can_walk_through_every_page(world, visit, scheme, has_javascript):
     """Every page and action works, is accessible, fits its screen, and breaks no policy."""
     visitor = visit(scheme, has_javascript)
@@ -167,7 +166,7 @@ def test_a_person_can_walk_through_every_page(world, visit, scheme, has_javascri
     visitor.open(ROOT, 401)
 
 
-@EITHER_WAY
+@_ways(quick=1)
 def test_a_person_can_undo_what_was_loaded(world, visit, scheme, has_javascript):
     """A rollback, a drop, its return and a purge work by clicks, and each page shows its state."""
     content = f"{HEADER}AB10CDE,FORD\n" + "?,SEAT\n" * 30
@@ -231,7 +230,7 @@ def task(visitor, button):
     visitor.check()
 
 
-@EITHER_WAY
+@_ways(quick=1)
 def test_a_person_can_do_the_daily_work(world, visit, scheme, has_javascript):
     """Plans, an account with its keys, domains and look-ups: each page and action, as above."""
     visitor = visit(scheme, has_javascript)
@@ -296,8 +295,7 @@ def test_a_person_can_do_the_daily_work(world, visit, scheme, has_javascript):
     assert page.get_by_text("The plan was deleted.").is_visible()
 
 
-@pytest.mark.parametrize("has_javascript", [True, False], ids=["with JS", "without JS"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@_ways(quick=1)
 def test_a_viewer_can_look_plates_up(world, visit, scheme, has_javascript):
     """One plate is explained, a list is a table or a file, and the form can be sent again."""
     visitor = visit(scheme, has_javascript)

@@ -80,6 +80,7 @@ def ignores_ctrl_c(pid: int) -> bool:
     return bool(int(ignored, 16) & 1 << (signal.SIGINT - 1))
 
 
+@pytest.mark.system_long
 def test_the_access_log_goes_to_the_file_that_is_named(serve):
     """The terminal has no JSON; the access log is in the file, and empty after a new start."""
     service = serve()
@@ -155,6 +156,7 @@ def test_a_database_of_real_accounts_is_refused(place, tmp_path):
     assert (tmp_path / "my demo" / "access.log").read_text() == "of somebody"
 
 
+@pytest.mark.system_long
 def test_what_was_loaded_stays(serve, tmp_path):
     """The command that is printed loads a file from any directory; it is there after a restart."""
     service = serve()

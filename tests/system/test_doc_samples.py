@@ -25,6 +25,7 @@ COMPILE = (
     "--strict --noUnusedLocals --target es2022 --module nodenext --types node "
     "--rewriteRelativeImportExtensions --outDir out"
 ).split()
+_LONG = pytest.mark.system_long
 OPERATIONS = [
     node["operationId"]
     for item in document()["paths"].values()
@@ -256,7 +257,9 @@ def require_waited(server: Busy, method: str) -> None:
     assert times[3] - times[2] >= 2
 
 
-@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+@pytest.mark.parametrize(
+    "method", ["GET", *(pytest.param(method, marks=_LONG) for method in ("POST", "DELETE"))]
+)
 def test_the_python_client_waits_as_long_as_it_is_told(demo, tmp_path, method):
     """After 429 and 503 the client waits for Retry-After, then sends the request again."""
     save_client(page_of(demo), "python", tmp_path)

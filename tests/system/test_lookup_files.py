@@ -105,6 +105,7 @@ def test_progress_is_shown(world, begun, given):
     assert [line for line in shown if re.search(r"\[\d\d:\d\d<\d\d:\d\d", line)], "the time left"
 
 
+@pytest.mark.system_long
 def test_it_works_while_the_service_and_loads_run(world, served, begun, given):
     """Each line has the state before or after a load, and the change is reported."""
     output = world.directory / "b.csv"

@@ -141,6 +141,7 @@ def read(serve, socket_directory, world) -> Iterator[Prometheus]:
         yield stack.enter_context(prometheus(directory, site))
 
 
+@pytest.mark.system_long
 def test_prometheus_reads_through_nginx_with_a_key(read, world):
     """A reading needs TLS and a key of a listed account; another key is refused (D80)."""
     until(lambda: read.read_as() == "up", "Prometheus to read the metrics")

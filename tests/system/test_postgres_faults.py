@@ -131,6 +131,7 @@ def test_no_file_takes_the_place_of_a_closed_stream(serve, world):
         assert streams == {os.devnull}
 
 
+@pytest.mark.system_long
 def test_connections_that_are_ended_under_load_cost_no_wrong_answer(serve, world, cluster):
     """Reads are retried, writes succeed or give 503, and each 201 is stored."""
     service = serve()

@@ -80,7 +80,9 @@ def test_a_worker_that_ends_answers_on_the_connections_it_has(serve):
     assert service.process.wait(10) == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.system_long)]
+)
 def test_idle_connections_delay_the_end_by_the_linger_at_most(serve, number):
     """INT closes them at once; TERM gives nginx two seconds to do so."""
     service = serve(workers=1)

@@ -148,7 +148,9 @@ def loaded(world: World) -> World:
     return world
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.system_long)]
+)
 def test_nothing_is_missing_after_a_stop_under_load(serve, loaded, number):
     """Every answer that a client got is counted once, whatever ended the server gracefully."""
     service = serve(workers=3)
@@ -170,6 +172,7 @@ def test_refused_requests_are_counted(serve, loaded):
     assert sum(count for (_, name), count in clients.answers.items() if name == "429") > 100
 
 
+@pytest.mark.system_long
 def test_nothing_is_missing_after_reloads(serve, loaded):
     """Workers that HUP replaces write what they have counted."""
     service = serve(workers=2)
@@ -183,6 +186,7 @@ def test_nothing_is_missing_after_reloads(serve, loaded):
     assert used(loaded.store.url) == clients.answers
 
 
+@pytest.mark.system_long
 def test_nothing_is_missing_if_workers_are_renewed(serve, loaded):
     """Workers that end after a number of requests write what they have counted, too."""
     service = serve(workers=2, command=(*GUNICORN, "--max-requests", "40"))
@@ -267,6 +271,7 @@ class TestPostgres:
         yield world
         world.close()
 
+    @pytest.mark.system_long
     def test_several_hosts_add_up(self, serve, loaded):
         """Four workers of two servers add to the same numbers, and none waits for another."""
         services = [

@@ -2,8 +2,7 @@
 
 import argparse
 import sys
-from collections import defaultdict
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import UTC, timedelta
 
 import peewee
 
@@ -24,10 +23,9 @@ from app.cli.session import opened_database
 from app.cli.waiting import waiting_for
 from app.config import Config
 from app.errors import OperatorError
-from app.usage.report import By, usage_of_days
+from app.operations.refusals import refusals_in
 
 _DAYS = 30
-_LOOK_UPS = {"insurance", "bulk_insurance", "compliance", "bulk_compliance"}
 
 
 def add_commands(audit: Commands) -> None:
@@ -68,29 +66,12 @@ def _report(args: argparse.Namespace) -> None:
 
 
 def _refusals(period: Period) -> list[Refusal] | None:
-    """Return the look-ups that were not answered, by account; None without the database.
+    """Return the look-ups that were not answered; None if the database cannot be read.
 
-    The usage has them; the trail has only answers.
+    A copy of a trail can be reported where the database is not.
     """
-    zone = Config.from_env().timezone
-    first, last = _day_of(period.since, zone), _day_of(period.until, zone)
     try:
         with opened_database() as engine:
-            used = usage_of_days(engine, first, last, (By.ACCOUNT, By.OPERATION))
+            return refusals_in(engine, period, Config.from_env().timezone)
     except (OperatorError, peewee.PeeweeException):
         return None
-    sums: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
-    for each in used:
-        _, *not_answered = each.by_class
-        if each.operation in _LOOK_UPS and any(not_answered):
-            pairs = zip(sums[str(each.account)], not_answered, strict=True)
-            sums[str(each.account)] = [former + more for former, more in pairs]
-    return [Refusal(account, *counts) for account, counts in sorted(sums.items())]
-
-
-def _day_of(moment: str, zone: tzinfo) -> date:
-    """Return the day of a time of the trail in the time zone of the service."""
-    try:
-        return datetime.fromisoformat(moment).astimezone(zone).date()
-    except OverflowError:  # Near the first or the last day of all.
-        return date.fromisoformat(moment[: len("YYYY-MM-DD")])

@@ -416,11 +416,24 @@ class TestSealing:
         with opened(trail.directory) as opened_trail:
             opened_trail.append(look_up("LATE"))
         hours.pass_hours(-10_000)
-        assert len(seal(trail.directory, current=False).seals) == 1
+        assert len(seal(trail.directory, current=False).seals) == 2
+        assert trail.faults() == []
         with opened(trail.directory) as opened_trail:
             opened_trail.append(look_up("NOW"))
         assert plates(trail.directory)[-1] == "NOW"
         assert names(trail.directory)[-1][9:] == names(trail.directory)[-2][9:]
+
+    def test_a_clock_that_is_set_back_leaves_no_segment_out(self, trail, hours):
+        """Back in an hour that was not sealed yet, while the next one has begun."""
+        hours.pass_hours(1)
+        with opened(trail.directory) as opened_trail:
+            opened_trail.append(look_up("NEXT"))
+        hours.pass_hours(-1)
+        assert [line.segment[:8] for line in seal(trail.directory, current=False).seals] == [
+            "00000006",
+            "00000007",
+        ]
+        assert trail.faults() == []
 
     def test_the_digest_can_be_computed_with_other_tools(self, trail):
         """It is the SHA-256 of the line without its last member."""

@@ -55,9 +55,16 @@ def add_period(command: Parser, default: str = "all") -> None:
 
 
 def period_of(args: argparse.Namespace) -> Period:
-    """Return the period that the options name, until now: the record of this use comes later."""
+    """Return the period that the options name, until now: the record of this use comes later.
+
+    Raises OperatorError if it ends before it begins: "0 records found" would be a wrong answer.
+    """
     everything, now = Period(), time_of(clock.now_ns())
-    return Period(args.since or everything.since, min(args.until or now, now))
+    period = Period(args.since or everything.since, min(args.until or now, now))
+    if period.since > period.until:
+        end = "--to" if args.until and args.until < now else "now"
+        raise OperatorError(f"--from must not be after {end}")
+    return period
 
 
 def directories_of(args: argparse.Namespace) -> list[Path]:

@@ -254,11 +254,29 @@ class TestSearching:
 
     @pytest.mark.parametrize(
         "words",
-        [(), ("--plate", "A", "--user", "b"), ("--plate", "A", "--from", "yesterday")],
+        [
+            (),
+            ("--plate", "A", "--user", "b"),
+            ("--plate", "A", "--from", "yesterday"),
+            ("--plate", ""),
+            ("--account", " "),
+            ("--user", ""),
+        ],
     )
     def test_wrong_arguments_are_refused(self, cli, trail, words):
         """One thing is searched for, in a clear period."""
         assert cli.run("audit", "search", *words).status == 2
+
+
+@pytest.mark.parametrize("words", [("search", "--plate", "AB12CDE"), ("export",), ("report",)])
+class TestPeriods:
+    def test_a_period_that_ends_before_it_begins_is_refused(self, cli, trail, words):
+        """Days that were given in the wrong order must not look as if nobody had asked."""
+        period = ("--from", "2026-06-30", "--to", "2026-01-01")
+        assert "--from must not be after --to" in cli.refusal("audit", *words, *period)
+        for later in ((), ("--to", "2100-01-02")):
+            refused = cli.refusal("audit", *words, "--from", "2100-01-01", *later)
+            assert "--from must not be after now" in refused
 
 
 class TestExporting:

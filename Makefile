@@ -18,7 +18,7 @@ DEMO := $(CURDIR)/.demo
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test test-system check bench bench-intake bench-peers binary clean
+.PHONY: help run test test-system check bench bench-intake bench-peers screenshots binary clean
 
 help: ## List the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' Makefile | expand -t 20
@@ -58,6 +58,9 @@ bench-peers: ROWS ?= 1000000
 bench-peers: $(DEV_READY) ## Compare verifyd with other stacks, ROWS=1000000 vehicles
 	@mkdir -p build
 	@$(BIN)/python -m tests.bench.peers --rows $(ROWS) --json build/bench-peers.json --svg build/bench-peers.svg $(PARTS)
+
+screenshots: $(DEV_READY) ## Draw the pictures of the console in the pages
+	@$(BIN)/python -m tests.system.screenshots
 
 binary: $(BINARY_READY) ## Build dist/verifyd, one file with everything in it, its SBOM and licences
 	@deploy/binary/build.sh $(BINARY_VENV)/bin

@@ -38,10 +38,13 @@ Name = Literal[
     "imports.purge",
     "backups.restore",
     "console.link",
+    "console.sign-in",
     "console.end",
 ]
 ACTIONS: tuple[Name, ...] = get_args(Name)
 """All actions, in the order of the table in deploy/REFERENCE.md."""
+GROUPS: tuple[str, ...] = tuple(dict.fromkeys(name.partition(".")[0] for name in ACTIONS))
+"""The groups of actions, such as `keys`."""
 SubjectKind = Literal["account", "plan", "key", "domain", "register", "backup", "person"]
 State = Mapping[str, object]
 """Members of what is changed, as a JSON object. It holds no secrets."""
@@ -97,6 +100,15 @@ class Recorded(NamedTuple):
     """The members that the action changed or added; None if it left nothing."""
 
 
+class Member(NamedTuple):
+    """What an action did to one member of its subject."""
+
+    name: str
+    values: tuple[Any, ...]
+    """Before and after; one value if the action added or removed the member."""
+    is_removed: bool
+
+
 class Criteria(NamedTuple):
     """Which actions to list; None for all."""
 
@@ -110,8 +122,6 @@ class Criteria(NamedTuple):
     """Unix seconds of the first moment."""
     until: int | None = None
     """Unix seconds of the first moment that is too late."""
-    before_id: int | None = None
-    """List only actions before this one: the next page."""
 
 
 @contextmanager
@@ -180,17 +190,25 @@ def list_actions(
     Args:
         limit: return at most this many; all if None.
     """
-    query = Action.select().order_by(Action.id.desc()).limit(limit)
-    for condition in _conditions(criteria or Criteria()):
+    query = selected(criteria or Criteria()).order_by(Action.id.desc()).limit(limit)
+    return [recorded(row) for row in query.execute(engine)]
+
+
+def selected(criteria: Criteria) -> Any:
+    """Return a query for the rows of the actions that meet all criteria; `recorded` reads them."""
+    query = Action.select().tuples()
+    for condition in _conditions(criteria):
         query = query.where(condition)
-    return [_recorded(row) for row in query.tuples().execute(engine)]
+    return query
 
 
 def _conditions(criteria: Criteria) -> Iterator[Any]:
     if criteria.by is not None:
         yield (Action.actor == criteria.by) | (Action.sudo_user == criteria.by)
     if criteria.action is not None:
-        yield Action.action.in_([criteria.action, *in_group(criteria.action)])
+        group = f"{criteria.action}."
+        names = [name for name in ACTIONS if name == criteria.action or name.startswith(group)]
+        yield Action.action.in_(names)
     if criteria.subject is not None:
         yield Action.subject == criteria.subject
     if criteria.account is not None:
@@ -199,13 +217,6 @@ def _conditions(criteria: Criteria) -> Iterator[Any]:
         yield Action.at >= criteria.since
     if criteria.until is not None:
         yield Action.at < criteria.until
-    if criteria.before_id is not None:
-        yield Action.id < criteria.before_id
-
-
-def in_group(group: str) -> list[Name]:
-    """Return the actions of a group, such as `keys`."""
-    return [name for name in ACTIONS if name.startswith(f"{group}.")]
 
 
 def _json(state: State | None, other: State | None) -> str | None:
@@ -220,10 +231,19 @@ def _json(state: State | None, other: State | None) -> str | None:
     return without_keys(msgspec.json.encode(differs).decode())
 
 
-def _recorded(row: tuple[Any, ...]) -> Recorded:
-    found = Recorded(*row)
-    return found._replace(before=_state(found.before), after=_state(found.after))
+def recorded(row: tuple[Any, ...]) -> Recorded:
+    """Return the action of a row."""
+    *others, before, after = row
+    states = (text and msgspec.json.decode(text) for text in (before, after))
+    return Recorded(*others, *states)
 
 
-def _state(text: Any) -> dict[str, Any] | None:
-    return None if text is None else msgspec.json.decode(text, type=dict[str, Any])
+def members_of(action: Recorded) -> list[Member]:
+    """Return what an action changed, without members that have no value before or after."""
+    states = [action.before or {}, action.after or {}]
+    members = []
+    for name in states[0] | states[1]:
+        values = tuple(state[name] for state in states if name in state)
+        if values != (None,):
+            members.append(Member(name, values, name not in states[1]))
+    return members

@@ -30,6 +30,11 @@ def day_of(epoch_seconds: int, zone: tzinfo) -> date:
     return datetime.fromtimestamp(epoch_seconds, zone).date()
 
 
+def start_of(day: date, zone: tzinfo) -> int:
+    """Return when a day begins in `zone`, in Unix seconds."""
+    return int(datetime.combine(day, datetime.min.time(), zone).timestamp())
+
+
 # PERF: many vehicles changed in the same load, and many requests come in the same second: a look-up
 # takes 5 % less.
 @lru_cache(maxsize=4096)

@@ -56,7 +56,8 @@ units="verifyd.service verifyd.socket verifyd-audit-prune.service verifyd-audit-
     verifyd-audit-seal.service verifyd-audit-seal.timer verifyd-backup.service verifyd-backup.timer
     verifyd-import.service verifyd-import.timer verifyd-notify.path verifyd-notify.service
     verifyd-notify.timer verifyd-watch.service verifyd-watch.timer"
-files="README.md LOADING.md REFERENCE.md install.sh uninstall.sh certificate.sh verifyd.sh
+files="README.md console-overview.png console-look-up.png console-phone.png
+    LOADING.md REFERENCE.md install.sh uninstall.sh certificate.sh verifyd.sh
     verifyd.env.example nginx/verifyd.conf systemd/hardening.conf
     monitoring/README.md monitoring/prometheus.yml monitoring/verifyd.rules.yml
     monitoring/verifyd.rules.test.yml monitoring/grafana/dashboards.yml

@@ -49,7 +49,7 @@ def changed_columns(former: Plan | None, change: EnquiryChange) -> dict[str, str
     if change.reasons is not None:
         columns["enquiry_reasons"] = _checked(change.reasons)
     if change.reasons and (change.enquiry or (former.enquiry if former else "off")) == "off":
-        raise OperatorError("--enquiry-reasons needs --enquiry optional or required")
+        raise OperatorError("accepted reasons need an enquiry that is optional or required")
     return columns
 
 
@@ -58,7 +58,7 @@ def _checked(text: str) -> str:
     reasons = split_reasons(text.strip())
     for reason in reasons:
         if not is_enquiry_text(reason):
-            raise OperatorError(f"--enquiry-reasons: each reason {TEXT_RULE}; got {reason!r}")
+            raise OperatorError(f"each accepted reason {TEXT_RULE}; got {reason!r}")
     if len(reasons) > REASONS_MAX:
-        raise OperatorError(f"--enquiry-reasons takes at most {REASONS_MAX} reasons")
+        raise OperatorError(f"a plan can have at most {REASONS_MAX} accepted reasons")
     return ",".join(reasons)

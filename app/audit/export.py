@@ -1,9 +1,6 @@
 """Writes the records of a trail as lines of JSON or as CSV (D118)."""
 
-import csv
-import io
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -13,6 +10,7 @@ from app.audit.lines import line_groups
 from app.audit.period import Period
 from app.audit.record import AuditError, Plate, Record, decode_record
 from app.audit.segments import list_segments
+from app.csv_cells import text_cell
 
 COLUMNS = (
     "time",
@@ -36,8 +34,8 @@ COLUMNS = (
     "criteria",
 )
 _WORDS = {True: "true", False: "false", None: ""}
-# SEC: a spreadsheet would run it. Clients choose references and users.
-_FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
+# SEC: a spreadsheet would run formulas. Clients choose references and users.
+_cell = text_cell(",")
 
 
 def records_in(directory: Path, period: Period) -> Iterator[tuple[bytes, Record | None]]:
@@ -66,40 +64,37 @@ def records_in(directory: Path, period: Period) -> Iterator[tuple[bytes, Record 
 
 def csv_heading() -> bytes:
     """Return the first line of a CSV export."""
-    return _csv([COLUMNS])
+    return _line(COLUMNS)
 
 
 def csv_lines(record: Record) -> bytes:
     """Return a line for each plate of a record; one line if it has none."""
     plates: list[Plate | None] = [*record.plates]
-    return _csv([_row(record, plate) for plate in plates or [None]])
+    return b"".join(_line(_row(record, plate)) for plate in plates or [None])
 
 
-def _row(record: Record, plate: Plate | None) -> list[str]:
-    values = [_cell(getattr(record, column)) for column in COLUMNS[: COLUMNS.index("plate")]]
+def _row(record: Record, plate: Plate | None) -> list[str | None]:
+    values = [_text(getattr(record, column)) for column in COLUMNS[: COLUMNS.index("plate")]]
     if plate is None:
         values += [""] * 5
     else:
-        values += [_cell(plate.plate), _WORDS[plate.found], _WORDS[plate.insured]]
-        values += [_WORDS[plate.compliant], _cell(plate.invalid)]
+        values += [plate.plate, _WORDS[plate.found], _WORDS[plate.insured]]
+        values += [_WORDS[plate.compliant], _text(plate.invalid)]
     criteria = {} if record.criteria is None else msgspec.to_builtins(record.criteria)
     return [*values, _pairs(record.registers), _pairs(criteria)]
+
+
+def _text(value: str | bool | None) -> str | None:
+    """Return a member as a cell has it; one that is false is left out, as in a record."""
+    return _WORDS[value or None] if isinstance(value, bool) else value
 
 
 def _pairs(members: Mapping[str, object]) -> str:
     return ";".join(f"{name}={value}" for name, value in members.items())
 
 
-def _cell(text: str | bool | None) -> str:
-    if not isinstance(text, str):
-        return _WORDS[text or None]
-    return f"'{text}" if _FORMULA.match(text) else text
-
-
-def _csv(rows: Sequence[Sequence[str]]) -> bytes:
-    written = io.StringIO()
-    csv.writer(written, lineterminator="\r\n").writerows(rows)
-    return written.getvalue().encode()
+def _line(values: Iterable[str | None]) -> bytes:
+    return f"{','.join(map(_cell, values))}\r\n".encode()
 
 
 def _decoded(line: bytes) -> Record | None:

@@ -6,7 +6,14 @@ from typing import Any, TypedDict
 
 from app import clock
 from app.accounts.administration import end_of_day
-from app.actions import ACTIONS, Criteria, Recorded, in_group, list_actions
+from app.actions import (
+    ACTIONS,
+    GROUPS,
+    Criteria,
+    Recorded,
+    list_actions,
+    members_of,
+)
 from app.cli.output import Item, counted, print_items, shown
 from app.cli.parser import Commands, add_command, add_group, add_limit
 from app.cli.session import opened_database
@@ -94,11 +101,10 @@ def _list(args: argparse.Namespace) -> None:
     )
     with opened_database() as engine:
         actions = list_actions(engine, criteria, args.limit)
-    items = [_item(action) for action in actions]
-    printed: list[Item] = [*items]
+    printed: list[Item] = [_item(action) for action in actions]
     if not args.json:
-        printed = [{**item, "change": _change(item)} for item in items]
-    print_items(args, printed, _COLUMNS, counted(len(items), "action"))
+        printed = [{**_item(action), "change": _change(action)} for action in actions]
+    print_items(args, printed, _COLUMNS, counted(len(actions), "action"))
 
 
 def _item(action: Recorded) -> ActionItem:
@@ -117,25 +123,18 @@ def _item(action: Recorded) -> ActionItem:
     }
 
 
-def _change(item: ActionItem) -> str:
-    """Return what an action changed as one line, such as `plan: standard -> free`.
-
-    A member that was not there before, or is not there any more, has one value.
-    """
-    states: list[dict[str, Any]] = [item["before"] or {}, item["after"] or {}]
-    changes = []
-    for name in states[0] | states[1]:
-        values = [state[name] for state in states if name in state]
-        if values != [None]:
-            changes.append(f"{name}: {' -> '.join(map(shown, values))}")
-    return "; ".join(changes) or "-"
+def _change(action: Recorded) -> str:
+    """Return what an action changed as one line, such as `plan: standard -> free`."""
+    members = members_of(action)
+    return (
+        "; ".join(f"{each.name}: {' -> '.join(map(shown, each.values))}" for each in members) or "-"
+    )
 
 
 def _action(text: str) -> str:
-    if text not in ACTIONS and not in_group(text):
-        groups = sorted({name.partition(".")[0] for name in ACTIONS})
+    if text not in ACTIONS and text not in GROUPS:
         raise argparse.ArgumentTypeError(
-            f"must be one of {', '.join(groups)}, or a single action such as keys.revoke"
+            f"must be one of {', '.join(sorted(GROUPS))}, or a single action such as keys.revoke"
         )
     return text
 

@@ -2,30 +2,19 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
-from datetime import date, timedelta
-from typing import NamedTuple
 
 from app import clock
 from app.accounts.administration import require_account
-from app.cli.output import Item, counted, print_items
+from app.cli.output import counted, print_items
 from app.cli.parser import Commands, add_command
 from app.cli.session import opened_database
 from app.config import Config
-from app.csv_cells import text_cell
 from app.storage.engine import Engine
-from app.usage.models import CLASSES
-from app.usage.report import By, Used, Whose, is_known, usage_of_days, usage_of_hours
+from app.usage.lines import columns_of, csv_lines, line_of
+from app.usage.period import Period, month_of, parse_month
+from app.usage.report import By, Whose, is_known, usage_of_days, usage_of_hours
 
-_LINE_END = "\r\n"
 _BY = (By.KEY, By.DAY, By.HOUR, By.OPERATION)
-
-
-class Month(NamedTuple):
-    """The first and the last day of a month."""
-
-    first: date
-    last: date
 
 
 def add_commands(commands: Commands) -> None:
@@ -67,7 +56,7 @@ def _usage(command: argparse.ArgumentParser, args: argparse.Namespace) -> None:
         command.error("argument --csv: not allowed with argument --json")
     if args.by == By.HOUR and args.month:
         command.error("argument --month: not allowed with --by hour, the last 48 hours")
-    month = args.month or _month_of(clock.today(Config.from_env().timezone))
+    month = args.month or month_of(clock.today(Config.from_env().timezone))
     by = [By.ACCOUNT, *([By(args.by)] if args.by else [])]
     with opened_database() as engine:
         whose = _whose(engine, args.account)
@@ -75,15 +64,14 @@ def _usage(command: argparse.ArgumentParser, args: argparse.Namespace) -> None:
             used, when = usage_of_hours(engine, by, whose), "the last 48 hours"
         else:
             used = usage_of_days(engine, month.first, month.last, by, whose)
-            when = f"{month.first:%Y-%m}"
-    items = [_item(each, by) for each in used]
-    columns = (*by, "answers", *CLASSES, "vehicles")
+            when = str(month)
     if args.csv:
-        _print_csv(items, columns)
+        sys.stdout.writelines(csv_lines(used, by))
         return
     answers = counted(sum(each.answers for each in used), "answer")
     vehicles = counted(sum(each.vehicles for each in used), "vehicle")
-    print_items(args, items, columns, f"{answers} and {vehicles} in {when}")
+    items = [line_of(each, by) for each in used]
+    print_items(args, items, columns_of(by), f"{answers} and {vehicles} in {when}")
 
 
 def _whose(engine: Engine, account: str | None) -> Whose:
@@ -93,40 +81,11 @@ def _whose(engine: Engine, account: str | None) -> Whose:
     return Whose(account=account)
 
 
-def _item(used: Used, by: Sequence[By]) -> Item:
-    groups = {
-        By.ACCOUNT: used.account,
-        By.KEY: used.key,
-        By.DAY: used.day,
-        By.HOUR: None if used.hour is None else clock.iso_utc(used.hour),
-        By.OPERATION: used.operation,
-    }
-    return {
-        **{str(each): groups[each] for each in by},
-        "answers": used.answers,
-        **dict(zip(CLASSES, used.by_class, strict=True)),
-        "vehicles": used.vehicles,
-    }
-
-
-def _print_csv(items: Sequence[Item], columns: Sequence[str]) -> None:
-    """Print a heading, and a line for each item, without thousands separators."""
-    cell = text_cell(",")
-    lines = [columns, *([cell(str(item[name])) for name in columns] for item in items)]
-    sys.stdout.writelines(",".join(line) + _LINE_END for line in lines)
-
-
-def _month(text: str) -> Month:
+def _month(text: str) -> Period:
     """Return the days of a month. Raises ArgumentTypeError, which argparse shows."""
-    first = clock.parse_iso_date(f"{text}-01")
-    if first is None or first.year == date.max.year:
+    month = parse_month(text)
+    if month is None:
         raise argparse.ArgumentTypeError(
             f"must be a month as YYYY-MM, such as 2026-11, not {text!r}"
         )
-    return _month_of(first)
-
-
-def _month_of(day: date) -> Month:
-    first = day.replace(day=1)
-    after = (first + timedelta(days=31)).replace(day=1)
-    return Month(first, after - timedelta(days=1))
+    return month

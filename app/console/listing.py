@@ -4,15 +4,21 @@ A URL that asks for what does not exist shows the nearest thing that does: the d
 the last page.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 import falcon
 
+from app import clock
+
 ROWS_PER_PAGE = 50
 _PAGE_DIGITS_MAX = 9
 _FILTER_CHARACTERS_MAX = 100
+Permitted = Sequence[str] | Callable[[str], bool]
+"""The values that a filter can have, none for any text; or a function that tells them."""
+_Item = TypeVar("_Item")
 
 
 class Listing:
@@ -20,9 +26,9 @@ class Listing:
 
     Args:
         columns: the column or expression to sort by, for each name that `sort` can have. The first
-            one is the default.
+            one is the default. For items that are no rows, a function of the item.
         unique: a column that makes the order certain.
-        filters: for each parameter its permitted values; none for any text.
+        filters: the parameters, and what each can be.
         default: the order without `sort`, such as `-created`; by default the first column.
     """
 
@@ -30,8 +36,8 @@ class Listing:
         self,
         req: falcon.Request,
         columns: Mapping[str, Any],
-        unique: Any,
-        filters: Mapping[str, Sequence[str]] | None = None,
+        unique: Any = None,
+        filters: Mapping[str, Permitted] | None = None,
         default: str | None = None,
     ) -> None:
         self._columns = columns
@@ -84,6 +90,13 @@ class Listing:
         chosen = query.order_by(order, self._unique).paginate(self.page, ROWS_PER_PAGE)
         return list(chosen.execute(engine))
 
+    def part_of(self, items: Sequence[_Item]) -> list[_Item]:
+        """Return the items of this page, as `rows` does for rows. Equal ones keep their order."""
+        self.total = len(items)
+        self.page = min(self.page, self.pages)
+        ordered = sorted(items, key=self._columns[self.sort], reverse=self.is_descending)
+        return ordered[self.first - 1 : self.last]
+
     def order_of(self, name: str) -> str:
         """Return `ascending`, `descending` or `none`, for the heading of a column."""
         if name != self.sort:
@@ -108,12 +121,18 @@ class Listing:
         return f"?{urlencode(given)}"
 
 
+def is_day(text: str) -> bool:
+    """Tell whether a filter is a day, and has a next one."""
+    return clock.parse_iso_date(text) not in (None, date.max)
+
+
 def _single(params: Mapping[str, Any], name: str) -> str:
     """Return a parameter of the URL; empty if it is missing or given twice."""
     value = params.get(name, "")
     return value if isinstance(value, str) else ""
 
 
-def _permitted(text: str, values: Sequence[str]) -> str:
+def _permitted(text: str, permitted: Permitted) -> str:
     text = text.strip()[:_FILTER_CHARACTERS_MAX]
-    return text if text.isprintable() and (not values or text in values) else ""
+    is_one = permitted(text) if callable(permitted) else not permitted or text in permitted
+    return text if is_one and text.isprintable() else ""

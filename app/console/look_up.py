@@ -8,6 +8,7 @@ import falcon
 import peewee
 
 from app import clock
+from app.accounts.enquiry import TEXT_CHARACTERS_MAX, TEXT_RULE, is_enquiry_text
 from app.audit.record import AuditError, Record, time_of
 from app.console.context import ConsoleRequest, PageError, Services, session_of
 from app.console.forms import Field, Form, read_fields
@@ -22,7 +23,6 @@ from app.vehicles.records import Read, Records
 _EXPLAINED_MAX = 10
 """So many plates are explained; of more there is a table."""
 _ROWS_MAX = 200
-_ENQUIRY_CHARACTERS_MAX = 64
 _SEPARATORS = re.compile(r"[\r\n\t,;]+")
 _FIELDS = (
     Field(
@@ -35,8 +35,8 @@ _FIELDS = (
     Field(
         "day", "Day", "The day that the answer is about; today if empty.", 10, False, kind="date"
     ),
-    Field("reason", "Reason", "", _ENQUIRY_CHARACTERS_MAX, False),
-    Field("reference", "Reference", "A case number or the like.", _ENQUIRY_CHARACTERS_MAX, False),
+    Field("reason", "Reason", "", TEXT_CHARACTERS_MAX, False),
+    Field("reference", "Reference", "A case number or the like.", TEXT_CHARACTERS_MAX, False),
 )
 
 
@@ -171,5 +171,5 @@ def _check(form: Form, asked: Sequence[str]) -> None:
             "“verifyd lookup --csv” answers files of any size."
         )
     for name in ("reason", "reference"):
-        if not form[name].isascii():
-            form.faults[name] = f"{name.capitalize()} can have letters of ASCII only."
+        if form[name] and not is_enquiry_text(form[name]):
+            form.faults.setdefault(name, f"{name.capitalize()} {TEXT_RULE}.")

@@ -4,13 +4,16 @@ import falcon
 
 from app.console import overview_facts
 from app.console.context import ConsoleRequest, Services
+from app.console.usage_charts import chart_of_hours
 from app.operations.freshness import freshness
 from app.storage.tables import Kind
+from app.usage.models import CLASSES
+from app.usage.writer import INTERVAL_SECONDS
 from app.version import line
 
 
 class Overview:
-    """Readiness, registers, loads, disks and the version."""
+    """Readiness, registers, answers, loads, disks and the version."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -27,6 +30,9 @@ class Overview:
             "overview.html",
             health=health,
             registers=ages,
+            answers=chart_of_hours(engine, config.timezone),
+            classes=CLASSES,
+            seconds=INTERVAL_SECONDS,
             kinds=list(Kind),
             loads=overview_facts.latest_loads(engine),
             disks=overview_facts.disks(engine, config),

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from app.console.account_changes import AccountDeletion, AccountPlan, AccountReset
 from app.console.account_status import AccountResumption, AccountSuspension
 from app.console.accounts import AccountCreation, AccountList, AccountPage
+from app.console.actions import ActionList
 from app.console.assets import ConsoleAsset
 from app.console.context import ROOT
 from app.console.domains import DomainActivation, DomainList, DomainPage, DomainSuspension
@@ -29,6 +30,7 @@ from app.console.rendering import MenuItem
 from app.console.roles import Right
 from app.console.sign_in import SignIn, SignOut
 from app.console.tasks import TaskPage
+from app.console.usage import UsagePage
 
 
 class Page(NamedTuple):
@@ -86,8 +88,10 @@ PAGES: tuple[Page, ...] = (
     Page(f"{ROOT}/domains/{{domain_id}}", DomainPage, _READ),
     Page(f"{ROOT}/domains/{{domain_id}}/suspend", DomainSuspension, _CHANGE),
     Page(f"{ROOT}/domains/{{domain_id}}/activate", DomainActivation, _CHANGE),
+    Page(f"{ROOT}/usage", UsagePage, _READ, "Usage"),
     Page(f"{ROOT}/people", PeopleList, _READ, "People"),
     Page(f"{ROOT}/people/{{session_id}}/end", SessionEnd, _CHANGE),
+    Page(f"{ROOT}/actions", ActionList, _READ, "Actions"),
     Page(f"{ROOT}/sign-out", SignOut, {"POST": Right.READ}),
     Page(f"{ROOT}/sign-in/{{token}}", SignIn, {"GET": None, "POST": None}),
     Page(f"{ROOT}/assets/{{asset}}", ConsoleAsset, _OPEN),

@@ -1,17 +1,27 @@
-"""What the console changes about plans: create, change and delete (D12, D81, D136)."""
+"""What the console changes about plans: create, change and delete (D12, D81, D124, D136)."""
 
 from collections.abc import Mapping
+from typing import cast
 
 import falcon
 
 from app.accounts import administration, lifecycle
 from app.accounts.administration import DEFAULT_PLAN, PLAN_LIMITS, PLAN_NAME_CHARACTERS_MAX
+from app.accounts.enquiry import (
+    ENQUIRIES,
+    REASONS_MAX,
+    TEXT_CHARACTERS_MAX,
+    Enquiry,
+    EnquiryChange,
+)
 from app.accounts.models import Plan
 from app.actions import changing
+from app.console.accounts import sentence
 from app.console.context import ConsoleRequest, PageError, Services, actor_of
 from app.console.forms import Field, Form, require_version, version_of
 from app.console.plans import PLACE, count_accounts, locked_plan, require_plan, segment_of
 from app.console.rendering import redirect
+from app.errors import OperatorError
 from app.storage.engine import Engine
 
 _LABELS: Mapping[str, tuple[str, str]] = {
@@ -24,6 +34,23 @@ _LIMITS = tuple(
     Field(name, label, hint, kind="number", least=PLAN_LIMITS[name][0], most=PLAN_LIMITS[name][1])
     for name, (label, hint) in _LABELS.items()
 )
+_ENQUIRY = (
+    Field(
+        "enquiry",
+        "Enquiry",
+        "Whether look-ups give a reason. off ignores it, optional checks and records it, required "
+        "refuses look-ups without one.",
+        choices=ENQUIRIES,
+    ),
+    Field(
+        "enquiry_reasons",
+        "Accepted reasons",
+        "Codes with commas between them, such as THEFT, COLLISION. Any reason if empty.",
+        REASONS_MAX * (TEXT_CHARACTERS_MAX + len(", ")),
+        is_required=False,
+    ),
+)
+_FIELDS = (*_LIMITS, *_ENQUIRY)
 _NAME = Field(
     "name",
     "Name",
@@ -41,20 +68,20 @@ class PlanCreation:
     def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> None:
         """GET /console/plans/new. Begins with the limits of the default plan."""
         default = Plan.select().where(Plan.name == DEFAULT_PLAN).first(self._services.engine)
-        self._show(req, resp, Form((_NAME, *_LIMITS), _values(default) if default else {}))
+        self._show(req, resp, Form((_NAME, *_FIELDS), _limits(default) if default else {}))
 
     on_head = on_get
 
     def on_post(self, req: ConsoleRequest, resp: falcon.Response) -> None:
         """POST /console/plans/new. Opens the page of the new plan."""
         engine = self._services.engine
-        form = Form.received(req, (_NAME, *_LIMITS))
+        form = Form.received(req, (_NAME, *_FIELDS))
         if form.is_sound:
             with changing(engine):
                 if Plan.select().where(Plan.name == form["name"]).exists(engine):
                     form.faults["name"] = "There is already a plan of this name."
                 else:
-                    _set_plan(req, engine, form["name"], form)
+                    _set_plan(req, engine, form, form["name"])
         if form.is_sound:
             redirect(req, resp, PLACE, segment_of(form["name"]), done="created")
             return
@@ -74,7 +101,7 @@ class PlanChange:
     def on_get(self, req: ConsoleRequest, resp: falcon.Response, plan: str) -> None:
         """GET /console/plans/{plan}/change."""
         found = require_plan(self._services.engine, plan)
-        self._show(req, resp, found, Form(_LIMITS, _values(found)))
+        self._show(req, resp, found, Form(_FIELDS, _values(found)))
 
     on_head = on_get
 
@@ -82,16 +109,17 @@ class PlanChange:
         """POST /console/plans/{plan}/change."""
         engine = self._services.engine
         found = require_plan(engine, plan)
-        form = Form.received(req, _LIMITS)
-        if not form.is_sound:
-            resp.status = falcon.HTTP_422
-            self._show(req, resp, found, form)
+        form = Form.received(req, _FIELDS)
+        if form.is_sound:
+            with changing(engine):
+                current = locked_plan(engine, plan)
+                require_version(req, _version(current), (PLACE, plan))
+                _set_plan(req, engine, form, current.name, current)
+        if form.is_sound:
+            redirect(req, resp, PLACE, plan, done="changed")
             return
-        with changing(engine):
-            current = locked_plan(engine, plan)
-            require_version(req, _version(current), (PLACE, plan))
-            _set_plan(req, engine, current.name, form)
-        redirect(req, resp, PLACE, plan, done="changed")
+        resp.status = falcon.HTTP_422
+        self._show(req, resp, found, form)
 
     def _show(self, req: ConsoleRequest, resp: falcon.Response, plan: Plan, form: Form) -> None:
         engine = self._services.engine
@@ -157,20 +185,34 @@ def _require_unused(engine: Engine, plan: Plan) -> None:
     raise PageError(409, heading, text, back=(PLACE, segment_of(plan.name)))
 
 
-def _set_plan(req: ConsoleRequest, engine: Engine, name: str, form: Form) -> None:
-    administration.set_plan(
-        engine,
-        name,
-        actor_of(req),
-        requests=form.number("requests"),
-        window_seconds=form.number("window_seconds"),
-        bulk_max=form.number("bulk_max"),
-        domains_max=form.number("domains_max"),
-    )
+def _set_plan(
+    req: ConsoleRequest, engine: Engine, form: Form, name: str, former: Plan | None = None
+) -> None:
+    """Create or change a plan, or add to the form why its reasons are refused."""
+    # A plan that does not ask any more keeps its reasons, as with `plans set`.
+    is_kept = former is not None and form["enquiry_reasons"] == former.enquiry_reasons
+    reasons = None if is_kept else form["enquiry_reasons"]
+    try:
+        administration.set_plan(
+            engine,
+            name,
+            actor_of(req),
+            EnquiryChange(cast("Enquiry", form["enquiry"]), reasons),
+            requests=form.number("requests"),
+            window_seconds=form.number("window_seconds"),
+            bulk_max=form.number("bulk_max"),
+            domains_max=form.number("domains_max"),
+        )
+    except OperatorError as error:
+        form.faults["enquiry_reasons"] = sentence(error)
+
+
+def _limits(plan: Plan) -> dict[str, str]:
+    return {name: str(getattr(plan, name)) for name in PLAN_LIMITS}
 
 
 def _values(plan: Plan) -> dict[str, str]:
-    return {name: str(getattr(plan, name)) for name in PLAN_LIMITS}
+    return {**_limits(plan), "enquiry": plan.enquiry, "enquiry_reasons": plan.enquiry_reasons}
 
 
 def _version(plan: Plan) -> str:

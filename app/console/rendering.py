@@ -113,9 +113,13 @@ def moment(epoch_seconds: int | None, zone: tzinfo = UTC) -> Markup:
     return Markup(f'<time datetime="{clock.iso_utc(epoch_seconds)}">{text}</time>')  # noqa: S704
 
 
-def iso_moment(text: str, zone: tzinfo = UTC) -> Markup:
-    """Return a time of an answer (D21) as HTML, like `moment`."""
-    return moment(int(datetime.fromisoformat(text).timestamp()), zone)
+def iso_moment(text: str, zone: tzinfo = UTC) -> Markup | str:
+    """Return a time of an answer (D21) as HTML, like `moment`; any other text as it is."""
+    try:
+        there = datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    return moment(int(there.timestamp()), zone)
 
 
 def number(value: int | None) -> Markup | str:

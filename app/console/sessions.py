@@ -128,7 +128,7 @@ def open_session(engine: Engine, token: str) -> str:
     """
     now = clock.now()
     session_token = _new_token()
-    with engine.atomic():
+    with changing(engine):
         link = require_link(engine, token)
         is_it = (ConsoleLink.token_hash == link.token_hash) & ConsoleLink.used_at.is_null()
         if not ConsoleLink.update(used_at=now).where(is_it).execute(engine):
@@ -142,6 +142,8 @@ def open_session(engine: Engine, token: str) -> str:
             started_at=now,
             expires_at=now + SESSION_SECONDS,
         ).execute(engine)
+        who, subject = Actor(link.name, "console"), Subject("person", link.name)
+        record(engine, who, "console.sign-in", subject, None, {"role": link.role})
     return session_token
 
 
@@ -181,17 +183,12 @@ def find_session(engine: Engine, session_id: str) -> Session | None:
     return next((each for each in list_sessions(engine) if each.id == session_id), None)
 
 
-def sign_out(engine: Engine, session_id: str) -> None:
-    """End a session for the person whose it is."""
-    ConsoleSession.delete().where(ConsoleSession.id == session_id).execute(engine)
-
-
 def end_session(engine: Engine, session_id: str, *, actor: Actor) -> None:
-    """End another person's session, unless it has ended already."""
+    """End a session, unless it has ended already."""
     with changing(engine):
         session = find_session(engine, session_id)
         if session is not None:
-            sign_out(engine, session_id)
+            ConsoleSession.delete().where(ConsoleSession.id == session_id).execute(engine)
             _record_end(engine, actor, session.name, 1, 0)
 
 

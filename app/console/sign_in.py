@@ -1,17 +1,20 @@
 """Sign-in by a link, and sign-out (D132)."""
 
+from functools import partial
+
 import falcon
 
-from app.console.context import ConsoleRequest, Services, session_of
+from app.console.context import ConsoleRequest, Services, actor_of, session_of
 from app.console.entrance import SignInRefused, clear_cookie, set_cookie
 from app.console.rendering import redirect
 from app.console.sessions import (
     SESSION_SECONDS,
     LinkRefused,
+    end_session,
     open_session,
     require_link,
-    sign_out,
 )
+from app.storage import reserve
 
 
 class SignIn:
@@ -49,7 +52,9 @@ class SignOut:
 
     def on_post(self, req: ConsoleRequest, resp: falcon.Response) -> None:
         """POST /console/sign-out."""
-        sign_out(self._services.engine, session_of(req).id)
+        engine, session = self._services.engine, session_of(req)
+        # A session can be ended on a full disk, too (D57).
+        reserve.with_reserve(engine, partial(end_session, engine, session.id, actor=actor_of(req)))
         clear_cookie(req, resp, self._services.config.trusted_proxies)
         req.context.session = None
         text = "Your session has ended on this browser."

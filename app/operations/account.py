@@ -6,6 +6,7 @@ from typing import TypedDict
 import falcon
 
 from app import clock
+from app.accounts.enquiry import split_reasons
 from app.accounts.models import ApiKey
 from app.http.bodies import answer
 from app.http.context import Request, caller_of
@@ -23,6 +24,10 @@ class PlanAnswer(TypedDict):
     bulkMax: int
     """Registrations in one bulk request."""
     domainsMax: int
+    enquiry: str
+    """Whether look-ups are asked for a reason: `off`, `optional` or `required` (D124)."""
+    enquiryReasons: list[str]
+    """The accepted reasons; none if every reason is accepted."""
 
 
 class KeyAnswer(TypedDict):
@@ -76,6 +81,8 @@ class OwnAccount:
                 "windowSeconds": caller.window_seconds,
                 "bulkMax": caller.bulk_max,
                 "domainsMax": caller.domains_max,
+                "enquiry": caller.enquiry,
+                "enquiryReasons": split_reasons(caller.enquiry_reasons),
             },
             "requestsRemaining": share.outcome.remaining,
             "domainsUsed": self._count_domains(caller.account_id),

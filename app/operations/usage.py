@@ -1,7 +1,7 @@
 """How much the caller's own account has used (D129)."""
 
 from collections.abc import Sequence
-from datetime import date, timedelta, tzinfo
+from datetime import date, tzinfo
 from typing import TypedDict
 
 import falcon
@@ -11,11 +11,8 @@ from app.http.bodies import answer
 from app.http.context import Request, caller_of
 from app.http.parameters import date_parameter, invalid_parameter, require_known_parameters
 from app.storage.engine import Engine
+from app.usage.period import DAYS_MAX, Period, period
 from app.usage.report import By, Used, Whose, usage_of_days
-from app.usage.store import KEPT_DAYS
-
-DAYS_MAX = KEPT_DAYS
-"""The most days that one request can ask for."""
 
 
 class DayUsage(TypedDict):
@@ -67,20 +64,20 @@ class OwnUsage:
 
     on_head = on_get
 
-    def _period(self, req: Request) -> tuple[date, date]:
-        """Return the first and the last day that were asked for.
-
-        Raises Problem invalid_parameter.
-        """
+    def _period(self, req: Request) -> Period:
+        """Return the days that were asked for. Raises Problem invalid_parameter."""
         since, until = date_parameter(req, "from"), date_parameter(req, "to")
-        last = clock.today(self._zone) if until is None else date.fromisoformat(until)
-        first = last.replace(day=1) if since is None else date.fromisoformat(since)
+        asked = period(_day(since), _day(until), clock.today(self._zone))
         end = "today" if until is None else "the parameter to"
-        if first > last:
+        if asked.days < 1:
             raise invalid_parameter("from", f"must not be after {end}")
-        if last - first >= timedelta(days=DAYS_MAX):
+        if asked.days > DAYS_MAX:
             raise invalid_parameter("from", f"must be less than {DAYS_MAX} days before {end}")
-        return first, last
+        return asked
+
+
+def _day(text: str | None) -> date | None:
+    return None if text is None else date.fromisoformat(text)
 
 
 def _day_usage(used: Used) -> DayUsage:

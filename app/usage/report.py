@@ -1,6 +1,6 @@
 """Adds usage up, by account, key, day, hour or operation (D128)."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from datetime import date
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from peewee import Case, fn
 
 from app.storage.engine import Engine, Row
 from app.usage.models import CLASSES, UsageAccount, UsageDay, UsageHour
-from app.usage.store import first_hour
+from app.usage.store import KEPT_HOURS, first_hour
 
 
 class By(StrEnum):
@@ -52,6 +52,8 @@ class Whose(NamedTuple):
     account_id: int | None = None
     account: str | None = None
     """The name of an account. Deleted accounts of the same name count, too."""
+    key: str | None = None
+    """The id of a key."""
 
 
 EVERYBODY = Whose()
@@ -72,12 +74,30 @@ def usage_of_days(
     return _usage(engine, UsageDay, UsageDay.day.between(first, last), by, whose)
 
 
-def usage_of_hours(engine: Engine, by: Collection[By], whose: Whose = EVERYBODY) -> list[Used]:
-    """Return the usage of the last 48 hours by groups, the current hour included.
+def usage_of_hours(
+    engine: Engine, by: Collection[By], whose: Whose = EVERYBODY, hours: int = KEPT_HOURS
+) -> list[Used]:
+    """Return the usage of the last hours by groups.
+
+    Args:
+        hours: how many, the current one included.
 
     Raises peewee.PeeweeException if the database cannot answer.
     """
-    return _usage(engine, UsageHour, UsageHour.hour >= first_hour(), by, whose)
+    return _usage(engine, UsageHour, UsageHour.hour >= first_hour(hours), by, whose)
+
+
+def has_more_rows(engine: Engine, first: date, last: date, whose: Whose, most: int) -> bool:
+    """Tell whether `usage_of_days` would read more than so many rows.
+
+    PERF: 1,000 rows take 0.3 ms to add up, and 0.02 ms here. Other keys of an account are read,
+    too.
+    """
+    query = UsageDay.select(peewee.SQL("1")).where(UsageDay.day.between(first, last))
+    for condition in _of_accounts(UsageDay, whose):
+        query = query.where(condition)
+    rows: int = query.limit(most + 1).count(engine)
+    return rows > most
 
 
 def is_known(engine: Engine, account: str) -> bool:
@@ -107,13 +127,23 @@ def _usage(
         .join(UsageAccount, peewee.JOIN.LEFT_OUTER, on=(table.account_id == UsageAccount.id))
         .where(when)
     )
-    if whose.account_id is not None:
-        query = query.where(table.account_id == whose.account_id)
-    if whose.account is not None:
-        query = query.where(UsageAccount.name == whose.account)
+    for condition in _of_accounts(table, whose):
+        query = query.where(condition)
+    if whose.key is not None:
+        query = query.where(table.key_id == whose.key)
     rows = query.group_by(*grouped).order_by(*grouped).tuples().execute(engine)
     # Without a group there is one row, also if there is no usage.
     return [_used(row) for row in rows if row[-1] is not None]
+
+
+def _of_accounts(table: Any, whose: Whose) -> Iterator[peewee.Expression]:
+    """Yield what the accounts of rows must fulfil."""
+    if whose.account_id is not None:
+        yield table.account_id == whose.account_id
+    if whose.account is not None:
+        # PERF: with the numbers, the database reads only the rows of these accounts.
+        named = UsageAccount.select(UsageAccount.id).where(UsageAccount.name == whose.account)
+        yield table.account_id.in_(named)
 
 
 def _sum(numbers: Any) -> Any:

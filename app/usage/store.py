@@ -15,7 +15,7 @@ from app.usage.models import UsageAccount, UsageDay, UsageHour
 
 KEPT_HOURS = 48
 KEPT_DAYS = 400
-_HOUR_SECONDS = 3600
+HOUR_SECONDS = 3600
 _PRUNING_LOCK = 0x766675  # any number that no other lock uses
 _WHICH = ("key_id", "operation", "status")
 _HOW_MANY = ("answers", "vehicles")
@@ -47,10 +47,10 @@ def write(engine: Engine, changes: Sequence[Change], zone: tzinfo, *, prunes: bo
         raise
 
 
-def first_hour() -> int:
-    """Return when the first hour began that is kept, in Unix seconds."""
+def first_hour(hours: int = KEPT_HOURS) -> int:
+    """Return when the first of the last hours began, in Unix seconds; of those kept by default."""
     now = clock.now()
-    return now - now % _HOUR_SECONDS - (KEPT_HOURS - 1) * _HOUR_SECONDS
+    return now - now % HOUR_SECONDS - (hours - 1) * HOUR_SECONDS
 
 
 def _add(engine: Engine, changes: Sequence[Change], zone: tzinfo) -> None:
@@ -60,7 +60,7 @@ def _add(engine: Engine, changes: Sequence[Change], zone: tzinfo) -> None:
         "ON CONFLICT (id) DO UPDATE SET name = excluded.name"
     )
     engine.run_many(statement, accounts)
-    hours = _summed(changes, lambda began_at: began_at - began_at % _HOUR_SECONDS)
+    hours = _summed(changes, lambda began_at: began_at - began_at % HOUR_SECONDS)
     engine.run_many(_upsert(engine, "usage_hour", "hour"), hours)
     days = _summed(changes, lambda began_at: clock.day_of(began_at, zone).isoformat())
     engine.run_many(_upsert(engine, "usage_day", "day"), days)

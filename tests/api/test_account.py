@@ -4,6 +4,7 @@ import pytest
 
 from app import clock
 from app.accounts.administration import create_key, set_plan
+from app.accounts.enquiry import EnquiryChange
 from tests.conftest import engine_independent
 
 PATH = "/v1/account"
@@ -23,6 +24,8 @@ class Test200:
                 "windowSeconds": 60,
                 "bulkMax": 1_000,
                 "domainsMax": 1_000,
+                "enquiry": "off",
+                "enquiryReasons": [],
             },
             "requestsRemaining": int(response.headers["X-RateLimit-Remaining"]),
             "domainsUsed": 1,
@@ -52,6 +55,14 @@ class Test200:
         set_plan(world.engine, "standard", **limits)
         plan = alice.get(PATH).json["plan"]
         assert (plan["requests"], plan["bulkMax"]) == (7, 3)
+
+    def test_what_look_ups_must_say(self, alice, world):
+        """A client finds out without a refused look-up whether it must send a reason, and which."""
+        limits = {"requests": 600, "window_seconds": 60, "bulk_max": 3, "domains_max": 2}
+        asking = EnquiryChange("required", "THEFT, COLLISION")
+        set_plan(world.engine, "standard", None, asking, **limits)
+        plan = alice.get(PATH).json["plan"]
+        assert (plan["enquiry"], plan["enquiryReasons"]) == ("required", ["THEFT", "COLLISION"])
 
     def test_it_takes_a_token(self, alice):
         """Asking costs a request like any other."""

@@ -257,8 +257,10 @@ class TestStatus:
         assert other.get(ROOT).status_int == 401
         recorded = [each for each in list_actions(world.engine) if each.via == "console"]
         assert [(each.actor, each.action, each.subject) for each in reversed(recorded)] == [
+            ("ann", "console.sign-in", "ann"),
             ("ann", "accounts.create", "acme"),
             ("ann", "accounts.suspend", "acme"),
+            ("ben", "console.sign-in", "ben"),
             ("ann", "console.end", "ben"),
         ]
 

@@ -10,6 +10,7 @@ from app.accounts.administration import (
     set_account_plan,
     set_plan,
 )
+from app.accounts.enquiry import UNCHANGED, EnquiryChange
 from app.accounts.lifecycle import delete_plan
 from app.actions import list_actions
 from app.console.context import ROOT
@@ -17,10 +18,11 @@ from app.console.plans import segment_of
 from app.console.roles import Role
 from tests.api.console import signed_in, stored
 from tests.api.test_console_accounts import MARKUP
-from tests.conftest import SHARED, engine_independent
+from tests.conftest import ON_SQLITE, SHARED, engine_independent
 
 PLANS = f"{ROOT}/plans"
 LIMITS = {"requests": "7", "window_seconds": "60", "bulk_max": "10", "domains_max": "0"}
+FIELDS = {**LIMITS, "enquiry": "off", "enquiry_reasons": ""}
 NO_TEXT = [None, "", " ", "x" * 101, "a\nb", "9" * 5000, MARKUP]
 NO_NUMBERS = ["-1", "1.5", "x", "²"]
 ODD_NAMES = ["new", "a/b", "..", ".", "50 % & more", "~", "Größe", "<b>", "x" * 30]
@@ -41,9 +43,9 @@ def version_on(page):
     return page.html.find("input", {"name": "version"})["value"]
 
 
-def make(world, name):
+def make(world, name, asking=UNCHANGED):
     limits = {member: int(value) for member, value in LIMITS.items()}
-    return set_plan(world.engine, name, **limits)
+    return set_plan(world.engine, name, None, asking, **limits)
 
 
 class TestList:
@@ -88,7 +90,7 @@ class TestDetail:
         (link,) = [a for a in browser.get(PLANS).html.select("tbody th a") if a.text == name]
         path = f"{PLANS}/{link['href'].rpartition('/')[2]}"
         assert browser.get(path).html.h1.text == f"Plan {name}"
-        assert browser.send(f"{path}/change", {**LIMITS, "requests": "8"}).status_int == 303
+        assert browser.send(f"{path}/change", {**FIELDS, "requests": "8"}).status_int == 303
         assert require_plan(world.engine, name).requests == 8
         assert browser.send(f"{path}/delete").status_int == 303
         assert name not in {plan.name for plan in list_plans(world.engine)}
@@ -102,7 +104,7 @@ class TestDetail:
         """Any other path is 404, also for a form that is sent by hand."""
         before = stored(world)
         path = f"{PLANS}/{segment}{rest}"
-        answers = [browser.get(path), *([browser.post(path, LIMITS)] if rest else [])]
+        answers = [browser.get(path), *([browser.post(path, FIELDS)] if rest else [])]
         for page in answers:
             assert page.status_int == 404
             assert "There is no such" in page.text
@@ -116,7 +118,7 @@ class TestCreate:
         form = browser.get(f"{PLANS}/new")
         standard = values_of(require_plan(world.engine, "standard"))
         assert form.html.find(id="field-requests")["value"] == standard["requests"]
-        response = browser.post(f"{PLANS}/new", {"name": " trial ", **LIMITS})
+        response = browser.post(f"{PLANS}/new", {"name": " trial ", **FIELDS})
         assert response.status_int == 303
         assert response.location.endswith("/plans/trial?done=created")
         assert values_of(require_plan(world.engine, "trial")) == LIMITS
@@ -127,7 +129,7 @@ class TestCreate:
     def test_an_existing_plan_is_not_changed_by_mistake(self, world, browser):
         """A name that a plan has is refused, though the command would change that plan."""
         before = stored(world)
-        response = browser.post(f"{PLANS}/new", {"name": "free", **LIMITS})
+        response = browser.post(f"{PLANS}/new", {"name": "free", **FIELDS})
         assert response.status_int == 422
         assert "There is already a plan" in response.html.find(id="field-name-fault").text
         assert stored(world) == before
@@ -138,11 +140,13 @@ class TestCreate:
         [
             *(("name", value) for value in NO_TEXT),
             *((field, value) for field in LIMITS for value in (*NO_TEXT, *NO_NUMBERS)),
+            *(("enquiry", value) for value in (None, "", "on", MARKUP)),
+            *(("enquiry_reasons", value) for value in ("x" * 3301, "a\nb", "THEFT")),
         ],
     )
     def test_a_wrong_field_is_named(self, world, browser, field, value):
         """The form comes back with a sentence at the field, and no plan is made."""
-        fields = {"name": "trial", **LIMITS, field: value}
+        fields = {"name": "trial", **FIELDS, field: value}
         before = stored(world)
         response = browser.post(f"{PLANS}/new", {k: v for k, v in fields.items() if v is not None})
         assert response.status_int == 422
@@ -167,7 +171,7 @@ class TestCreate:
     )
     def test_limits_have_the_ranges_of_the_command(self, browser, field, value):
         """What `plans set` refuses is refused here, in the words of the form."""
-        response = browser.post(f"{PLANS}/new", {"name": "trial", **LIMITS, field: value})
+        response = browser.post(f"{PLANS}/new", {"name": "trial", **FIELDS, field: value})
         assert response.status_int == 422
         fault = response.html.find(id=f"field-{field}-fault").text
         assert "must be a whole number from" in fault
@@ -179,13 +183,11 @@ class TestChange:
         """The form has the limits as they are, and the account sees the new ones."""
         form = browser.get(f"{PLANS}/standard/change")
         assert form.html.find(id="field-requests")["value"] == "600"
-        assert "the limits of 2 accounts" in form.text
-        response = browser.send(f"{PLANS}/standard/change", LIMITS)
+        assert "Changes count for 2 accounts" in form.text
+        response = browser.send(f"{PLANS}/standard/change", FIELDS)
         assert response.status_int == 303
         assert alice.get("/v1/account").headers["X-RateLimit-Limit"] == "7"
-        assert (
-            "limits of the plan are changed" in browser.get(f"{PLANS}/standard?done=changed").text
-        )
+        assert "The plan is changed" in browser.get(f"{PLANS}/standard?done=changed").text
         (action,) = list_actions(world.engine, limit=1)
         assert action.actor == "ann"
         assert action.before is not None
@@ -197,7 +199,7 @@ class TestChange:
     def test_a_wrong_field_changes_nothing(self, world, browser, field, value):
         """The form comes back with a sentence at the field."""
         before = stored(world)
-        response = browser.send(f"{PLANS}/standard/change", {**LIMITS, field: value})
+        response = browser.send(f"{PLANS}/standard/change", {**FIELDS, field: value})
         assert response.status_int == 422
         (wrong,) = response.html.select("[aria-invalid=true]")
         assert wrong["name"] == field
@@ -209,7 +211,7 @@ class TestChange:
         version = version_on(browser.get(path))
         make(world, "free")
         for sent in (version, "", MARKUP):
-            response = browser.post(path, {**LIMITS, "requests": "9", "version": sent})
+            response = browser.post(path, {**FIELDS, "requests": "9", "version": sent})
             assert response.status_int == 409
         assert require_plan(world.engine, "free").requests == 7
 
@@ -218,8 +220,73 @@ class TestChange:
         path = f"{PLANS}/free/change"
         version = version_on(browser.get(path))
         delete_plan(world.engine, "free")
-        assert browser.post(path, {**LIMITS, "version": version}).status_int == 404
+        assert browser.post(path, {**FIELDS, "version": version}).status_int == 404
         assert "free" not in {plan.name for plan in list_plans(world.engine)}
+
+
+class TestEnquiry:
+    """What look-ups must say, with the rules and sentences of `plans set` (D124)."""
+
+    def test_it_is_set_and_shown(self, world, browser):
+        """The form, the page of the plan, the list and the page of an account show it."""
+        asking = {"enquiry": "required", "enquiry_reasons": "THEFT, COLLISION"}
+        assert browser.send(f"{PLANS}/standard/change", {**FIELDS, **asking}).status_int == 303
+        plan = require_plan(world.engine, "standard")
+        assert (plan.enquiry, plan.enquiry_reasons) == ("required", "THEFT,COLLISION")
+        form = browser.get(f"{PLANS}/standard/change").html
+        assert form.select_one("#field-enquiry [selected]").text == "required"
+        assert form.find(id="field-enquiry_reasons")["value"] == "THEFT,COLLISION"
+        tag = require_account(world.engine, "alice").tag
+        for path in (f"{PLANS}/standard", f"{ROOT}/accounts/{tag}"):
+            assert "required; accepts THEFT, COLLISION" in browser.get(path).text
+        listed = browser.get(PLANS).html.select("td[data-title=Enquiry]")
+        assert [cell.text for cell in listed] == ["required", "off", "off"]
+        (action,) = list_actions(world.engine, limit=1)
+        assert action.after is not None
+        assert action.after["enquiry_reasons"] == ["THEFT", "COLLISION"]
+
+    @ON_SQLITE  # The database decides nothing here.
+    @pytest.mark.parametrize(
+        ("reasons", "enquiry", "fault"),
+        [
+            ("THEFT", "off", "Accepted reasons need an enquiry that is optional or required."),
+            ("A,,B", "required", "Each accepted reason must have 1 to 64 printable ASCII"),
+            ("Jürgen", "optional", "got 'Jürgen'"),
+            (MARKUP, "required", "Each accepted reason must have 1 to 64"),
+            (",".join(f"R{number}" for number in range(51)), "required", "at most 50"),
+        ],
+    )
+    @pytest.mark.parametrize("path", ["free/change", "new"])
+    def test_wrong_reasons_change_nothing(self, world, browser, reasons, enquiry, fault, path):
+        """The form comes back with the sentence of the command."""
+        before = stored(world)
+        fields = {**FIELDS, "enquiry": enquiry, "enquiry_reasons": reasons}
+        if path == "new":
+            fields["name"] = "trial"
+        response = browser.send(f"{PLANS}/{path}", fields)
+        assert response.status_int == 422
+        told = response.html.find(id="field-enquiry_reasons-fault").text
+        assert fault in told
+        assert "--" not in told
+        assert response.html.find(id="field-enquiry_reasons")["value"] == reasons
+        assert stored(world) == before
+
+    def test_a_plan_that_does_not_ask_any_more_keeps_its_reasons(self, world, browser):
+        """They are there when it asks again, as with the command."""
+        make(world, "trial", EnquiryChange("required", "THEFT"))
+        for enquiry in ("off", "optional"):
+            fields = {**FIELDS, "enquiry": enquiry, "enquiry_reasons": "THEFT"}
+            assert browser.send(f"{PLANS}/trial/change", fields).status_int == 303
+            plan = require_plan(world.engine, "trial")
+            assert (plan.enquiry, plan.enquiry_reasons) == (enquiry, "THEFT")
+
+    def test_a_new_plan_does_not_ask(self, world, browser):
+        """Whatever the default plan does, as with the command."""
+        make(world, "standard", EnquiryChange("required", "THEFT"))
+        form = browser.get(f"{PLANS}/new").html
+        assert not form.select("#field-enquiry [selected]")
+        assert form.select_one("#field-enquiry option").text == "off"
+        assert form.find(id="field-enquiry_reasons")["value"] == ""
 
 
 class TestDelete:

@@ -319,6 +319,11 @@ class TestTaskPage:
         status = browser.get(REGISTERS).html.select_one('td[data-title="Status"] a')
         assert status.text == "being rolled back"
 
+    def test_it_belongs_to_the_registers(self, browser, running):
+        """The navigation marks them, once."""
+        marked = browser.get(running).html.select("header nav [aria-current]")
+        assert [(link.text, link["aria-current"]) for link in marked] == [("Registers", "true")]
+
     def test_a_killed_one_is_interrupted(self, world, browser, running):
         """The page says that nothing was changed, and the register can be changed again."""
         RegisterTask.update(asked_at=1).execute(world.engine)

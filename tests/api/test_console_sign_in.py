@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from app import clock
+from app.actions import Criteria, list_actions
+from app.actor import of_command
 from app.console.context import ROOT
 from app.console.roles import Role
 from app.console.sessions import (
@@ -218,6 +220,28 @@ class TestSessions:
         assert response.status_int == 401
         assert "Your session has ended" in response.text
         assert not browser.cookies
+
+    def test_the_record_has_who_came_in_and_when_it_ended(self, world, application):
+        """A link, its use, and the end of a session are actions, with who did each."""
+        ann, ben = (signed_in(world, application, Role.VIEWER, each) for each in ("ann", "ben"))
+        Browser(application).post(sign_in_path("x" * 43))
+        ann.post(f"{ROOT}/sign-out")
+        end_sessions(world.engine, "ben")
+        assert ben.get(ROOT).status_int == 401
+        host = of_command().name
+        recorded = [
+            (each.action, each.actor, each.via, each.subject, each.before, each.after)
+            for each in list_actions(world.engine, Criteria(action="console"))[::-1]
+        ]
+        role, ended, left = {"role": "viewer"}, {"sessions": 1}, {"sessions": 0}
+        assert recorded == [
+            ("console.link", host, "command", "ann", None, role),
+            ("console.sign-in", "ann", "console", "ann", None, role),
+            ("console.link", host, "command", "ben", None, role),
+            ("console.sign-in", "ben", "console", "ben", None, role),
+            ("console.end", "ann", "console", "ann", ended, left),
+            ("console.end", host, "command", "ben", ended, left),
+        ]
 
     def test_the_command_ends_sessions(self, world, application):
         """`console end NAME` ends those of one person, `console end` all."""

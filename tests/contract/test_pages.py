@@ -74,7 +74,7 @@ def sources(*folders: str) -> Iterator[Path]:
         folder = relative.parts[:-1]
         is_ours = not any(part.startswith(".") and part != ".ci" for part in folder)
         is_ours = is_ours and "swagger-ui" not in folder
-        is_text = path.is_file() and path.suffix not in (".pyc", ".db", ".gz", ".zip")
+        is_text = path.is_file() and path.suffix not in (".pyc", ".db", ".gz", ".png", ".zip")
         if is_ours and is_text and (not folders or relative.parts[0] in folders):
             yield path
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from app import clock
 from app.accounts.administration import create_account, require_account
 from app.console.context import ROOT
 from app.console.pages import PAGES
@@ -12,6 +13,8 @@ from app.registers.history import History
 from app.registers.lock import locked
 from app.registers.models import json_text
 from app.registers.reading.reader import Progress
+from app.usage.models import CLASSES, UsageAccount, UsageDay, UsageHour
+from app.usage.store import first_hour
 from tests.system.browsers import Visitor, chromium
 from tests.system.client_tools import axe_script
 from tests.system.site import behind_site
@@ -63,8 +66,10 @@ VISITED = {
     f"{ROOT}/domains/{{domain_id}}/suspend",
     f"{ROOT}/domains/{{domain_id}}/activate",
     f"{ROOT}/look-up",
+    f"{ROOT}/usage",
     f"{ROOT}/people",
     f"{ROOT}/people/{{session_id}}/end",
+    f"{ROOT}/actions",
     f"{ROOT}/sign-out",
     f"{ROOT}/sign-in/{{token}}",
     f"{ROOT}/assets/{{asset}}",
@@ -85,6 +90,8 @@ def site(world, serve):
     world.load([{"registration": "AB12CDE", "make": "Ford", "model": "Focus"}], register="native")
     for number in range(60):
         create_account(world.engine, f"customer {number:02}")
+    use(world, "customer 03", 4_000)
+    use(world, "customer 04", 90)
     served = serve(console="on", trusted_proxies="127.0.0.1")
     with behind_site(served.bind, world.directory) as bind:
         yield f"https://{bind.removeprefix('tls:')}"
@@ -108,6 +115,17 @@ def visit(world, site, browser):
     yield open_window
     for context in contexts:
         context.close()
+
+
+def use(world, account, answers):
+    """Let an account have answers of all classes in this hour."""
+    number = require_account(world.engine, account).id
+    UsageAccount.insert(id=number, name=account).execute(world.engine)
+    for place, status in enumerate(CLASSES):
+        row = {"account_id": number, "key_id": f"key{number:05}", "operation": "compliance"}
+        row |= {"status": status, "answers": answers // 4**place, "vehicles": answers}
+        UsageHour.insert(**row, hour=first_hour(1)).execute(world.engine)
+        UsageDay.insert(**row, day=clock.today(world.config.timezone)).execute(world.engine)
 
 
 def sign_in(world, visitor, role):
@@ -160,6 +178,18 @@ def test_a_person_can_walk_through_every_page(world, visit, scheme, has_javascri
     visitor.click("End the session", "button")
     assert page.get_by_text("The session has ended.").is_visible()
     guest.open(f"{ROOT}/accounts", 401)
+    visitor.click("Actions")
+    page.locator("select[name=action]").select_option("console.end")
+    visitor.click("Show", "button")
+    assert page.get_by_role("cell", name="sessions 1").is_visible()
+    visitor.click("Show all")
+    visitor.click("customer 05")
+    visitor.click("What operators changed on this account")
+    page.get_by_label("Who").fill("nobody")
+    visitor.click("Show", "button")
+    visitor.click("Show all")
+    visitor.click("Subject")
+    visitor.click("Next")
     visitor.open(f"{ROOT}/nothing", 404)
     visitor.click("Go to the overview")
     visitor.click("Sign out", "button")
@@ -246,7 +276,15 @@ def test_a_person_can_do_the_daily_work(world, visit, scheme, has_javascript):
     visitor.click("Change")
     page.get_by_label("Requests").fill("9")
     visitor.click("Change the plan", "button")
-    assert page.get_by_text("They count from now on.").is_visible()
+    assert page.get_by_text("The plan is changed.").is_visible()
+    visitor.click("Change")
+    page.get_by_label("Accepted reasons").fill("THEFT")
+    visitor.click("Change the plan", "button")
+    assert page.get_by_text("need an enquiry that is optional").first.is_visible()
+    page.get_by_label("Enquiry").select_option("required")
+    visitor.click("Change the plan", "button")
+    visitor.click("What operators changed on this plan")
+    assert page.locator("li", has_text="now required").is_visible()
 
     visitor.click("Accounts")
     visitor.click("customer 01")
@@ -314,6 +352,39 @@ def test_a_viewer_can_look_plates_up(world, visit, scheme, has_javascript):
     visitor.click("Look up", "button")
     assert page.get_by_text("12 plates: 4 found").is_visible()
     assert "AB12CDE" not in page.url
+
+
+@_ways(quick=1)
+def test_a_viewer_can_see_what_was_used(world, visit, scheme, has_javascript):
+    """Charts, numbers, tables by everything, and a file; an account's page leads there, too."""
+    visitor = visit(scheme, has_javascript)
+    page = visitor.page
+    sign_in(world, visitor, Role.VIEWER)
+    page.get_by_text("Numbers of each hour").click()
+    visitor.check()
+    visitor.click("Usage")
+    page.get_by_text("Numbers of each day").click()
+    visitor.check()
+    visitor.click("Vehicles")
+    visitor.click("customer 03")
+    assert page.get_by_role("heading", name="Usage of customer 03").is_visible()
+    for by in ("key", "operation", "account"):
+        page.locator("select[name=by]").select_option(by)
+        visitor.click("Show", "button")
+    with page.expect_download() as started:
+        page.get_by_role("link", name="Download as CSV").click()
+    assert started.value.suggested_filename.startswith("usage-20")
+    visitor.click("Previous month")
+    assert page.get_by_text("Choose other days").is_visible()
+    visitor.open(f"{ROOT}/usage?by=day&account=customer+03")
+    visitor.click(str(clock.today(world.config.timezone)))
+    visitor.click(page.locator("tbody th a").inner_text())
+    assert page.get_by_text("This key was deleted with its account.").is_visible()
+    visitor.open(f"{ROOT}/usage?month=2026-13", 422)
+    visitor.click("Accounts")
+    visitor.click("customer 04")
+    visitor.click("This month of this account")
+    assert page.get_by_role("heading", name="Usage of customer 04").is_visible()
 
 
 @pytest.mark.parametrize("role", Role)

@@ -138,6 +138,13 @@ class TestItsOwnAnswers:
         (server,) = send(installation.bind, "GET", "/openapi.json").json()["servers"]
         assert server["url"] == f"https://localhost:{installation.bind.rpartition(':')[2]}"
 
+    def test_below_the_console_they_are_pages(self, installation):
+        """A person in a browser reads what is wrong; whoever asks the API gets JSON."""
+        for path, media_type in (("/console", "text/html"), ("/v1", "application/problem+json")):
+            answer = send(installation.bind, "POST", path, body=b" " * (2 * 1024 * 1024 + 1))
+            assert (answer.status, answer.media_type) == (413, media_type)
+            self.require_browsers_told(answer)
+
     def test_its_internal_path_is_not_found(self, installation):
         """The path where nginx keeps its problem body does not exist for clients."""
         self.require_problem(send(installation.bind, "GET", "/problem"), 404, "not_found")

@@ -204,9 +204,62 @@ def test_nginx_refuses_in_json(alone, status, request_line):
     require_problem(answer, status, code)
 
 
-def test_its_internal_path_is_not_found(alone):
-    """The path where nginx keeps its problem body does not exist for clients."""
-    require_problem(send(alone, "GET", "/problem"), 404, "not_found")
+@pytest.mark.parametrize("path", ["/problem", "/problem-page"])
+def test_its_internal_paths_are_not_found(alone, path):
+    """The paths where nginx keeps its errors do not exist for clients."""
+    require_problem(send(alone, "GET", path), 404, "not_found")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "size", "status", "heading"),
+    [
+        ("GET", "/console", 0, 502, "The service does not answer"),
+        ("GET", "/console/accounts?q=x", 0, 502, "The service does not answer"),
+        ("POST", "/console/look-up", 2_200_000, 413, "The form is too long"),
+        ("GET", f"/console/{'a' * 9_000}", 0, 414, "The address is too long"),
+        ("TRACE", "/console", 0, 405, "That does not work here"),
+    ],
+)
+def test_below_the_console_its_errors_are_pages(alone, method, path, size, status, heading):
+    """A person in a browser reads what is wrong, without anything of the request."""
+    answer = send(alone, method, path, body=b" " * size)
+    require_page(answer, status, heading)
+    assert ("Retry-After" in answer.headers) == (status == 502)
+    assert ("Allow" in answer.headers) == (status == 405)
+    assert "aaa" not in answer.body.decode()
+
+
+def require_page(answer, status: int, heading: str) -> None:
+    """Fail unless nginx made the answer: a page that loads nothing and is not kept."""
+    assert (answer.status, answer.media_type) == (status, "text/html")
+    text = answer.body.decode()
+    assert f"<h1>{heading}</h1>" in text
+    assert f"{status}, request id {answer.headers['X-Request-ID']}" in text
+    assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'")
+    assert answer.headers["Cache-Control"] == "no-store"
+    require_browsers_told(answer)
+
+
+def test_over_http_2_its_errors_are_pages_too(alone):
+    """The path decides, not the version of HTTP."""
+    with Http2(alone) as client:
+        kinds = []
+        for path in ("/console", "/console/keys", "/consoles", "/v1/account"):
+            headers, _ = client.answer(client.request("GET", path))
+            kinds.append((headers[":status"], headers["content-type"]))
+    pages, problems = ("502", "text/html; charset=utf-8"), ("502", "application/problem+json")
+    assert kinds == [pages, pages, problems, problems]
+
+
+@pytest.mark.parametrize("file", [SITE, FOLDER / "nginx.conf"], ids=["one host", "several"])
+def test_what_a_browser_can_meet_has_a_page(file):
+    """Each page is of an error that nginx answers, and the usual ones have pages of their own."""
+    text = file.read_text()
+    (page,) = re.findall(r"map \$status \$verifyd_page {(.*?)\n}", text, re.DOTALL)
+    (sent,) = re.findall(r"error_page ([0-9 ]+) \$verifyd_error;", text)
+    told = set(re.findall(r"^    (\d+) '<h1>", page, re.MULTILINE))
+    assert told <= {"400", *sent.split()}
+    assert told >= {"403", "413", "414", "429", "502", "503", "504"}
 
 
 @SHARED
@@ -331,7 +384,10 @@ def test_the_console_can_be_kept_to_a_network(served, serve, tmp_path, network, 
     )
     with running(command, bind):
         for path in ("/console", "/console/sign-in/x", "/console/people"):
-            assert send(f"tls:{bind}", "GET", path).status in (status, 429)
+            answer = send(f"tls:{bind}", "GET", path)
+            assert answer.status in (status, 429)
+            if answer.status == 403:
+                require_page(answer, 403, "The console is not open to you")
         assert send(f"tls:{bind}", "GET", "/consoles").status in (401, 429)
         assert send(f"tls:{bind}", "GET", "/docs").status == 200
 

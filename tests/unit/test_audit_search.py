@@ -282,10 +282,11 @@ class TestExport:
         assert exported == b"".join((directory / s.file_name).read_bytes() for s in segments)
 
     def test_a_csv_has_a_line_for_each_plate(self):
-        """A record without plates has one line, too."""
+        """A record without plates has one line, too. No spreadsheet sees a formula."""
         record = look_up(
             plates=[Plate("A1", found=True, compliant=False), invalid_plate("?")],
             reference="=1+1",
+            user='jane;=1+1,"x"',
             registers={"native": 3, "dvla": 17},
         )
         search = Record(time="t", operation="search", criteria=Criteria("A1"), unverified=True)
@@ -298,6 +299,7 @@ class TestExport:
             ("", "", "", ""),
         ]
         assert rows[0]["reference"] == "'=1+1"
+        assert rows[0]["user"] == 'jane;\'=1+1,"x"'
         assert rows[0]["registers"] == "native=3;dvla=17"
         assert rows[2]["criteria"] == "plate=A1"
         assert [row["unverified"] for row in rows] == ["", "", "true"]

@@ -134,7 +134,7 @@ class TestEnquiry:
         """Reasons that are ignored are a mistake; nothing is changed."""
         words = (*options(requests=7), "--enquiry-reasons", "THEFT")
         told = cli.refusal("plans", "set", "free", *words)
-        assert "--enquiry-reasons needs --enquiry optional or required" in told
+        assert "accepted reasons need an enquiry that is optional or required" in told
         assert cli.json("plans", "list")[0]["requests"] == 60
 
     @pytest.mark.parametrize("reasons", ["A,,B", ",", "A" * 65, "J\xfcrgen", "A\tB"])
@@ -142,7 +142,7 @@ class TestEnquiry:
         """Otherwise no client could send it."""
         words = ("--enquiry", "required", "--enquiry-reasons", reasons)
         told = cli.refusal("plans", "set", "free", *options(), *words)
-        assert "each reason must have 1 to 64 printable ASCII characters" in told
+        assert "each accepted reason must have 1 to 64 printable ASCII characters" in told
 
     def test_there_are_at_most_fifty_reasons(self, cli):
         """They are listed in errors."""

@@ -1,0 +1,117 @@
+"""The page of the record of operators' actions (D130)."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta, tzinfo
+
+import falcon
+
+from app import clock
+from app.accounts.models import Account, ApiKey, Plan
+from app.actions import (
+    ACTIONS,
+    GROUPS,
+    Action,
+    Criteria,
+    Recorded,
+    SubjectKind,
+    members_of,
+    recorded,
+    selected,
+)
+from app.console.context import ConsoleRequest, Services
+from app.console.listing import Listing, Permitted, is_day
+from app.console.plans import segment_of
+from app.redaction import without_keys
+from app.registers.models import RegisterLoad
+from app.storage.engine import Engine
+
+# In the record, later actions have higher numbers.
+_SORTABLE = {
+    "when": Action.id,
+    "who": Action.actor,
+    "action": Action.action,
+    "subject": Action.subject,
+}
+_CHOICES = tuple(sorted({*ACTIONS, *GROUPS}))
+_FILTERS: Mapping[str, Permitted] = {
+    "by": (),
+    "action": _CHOICES,
+    "subject": (),
+    "account": (),
+    "from": is_day,
+    "to": is_day,
+}
+Subjects = Mapping[tuple[SubjectKind, str], tuple[str, ...]]
+"""The paths of the pages of subjects that exist, as segments, by kind and name."""
+
+
+class ActionList:
+    """What operators changed, by command and in the console."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> None:
+        """GET /console/actions. Parameters: those of `verifyd actions list`, `sort`, `page`.
+
+        `from` and `to` are days in the operator's time zone.
+        """
+        engine = self._services.engine
+        listing = Listing(req, _SORTABLE, Action.id, _FILTERS, default="-when")
+        for name in ("by", "subject", "account"):
+            # SEC: no link of the list may hold a key; the record has none either.
+            listing.filters[name] = without_keys(listing.filters[name])
+        criteria = _criteria(listing.filters, self._services.config.timezone)
+        actions = [recorded(row) for row in listing.rows(selected(criteria), engine)]
+        self._services.pages.send(
+            req,
+            resp,
+            "actions.html",
+            listing=listing,
+            actions=[(action, members_of(action)) for action in actions],
+            choices=_CHOICES,
+            subjects=_subjects(engine, actions, listing.filters["account"]),
+        )
+
+    on_head = on_get
+
+
+def _criteria(filters: Mapping[str, str], zone: tzinfo) -> Criteria:
+    first, last = (clock.parse_iso_date(filters[name]) for name in ("from", "to"))
+    return Criteria(
+        by=filters["by"] or None,
+        action=filters["action"] or None,
+        subject=filters["subject"] or None,
+        account=filters["account"] or None,
+        since=None if first is None else clock.start_of(first, zone),
+        until=None if last is None else clock.start_of(last + timedelta(days=1), zone),
+    )
+
+
+def _subjects(engine: Engine, actions: Sequence[Recorded], account: str) -> Subjects:
+    """Return the pages of subjects, of their accounts, and of one more account."""
+
+    def named(kind: SubjectKind) -> list[str]:
+        return [action.subject for action in actions if action.subject_kind == kind]
+
+    owners = [action.account for action in actions if action.account]
+    accounts = Account.select(Account.name, Account.tag).where(
+        Account.name.in_([*named("account"), *owners, account])
+    )
+    keys = ApiKey.select(ApiKey.id).where(ApiKey.id.in_(named("key")))
+    plans = Plan.select(Plan.name).where(Plan.name.in_(named("plan")))
+    registers = RegisterLoad.select(RegisterLoad.register).where(
+        RegisterLoad.register.in_(named("register"))
+    )
+    return {
+        **{("account", name): ("accounts", tag) for name, tag in accounts.tuples().execute(engine)},
+        **{("key", key): ("keys", key) for (key,) in keys.tuples().execute(engine)},
+        **{
+            ("plan", name): ("plans", segment_of(name))
+            for (name,) in plans.tuples().execute(engine)
+        },
+        **{
+            ("register", name): ("registers", name)
+            for (name,) in registers.distinct().tuples().execute(engine)
+        },
+    }

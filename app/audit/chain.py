@@ -6,6 +6,7 @@ one digest can prove everything that was sealed until then.
 
 import hashlib
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -20,6 +21,7 @@ from app.storage.files import sync
 NO_DIGEST = "0" * 64
 """What the first line has as the digest of the line before."""
 _TAIL_BYTES = 64 * 1024
+_DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
 class Seal(
@@ -161,19 +163,44 @@ def last_sealed_number(directory: Path) -> int:
 
     It reads only the end of the chain, because a look-up waits for it.
     """
-    try:
-        with open(directory / CHAIN, "rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - _TAIL_BYTES))
-            texts = file.read().split(b"\n")
-    except FileNotFoundError:
-        return 0
-    for text in reversed(texts):
+    for text in reversed(_last_texts(directory)):
         line = _parsed(0, text).line
         if isinstance(line, Seal):
             return number_of(line)
     seals = [each.line for each in read_chain(directory) if isinstance(each.line, Seal)]
     return max(map(number_of, seals), default=0)
+
+
+def last_digest(directory: Path) -> str:
+    """Return the latest digest of the chain; empty if there is none. Raises OSError.
+
+    It reads only the end of the chain, because a page waits for it.
+    """
+    texts = _last_texts(directory)[:-1]  # What follows the last line end is not complete.
+    line = _parsed(0, texts[-1]).line if texts else None
+    return line.digest if line else ""
+
+
+def _last_texts(directory: Path) -> list[bytes]:
+    """Return the last lines of the chain; the first and the last one may be incomplete."""
+    try:
+        with open(directory / CHAIN, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _TAIL_BYTES))
+            return file.read().split(b"\n")
+    except FileNotFoundError:
+        return []
+
+
+def parsed_digest(text: str) -> str:
+    """Return a digest as the chain has it. Raises ValueError if the text is none."""
+    if not _DIGEST.fullmatch(text.lower()):
+        raise ValueError("must be 64 hexadecimal digits, as seal prints them")
+    if text == NO_DIGEST:
+        raise ValueError(
+            "is that of a trail without records, which proves nothing; give a later one"
+        )
+    return text.lower()
 
 
 def number_of(seal: Seal) -> int:

@@ -1,7 +1,9 @@
 """Writes the records of a trail as lines of JSON or as CSV (D118)."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -38,6 +40,14 @@ _WORDS = {True: "true", False: "false", None: ""}
 _cell = text_cell(",")
 
 
+class Exported(NamedTuple):
+    """The result of an export."""
+
+    records: int
+    left_out: int
+    """Lines that are no records, because somebody changed them."""
+
+
 def records_in(directory: Path, period: Period) -> Iterator[tuple[bytes, Record | None]]:
     """Yield the lines of a period in the order of the trail, and what they say.
 
@@ -60,6 +70,35 @@ def records_in(directory: Path, period: Period) -> Iterator[tuple[bytes, Record 
                         yield line, record
         except FileNotFoundError as error:
             raise AuditError(f"{path} was removed meanwhile; export again") from error
+
+
+def write_export(
+    write: Callable[[bytes], object], directories: Iterable[Path], period: Period, form: str
+) -> Exported:
+    """Write the records of a period, and return how many there were.
+
+    Args:
+        write: takes some bytes of the export.
+        form: `ndjson`, as recorded, or `csv` with a line for each plate.
+
+    Raises AuditError if a segment was removed meanwhile, OSError, and what `write` raises.
+    """
+    written = left_out = 0
+    if form == "csv":
+        write(csv_heading())
+    for line, record in chain.from_iterable(records_in(each, period) for each in directories):
+        if form == "ndjson":
+            write(line + b"\n")
+        elif record is not None:
+            write(csv_lines(record))
+        left_out += record is None
+        written += record is not None
+    return Exported(written, left_out)
+
+
+def csv_of(rows: Iterable[Iterable[str]]) -> bytes:
+    """Return rows of texts as CSV that no spreadsheet runs as a formula."""
+    return b"".join(map(_line, rows))
 
 
 def csv_heading() -> bytes:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from app import clock
 from app.audit.chain import Seal
+from app.audit.record import time_of
 
 _KEEP = re.compile(r"(?P<number>[1-9]\d{0,4})(?P<unit>[dmy])", re.ASCII)
 _MONTHS = {"m": 1, "y": 12}
@@ -47,6 +48,18 @@ def _moment(text: str, added: timedelta) -> str:
             raise ValueError("a time needs its offset, such as Z")
     # NOTE: isoformat() leaves microseconds out if they are zero.
     return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+
+
+def until_now(since: str | None, until: str | None) -> Period:
+    """Return the period between two times, but not beyond now.
+
+    What is recorded later, such as the search that asks for it, is not in it.
+
+    Args:
+        since, until: as records have them; None for no limit.
+    """
+    now = time_of(clock.now_ns())
+    return Period(since or "", min(until or now, now))
 
 
 def time_before(keep: str) -> str:

@@ -1,6 +1,7 @@
 """Summarises a period of the trail, for whoever supervises it."""
 
 from collections.abc import Sequence
+from datetime import UTC, timedelta
 from pathlib import Path
 
 import msgspec
@@ -18,6 +19,7 @@ from app.audit.verify import Verdict, verify
 
 _USES = ("search", "export", "report")
 """Operations that look into the trail."""
+REPORTED_DAYS = 30
 _PLATES_SHOWN = 20
 _PEAKS_SHOWN = 50
 _NONE = "(none)"
@@ -82,6 +84,11 @@ class Report(msgspec.Struct):
     refusals: list[Refusal] | None
     """None if the database could not be read."""
     trails: list[Held]
+
+
+def first_reported_day() -> str:
+    """Return the day (UTC) from which a report counts, unless it is given another one."""
+    return (clock.today(UTC) - timedelta(days=REPORTED_DAYS)).isoformat()
 
 
 def report(

@@ -1,6 +1,7 @@
 """Finds the records of a plate, an account or a user (D117)."""
 
 import os
+from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,6 +20,7 @@ from app.audit.index import (
 from app.audit.lines import line_groups, lines_beginning_in
 from app.audit.period import Period
 from app.audit.record import AuditError, Record, decode_record
+from app.audit.rows import Row, row_of
 from app.audit.segments import INDEX, Segment, list_segments
 
 _PLANS_MAX = 5
@@ -54,11 +56,30 @@ def search(directory: Path, query: Query, *, scan: bool = False) -> Iterator[Rec
     Raises AuditError if a segment was removed meanwhile, and OSError.
     """
     for part in plan(directory, query, scan=scan):
-        path = directory / part.segment.file_name
-        try:
-            yield from filter(None, (_matching(line, query) for line in _lines(path, part, query)))
-        except FileNotFoundError as error:
-            raise AuditError(f"{path} was removed meanwhile; search again") from error
+        yield from _found_in(directory, part, query)
+
+
+def newest(directory: Path, query: Query, most: int) -> tuple[list[Row], bool]:
+    """Return the newest rows that match, latest first, and whether these are all.
+
+    Memory is bounded by `most`, however large the records are. Raises as `search` does.
+    """
+    rows: list[Row] = []
+    for part in reversed(plan(directory, query, scan=False)):
+        room = most + 1 - len(rows)
+        latest = deque(map(row_of, _found_in(directory, part, query)), maxlen=room)
+        rows += reversed(latest)
+        if len(rows) > most:
+            return rows[:most], False
+    return rows, True
+
+
+def _found_in(directory: Path, part: Part, query: Query) -> Iterator[Record]:
+    path = directory / part.segment.file_name
+    try:
+        yield from filter(None, (_matching(line, query) for line in _lines(path, part, query)))
+    except FileNotFoundError as error:
+        raise AuditError(f"{path} was removed meanwhile; search again") from error
 
 
 def plan(directory: Path, query: Query, *, scan: bool) -> list[Part]:

@@ -13,9 +13,10 @@ from app.audit.faults import Fault
 from app.audit.owner import find_owner
 from app.audit.period import time_before
 from app.audit.prune import prune
+from app.audit.results import Results
 from app.audit.seal import seal
 from app.audit.verify import Verdict, verify
-from app.cli import audit_report, audit_search
+from app.cli import audit_report, audit_search, audit_task
 from app.cli.audit_options import add_directories, digest, directories_of
 from app.cli.output import counted, print_document, print_item, print_sentence
 from app.cli.parser import Commands, add_command, add_group
@@ -75,6 +76,7 @@ def add_commands(commands: Commands) -> None:
     add_directories(verified)
     audit_search.add_commands(audit)
     audit_report.add_commands(audit)
+    audit_task.add_commands(audit)
     pruned = add_command(
         audit,
         "prune",
@@ -109,7 +111,10 @@ def _seal(args: argparse.Namespace) -> None:
     if args.parent is not None:
         end_with_parent(args.parent)
         os.nice(_NICENESS)
-    directory = Config.from_env().audit_dir
+    config = Config.from_env()
+    # It is the only job that runs every hour.
+    Results(config.data_dir).remove_old()
+    directory = config.audit_dir
     if _has_nothing_to_do(args, directory):
         return
     with progress_log(), ended_like_ctrl_c(), waiting_for(args, "the segments to be sealed"):

@@ -1,24 +1,21 @@
 """What the commands of the audit trail have in common: options, and the record of their use."""
 
 import argparse
-import re
 from pathlib import Path
 
 from app import clock
 from app.actor import session
-from app.audit.chain import NO_DIGEST, read_chain
+from app.audit import uses
+from app.audit.chain import parsed_digest, read_chain
 from app.audit.owner import Owner, find_owner, require_host
-from app.audit.period import Period, first_moment, last_moment
+from app.audit.period import Period, first_moment, last_moment, until_now
 from app.audit.record import Criteria, Record, time_of
 from app.audit.segments import list_segments
-from app.audit.trail import Trail
 from app.cli.session import opened_database
 from app.cli.usage import Parser
 from app.config import Config
 from app.errors import OperatorError
 from app.operations.audit_state import claim_for_command
-
-_DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
 def add_directories(command: Parser) -> None:
@@ -59,10 +56,9 @@ def period_of(args: argparse.Namespace) -> Period:
 
     Raises OperatorError if it ends before it begins: "0 records found" would be a wrong answer.
     """
-    everything, now = Period(), time_of(clock.now_ns())
-    period = Period(args.since or everything.since, min(args.until or now, now))
+    period = until_now(args.since, args.until)
     if period.since > period.until:
-        end = "--to" if args.until and args.until < now else "now"
+        end = "--to" if period.until == args.until else "now"
         raise OperatorError(f"--from must not be after {end}")
     return period
 
@@ -91,7 +87,7 @@ def record_use(operation: str, criteria: Criteria) -> None:
     owner = _owner(config)
     if owner is None:
         return
-    trail, who = Trail(config.audit_dir, lambda: owner), session()
+    who = session()
     record = Record(
         time=time_of(clock.now_ns()),
         operation=operation,
@@ -100,22 +96,15 @@ def record_use(operation: str, criteria: Criteria) -> None:
         unverified=True,
         criteria=criteria,
     )
-    try:
-        trail.append(record)
-        trail.sync()
-    finally:
-        trail.close()
+    uses.record_use(config.audit_dir, owner, record)
 
 
 def digest(text: str) -> str:
     """Return an argument that is a digest. Raises ArgumentTypeError."""
-    if not _DIGEST.fullmatch(text.lower()):
-        raise argparse.ArgumentTypeError("must be 64 hexadecimal digits, as seal prints them")
-    if text == NO_DIGEST:
-        raise argparse.ArgumentTypeError(
-            "is that of a trail without records, which proves nothing; give a later one"
-        )
-    return text.lower()
+    try:
+        return parsed_digest(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _owner(config: Config) -> Owner | None:

@@ -2,14 +2,12 @@
 
 import argparse
 import sys
-from datetime import UTC, timedelta
 
 import peewee
 
-from app import clock
 from app.audit.period import Period, first_moment
 from app.audit.record import Criteria
-from app.audit.report import Refusal, report
+from app.audit.report import REPORTED_DAYS, Refusal, first_reported_day, report
 from app.cli.audit_options import (
     add_directories,
     add_period,
@@ -25,8 +23,6 @@ from app.config import Config
 from app.errors import OperatorError
 from app.operations.refusals import refusals_in
 
-_DAYS = 30
-
 
 def add_commands(audit: Commands) -> None:
     """Add the command."""
@@ -40,14 +36,14 @@ def add_commands(audit: Commands) -> None:
             "audit report --from 2026-11-01 --to 2026-11-30 --json",
         ],
     )
-    add_period(command, default=f"the last {_DAYS} days")
+    add_period(command, default=f"the last {REPORTED_DAYS} days")
     add_directories(command)
 
 
 def _report(args: argparse.Namespace) -> None:
     directories = directories_of(args)
     if args.since is None:
-        args.since = first_moment((clock.today(UTC) - timedelta(days=_DAYS)).isoformat())
+        args.since = first_moment(first_reported_day())
     period = period_of(args)
     record_use("report", Criteria(since=args.since, until=args.until))
     with waiting_for(args, "the trail to be read and verified"):

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import msgspec
 
-from app.audit.export import csv_heading, csv_lines, records_in
-from app.audit.record import Criteria, Plate, Record, invalid_plate
+from app.audit.export import write_export
+from app.audit.record import Criteria, Record
+from app.audit.rows import row_of
 from app.audit.search import Query, search
 from app.cli.audit_options import (
     add_directories,
@@ -21,7 +22,7 @@ from app.cli.audit_options import (
 )
 from app.cli.output import counted, print_sentence
 from app.cli.parser import Commands, add_command
-from app.vehicles.registration import canonical_registration
+from app.vehicles.registration import recorded_registration
 
 _Located = tuple[str, Record]
 """A directory and one of its records."""
@@ -96,21 +97,12 @@ def _export(args: argparse.Namespace) -> None:
     directories = directories_of(args)
     period = period_of(args)
     record_use("export", _criteria(args))
-    written = left_out = 0
     output = sys.stdout.buffer
-    if args.format == "csv":
-        output.write(csv_heading())
-    for line, record in chain.from_iterable(records_in(d, period) for d in directories):
-        if args.format == "ndjson":
-            output.write(line + b"\n")
-        elif record is not None:
-            output.write(csv_lines(record))
-        left_out += record is None
-        written += record is not None
+    done = write_export(output.write, directories, period, args.format)
     output.flush()
-    sentence = f"{counted(written, 'record')} exported"
-    if left_out:
-        sentence += f"; lines that are no records: {left_out:,}"
+    sentence = f"{counted(done.records, 'record')} exported"
+    if done.left_out:
+        sentence += f"; lines that are no records: {done.left_out:,}"
     print(sentence, file=sys.stderr)
 
 
@@ -124,9 +116,7 @@ def _text(text: str) -> str:
 def _query(args: argparse.Namespace) -> Query:
     period = period_of(args)
     if args.plate is not None:
-        # A text that is no registration is recorded by its beginning.
-        plate = canonical_registration(args.plate) or invalid_plate(args.plate).plate
-        return Query("plate", plate, period)
+        return Query("plate", recorded_registration(args.plate), period)
     if args.account is not None:
         return Query("account", args.account, period)
     return Query("user", args.user, period)
@@ -166,33 +156,8 @@ def _print_rows(found: Iterable[_Located]) -> int:
 
 
 def _row(record: Record) -> tuple[str, ...]:
-    who = record.account or record.sudo_user or record.login
-    values = (record.time, record.operation, who, record.key, record.user)
-    plate, answer = _told(record)
-    told = (record.reason, record.reference, plate, answer)
     # SEC: what a client chose must not control the terminal.
-    return tuple(_printable(value or "-") for value in (*values, *told))
-
-
-def _told(record: Record) -> tuple[str, str]:
-    """Return the plate of a record and what the client was told, in words."""
-    if len(record.plates) == 1:
-        return record.plates[0].plate, _answer(record.plates[0])
-    if record.plates:
-        return counted(len(record.plates), "plate"), ""
-    return (record.criteria.plate or "" if record.criteria else ""), ""
-
-
-def _answer(plate: Plate) -> str:
-    if plate.invalid:
-        return "invalid"
-    if not plate.found:
-        return "not found"
-    verdicts = {"insured": plate.insured, "compliant": plate.compliant}
-    told = [
-        name if value else f"not {name}" for name, value in verdicts.items() if value is not None
-    ]
-    return ", ".join(told) or "found"
+    return tuple(_printable(value or "-") for value in row_of(record))
 
 
 def _printable(text: str) -> str:

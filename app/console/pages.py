@@ -8,6 +8,8 @@ from app.console.account_status import AccountResumption, AccountSuspension
 from app.console.accounts import AccountCreation, AccountList, AccountPage
 from app.console.actions import ActionList
 from app.console.assets import ConsoleAsset
+from app.console.audit import AuditExport, AuditPage, AuditReport, AuditVerify
+from app.console.audit_tasks import AuditFile, AuditTaskPage
 from app.console.context import ROOT
 from app.console.domains import DomainActivation, DomainList, DomainPage, DomainSuspension
 from app.console.entrance import Rights
@@ -49,6 +51,7 @@ _READ: Rights = {"GET": Right.READ}
 _ASK: Rights = {"GET": Right.READ, "POST": Right.READ}
 """A form that changes nothing; it is sent with POST to keep what it says out of URLs."""
 _CHANGE: Rights = {"GET": Right.CHANGE, "POST": Right.CHANGE}
+_AUDIT: Rights = {"GET": Right.AUDIT, "POST": Right.AUDIT}
 
 PAGES: tuple[Page, ...] = (
     Page(ROOT, Overview, _READ, "Overview"),
@@ -89,6 +92,12 @@ PAGES: tuple[Page, ...] = (
     Page(f"{ROOT}/domains/{{domain_id}}/suspend", DomainSuspension, _CHANGE),
     Page(f"{ROOT}/domains/{{domain_id}}/activate", DomainActivation, _CHANGE),
     Page(f"{ROOT}/usage", UsagePage, _READ, "Usage"),
+    Page(f"{ROOT}/audit", AuditPage, _AUDIT, "Audit"),
+    Page(f"{ROOT}/audit/export", AuditExport, _AUDIT),
+    Page(f"{ROOT}/audit/report", AuditReport, _AUDIT),
+    Page(f"{ROOT}/audit/verify", AuditVerify, _AUDIT),
+    Page(f"{ROOT}/audit/tasks/{{audit_task}}", AuditTaskPage, {"GET": Right.AUDIT}),
+    Page(f"{ROOT}/audit/tasks/{{audit_task}}/{{file}}", AuditFile, {"GET": Right.AUDIT}),
     Page(f"{ROOT}/people", PeopleList, _READ, "People"),
     Page(f"{ROOT}/people/{{session_id}}/end", SessionEnd, _CHANGE),
     Page(f"{ROOT}/actions", ActionList, _READ, "Actions"),

@@ -6,7 +6,13 @@ REFRESH_SECONDS = 3
 _OFF = "off"
 
 
-def refresh(req: falcon.Request, resp: falcon.Response, *, is_running: bool) -> bool:
+def refresh(
+    req: falcon.Request,
+    resp: falcon.Response,
+    *,
+    is_running: bool,
+    seconds: int = REFRESH_SECONDS,
+) -> bool:
     """Make the browser load the page again, unless the person has stopped that.
 
     Whoever needs more time to read adds `refresh=off` with a link (WCAG 2.2.2). It is a header
@@ -14,10 +20,11 @@ def refresh(req: falcon.Request, resp: falcon.Response, *, is_running: bool) -> 
 
     Args:
         is_running: whether the page can change by itself.
+        seconds: until the browser loads it.
 
     Returns whether it does.
     """
     does = is_running and req.params.get("refresh") != _OFF
     if does:
-        resp.set_header("Refresh", str(REFRESH_SECONDS))
+        resp.set_header("Refresh", str(seconds))
     return does

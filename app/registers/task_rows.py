@@ -1,27 +1,20 @@
-"""The table of tasks, and what a task is (D135)."""
+"""The table of tasks of registers, and what such a task is (D135)."""
 
 from typing import NamedTuple
 
 import peewee
 
-RUNNING, DONE, FAILED = "running", "done", "failed"
+from app.tasks import RUNNING, TaskModel
 
 
-class RegisterTask(peewee.Model):
-    """A task. Times are Unix seconds. No two rows of one register are `running`."""
+class RegisterTask(TaskModel):
+    """A task. No two rows of one register are `running`."""
 
-    id = peewee.AutoField()
     register = peewee.CharField(30)
     action = peewee.CharField(10)
     to_load = peewee.BigIntegerField(null=True)
     seen = peewee.CharField(16)
-    asked_by = peewee.CharField(100)
-    asked_at = peewee.BigIntegerField()
-    host = peewee.CharField(255)
-    status = peewee.CharField(12)
     load_id = peewee.BigIntegerField(null=True)
-    reason = peewee.TextField(null=True)
-    finished_at = peewee.BigIntegerField(null=True)
 
     class Meta:
         table_name = "register_task"

@@ -2,6 +2,8 @@
 
 import unicodedata
 
+from app.audit.record import invalid_plate
+
 REGISTRATION_CHARACTERS_MAX = 12
 # SEC: longer texts are refused before they are normalised, so that a hostile plate costs nothing.
 _TEXT_CHARACTERS_MAX = 100
@@ -36,6 +38,11 @@ def canonical_registration(text: str) -> str | None:
     if not 1 <= len(plate) <= REGISTRATION_CHARACTERS_MAX:
         return None
     return plate if all(c.isalpha() or c.isdecimal() for c in plate) else None
+
+
+def recorded_registration(text: str) -> str:
+    """Return a text as the audit trail has it: its canonical form, or its beginning if none."""
+    return canonical_registration(text) or invalid_plate(text).plate
 
 
 def registration_fault(text: str) -> str:

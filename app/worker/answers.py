@@ -10,9 +10,12 @@ import msgspec
 from app import clock
 from app.errors import Problem
 from app.http.deadline import Application
+from app.http.file_body import FileBody
 from app.worker.head import Environ
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+REST = "verifyd.rest"
+"""Where `answer_of` leaves the rest of an answer in the environment of its request."""
 _BYTES_OF_TEXT = bytes([ord("\t"), *range(0x20, 0x7F), *range(0x80, 0x100)])
 _WITHOUT_BODY = ("1", "204", "304")
 _WITHOUT_LENGTH = ("1", "204")
@@ -34,12 +37,16 @@ class Answer:
         self._status, self._fields = status, fields
         return _refuse_to_write
 
-    def encoded(self, environ: Environ, body: bytes, *, is_last: bool) -> bytes:
-        """Return the whole answer. Raises BadAnswer.
+    def encoded(
+        self, environ: Environ, body: bytes, *, is_last: bool, rest_bytes: int = 0
+    ) -> bytes:
+        """Return the whole answer, or its beginning. Raises BadAnswer.
 
         Args:
             is_last: close the connection after it.
+            rest_bytes: how much of the body follows later.
         """
+        body_bytes = len(body) + rest_bytes
         status = self._status
         lines = [
             f"{environ['SERVER_PROTOCOL']} {status}",
@@ -57,8 +64,8 @@ class Answer:
         if status.startswith(_WITHOUT_BODY) or environ["REQUEST_METHOD"] == "HEAD":
             body = b""
         elif length is None:
-            lines.append(f"Content-Length: {len(body)}")
-        elif length != str(len(body)):
+            lines.append(f"Content-Length: {body_bytes}")
+        elif length != str(body_bytes):
             raise BadAnswer
         head = "\r\n".join(lines).encode("latin-1")
         # SEC: a line end within a header would begin another header, or another answer.
@@ -68,9 +75,18 @@ class Answer:
 
 
 def answer_of(application: Application, environ: Environ, *, is_last: bool) -> bytes:
-    """Call the application with a whole request, and return its whole answer."""
+    """Call the application with a whole request, and return its whole answer.
+
+    Of a file that is the body, return the beginning, and leave the rest in the environment.
+    """
     answer = Answer()
     parts: Iterable[bytes] = application(environ, answer.start)
+    if isinstance(parts, FileBody):
+        rest = iter(parts)
+        first = next(rest, b"")
+        rest_bytes = parts.length - len(first)
+        environ[REST] = rest if rest_bytes else None
+        return answer.encoded(environ, first, is_last=is_last, rest_bytes=rest_bytes)
     try:
         return answer.encoded(environ, b"".join(parts), is_last=is_last)
     finally:

@@ -5,14 +5,16 @@ The phases are: idle, head, body, (the application answers), writing, then idle 
 
 import select
 import socket
+from collections.abc import Iterator
 from contextlib import suppress
 
 from app.errors import Problem
 from app.http.bodies import DRAINED_BYTES_MAX
-from app.worker.answers import CONTINUE
+from app.worker.answers import CONTINUE, REST
 from app.worker.head import Environ, Malformed
 from app.worker.intake import Intake, is_last, problem_of
 from app.worker.lobby import IdleSocket, Lobby
+from app.worker.outgoing import Outgoing
 from app.worker.shared import SECOND_NS, Phase, Shared
 
 _READ_BYTES = 64 * 1024
@@ -30,10 +32,10 @@ class Connection:
         "_intake",
         "_is_at_end",
         "_is_last",
-        "_sent",
+        "_outgoing",
+        "_rest",
         "_shared",
         "_socket",
-        "_unread",
         "deadline_ns",
         "held_bytes",
         "phase",
@@ -45,8 +47,8 @@ class Connection:
         self._address = idle.address
         self._shared = shared
         self._intake = Intake(environ | {"REMOTE_ADDR": idle.address})
-        self._unread, self._sent = b"", 0
-        """The end of an answer, and how much of that was sent."""
+        self._rest: Iterator[bytes] | None = None
+        """What follows the answer that is about to be sent."""
         self._discarded_bytes = 0
         self.held_bytes = 0
         """In memory, of incomplete requests and of an answer that is being written."""
@@ -162,6 +164,7 @@ class Connection:
         can_send_more = self._intake.held_bytes or not self._is_at_end
         is_last_one = shared.is_ending or is_last(environ) or not can_send_more
         answer, self._is_last = shared.answer(environ, is_last_one)
+        self._rest = environ.get(REST)
         shared.reply(self, answer, at_once=may_be_long)
         if may_be_long and self.phase is Phase.IDLE and not shared.lobby.is_empty:
             # Its next request comes after those of the clients that wait there.
@@ -176,33 +179,28 @@ class Connection:
         except OSError:
             self.close()
             return
-        if sent == len(answer):
+        if sent == len(answer) and self._rest is None:
             self._is_answered()
             return
         self._enter(Phase.WRITING, self._shared.patience.transfer_ns)
-        self._keep(answer, sent)
+        self._outgoing, self._rest = Outgoing(answer, sent, self._rest), None
+        self._hold(self._outgoing.held_bytes + self._intake.held_bytes)
         # SEC: nothing is read until the client has read its answer.
         self._shared.epoll.modify(self._socket, select.EPOLLOUT)
 
     def _write(self) -> None:
+        outgoing, shared = self._outgoing, self._shared
         try:
-            sent = self._socket.send(memoryview(self._unread)[self._sent :])
-        except BlockingIOError:
-            return
+            if outgoing.take_more():
+                self.deadline_ns = shared.now_ns + shared.patience.transfer_ns
+            outgoing.send(self._socket)
         except OSError:
             self.close()
             return
-        self._keep(self._unread, self._sent + sent)
-        if not self._unread:
-            self._shared.epoll.modify(self._socket, select.EPOLLIN)
+        self._hold(outgoing.held_bytes + self._intake.held_bytes)
+        if outgoing.is_sent:
+            shared.epoll.modify(self._socket, select.EPOLLIN)
             self._is_answered()
-
-    def _keep(self, answer: bytes, sent: int) -> None:
-        """Keep the rest of an answer, and at most as much again, because a copy takes time."""
-        if sent * 2 >= len(answer):
-            answer, sent = answer[sent:], 0
-        self._unread, self._sent = answer, sent
-        self._hold(len(answer) + self._intake.held_bytes)
 
     def _is_answered(self) -> None:
         shared = self._shared

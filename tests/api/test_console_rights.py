@@ -3,6 +3,8 @@
 import pytest
 
 from app.accounts.administration import list_keys, require_account
+from app.audit.task_rows import AuditTask, Question, Wanted
+from app.audit.tasks import AuditTasks
 from app.console.context import ROOT
 from app.console.pages import PAGES
 from app.console.roles import RIGHTS, Right, Role
@@ -46,6 +48,8 @@ def path_of(page, world):
         "name": "native",
         "load_id": 1,
         "task_id": _task_of(world),
+        "audit_task": _audit_task_of(world),
+        "file": "csv",
     }
     sessions = list_sessions(world.engine)
     values["session_id"] = sessions[-1].id if sessions else "none"
@@ -61,6 +65,18 @@ def _task_of(world):
         row = {**asked, "asked_at": 1, "host": "x", "status": "done"}
         RegisterTask.insert(**row).execute(world.engine)
     return RegisterTask.select(RegisterTask.id).scalar(world.engine)
+
+
+def _audit_task_of(world):
+    """Return a search of the audit trail that ann asked for, with its file."""
+    if not AuditTask.select().count(world.engine):
+        AuditTasks(world.engine, world.config).begin(
+            Wanted("search", "x", "ann"), Question(), lambda _id, _descriptor: None
+        )
+        AuditTask.update(status="done").execute(world.engine)
+        (question,) = (world.config.data_dir / "audit-results").iterdir()
+        question.with_suffix(".csv").write_text("time\n")
+    return AuditTask.select(AuditTask.id).scalar(world.engine)
 
 
 @ON_SQLITE  # No database decides about rights.

@@ -67,6 +67,12 @@ VISITED = {
     f"{ROOT}/domains/{{domain_id}}/activate",
     f"{ROOT}/look-up",
     f"{ROOT}/usage",
+    f"{ROOT}/audit",
+    f"{ROOT}/audit/export",
+    f"{ROOT}/audit/report",
+    f"{ROOT}/audit/verify",
+    f"{ROOT}/audit/tasks/{{audit_task}}",
+    f"{ROOT}/audit/tasks/{{audit_task}}/{{file}}",
     f"{ROOT}/people",
     f"{ROOT}/people/{{session_id}}/end",
     f"{ROOT}/actions",
@@ -92,7 +98,7 @@ def site(world, serve):
         create_account(world.engine, f"customer {number:02}")
     use(world, "customer 03", 4_000)
     use(world, "customer 04", 90)
-    served = serve(console="on", trusted_proxies="127.0.0.1")
+    served = serve(console="on", audit="on", trusted_proxies="127.0.0.1")
     with behind_site(served.bind, world.directory) as bind:
         yield f"https://{bind.removeprefix('tls:')}"
 
@@ -385,6 +391,59 @@ def test_a_viewer_can_see_what_was_used(world, visit, scheme, has_javascript):
     visitor.click("customer 04")
     visitor.click("This month of this account")
     assert page.get_by_role("heading", name="Usage of customer 04").is_visible()
+
+
+@_ways(quick=1)
+def test_an_auditor_can_ask_the_trail(world, visit, scheme, has_javascript):
+    """A search, an export, a report and a verification: each form, its result and its file."""
+    visitor = visit(scheme, has_javascript)
+    page = visitor.page
+    sign_in(world, visitor, Role.AUDITOR)
+    visitor.click("Look up")
+    page.get_by_label("Plates").fill("AB12CDE")
+    page.get_by_label("Reason").fill("THEFT")
+    visitor.click("Look up", "button")
+
+    visitor.click("Audit")
+    visitor.click("Search", "button")
+    assert page.get_by_text("Plate, account or user is needed.").first.is_visible()
+    page.get_by_label("Plate, account or user").fill("ab12 cde")
+    asked(visitor, "Search", "1 record")
+    assert page.get_by_role("cell", name="THEFT").is_visible()
+    downloaded(page, "CSV")
+    assert "AB12CDE" not in page.url + page.title()
+    visitor.click("New search")
+    visitor.click("Export")
+    page.get_by_label("Format").select_option("ndjson")
+    asked(visitor, "Export", "2 records exported")
+    downloaded(page, "NDJSON")
+    visitor.click("Audit")
+    visitor.click("Report")
+    asked(visitor, "Make the report", "The trail verifies")
+    downloaded(page, "one page")
+    visitor.click("Audit")
+    visitor.click("Verify")
+    page.get_by_label("Digest").fill("0" * 64)
+    asked(visitor, "Verify", "The trail does not verify")
+    visitor.click("Audit")
+    visitor.click("Search 1")
+
+
+def asked(visitor, button, result):
+    """Press the button of a form, wait until its page shows the result, and check that.
+
+    Before that, the page loads itself again each second, which would end a check.
+    """
+    visitor.page.get_by_role("button", name=button, exact=True).click()
+    visitor.page.get_by_text(result, exact=True).first.wait_for()
+    visitor.check()
+
+
+def downloaded(page, name):
+    """Download the file of a task."""
+    with page.expect_download() as started:
+        page.get_by_role("link", name=f"Download as {name}").click()
+    assert started.value.path().stat().st_size > 0
 
 
 @pytest.mark.parametrize("role", Role)

@@ -11,18 +11,25 @@ from typing import Any
 import apsw
 import pytest
 
+from app.audit.owner import claim
+from app.audit.record import Plate
+from app.audit.tasks import AuditTasks
+from app.audit.trail import Trail
 from app.console.context import ROOT
 from app.console.roles import Role
 from app.console.sessions import create_link
 from app.registers.history import list_loads
 from app.registers.tasks import Tasks
+from app.storage.versions import database_id
 from tests.system import processes
 from tests.system.processes import Service, lives, send, until
+from tests.unit.audit_trails import lines, look_up
 from tests.unit.held import loaded, makes, vehicles
 
 ROLLBACK = f"{ROOT}/registers/native/rollback/1"
 FORM = {"Sec-Fetch-Site": "same-origin", "Content-Type": "application/x-www-form-urlencoded"}
 CLICKS = 8
+AUDIT = f"{ROOT}/audit"
 _HOLD = """
 import os, sys
 if "carry-out" in sys.orig_argv:
@@ -35,9 +42,9 @@ if "carry-out" in sys.orig_argv:
 class Person:
     """Somebody who is signed in to the console of a service."""
 
-    def __init__(self, world: Any, service: Service) -> None:
+    def __init__(self, world: Any, service: Service, role: Role = Role.OPERATOR) -> None:
         self._bind = service.bind
-        path = f"{ROOT}/sign-in/{create_link(world.engine, 'ann', Role.OPERATOR)}"
+        path = f"{ROOT}/sign-in/{create_link(world.engine, 'ann', role)}"
         answer = send(service.bind, "POST", path, headers=FORM)
         assert answer.status == 303
         self.cookie = str(answer.headers["Set-Cookie"]).partition(";")[0]
@@ -54,10 +61,11 @@ class Person:
         assert found is not None
         return found[1]
 
-    def click(self, path: str, version: str) -> str:
+    def click(self, path: str, version: str, fields: str = "") -> str:
         """Send the form of a question, and return the path that it leads to."""
         headers = {**FORM, "Cookie": self.cookie}
-        answer = send(self._bind, "POST", path, body=f"version={version}", headers=headers)
+        body = f"version={version}{fields}"
+        answer = send(self._bind, "POST", path, body=body, headers=headers)
         assert answer.status == 303, answer.body
         return f"{ROOT}/{str(answer.headers['Location']).partition('console/')[2]}"
 
@@ -207,3 +215,80 @@ def test_a_locked_database_is_told(world, serve, native, tasks, held):
     held.pid()
     held.release()
     assert ended(tasks, again).status == "done"
+
+
+@pytest.fixture
+def trail(world):
+    """A trail with bulk look-ups of 40 MB."""
+    owner = claim(world.config.audit_dir, database_id(world.engine))
+    trail = Trail(world.config.audit_dir, lambda: owner)
+    plates = [Plate(f"AB{number}", found=True, insured=True) for number in range(5_000)]
+    for _ in range(160):
+        trail.append(look_up(plates=plates))
+    yield trail
+    trail.close()
+
+
+@pytest.fixture
+def audit_tasks(world):
+    """What was asked of the trail."""
+    return AuditTasks(world.engine, world.config)
+
+
+def test_clicks_at_once_search_once(world, serve, trail, audit_tasks):
+    """Eight clicks reach four workers at once: one process, one record of the search."""
+    service = serve(console="on", audit="on", workers=4)
+    person = Person(world, service, Role.AUDITOR)
+    version = person.version(AUDIT)
+    with ThreadPoolExecutor(CLICKS) as clicks:
+        search = [AUDIT, version, "&by=plate&value=AB7"]
+        pages = list(clicks.map(lambda _: person.click(*search), range(CLICKS)))
+    assert len({*pages}) == 1
+    assert ended(audit_tasks, pages[0]).status == "done"
+    assert "160 records" in person.get(pages[0])
+    assert [line["operation"] for line in lines(world.config.audit_dir)].count("search") == 1
+    assert "AB7" not in service.output("stderr") + service.output("stdout")
+
+
+def test_a_killed_search_is_interrupted(world, serve, trail, audit_tasks, held):
+    """The page says so, nothing was recorded or shown, and the next click does it."""
+    person = Person(world, serve(console="on", audit="on", root=held.root), Role.AUDITOR)
+    fields = "&by=plate&value=AB7"
+    page = person.click(AUDIT, person.version(AUDIT), fields)
+    held.kill()
+    assert "It was interrupted" in person.get(page)
+    assert len(list(lines(world.config.audit_dir))) == 160
+    again = person.click(AUDIT, person.version(AUDIT), fields)
+    held.pid()
+    held.release()
+    assert ended(audit_tasks, again).status == "done"
+    assert "160 records" in person.get(again)
+
+
+def test_a_large_export_does_not_fill_a_worker(world, serve, trail, audit_tasks):
+    """Its file is sent in pieces, whole, and the worker's memory stays as it is."""
+    service = serve(console="on", audit="on", workers=1)
+    person = Person(world, service, Role.AUDITOR)
+    page = person.click(f"{AUDIT}/export", person.version(f"{AUDIT}/export"), "&format=ndjson")
+    ended(audit_tasks, page)
+    person.get(page)
+    (worker,) = service.workers()
+    before = peak_bytes(worker)
+    answer = send(service.bind, "GET", f"{page}/ndjson", headers={"Cookie": person.cookie})
+    assert answer.status == 200
+    assert len(answer.body) > 30_000_000
+    assert answer.body == b"".join(segments(world.config.audit_dir))
+    assert peak_bytes(worker) - before < 5_000_000
+
+
+def peak_bytes(pid):
+    """Return the most memory that a process has had."""
+    (line,) = re.findall(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    return int(line) * 1024
+
+
+def segments(directory):
+    """Yield the lines of a trail without the uses of it."""
+    for path in sorted(directory.glob("0*.ndjson")):
+        with path.open("rb") as file:
+            yield from (line for line in file if b'"operation":"export"' not in line)

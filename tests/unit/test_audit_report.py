@@ -197,7 +197,7 @@ def test_refusals_are_those_of_the_usage(directory):
     assert (
         "none</td>" in render(report([directory], Period(), [])).decode().partition("Refusals")[2]
     )
-    assert "not known: the database" in render(report([directory], Period())).decode()
+    assert "not known here" in render(report([directory], Period())).decode()
 
 
 def test_json_has_names(directory):

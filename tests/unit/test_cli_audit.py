@@ -8,6 +8,7 @@ from datetime import date
 
 import pytest
 
+from app import clock
 from app.audit.owner import claim
 from app.audit.record import Plate
 from app.audit.trail import Trail
@@ -88,6 +89,17 @@ class TestSealing:
         """It seals hours that are over."""
         ended = cli.run("audit", "seal", "--scheduled", "--json")
         assert json.loads(ended.stdout)["segments"] == []
+
+    def test_the_timer_removes_old_results_of_the_console(self, cli, trail):
+        """What an auditor asked there is kept for a day (D138), also if nobody asks again."""
+        results = cli.directory / "audit-results"
+        results.mkdir()
+        for name, age_seconds in (("old", 86_400 + 60), ("new", 86_400 - 60)):
+            (results / name).write_text("{}")
+            written = clock.now() - age_seconds
+            os.utime(results / name, (written, written))
+        assert cli.run("audit", "seal", "--scheduled").status == 0
+        assert [path.name for path in results.iterdir()] == ["new"]
 
     @pytest.mark.parametrize("words", [("seal",), ("prune", "--keep", "24m")])
     def test_timers_do_nothing_without_a_trail(self, cli, directory, words):

@@ -1,9 +1,13 @@
 """`verifyd console`: links that open the console, and the end of its sessions (D132)."""
 
 import re
+from pathlib import Path
 
 import pytest
 
+from app.audit.task_rows import AuditTask, Question, Wanted
+from app.audit.tasks import AuditTasks
+from app.config import Config
 from app.console.roles import Role
 from app.console.sessions import (
     TOKEN_CHARACTERS,
@@ -129,12 +133,18 @@ def test_the_end_of_sessions_is_a_sentence(cli, engine):
 
 @ON_SQLITE
 def test_a_restore_signs_everybody_out(console, engine, tmp_path):
-    """A session or link that has ended since the backup must not come back."""
+    """A session or link that has ended since the backup must not come back.
+
+    Nor do tasks of the audit trail, whose results no backup has (D138).
+    """
     open_session(engine, create_link(engine, "ann", Role.OPERATOR))
     create_link(engine, "ben", Role.OPERATOR)
+    tasks = AuditTasks(engine, Config.from_env())
+    tasks.begin(Wanted("search", "x", "ann"), Question(), lambda _id, _descriptor: None)
     backup = console.json("backup", tmp_path / "backups")["backup"]
+    assert not list(Path(backup).rglob("*.question"))  # No backup has what was asked.
     assert len(list_sessions(engine)) == 1
     close_quietly(engine)
     console.json("restore", backup)
-    for model in (ConsoleSession, ConsoleLink):
+    for model in (ConsoleSession, ConsoleLink, AuditTask):
         assert model.select().count(engine) == 0

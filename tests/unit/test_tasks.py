@@ -9,14 +9,15 @@ import pytest
 
 from app.actions import list_actions
 from app.errors import OperatorError
-from app.registers.history import INTERRUPTED, list_loads
+from app.registers.history import list_loads
 from app.registers.lock import locked
 from app.registers.models import RegisterLoad
-from app.registers.task_rows import FAILED, RegisterTask, Wanted
+from app.registers.task_rows import RegisterTask, Wanted
 from app.registers.tasks import Tasks
 from app.registers.undo import drop_register
 from app.storage.engine import close_quietly, open_engine
 from app.storage.registers import Register
+from app.tasks import FAILED, INTERRUPTED
 from tests.unit.held import loaded, makes, vehicles
 
 ROLLBACK = Wanted("native", "rollback", 1, "seen", "ann")

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from app.http.deadline import Deadline
-from app.worker.answers import BadAnswer, answer_of, failure
+from app.http.file_body import FileBody
+from app.worker.answers import REST, BadAnswer, answer_of, failure
 from app.worker.worker import Worker
 from tests.system.test_raw_requests import split
 
@@ -100,6 +101,32 @@ def test_a_body_is_closed():
     with pytest.raises(BadAnswer):
         answered(fields=[("X", "\n")], body=body)
     assert body.is_closed
+
+
+def test_of_a_file_only_the_beginning_is_read(tmp_path):
+    """The rest is left for the connection, and the head has the length of all of it."""
+    path = tmp_path / "file"
+    for size in (0, 1, 3_000_000):
+        path.write_bytes(b"x" * size)
+        body = FileBody(path)
+        environ: dict[str, Any] = {"REQUEST_METHOD": "GET", "SERVER_PROTOCOL": "HTTP/1.1"}
+        fields = [("Content-Length", str(body.length))]
+        sent = answer_of(application("200 OK", fields, body), environ, is_last=False)
+        head, _, first = sent.partition(b"\r\n\r\n")
+        assert f"Content-Length: {size}\r\n".encode() in head + b"\r\n"
+        assert len(first) < 1_000_000
+        assert first + b"".join(environ[REST] or ()) == b"x" * size
+
+
+def test_a_file_that_becomes_shorter_is_noticed(tmp_path):
+    """What was announced cannot be sent, so the connection must end."""
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * 3_000_000)
+    pieces = iter(FileBody(path))
+    next(pieces)
+    path.write_bytes(b"")
+    with pytest.raises(OSError, match="became shorter"):
+        list(pieces)
 
 
 def test_a_failure_is_a_problem_with_its_request_id():

@@ -10,8 +10,10 @@ from app.worker.worker import LINGER_SECONDS
 from tests.unit.worker_server import (
     ANSWER,
     CONNECTIONS_MAX,
+    FILE_REQUEST,
     LONG_REQUEST,
     MILLISECOND_NS,
+    PATIENCE,
     REQUEST,
     Server,
     is_open,
@@ -84,6 +86,54 @@ def test_a_client_that_reads_its_answer_after_the_stop_is_not_waited_for_longer(
     assert server.phases() == [Phase.IDLE]
     (connection,) = server.loop.connections
     assert connection.deadline_ns <= server.shared.now_ns + LINGER_SECONDS * SECOND_NS
+
+
+def test_a_file_is_read_as_the_client_reads_it(server):
+    """Of a large answer one piece is in memory, and the next request is answered after it."""
+    piece, most = b"x" * 256 * 1024, 0
+    server.rest = iter([piece] * 40)
+    client = server.client()
+    client.send(FILE_REQUEST + REQUEST)
+    got = bytearray()
+    while not got.endswith(ANSWER) or len(got) <= 2 * len(ANSWER):
+        server.loop.turn()
+        most = max(most, server.shared.held_bytes)
+        got += received(client)
+    assert got == ANSWER + piece * 40 + ANSWER
+    assert most <= len(piece) + len(REQUEST)
+    assert server.phases() == [Phase.IDLE]
+    assert server.shared.held_bytes == 0
+
+
+def test_each_piece_of_a_file_has_the_time_of_an_answer(server):
+    """A client that reads nothing any more is not waited for; one that is only slow is."""
+    server.rest = iter([b"x" * 1_000_000] * 3)
+    client = server.client()
+    server.take(client, FILE_REQUEST)
+    (connection,) = server.loop.connections
+    first_ns = connection.deadline_ns
+    while connection.deadline_ns == first_ns:
+        received(client)
+        server.loop.turn()
+    assert connection.deadline_ns <= server.shared.now_ns + PATIENCE.transfer_ns
+    connection.deadline_ns = server.shared.now_ns
+    server.loop.look()
+    assert server.phases() == []
+
+
+def test_a_file_that_cannot_be_read_ends_the_connection(server):
+    """The client notices, because the answer is shorter than it says; the file is closed."""
+
+    def pieces() -> Iterator[bytes]:
+        yield b"x"
+        raise OSError
+
+    server.rest = pieces()
+    client = server.client()
+    server.take(client, FILE_REQUEST)
+    while server.loop.connections:
+        server.loop.turn()
+    assert next(server.rest, None) is None
 
 
 @pytest.fixture

@@ -2,8 +2,10 @@
 
 import os
 import socket
+from collections.abc import Iterator
 from contextlib import ExitStack
 
+from app.worker.answers import REST
 from app.worker.head import Environ
 from app.worker.lobby import Lobby
 from app.worker.loop import Loop
@@ -14,6 +16,7 @@ ANSWER = b"HTTP/1.1 204 No Content\r\n\r\n"
 PATIENCE = Patience(idle_ns=30 * SECOND_NS, head_ns=10 * SECOND_NS, transfer_ns=30 * SECOND_NS)
 CONNECTIONS_MAX = 50
 LONG_REQUEST = REQUEST.replace(b"/", b"/long", 1)
+FILE_REQUEST = REQUEST.replace(b"/", b"/file", 1)
 LONG_ANSWER = ANSWER + b"x" * 1_000_000
 MILLISECOND_NS = SECOND_NS // 1_000
 
@@ -23,6 +26,8 @@ class Server:
 
     def __init__(self, stack: ExitStack, lobby: Lobby) -> None:
         self._stack = stack
+        self.rest: Iterator[bytes] | None = None
+        """What follows the answer to FILE_REQUEST."""
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=CONNECTIONS_MAX)
         self._address = self._listener.getsockname()
         self.shared = Shared(self._answer, PATIENCE, lobby)
@@ -41,6 +46,7 @@ class Server:
             stack.callback(os.close, descriptor)
 
     def _answer(self, environ: Environ, is_last: bool) -> tuple[bytes, bool]:
+        environ[REST] = self.rest if environ["PATH_INFO"] == "/file" else None
         return LONG_ANSWER if environ["PATH_INFO"] == "/long" else ANSWER, is_last
 
     def _close_all(self) -> None:

@@ -18,8 +18,9 @@ MAIN = "main"
 """The name of the main database's file, without its suffix."""
 TRAIL = "audit"
 """The directory of the audit trail in a backup."""
-CONSOLE_TABLES = ("console_link", "console_session")
-"""What a restore empties: the links and sessions of the console (D132)."""
+CONSOLE_TABLES = ("console_link", "console_session", "audit_task")
+"""What a restore empties: the links and sessions of the console (D132), and its tasks whose results
+no backup has (D138)."""
 _CHUNK_BYTES = 1 << 20
 # SEC: these names come from a file, and must not lead out of the backup.
 _NAMES = {

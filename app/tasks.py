@@ -1,0 +1,248 @@
+"""Tasks: what somebody asks for in the console, and a process of its own does (D135, D138).
+
+A task is a row of the main database, which is true whatever happens. The process inherits a lock of
+the worker that starts it: if it is killed, its task is `interrupted`.
+"""
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+import peewee
+
+from app import clock
+from app.directories import make_directory
+from app.errors import OperatorError
+from app.file_lock import handed_over, tried
+from app.storage import reserve
+from app.storage.engine import Engine
+from app.storage.errors import message_of
+
+RUNNING, DONE, FAILED, INTERRUPTED = "running", "done", "failed", "interrupted"
+_START_SECONDS = 60
+"""How long a task of another host may take to begin: its process cannot be seen from here."""
+
+Start = Callable[[int, int], object]
+"""Starts the process of a task; takes its number, and the descriptor that the process must keep."""
+
+
+class TaskModel(peewee.Model):
+    """The columns that each table of tasks has. Times are Unix seconds."""
+
+    id = peewee.AutoField()
+    asked_by = peewee.CharField(100)
+    asked_at = peewee.BigIntegerField()
+    host = peewee.CharField(255)
+    status = peewee.CharField(12)
+    reason = peewee.TextField(null=True)
+    finished_at = peewee.BigIntegerField(null=True)
+
+
+class AnyTask(Protocol):
+    """What tasks of all kinds have; see TaskModel."""
+
+    @property
+    def id(self) -> int:
+        """Its number."""
+
+    @property
+    def asked_at(self) -> int:
+        """When somebody asked for it."""
+
+    @property
+    def host(self) -> str:
+        """The host whose process does it."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its process still works on it."""
+
+    @property
+    def finished_at(self) -> int | None:
+        """When it ended."""
+
+    def _replace(self, *, status: str) -> Self: ...
+
+
+T = TypeVar("T", bound=AnyTask)
+
+
+class TaskTable(Generic[T]):
+    """The tasks of one table.
+
+    Args:
+        task: a named tuple of columns of the model.
+        directory: has a lock file for each task that runs on this host.
+        kept_seconds: age from which tasks are removed.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        model: type[TaskModel],
+        task: type[T],
+        directory: Path,
+        kept_seconds: int,
+    ) -> None:
+        self._engine = engine
+        self._model = model
+        self._task: Callable[..., T] = task
+        self._columns = [getattr(model, name) for name in task._fields]  # type: ignore[attr-defined]
+        self._directory = directory
+        self._kept_seconds = kept_seconds
+        self.host = socket.gethostname()
+
+    def find(self, task_id: int) -> T | None:
+        """Return the task with this number, None if there is none."""
+        return next(self._select(self._model.id == task_id), None)
+
+    def running(self) -> list[T]:
+        """Return the tasks that run now."""
+        return [task for task in self._select(self._model.status == RUNNING) if task.is_running]
+
+    def carry_out(self, task_id: int) -> None:
+        """Do what a task asks for. Its own process calls this.
+
+        Raises OperatorError if that is not possible, or if the task has ended.
+        """
+        task = self.find(task_id)
+        if task is None or task.finished_at is not None:
+            raise OperatorError(f"there is no task {task_id} that waits for its process")
+        try:
+            self._do(task)
+        except (OperatorError, peewee.PeeweeException, OSError, KeyboardInterrupt) as error:
+            self._end(task_id, FAILED, reason=self._reason_of(error))
+            raise
+        except Exception as error:
+            # SEC: the message of an unexpected error can quote a record.
+            self._end(task_id, FAILED, reason=f"unexpected {type(error).__name__}; see the log")
+            raise
+        finally:
+            with suppress(OSError):
+                self._path(task_id).unlink()
+
+    def _do(self, task: T) -> None:
+        """Do what a task asks for, and call `_finish` when that is done."""
+        raise NotImplementedError
+
+    def _reason_of(self, error: BaseException) -> str:
+        """Return why a task failed, as one line."""
+        if isinstance(error, KeyboardInterrupt):
+            return INTERRUPTED
+        # SEC: not the whole message of Postgres: its details quote the row.
+        return "; ".join(message_of(error).splitlines()) or type(error).__name__
+
+    def _is_alive_elsewhere(self, task: T) -> bool:
+        """Tell whether a task of another host may still run."""
+        return clock.now() - task.asked_at < _START_SECONDS
+
+    def _begin(
+        self,
+        columns: dict[str, object],
+        alone: Any,
+        find_done: Callable[[], T | None],
+        require_current: Callable[[], object],
+        start: Start,
+    ) -> T:
+        """Create a task and start its process, once, however often it is asked for.
+
+        Args:
+            alone: the condition of those tasks of which only one may run; a unique index says so,
+                too. If one runs, it is returned. One that was killed is ended.
+            find_done: returns the task that has already done this.
+            require_current: raises if it must not be done any more.
+
+        Raises what `require_current` raises, and OSError if there can be no lock file.
+        """
+        runs_alone = alone & (self._model.status == RUNNING)
+        with ExitStack() as held:
+            try:
+                with self._engine.atomic():
+                    same = self._running(runs_alone) or find_done()
+                    if same is not None:
+                        return same
+                    require_current()
+                    task_id = self._insert(columns)
+                    # Before the commit: whoever sees the task sees that it runs.
+                    descriptor = held.enter_context(self._lock(task_id))
+            except peewee.IntegrityError:  # On Postgres, somebody else was faster.
+                running = next(self._select(runs_alone), None)
+                if running is None:
+                    raise
+                return running
+            try:
+                start(task_id, descriptor)
+            except OSError as error:
+                self._end(task_id, FAILED, reason=f"its process cannot be started: {error}")
+        task = self.find(task_id)
+        assert task is not None  # noqa: S101 - tasks are kept for a while
+        return task
+
+    def _running(self, runs_alone: Any) -> T | None:
+        """Return the task that runs. End one that was killed."""
+        running = next(self._select(runs_alone), None)
+        if running is None or running.is_running:
+            return running
+        self._update(running.id, status=INTERRUPTED)
+        with suppress(OSError):
+            self._path(running.id).unlink()
+        return None
+
+    def _insert(self, columns: dict[str, object]) -> int:
+        now, model = clock.now(), self._model
+        is_old = (model.asked_at < now - self._kept_seconds) & (model.status != RUNNING)
+        model.delete().where(is_old).execute(self._engine)
+        row = {**columns, "asked_at": now, "host": self.host, "status": RUNNING}
+        return int(model.insert(**row).execute(self._engine))
+
+    def _finish(self, task_id: int, **columns: object) -> None:
+        """Note that a task is done. Raises OperatorError if it has ended before."""
+        if not self._update(task_id, status=DONE, **columns):
+            raise OperatorError(f"task {task_id} has ended before")
+
+    def _end(self, task_id: int, status: str, reason: str | None = None) -> None:
+        """Note that a task ended without a change. Without it the task counts as interrupted."""
+        with suppress(peewee.PeeweeException):
+            end = partial(self._update, task_id, status=status, reason=reason)
+            reserve.with_reserve(self._engine, end)
+
+    def _update(self, task_id: int, **columns: object) -> int:
+        """Update a task, but only if it is still running. Return how many were."""
+        is_it = (self._model.id == task_id) & (self._model.status == RUNNING)
+        query = self._model.update(finished_at=clock.now(), **columns).where(is_it)
+        return int(query.execute(self._engine))
+
+    def _select(self, condition: Any, limit: int | None = None) -> Iterator[T]:
+        """Yield tasks, latest first."""
+        query = self._model.select(*self._columns).where(condition)
+        ordered = query.order_by(self._model.id.desc()).limit(limit)
+        for row in list(ordered.tuples().execute(self._engine)):
+            yield self._seen_from_here(self._task(*row))
+
+    def _seen_from_here(self, task: T) -> T:
+        """Return a task as `interrupted` if its process has ended without a word."""
+        if not task.is_running or self._has_process(task):
+            return task
+        query = self._model.select(*self._columns).where(self._model.id == task.id)
+        # A task that ended while its lock was looked at was not killed.
+        again = next(self._task(*row) for row in query.tuples().execute(self._engine))
+        return again._replace(status=INTERRUPTED) if again.is_running else again
+
+    def _has_process(self, task: T) -> bool:
+        if task.host != self.host:
+            return self._is_alive_elsewhere(task)
+        try:
+            with tried(self._path(task.id), shared=True, create=False) as is_free:
+                return not is_free
+        except OSError as error:
+            return not isinstance(error, FileNotFoundError)
+
+    def _lock(self, task_id: int) -> Any:
+        make_directory(self._directory)
+        return handed_over(self._path(task_id))
+
+    def _path(self, task_id: int) -> Path:
+        return self._directory / f"{task_id}.lock"

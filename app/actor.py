@@ -2,7 +2,7 @@
 
 import os
 from contextlib import suppress
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -23,6 +23,13 @@ class Actor(msgspec.Struct, frozen=True):
     """Who ran a command with sudo. SEC: the environment says so, which its user can change."""
 
 
+class Session(NamedTuple):
+    """Who runs this process, as a record of the audit trail has it; None for what is not known."""
+
+    login: str | None
+    sudo_user: str | None
+
+
 def of_command() -> Actor:
     """Return who runs this process.
 
@@ -38,6 +45,19 @@ def login() -> str | None:
     with suppress(OSError):
         return os.getlogin()
     return None
+
+
+def session() -> Session:
+    """Return login and user of sudo of this process.
+
+    Nothing is left out of them but what no record can hold: the environment can hold any bytes, and
+    any number of them.
+    """
+    return Session(*(each and _encodable(each) for each in (login(), sudo_user())))
+
+
+def _encodable(name: str) -> str:
+    return name[:NAME_CHARACTERS_MAX].encode(errors="backslashreplace").decode()
 
 
 def _checked(name: str) -> str:

@@ -39,6 +39,8 @@ class Seal(
     last: str
     sha256: str
     """The digest of its bytes."""
+    index: str
+    """The digest of its entries in the index (D140)."""
     previous: str
     digest: str = ""
 
@@ -194,6 +196,10 @@ def parsed_digest(text: str) -> str:
     """Return a digest as the chain has it. Raises ValueError if the text is none."""
     if not _DIGEST.fullmatch(text.lower()):
         raise ValueError("must be 64 hexadecimal digits, as seal prints them")
+    if text == NO_DIGEST:
+        raise ValueError(
+            "is that of a trail without records, which proves nothing; give a later one"
+        )
     return text.lower()
 
 

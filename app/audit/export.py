@@ -26,6 +26,7 @@ COLUMNS = (
     "user",
     "login",
     "sudo_user",
+    "unverified",
     "plate",
     "found",
     "insured",
@@ -112,14 +113,19 @@ def csv_lines(record: Record) -> bytes:
 
 
 def _row(record: Record, plate: Plate | None) -> list[str | None]:
-    values = [getattr(record, column) for column in COLUMNS[: COLUMNS.index("plate")]]
+    values = [_text(getattr(record, column)) for column in COLUMNS[: COLUMNS.index("plate")]]
     if plate is None:
         values += [""] * 5
     else:
         values += [plate.plate, _WORDS[plate.found], _WORDS[plate.insured]]
-        values += [_WORDS[plate.compliant], "true" if plate.invalid else ""]
+        values += [_WORDS[plate.compliant], _text(plate.invalid)]
     criteria = {} if record.criteria is None else msgspec.to_builtins(record.criteria)
     return [*values, _pairs(record.registers), _pairs(criteria)]
+
+
+def _text(value: str | bool | None) -> str | None:
+    """Return a member as a cell has it; one that is false is left out, as in a record."""
+    return _WORDS[value or None] if isinstance(value, bool) else value
 
 
 def _pairs(members: Mapping[str, object]) -> str:

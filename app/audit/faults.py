@@ -30,6 +30,7 @@ CHAIN_CUT = "chain_cut"
 COUNT = "count"
 PRUNED_EARLY = "pruned_early"
 DIGEST = "digest"
+INDEX = "index"
 
 
 def segment_fault(kind: str, name: str, what: str) -> Fault:

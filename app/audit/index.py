@@ -1,7 +1,8 @@
 """The index: in which parts of sealed segments a plate, an account or a user appears (D117).
 
 The index is never evidence. It may be missing or damaged: then segments are read instead, and the
-next `seal` builds it again.
+next `seal` builds it again. The chain has a digest of each segment's entries, so that `verify`
+finds one that was changed, and would hide a record from searches (D140).
 
 An index file is a header and sorted entries of 16 bytes: a hash of the key, the number of a
 segment, and the number of a block of 64 KiB in it in which a record with this key begins. The
@@ -93,7 +94,7 @@ class IndexReader:
 def list_index_files(directory: Path) -> list[IndexFile]:
     """Return the files of the index by their first segment, without those that others cover."""
     names: list[str] = []
-    with suppress(FileNotFoundError):
+    with suppress(FileNotFoundError, NotADirectoryError):
         names = os.listdir(directory)
     chosen: list[IndexFile] = []
     # A file that covers more comes first.

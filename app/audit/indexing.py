@@ -1,5 +1,6 @@
 """Builds the index of sealed segments, and merges its files so that they stay few (D117)."""
 
+import hashlib
 import heapq
 import logging
 import os
@@ -68,12 +69,22 @@ class Entries:
     def _new_file(self) -> BinaryIO:
         return tempfile.TemporaryFile(dir=self._directory)
 
+    def digest(self) -> str:
+        """Return the SHA-256 of all entries in order (D140)."""
+        sha256 = hashlib.sha256()
+        for batch in _joined(self._merged()):
+            sha256.update(batch)
+        return sha256.hexdigest()
+
     def sorted(self) -> Iterator[bytes]:
         """Yield all entries in order, once."""
-        self._latest.sort()
-        yield from heapq.merge(self._latest, *(_read(run, 0) for run in self._runs))
+        yield from self._merged()
         for run in self._runs:
             run.close()
+
+    def _merged(self) -> Iterator[bytes]:
+        self._latest.sort()
+        return heapq.merge(self._latest, *(_read(run, 0) for run in self._runs))
 
 
 def gather(path: Path, number: int, directory: Path) -> Gathered:
@@ -115,9 +126,7 @@ def write_index(directory: Path, file: IndexFile, entries: Iterable[bytes]) -> N
     new = directory / f"{file.name}{_TEMPORARY}"
     with open(new, "wb", opener=_private) as written:
         written.write(HEADER)
-        remaining = iter(entries)
-        while batch := b"".join(islice(remaining, _WRITE_ENTRIES)):
-            written.write(batch)
+        written.writelines(_joined(entries))
         written.flush()
         os.fsync(written.fileno())
     os.replace(new, directory / file.name)
@@ -199,6 +208,13 @@ def _is_sound(path: Path) -> bool:
             return True
     except ValueError:
         return False
+
+
+def _joined(entries: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield entries in larger pieces."""
+    remaining = iter(entries)
+    while batch := b"".join(islice(remaining, _WRITE_ENTRIES)):
+        yield batch
 
 
 def _private(path: str, flags: int) -> int:

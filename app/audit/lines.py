@@ -6,6 +6,7 @@ answered for it.
 
 import errno
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,10 +44,20 @@ def write_whole(descriptor: int, line: bytes, size: int) -> None:
 
 
 def chunks(path: Path) -> Iterator[bytes]:
-    """Yield the content of a file in pieces of 1 MiB. Raises OSError."""
-    with open(path, "rb", buffering=0) as file:
+    """Yield the content of a file in pieces of 1 MiB. Raises OSError, also if it is no file."""
+    with open(path, "rb", buffering=0, opener=_regular) as file:
         while piece := file.read(BLOCK_BYTES):
             yield piece
+
+
+def _regular(path: str, flags: int) -> int:
+    """Open a file of the trail. Somebody may have put a pipe or a link in its place."""
+    more = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    descriptor = os.open(path, flags | more)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file", path)
+    return descriptor
 
 
 def line_groups(path: Path) -> Iterator[tuple[int, list[bytes]]]:

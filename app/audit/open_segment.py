@@ -2,6 +2,7 @@
 
 import logging
 import os
+import stat
 import time
 from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
 from pathlib import Path
@@ -128,8 +129,13 @@ class OpenSegment:
 
 
 def open_segment(directory: Path, segment: Segment) -> OpenSegment:
-    """Open a segment that exists. Raises OSError."""
-    descriptor = os.open(directory / segment.file_name, _FLAGS)
+    """Open a segment that exists. Raises AuditError if it is no file, and OSError."""
+    path = directory / segment.file_name
+    descriptor = os.open(path, _FLAGS)
+    # A pipe would take records, and keep none.
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise AuditError(f"{path} is not a regular file; find out who put it there, and remove it")
     return OpenSegment(directory, segment, descriptor)
 
 
@@ -148,11 +154,13 @@ def open_current(directory: Path, least: int) -> OpenSegment:
     with opening(directory):
         newest = max(list_segments(directory), default=Segment(0, ""))
         hour = max(hour_of(clock.now_ns()), newest.hour)
-        is_usable = newest.number >= max(least, 1) and newest.hour == hour
+        sealed = last_sealed_number(directory)
+        # SEC: what is appended to a sealed segment is never sealed, whatever its permissions are.
+        is_usable = newest.number >= max(least, sealed + 1) and newest.hour == hour
         # NOTE: root can open a closed segment, too.
         if is_usable and is_open((directory / newest.file_name).stat().st_mode):
             return open_segment(directory, newest)
-        number = max(newest.number, last_sealed_number(directory)) + 1
+        number = max(newest.number, sealed) + 1
         segment = Segment(max(number, least), hour)
         descriptor = os.open(
             directory / segment.file_name, _FLAGS | os.O_CREAT | os.O_EXCL, OPEN_MODE

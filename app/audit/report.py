@@ -32,6 +32,18 @@ class Requested(msgspec.Struct):
     times: int
 
 
+class Refusal(msgspec.Struct):
+    """How many look-ups of an account were not answered. The trail does not have them."""
+
+    account: str
+    refused: int
+    """4xx without 429: unknown plates, too."""
+    limited: int
+    """429."""
+    failed: int
+    """5xx."""
+
+
 class Held(msgspec.Struct):
     """What the trail of one host holds, and whether it verifies."""
 
@@ -69,6 +81,8 @@ class Report(msgspec.Struct):
     """The most requested first."""
     users_above_usual: list[Peak]
     are_all_users_compared: bool
+    refusals: list[Refusal] | None
+    """None if the database could not be read."""
     trails: list[Held]
 
 
@@ -77,8 +91,13 @@ def first_reported_day() -> str:
     return (clock.today(UTC) - timedelta(days=REPORTED_DAYS)).isoformat()
 
 
-def report(directories: Sequence[Path], period: Period) -> Report:
+def report(
+    directories: Sequence[Path], period: Period, refusals: list[Refusal] | None = None
+) -> Report:
     """Read and verify the trails, and summarise the look-ups of a period.
+
+    Args:
+        refusals: those of the period; None if they are not known.
 
     Raises AuditError if a segment was removed meanwhile, and OSError.
     """
@@ -102,6 +121,7 @@ def report(directories: Sequence[Path], period: Period) -> Report:
         top_plates=_top_plates(counted, directories, period),
         users_above_usual=counted.users.peaks()[:_PEAKS_SHOWN],
         are_all_users_compared=counted.users.are_all,
+        refusals=refusals,
         trails=[_held(directory) for directory in directories],
     )
 

@@ -49,12 +49,13 @@ def seal(directory: Path, *, current: bool) -> Sealed:
     with changing(directory):
         chain = Chain(directory)
         newest = max(map(number_of, seals_of(chain.lines).values()), default=0)
-        added = [
-            _seal_one(directory, segment, chain)
-            for segment in list_segments(directory)
-            # One with a lower number was added by somebody else: `verify` names it.
-            if segment.number > newest and _is_due(directory, segment, current=current)
-        ]
+        # One with a lower number was added by somebody else: `verify` names it.
+        unsealed = [each for each in list_segments(directory) if each.number > newest]
+        # Only the last can still be appended to. All before it are due, also if the clock was set
+        # back into their hour: the chain must not go on without them.
+        if unsealed and not _is_due(directory, unsealed[-1], current=current):
+            unsealed.pop()
+        added = [_seal_one(directory, segment, chain) for segment in unsealed]
         pruned = pruned_of(chain.lines)
         complete_index(
             directory,
@@ -101,6 +102,7 @@ def _seal_one(directory: Path, segment: Segment, chain: Chain) -> Seal:
             first=gathered.first,
             last=gathered.last,
             sha256=digest.sha256,
+            index=gathered.entries.digest(),
             previous=chain.digest,
         )
     )

@@ -28,7 +28,10 @@ OPEN_MODE = 0o600
 CLOSED_MODE = 0o400
 _CHANGING = "changing.lock"
 _OPENING = "opening.lock"
-_NAME = re.compile(r"(?P<number>\d{8})-(?P<hour>\d{8}T\d{2})\.ndjson", re.ASCII)
+_NAME = re.compile(
+    r"(?P<number>\d{8})-(?P<hour>\d{4}(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]))\.ndjson",
+    re.ASCII,
+)
 _HOUR = "%Y%m%dT%H"
 _HOUR_NS = 3600 * 10**9
 _WAIT_NS = 2 * 10**9

@@ -15,9 +15,9 @@ _VALUES_MAX = 10_000
 _PLATES_MAX = 200_000
 _USERS_MAX = 50_000
 _FACTOR = 5
-"""How many times its usual look-ups of a day a user must exceed to be reported."""
-_LOOK_UPS_MIN = 20
-"""Fewer look-ups of a day are never reported."""
+"""How many times its usual plates of a day a user must exceed to be reported."""
+_PLATES_MIN = 20
+"""Fewer plates of a day are never reported."""
 _DAYS_MIN = 3
 """On how many other days a user must have been seen."""
 _K = TypeVar("_K")
@@ -32,12 +32,12 @@ class Tally(msgspec.Struct, order=True):
 
 
 class Peak(msgspec.Struct, order=True):
-    """A day on which a user made far more look-ups than usual."""
+    """A day on which a user asked for far more plates than usual."""
 
     account: str
     user: str
     day: str
-    look_ups: int
+    plates: int
     usual: float
     """The median of the user's other days."""
 
@@ -89,7 +89,7 @@ class Frequent(Generic[_K]):
 
 
 class Users:
-    """The look-ups of each user by day."""
+    """The plates that each user asked for by day: a bulk has thousands."""
 
     def __init__(self) -> None:
         self._days: dict[tuple[str, str], Counter[str]] = {}
@@ -106,23 +106,23 @@ class Users:
                 self.are_all = False
                 return
             self._days[who] = Counter()
-        self._days[who][record.time[: len("YYYY-MM-DD")]] += 1
+        self._days[who][record.time[: len("YYYY-MM-DD")]] += len(record.plates)
 
     def peaks(self) -> list[Peak]:
         """Return the days that are far above a user's usual, the largest first."""
         found = [peak for who, days in self._days.items() for peak in _peaks(who, days)]
-        return sorted(found, key=lambda peak: (-peak.look_ups, peak))
+        return sorted(found, key=lambda peak: (-peak.plates, peak))
 
 
 def _peaks(who: tuple[str, str], days: Counter[str]) -> Iterator[Peak]:
     if len(days) <= _DAYS_MIN:
         return
-    for day, look_ups in days.items():
-        if look_ups < _LOOK_UPS_MIN:
+    for day, plates in days.items():
+        if plates < _PLATES_MIN:
             continue
         usual = median(count for other, count in days.items() if other != day)
-        if look_ups > _FACTOR * usual:
-            yield Peak(*who, day, look_ups, usual)
+        if plates > _FACTOR * usual:
+            yield Peak(*who, day, plates, usual)
 
 
 def frequent_plates() -> Frequent[str]:

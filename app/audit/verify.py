@@ -1,7 +1,8 @@
 """Verifies a trail: compares every segment with the chain, and names what is wrong (D116)."""
 
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ from app.audit.chain import Seal, number_of, read_chain
 from app.audit.chain_check import CheckedChain, check_chain
 from app.audit.faults import Fault, segment_fault
 from app.audit.index import list_index_files
+from app.audit.index_check import index_faults
 from app.audit.lines import line_groups
 from app.audit.record import decode_record
 from app.audit.seal import Digest, digest_file
@@ -27,6 +29,8 @@ class Verdict(NamedTuple):
     records: int
     """Records in them, as the chain says."""
     pruned: int
+    pruned_before: str
+    """All records that were removed by age are older than this time; empty if none were."""
     unsealed: int
     """Segments that are not sealed yet."""
     unsealed_records: int
@@ -48,26 +52,52 @@ def verify(directory: Path, digest: str | None = None) -> Verdict:
         found = list(chain.faults)
         names = {name for name in os.listdir(directory) if name.endswith(SUFFIX)} - {CHAIN}
         files = {name.removesuffix(SUFFIX) for name in names}
-        found += _segment_faults(directory, chain, files)
+        obstacles = _obstacles(directory, files)
+        found += (segment_fault(faults.UNREADABLE, *each) for each in sorted(obstacles.items()))
+        files -= obstacles.keys()
+        found += _segment_faults(directory, chain, files, obstacles)
         newest = max(map(number_of, chain.seals.values()), default=0)
         unsealed = sorted(name for name in files if _number(name) > newest)
         records, more = _unsealed(directory, unsealed, newest)
         found += more
         found += _digest_faults(directory, chain, digest)
+        kept = [seal for name, seal in chain.seals.items() if name not in chain.pruned]
+        found += index_faults(directory, kept)
     present = [seal for name, seal in chain.seals.items() if name in files]
     return Verdict(
         faults=found,
         segments=len(present),
         records=sum(seal.records for seal in present),
         pruned=len(chain.pruned),
+        pruned_before=max((line.before for line in chain.pruned.values()), default=""),
         unsealed=len(unsealed),
         unsealed_records=records,
         digest=chain.digests[-1] if chain.digests else "",
     )
 
 
-def _segment_faults(directory: Path, chain: CheckedChain, files: set[str]) -> Iterator[Fault]:
-    """Yield the faults of all segments that are sealed, or should be."""
+def _obstacles(directory: Path, names: Iterable[str]) -> dict[str, str]:
+    """Return why segments cannot be read, by name: the others must be verified all the same."""
+    found = {}
+    for name in names:
+        path = directory / f"{name}{SUFFIX}"
+        # A pipe would never end, and what a link leads to can change at any time.
+        if not stat.S_ISREG(path.lstat().st_mode):
+            found[name] = "is not a regular file"
+        elif not os.access(path, os.R_OK):
+            found[name] = f"cannot be read by user {os.geteuid()}"
+    return found
+
+
+def _segment_faults(
+    directory: Path, chain: CheckedChain, files: set[str], obstacles: Collection[str]
+) -> Iterator[Fault]:
+    """Yield the faults of all segments that are sealed, or should be.
+
+    Args:
+        files: the segments that can be read.
+        obstacles: those that are there, but cannot be read.
+    """
     wanted = {name: seal for name, seal in chain.seals.items() if name not in chain.pruned}
     found = {name: digest_file(directory / f"{name}{SUFFIX}") for name in files & wanted.keys()}
     newest = max(map(number_of, chain.seals.values()), default=0)
@@ -93,7 +123,7 @@ def _segment_faults(directory: Path, chain: CheckedChain, files: set[str]) -> It
     for name, seal in wanted.items():
         if name in found:
             yield from _content_fault(name, seal, found, contents)
-        elif name not in renamed:
+        elif name not in renamed and name not in obstacles:
             yield segment_fault(faults.REMOVED, name, "was removed")
 
 

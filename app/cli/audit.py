@@ -3,9 +3,12 @@
 import argparse
 import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypedDict
 
+from app.audit.chain import NO_DIGEST
 from app.audit.faults import Fault
 from app.audit.owner import find_owner
 from app.audit.period import time_before
@@ -35,6 +38,7 @@ class VerdictItem(TypedDict):
     segments: int
     records: int
     pruned: int
+    pruned_before: str
     unsealed: int
     unsealed_records: int
     digest: str
@@ -114,7 +118,8 @@ def _seal(args: argparse.Namespace) -> None:
     if _has_nothing_to_do(args, directory):
         return
     with progress_log(), ended_like_ctrl_c(), waiting_for(args, "the segments to be sealed"):
-        done = seal(directory, current=not args.scheduled)
+        with _told(f"the audit trail in {directory} cannot be sealed"):
+            done = seal(directory, current=not args.scheduled)
         _log.info("audit trail sealed: segments %d, latest digest %s", len(done.seals), done.digest)
     records = sum(line.records for line in done.seals)
     members = {
@@ -123,11 +128,10 @@ def _seal(args: argparse.Namespace) -> None:
         "records": records,
         "digest": done.digest,
     }
-    print_item(
-        args,
-        members,
-        f"{counted(records, 'record')} sealed; keep the digest {done.digest} on another machine",
-    )
+    advice = f"keep the digest {done.digest} on another machine"
+    if done.digest == NO_DIGEST:
+        advice = "there is no digest to keep before the first record"
+    print_item(args, members, f"{counted(records, 'record')} sealed; {advice}")
 
 
 def _prune(args: argparse.Namespace) -> None:
@@ -135,7 +139,8 @@ def _prune(args: argparse.Namespace) -> None:
     if _has_nothing_to_do(args, directory):
         return
     with progress_log(), ended_like_ctrl_c(), waiting_for(args, "old segments to be removed"):
-        done = prune(directory, args.keep)
+        with _told(f"records of the audit trail in {directory} cannot be removed"):
+            done = prune(directory, args.keep)
         _log.info(
             "audit trail pruned: segments %d, latest digest %s", len(done.segments), done.digest
         )
@@ -176,6 +181,7 @@ def _verdict_item(directory: Path, verdict: Verdict) -> VerdictItem:
         "segments": verdict.segments,
         "records": verdict.records,
         "pruned": verdict.pruned,
+        "pruned_before": verdict.pruned_before,
         "unsealed": verdict.unsealed,
         "unsealed_records": verdict.unsealed_records,
         "digest": verdict.digest,
@@ -187,7 +193,8 @@ def _print_verdict(item: VerdictItem) -> None:
     print(f"directory         {item['directory']}")
     print(f"sealed            {_counts(item['segments'], item['records'])}")
     print(f"not sealed yet    {_counts(item['unsealed'], item['unsealed_records'])}")
-    print(f"removed by age    {counted(item['pruned'], 'segment')}")
+    before = f", all before {item['pruned_before']}" if item["pruned"] else ""
+    print(f"removed by age    {counted(item['pruned'], 'segment')}{before}")
     print(f"latest digest     {item['digest'] or '-'}")
     for fault in item["faults"]:
         print(f"fault             {fault.sentence} [{fault.kind}]")
@@ -203,6 +210,18 @@ def _has_nothing_to_do(args: argparse.Namespace, directory: Path) -> bool:
     A trail that is switched off is still sealed and pruned: its records still grow old.
     """
     return bool(args.scheduled) and find_owner(directory) is None
+
+
+@contextmanager
+def _told(what: str) -> Iterator[None]:
+    """Say what failed, and that nothing has to be repaired, if the disk fails."""
+    try:
+        yield
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        raise OperatorError(
+            f"{what} now: {where}{error.strerror}; the next run continues"
+        ) from error
 
 
 def _time_before(text: str) -> str:

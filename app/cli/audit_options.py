@@ -4,18 +4,18 @@ import argparse
 from pathlib import Path
 
 from app import clock
-from app.actor import login
+from app.actor import session
 from app.audit import uses
 from app.audit.chain import parsed_digest, read_chain
-from app.audit.owner import Owner, claim, find_owner, require_host
+from app.audit.owner import Owner, find_owner, require_host
 from app.audit.period import Period, first_moment, last_moment, until_now
 from app.audit.record import Criteria, Record, time_of
 from app.audit.segments import list_segments
 from app.cli.session import opened_database
 from app.cli.usage import Parser
-from app.config import Config, sudo_user
+from app.config import Config
 from app.errors import OperatorError
-from app.storage.versions import database_id
+from app.operations.audit_state import claim_for_command
 
 
 def add_directories(command: Parser) -> None:
@@ -52,8 +52,15 @@ def add_period(command: Parser, default: str = "all") -> None:
 
 
 def period_of(args: argparse.Namespace) -> Period:
-    """Return the period that the options name, until now: the record of this use comes later."""
-    return until_now(args.since, args.until)
+    """Return the period that the options name, until now: the record of this use comes later.
+
+    Raises OperatorError if it ends before it begins: "0 records found" would be a wrong answer.
+    """
+    period = until_now(args.since, args.until)
+    if period.since > period.until:
+        end = "--to" if period.until == args.until else "now"
+        raise OperatorError(f"--from must not be after {end}")
+    return period
 
 
 def directories_of(args: argparse.Namespace) -> list[Path]:
@@ -80,11 +87,12 @@ def record_use(operation: str, criteria: Criteria) -> None:
     owner = _owner(config)
     if owner is None:
         return
+    who = session()
     record = Record(
         time=time_of(clock.now_ns()),
         operation=operation,
-        login=login(),
-        sudo_user=sudo_user(),
+        login=who.login,
+        sudo_user=who.sudo_user,
         unverified=True,
         criteria=criteria,
     )
@@ -105,7 +113,7 @@ def _owner(config: Config) -> Owner | None:
     if not config.audit:
         return None
     with opened_database(config) as engine:
-        return claim(config.audit_dir, database_id(engine))
+        return claim_for_command(engine, config)
 
 
 def _since(text: str) -> str:

@@ -3,9 +3,11 @@
 import argparse
 import sys
 
-from app.audit.period import first_moment
+import peewee
+
+from app.audit.period import Period, first_moment
 from app.audit.record import Criteria
-from app.audit.report import REPORTED_DAYS, first_reported_day, report
+from app.audit.report import REPORTED_DAYS, Refusal, first_reported_day, report
 from app.cli.audit_options import (
     add_directories,
     add_period,
@@ -15,7 +17,11 @@ from app.cli.audit_options import (
 )
 from app.cli.output import counted, print_document
 from app.cli.parser import Commands, add_command
+from app.cli.session import opened_database
 from app.cli.waiting import waiting_for
+from app.config import Config
+from app.errors import OperatorError
+from app.operations.refusals import refusals_in
 
 
 def add_commands(audit: Commands) -> None:
@@ -41,7 +47,7 @@ def _report(args: argparse.Namespace) -> None:
     period = period_of(args)
     record_use("report", Criteria(since=args.since, until=args.until))
     with waiting_for(args, "the trail to be read and verified"):
-        done = report(directories, period)
+        done = report(directories, period, _refusals(period))
     if args.json:
         print_document(args, done)
         return
@@ -53,3 +59,15 @@ def _report(args: argparse.Namespace) -> None:
     faults = sum(len(trail.faults) for trail in done.trails)
     verified = f"{counted(faults, 'fault')} found" if faults else "the trail verifies"
     print(f"{counted(done.look_ups, 'look-up')} reported; {verified}", file=sys.stderr)
+
+
+def _refusals(period: Period) -> list[Refusal] | None:
+    """Return the look-ups that were not answered; None if the database cannot be read.
+
+    A copy of a trail can be reported where the database is not.
+    """
+    try:
+        with opened_database() as engine:
+            return refusals_in(engine, period, Config.from_env().timezone)
+    except (OperatorError, peewee.PeeweeException):
+        return None

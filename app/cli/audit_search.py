@@ -45,9 +45,11 @@ def add_commands(audit: Commands) -> None:
         ],
     )
     wanted = command.add_mutually_exclusive_group(required=True)
-    wanted.add_argument("--plate", metavar="PLATE", help="look-ups of this plate")
-    wanted.add_argument("--account", metavar="ACCOUNT", help="look-ups of this account")
-    wanted.add_argument("--user", metavar="USER", help="look-ups with this Enquiry-User")
+    wanted.add_argument("--plate", type=_text, metavar="PLATE", help="look-ups of this plate")
+    wanted.add_argument("--account", type=_text, metavar="ACCOUNT", help="look-ups of this account")
+    wanted.add_argument(
+        "--user", type=_text, metavar="USER", help="look-ups with this Enquiry-User"
+    )
     add_period(command)
     command.add_argument(
         "--scan", action="store_true", help="read all records and do not trust the index"
@@ -102,6 +104,13 @@ def _export(args: argparse.Namespace) -> None:
     if done.left_out:
         sentence += f"; lines that are no records: {done.left_out:,}"
     print(sentence, file=sys.stderr)
+
+
+def _text(text: str) -> str:
+    """Return an argument that is not empty, as a variable of a shell that is not set."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("must not be empty")
+    return text
 
 
 def _query(args: argparse.Namespace) -> Query:

@@ -6,14 +6,13 @@ from contextlib import contextmanager
 
 from app import clock
 from app.accounts.enquiry import TEXT_RULE, is_enquiry_text
-from app.actor import login
-from app.audit.owner import claim
+from app.actor import session
 from app.audit.record import Record, time_of
 from app.audit.trail import Trail
 from app.cli.usage import Parser
-from app.config import Config, sudo_user
+from app.config import Config
+from app.operations.audit_state import claim_for_command
 from app.storage.engine import Engine
-from app.storage.versions import database_id
 from app.vehicles.look_ups import judged_plate
 from app.vehicles.reader import Found
 from app.vehicles.records import Read
@@ -49,8 +48,8 @@ def recording(
     if not config.audit:
         yield lambda _found, _registers: None
         return
-    owner = claim(config.audit_dir, database_id(engine))
-    trail = Trail(config.audit_dir, lambda: owner)
+    owner = claim_for_command(engine, config)
+    trail, who = Trail(config.audit_dir, lambda: owner), session()
 
     def record(found: Sequence[Found], registers: Read) -> None:
         trail.append(
@@ -60,8 +59,8 @@ def recording(
                 as_of=args.as_of,
                 reason=args.reason,
                 reference=args.reference,
-                login=login(),
-                sudo_user=sudo_user(),
+                login=who.login,
+                sudo_user=who.sudo_user,
                 unverified=True,
                 plates=[judged_plate(each, day, config.mot_first_years) for each in found],
                 registers=registers,

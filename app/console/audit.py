@@ -15,12 +15,12 @@ from app.audit.record import Criteria
 from app.audit.report import first_reported_day
 from app.audit.summary import Summary
 from app.audit.task_rows import EXPORT, REPORT, SEARCH, VERIFY, Question, Wanted
-from app.audit.tasks import AuditTasks
 from app.console.context import ConsoleRequest, PageError, Services, session_of
 from app.console.forms import VERSION_FIELD, Field, Form, read_fields, version_of
 from app.console.rendering import redirect
 from app.operations import background
 from app.operations.audit_state import audit_state, owner_fault
+from app.operations.audit_tasks import AuditTasks
 from app.vehicles.registration import recorded_registration
 
 PLACE = "audit"

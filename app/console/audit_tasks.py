@@ -13,7 +13,6 @@ from app.audit.export import Exported
 from app.audit.report import Report
 from app.audit.results import KEPT_SECONDS
 from app.audit.task_rows import EXPORT, REPORT, SEARCH, VERIFY, Question, Task
-from app.audit.tasks import FOUND_MAX, AuditTasks, Found
 from app.audit.verify import Verdict
 from app.console.audit import PLACE
 from app.console.charts import Series
@@ -22,6 +21,7 @@ from app.console.listing import Listing
 from app.console.refreshing import REFRESH_SECONDS, refresh
 from app.console.tasks import number
 from app.http.file_body import FileBody
+from app.operations.audit_tasks import FOUND_MAX, AuditTasks, Found
 from app.tasks import DONE
 
 _RESULTS: Mapping[str, type[Any]] = {

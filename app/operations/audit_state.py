@@ -8,7 +8,15 @@ import os
 from typing import NamedTuple
 
 from app import clock
-from app.audit.owner import find_claimed, find_owner, gone, require_own, require_same
+from app.audit.owner import (
+    Owner,
+    claim,
+    find_claimed,
+    find_owner,
+    gone,
+    require_own,
+    require_same,
+)
 from app.audit.record import AuditError
 from app.audit.summary import Summary, find_summary
 from app.audit.trail import sync_fault
@@ -58,8 +66,8 @@ def audit_state(engine: Engine, config: Config) -> AuditState:
 def owner_fault(engine: Engine, config: Config) -> str:
     """Return why a trail cannot be used that is another's or gone; empty if it can be.
 
-    A trail that does not exist yet is no fault before the service has started. A process of the
-    service also notices that the trail was replaced by another one.
+    A trail that does not exist yet is no fault before a service has started to record in it. A
+    process of the service also notices that the trail was replaced by another one.
     """
     directory = config.audit_dir
     try:
@@ -68,13 +76,24 @@ def owner_fault(engine: Engine, config: Config) -> str:
             require_same(directory, owner)
         elif find_owner(directory) is not None:
             require_own(directory, database_id(engine))
-        elif _is_served(config):
+        elif _is_recorded_in(config):
             return str(gone(directory))
     except AuditError as error:
         return str(error)
     except OSError as error:
         return f"{directory} cannot be read: {error.strerror}"
     return ""
+
+
+def claim_for_command(engine: Engine, config: Config) -> Owner:
+    """Return the owner of this host's trail, so that a command can record in it.
+
+    The trail is created if there is none. But if the service runs that recorded in it, the trail
+    is gone, and the command must not begin another one in its place. Raises AuditError.
+    """
+    if find_owner(config.audit_dir) is None and _is_recorded_in(config):
+        raise gone(config.audit_dir)
+    return claim(config.audit_dir, database_id(engine))
 
 
 def summary_of(config: Config) -> Summary | None:
@@ -104,8 +123,8 @@ def _writing_fault(config: Config) -> str:
     return sync_fault() or space_fault(config)
 
 
-def _is_served(config: Config) -> bool:
+def _is_recorded_in(config: Config) -> bool:
     try:
-        return serving.is_running(config.state_dir)
+        return serving.records_in(config.state_dir, config.audit_dir)
     except OSError:
         return False

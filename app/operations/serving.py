@@ -4,6 +4,7 @@ The lock ends with the last process of a server, even if that is killed. A comma
 service to be stopped holds the lock alone.
 """
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from app.errors import OperatorError
 from app.file_lock import hold_until_exit, tried
 
 _FILE_NAME = "serving"
+_TRAIL = "audit-trail"
 
 
 def announce(state_dir: Path) -> None:
@@ -38,6 +40,32 @@ def is_running(state_dir: Path) -> bool:
             return not is_held
     except FileNotFoundError:
         return False
+
+
+def note_trail(state_dir: Path, trail: Path | None) -> None:
+    """Note in which audit trail the service that starts records; None for none.
+
+    Raises OperatorError if the state directory cannot be written to.
+    """
+    try:
+        if trail is None:
+            (state_dir / _TRAIL).unlink(missing_ok=True)
+        else:
+            (state_dir / _TRAIL).write_bytes(os.fsencode(trail))
+    except OSError as error:
+        raise _unusable(error) from error
+
+
+def records_in(state_dir: Path, trail: Path) -> bool:
+    """Tell whether a service is running that records in this audit trail. Raises OSError.
+
+    One that runs since before the trail was switched on, or moved to this directory, does not.
+    """
+    try:
+        noted = (state_dir / _TRAIL).read_bytes()
+    except FileNotFoundError:
+        return False
+    return noted == os.fsencode(trail) and is_running(state_dir)
 
 
 @contextmanager

@@ -69,6 +69,7 @@ def prepare_state(config: Config) -> None:
         start_limits(config.state_dir / FILE_NAME, database_id(engine))
         if config.audit:
             claim(config.audit_dir, database_id(engine))
+        serving.note_trail(config.state_dir, config.audit_dir if config.audit else None)
         reserve.fill(engine)
         for each in conditions_of(engine, config).conditions:
             _log.warning("%s", each.warning)

@@ -54,6 +54,7 @@ def trail(world, at) -> Path:
 def running(world):
     """A service runs, as commands and its own workers notice."""
     serving.announce(world.directory / "state")
+    serving.note_trail(world.directory / "state", world.directory / "audit")
 
 
 def ready(world, **settings):

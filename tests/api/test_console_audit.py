@@ -11,11 +11,11 @@ import pytest
 from app.audit.owner import claim
 from app.audit.record import Plate
 from app.audit.seal import seal
-from app.audit.tasks import AuditTasks
 from app.audit.trail import Trail
 from app.console.context import ROOT
 from app.console.roles import Role
 from app.errors import OperatorError
+from app.operations.audit_tasks import AuditTasks
 from app.storage.versions import database_id
 from tests.api.console import signed_in, stored
 from tests.api.test_console_accounts import MARKUP

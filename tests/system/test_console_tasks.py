@@ -13,11 +13,11 @@ import pytest
 
 from app.audit.owner import claim
 from app.audit.record import Plate
-from app.audit.tasks import AuditTasks
 from app.audit.trail import Trail
 from app.console.context import ROOT
 from app.console.roles import Role
 from app.console.sessions import create_link
+from app.operations.audit_tasks import AuditTasks
 from app.registers.history import list_loads
 from app.registers.tasks import Tasks
 from app.storage.versions import database_id

@@ -123,12 +123,26 @@ def test_the_nightly_jobs_run(installed):
 
 def test_the_audit_trail_is_sealed_backed_up_and_restored(installed):
     """In their sandboxes: service and timer seal, backup has the trail, and restore brings it."""
-    installed.do("echo 'VERIFYD_AUDIT=on' >>/etc/verifyd/verifyd.env; systemctl restart verifyd")
-    installed.do("verifyd audit report >report.html")  # It is recorded.
+    trail = PAGE.partition("\n## Audit trail\n")[2].partition("\n### Back up the trail\n")[0]
+    switched_on, *others = re.findall(r"```sh\n(.*?)```", trail, re.DOTALL)
+    installed.do(f"set -e; {switched_on}")
+    installed.do(
+        "SUDO_USER=ann verifyd lookup AB12CDE --reason THEFT --reference CASE-1 || test $? = 1"
+    )
     installed.do("verifyd audit seal")
+    # Everything that the page prints, but for the digest of somebody else's trail.
+    for line in "".join(others).splitlines():
+        if "--digest" not in line:
+            installed.do(line)
+    found = json.loads(installed.do("verifyd audit search --plate AB12CDE --json"))
+    assert (found[0]["reference"], found[0]["sudo_user"]) == ("CASE-1", "ann")
     summary = "/var/lib/verifyd/audit/summary.json"
     installed.do(f"rm {summary}; systemctl start verifyd-audit-seal verifyd-audit-prune")
     assert installed.path(summary).exists()
+    (journal,) = re.findall(r"`(sudo journalctl -u verifyd-audit-seal .*)`", trail)
+    digest = re.findall("digest ([0-9a-f]{64})", installed.do(journal))[-1]
+    told = installed.do(f"verifyd audit verify --digest {digest}")
+    assert "and contains the digest" in told
     installed.do(f"rm {summary}")
     # The alarm of the master, which is the child of the binary that systemd started.
     main = installed.do("systemctl show -P MainPID verifyd").strip()

@@ -218,7 +218,7 @@ def remount(disk, how):
 
 class TestDirectory:
     @pytest.mark.parametrize("command", [SERVE, GUNICORN], ids=["serve", "gunicorn"])
-    def test_a_trail_that_is_removed_is_missed(self, audited, directory, command):
+    def test_a_trail_that_is_removed_is_missed(self, audited, directory, world, command):
         """No worker creates it again, not even a new one. A copy of it is used at once."""
         service = audited(directory, command=command)
         assert {service.get(PATH).status for _ in range(6)} == {200}
@@ -233,6 +233,20 @@ class TestDirectory:
         os.kill(service.process.pid, signal.SIGHUP)
         until(lambda: not set(service.workers()) & set(before), "a reload")
         assert {service.get(PATH).status for _ in range(6)} == {503}
+        # A command does not begin another trail either, in which this service would not record.
+        settings = {
+            "database_url": world.config.database_url,
+            "state_dir": world.config.state_dir,
+            "audit": "on",
+            "audit_dir": directory,
+        }
+        for words in (
+            ["lookup", "AB12CDE"],
+            ["audit", "search", "--user", "a", "--directory", copy],
+        ):
+            ended = run_command(*words, **settings)
+            assert (ended.returncode, ended.stdout) == (1, "")
+            assert "is gone; put it back" in ended.stderr
         assert not directory.exists()
         copy.rename(directory)
         assert {service.get(PATH).status for _ in range(6)} == {200}
@@ -273,6 +287,22 @@ class TestDirectory:
         service = audited(directory, wait=False)
         assert service.process.wait(30) == 1
         assert str(directory) in service.output("stderr")
+
+
+def test_the_trail_is_switched_on_as_the_page_says(serve, directory, world):
+    """`verifyd check && systemctl restart verifyd`, while the service runs without a trail."""
+    world.load([CAR])
+    service = serve()
+    settings = {"database_url": world.config.database_url, "state_dir": world.config.state_dir}
+    ended = run_command("check", audit="on", audit_dir=directory, **settings)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert service.stop() == 0
+    service = serve(audit="on", audit_dir=directory)
+    assert service.get(PATH).status == 200
+    shutil.rmtree(directory)
+    ended = run_command("check", audit="on", audit_dir=directory, **settings)
+    assert ended.returncode == 1
+    assert "is gone; put it back" in ended.stderr
 
 
 def test_commands_and_workers_share_a_trail(audited, directory, world):

@@ -7,11 +7,14 @@ import shutil
 
 import pytest
 
+from app.audit import indexing
 from app.audit import seal as sealing
 from app.audit.chain import Chain, Prune, Seal, digest_of, read_chain, with_digest
+from app.audit.index import list_index_files
 from app.audit.prune import prune
 from app.audit.record import AuditError, time_of
 from app.audit.seal import seal
+from app.audit.search import Query, search
 from app.audit.verify import verify
 from tests.unit.audit_trails import Clock, look_up, names, opened, plates
 
@@ -123,6 +126,11 @@ SEGMENTS = {
         lambda t: (t.directory / "extra.ndjson").write_bytes(b"{}\n"),
         "added",
         "extra.ndjson".partition(".")[0],
+    ),
+    "an added segment of no hour": (
+        lambda t: (t.directory / "00000007-20261332T25.ndjson").write_bytes(b""),
+        "added",
+        "7",
     ),
     "a gap before what is not sealed": (
         lambda t: t.path(6).rename(t.directory / "00000008-20300101T00.ndjson"),
@@ -278,6 +286,102 @@ def test_a_chain_that_was_written_anew_is_found_with_a_digest(trail):
     assert trail.faults(trail.digest) == [("digest", "chain")]
 
 
+OBSTACLES = {
+    "a link to the same content": lambda path, copy: path.symlink_to(copy),
+    "a link to nothing": lambda path, _: path.symlink_to("/nowhere"),
+    "a pipe": lambda path, _: os.mkfifo(path),
+    "a directory": lambda path, _: path.mkdir(),
+}
+
+
+@pytest.mark.parametrize("number", [2, 6])
+@pytest.mark.parametrize("name", OBSTACLES)
+def test_what_is_no_file_is_named(trail, tmp_path, name, number):
+    """Sealed or not; the other segments are verified all the same, and nothing waits for it."""
+    copy = tmp_path / "copy"
+    trail.path(number).rename(copy)
+    OBSTACLES[name](trail.path(number), copy)
+    trail.path(3).unlink()
+    assert sorted(trail.faults()) == [("removed", "3"), ("unreadable", str(number))]
+
+
+def test_what_is_no_file_is_not_searched(trail):
+    """A search that would miss it fails."""
+    trail.path(2).unlink()
+    os.mkfifo(trail.path(2))
+    with pytest.raises(OSError, match="not a regular file"):
+        list(search(trail.directory, Query("plate", "H1N1"), scan=True))
+
+
+def without_entry(data, key):
+    """Remove the entries of a key from an index file."""
+    return data[:16] + b"".join(each for each in entries_of(data) if each[:8] != key)
+
+
+def moved_entry(data, key):
+    """Move the entries of a key to the end, where nobody looks for them."""
+    found = b"".join(each for each in entries_of(data) if each[:8] == key)
+    return without_entry(data, key) + found
+
+
+def entries_of(data):
+    return [data[at : at + 16] for at in range(16, len(data), 16)]
+
+
+def other_block(data, key):
+    """Let the entries of a key lead to another block."""
+    return data[:16] + b"".join(
+        each[:12] + b"\0\0\0\7" if each[:8] == key else each for each in entries_of(data)
+    )
+
+
+INDEXES = {
+    "without an entry": without_entry,
+    "with an entry in another place": moved_entry,
+    "with another block": other_block,
+    "without any entry": lambda data, _: data[:16],
+    "without its end": lambda data, _: data[:-16],
+    "that is no index": lambda data, _: data[1:],
+    "that is empty": lambda _data, _key: b"",
+}
+
+
+class TestIndex:
+    @pytest.mark.parametrize("fan_in", [3, 16])
+    @pytest.mark.parametrize("name", INDEXES)
+    def test_an_index_that_hides_a_record_is_found(self, trail, monkeypatch, name, fan_in):
+        """Also one that was merged. It is named, and built again once it is removed (D140)."""
+        monkeypatch.setattr(indexing, "_FAN_IN", fan_in)
+        seal(trail.directory, current=False)
+        assert trail.faults() == []
+        file = next(f for f in list_index_files(trail.directory / "index") if f.covers(2))
+        path = trail.directory / "index" / file.name
+        whole = path.read_bytes()
+        # The least key moves past all others.
+        key = min(each[:8] for each in entries_of(whole))
+        path.write_bytes(INDEXES[name](whole, key))
+        assert verify(trail.directory).faults[0].kind == "index"
+        assert file.name in verify(trail.directory).faults[0].sentence
+        path.unlink()
+        assert trail.faults() == []
+        seal(trail.directory, current=False)
+        assert trail.faults() == []
+
+    def test_an_index_that_covers_what_it_does_not_have_is_found(self, trail):
+        """A file for all segments would hide all the others."""
+        (trail.directory / "index" / "00000001-00000005.9").write_bytes(b"verifyd index 1\n")
+        assert [fault.kind for fault in verify(trail.directory).faults] == ["index"]
+
+    def test_entries_of_segments_that_were_removed_by_age_do_no_harm(self, trail, hours):
+        """A run that was killed may have left them."""
+        index = trail.directory / "index"
+        kept = {path: path.read_bytes() for path in index.iterdir()}
+        prune(trail.directory, time_of(hours.now_ns - 4 * 3600 * 10**9))
+        for path, data in kept.items():
+            path.write_bytes(data)
+        assert trail.faults() == []
+
+
 def test_an_older_digest_proves_the_trail_until_then(trail, hours):
     """A digest stays valid when more is sealed."""
     hours.pass_hours(2)
@@ -312,11 +416,24 @@ class TestSealing:
         with opened(trail.directory) as opened_trail:
             opened_trail.append(look_up("LATE"))
         hours.pass_hours(-10_000)
-        assert len(seal(trail.directory, current=False).seals) == 1
+        assert len(seal(trail.directory, current=False).seals) == 2
+        assert trail.faults() == []
         with opened(trail.directory) as opened_trail:
             opened_trail.append(look_up("NOW"))
         assert plates(trail.directory)[-1] == "NOW"
         assert names(trail.directory)[-1][9:] == names(trail.directory)[-2][9:]
+
+    def test_a_clock_that_is_set_back_leaves_no_segment_out(self, trail, hours):
+        """Back in an hour that was not sealed yet, while the next one has begun."""
+        hours.pass_hours(1)
+        with opened(trail.directory) as opened_trail:
+            opened_trail.append(look_up("NEXT"))
+        hours.pass_hours(-1)
+        assert [line.segment[:8] for line in seal(trail.directory, current=False).seals] == [
+            "00000006",
+            "00000007",
+        ]
+        assert trail.faults() == []
 
     def test_the_digest_can_be_computed_with_other_tools(self, trail):
         """It is the SHA-256 of the line without its last member."""
@@ -338,7 +455,8 @@ class TestSealing:
         assert trail.faults() == []
 
     @pytest.mark.parametrize(
-        "moment", ["_close", "digest_file", "gather", "with_digest", "add_index"]
+        "moment",
+        ["_close", "digest_file", "gather", "with_digest", "add_index"],
     )
     def test_a_run_that_ended_early_is_completed(self, trail, monkeypatch, moment):
         """Whenever a run is killed, the next one converges to the same state."""

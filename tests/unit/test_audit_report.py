@@ -11,7 +11,7 @@ from app.audit import tallies
 from app.audit.period import Period
 from app.audit.prune import prune
 from app.audit.record import Criteria, Plate, Record, invalid_plate, time_of
-from app.audit.report import report
+from app.audit.report import Refusal, report
 from app.audit.report_page import render
 from app.audit.seal import seal
 from app.audit.tallies import Frequent, Tallies, Tally, Users
@@ -71,7 +71,19 @@ def test_a_period_is_respected(directory):
 def test_a_user_far_above_the_usual_is_named(directory):
     """With the day, and what is usual."""
     (peak,) = report([directory], Period()).users_above_usual
-    assert (peak.account, peak.user, peak.look_ups, peak.usual) == ("acme", "ann", 60, 4)
+    assert (peak.account, peak.user, peak.plates, peak.usual) == ("acme", "ann", 60, 4)
+
+
+def test_a_bulk_counts_as_its_plates():
+    """Whoever asks for a thousand vehicles at once is seen."""
+    users = Users()
+    for day in range(1, 6):
+        plates = [Plate(f"P{number}") for number in range(1_000 if day == 5 else 2)]
+        record = Record(time=f"2026-11-{day:02}T", operation="bulk_insurance", user="ann")
+        record.plates = plates
+        users.add(record)
+    (peak,) = users.peaks()
+    assert (peak.day, peak.plates, peak.usual) == ("2026-11-05", 1_000, 2)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +94,9 @@ def test_what_is_not_unusual_is_not_named(days):
     users = Users()
     for day, look_ups in enumerate(days, 1):
         for _ in range(look_ups):
-            users.add(Record(time=f"2026-11-{day:02}T", operation="insurance", user="ann"))
+            record = look_up(user="ann")
+            record.time = f"2026-11-{day:02}T"
+            users.add(record)
     assert users.peaks() == []
 
 
@@ -171,6 +185,19 @@ class _Tags(HTMLParser):
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
+
+
+def test_refusals_are_those_of_the_usage(directory):
+    """Without the database the page says that they are not known."""
+    refusals = [Refusal(HOSTILE, 3, 2, 1_000)]
+    page = render(report([directory], Period(), refusals)).decode()
+    assert "&lt;script&gt;" in page.partition("Refusals")[2]
+    assert ">1,000</td>" in page.partition("Refusals")[2]
+    assert "not known" not in page
+    assert (
+        "none</td>" in render(report([directory], Period(), [])).decode().partition("Refusals")[2]
+    )
+    assert "not known here" in render(report([directory], Period())).decode()
 
 
 def test_json_has_names(directory):

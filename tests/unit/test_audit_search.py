@@ -1,6 +1,7 @@
 """Searching and exporting the trail: everything that matches, and nothing else (D117, D118)."""
 
 import csv
+import hashlib
 import io
 import os
 from datetime import date
@@ -190,6 +191,7 @@ class TestIndex:
         wanted = [os.urandom(16) for _ in range(1_050)]
         for start in range(0, len(wanted), 7):
             entries.add(wanted[start : start + 7])
+        assert entries.digest() == hashlib.sha256(b"".join(sorted(wanted))).hexdigest()
         file = IndexFile(1, 1, 0)
         write_index(tmp_path, file, entries.sorted())
         assert [path.name for path in tmp_path.iterdir()] == [file.name]
@@ -300,3 +302,4 @@ class TestExport:
         assert rows[0]["user"] == 'jane;\'=1+1,"x"'
         assert rows[0]["registers"] == "native=3;dvla=17"
         assert rows[2]["criteria"] == "plate=A1"
+        assert [row["unverified"] for row in rows] == ["", "", "true"]

@@ -3,23 +3,27 @@
 import json
 import os
 import stat
+from datetime import UTC
 from itertools import count
 
 import pytest
 
 from app import clock
+from app.accounts.authentication import Authenticator
 from app.audit.owner import claim
 from app.audit.record import Criteria, Plate
-from app.audit.report import Report
+from app.audit.report import Refusal, Report
 from app.audit.results import KEPT_SECONDS
 from app.audit.seal import seal
 from app.audit.task_rows import EXPORT, REPORT, SEARCH, VERIFY, AuditTask, Question, Wanted
-from app.audit.tasks import AuditTasks, Found
 from app.audit.trail import Trail
 from app.audit.verify import Verdict
 from app.errors import OperatorError
+from app.operations.audit_tasks import AuditTasks, Found
 from app.storage.versions import database_id
 from app.tasks import DONE, FAILED, INTERRUPTED
+from app.usage.counts import Change, Count
+from app.usage.store import write
 from tests.conftest import ON_SQLITE
 from tests.unit.audit_trails import lines, look_up
 
@@ -174,7 +178,7 @@ class TestCarryOut:
 
     def test_a_search_has_a_limit(self, tasks, trail, directory, monkeypatch):
         """The oldest are left out, of sealed and open segments. A search finds earlier ones."""
-        monkeypatch.setattr("app.audit.tasks.FOUND_MAX", 3)
+        monkeypatch.setattr("app.operations.audit_tasks.FOUND_MAX", 3)
         seal(directory, current=True)
         trail.append(look_up("LAST"))
         assert searched(tasks, account="acme").are_all
@@ -201,7 +205,7 @@ class TestCarryOut:
 
     def test_an_export_leaves_room_on_the_disk(self, tasks, monkeypatch):
         """One that is too large fails, and its file is removed."""
-        monkeypatch.setattr("app.audit.tasks._EXPORT_BYTES_MAX", 100)
+        monkeypatch.setattr("app.operations.audit_tasks._EXPORT_BYTES_MAX", 100)
         process = Process()
         task = tasks.begin(WANTED._replace(kind=EXPORT), Question(form="csv"), process)
         with pytest.raises(OperatorError, match="larger than 1 GB; choose a shorter period"):
@@ -209,10 +213,14 @@ class TestCarryOut:
         process.end()
         assert [path.suffix for path in files_of(tasks, task)] == [".question"]
 
-    def test_a_report_is_a_page_and_its_figures(self, tasks):
-        """The same as the command writes."""
+    def test_a_report_is_a_page_and_its_figures(self, tasks, world):
+        """The same as the command writes, with the refusals of the usage."""
+        caller = Authenticator(world.engine).find_caller(world.alice_key)
+        assert caller
+        write(world.engine, [Change(clock.now(), Count(caller, "insurance", 429), 7, 0)], UTC)
         task = done(tasks, WANTED._replace(kind=REPORT), Question())
-        assert tasks.results.find(task, Report).look_ups == 3
+        found = tasks.results.find(task, Report)
+        assert (found.look_ups, found.refusals) == (3, [Refusal("alice", 0, 7, 0)])
         assert tasks.results.path(task, "html").read_bytes().startswith(b"<!doctype html>")
 
     def test_a_verification_names_what_it_found(self, tasks, directory):

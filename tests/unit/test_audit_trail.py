@@ -10,6 +10,7 @@ import pytest
 from app.audit import open_segment, owner, segments
 from app.audit.owner import claim, require_host
 from app.audit.record import AuditError, Plate, Record, decode_record, encode_json, invalid_plate
+from app.audit.seal import seal
 from app.audit.segments import list_segments
 from tests.unit.audit_trails import (
     DATABASE,
@@ -128,6 +129,29 @@ class TestAppending:
         trail.append(look_up("B2"))
         assert path.read_bytes().count(b"\n") == 1
         assert plates(directory) == ["A1", "B2"]
+
+    def test_a_sealed_segment_is_never_appended_to(self, trail, directory):
+        """Not even if somebody made it writable again, as `chmod -R u+w` does."""
+        trail.append(look_up("A1"))
+        seal(directory, current=True)
+        (path,) = directory.glob("*-*.ndjson")
+        path.chmod(0o600)
+        with opened(directory) as other:
+            other.append(look_up("B2"))
+        assert path.read_bytes().count(b"\n") == 1
+        assert plates(directory) == ["A1", "B2"]
+
+    def test_a_pipe_in_place_of_a_segment_is_refused(self, trail, directory):
+        """It would take records and keep none. Without it they are accepted."""
+        trail.append(look_up("A1"))
+        (path,) = directory.glob("*-*.ndjson")
+        pipe = path.with_name(path.name.replace("00000001", "00000002"))
+        os.mkfifo(pipe)
+        with opened(directory) as other:
+            with pytest.raises(AuditError, match="is not a regular file"):
+                other.append(look_up("B2"))
+            pipe.unlink()
+            other.append(look_up("C3"))
 
     @pytest.mark.parametrize("how", ["removed", "replaced"])
     def test_a_segment_that_is_gone_is_not_written_to(self, trail, directory, how):

@@ -1,5 +1,6 @@
 """`verifyd audit`: what its commands print, record and refuse (D116 to D119)."""
 
+import errno
 import json
 import os
 import shutil
@@ -46,6 +47,32 @@ def last(directory):
 
 
 class TestSealing:
+    @pytest.mark.parametrize(
+        ("words", "what"), [(("seal",), "sealed"), (("prune", "--keep", "1d"), "removed")]
+    )
+    def test_a_full_disk_is_told_with_its_directory(self, cli, directory, monkeypatch, words, what):
+        """The operator knows what to make room for, and that the next run continues."""
+
+        def full(*_, **__):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(f"app.cli.audit.{words[0]}", full)
+        ended = cli.run("audit", *words)
+        assert ended.status == 1
+        assert f"in {directory} cannot be {what} now: No space left on device" in ended.stderr
+        assert "the next run continues" in ended.stderr
+
+    def test_the_digest_of_an_empty_trail_is_not_to_be_kept(self, cli, directory, monkeypatch):
+        """Everything continues it. Whoever keeps it must not be told that the chain was cut."""
+        monkeypatch.setenv("VERIFYD_AUDIT", "on")
+        engine = open_engine(cli.database_url)
+        claim(directory, database_id(engine))
+        close_quietly(engine)
+        assert "no digest to keep before the first record" in cli.run("audit", "seal").stdout
+        ended = cli.run("audit", "verify", "--digest", "0" * 64)
+        assert ended.status == 2
+        assert "proves nothing; give a later one" in ended.stderr
+
     def test_seal_prints_and_logs_the_digest(self, cli, trail, directory):
         """The digest is on stdout and in the log."""
         ended = cli.run("audit", "seal")
@@ -144,7 +171,7 @@ class TestVerifying:
         documents = cli.json("audit", "verify", "--directory", directory, "--directory", copy)
         assert [each["directory"] for each in documents] == [str(directory), str(copy)]
         refused = cli.refusal(
-            "audit", "verify", "--directory", directory, "--directory", copy, "--digest", "0" * 64
+            "audit", "verify", "--directory", directory, "--directory", copy, "--digest", "1" * 64
         )
         assert "a digest belongs to one trail" in refused
 
@@ -239,11 +266,29 @@ class TestSearching:
 
     @pytest.mark.parametrize(
         "words",
-        [(), ("--plate", "A", "--user", "b"), ("--plate", "A", "--from", "yesterday")],
+        [
+            (),
+            ("--plate", "A", "--user", "b"),
+            ("--plate", "A", "--from", "yesterday"),
+            ("--plate", ""),
+            ("--account", " "),
+            ("--user", ""),
+        ],
     )
     def test_wrong_arguments_are_refused(self, cli, trail, words):
         """One thing is searched for, in a clear period."""
         assert cli.run("audit", "search", *words).status == 2
+
+
+@pytest.mark.parametrize("words", [("search", "--plate", "AB12CDE"), ("export",), ("report",)])
+class TestPeriods:
+    def test_a_period_that_ends_before_it_begins_is_refused(self, cli, trail, words):
+        """Days that were given in the wrong order must not look as if nobody had asked."""
+        period = ("--from", "2026-06-30", "--to", "2026-01-01")
+        assert "--from must not be after --to" in cli.refusal("audit", *words, *period)
+        for later in ((), ("--to", "2100-01-02")):
+            refused = cli.refusal("audit", *words, "--from", "2100-01-01", *later)
+            assert "--from must not be after now" in refused
 
 
 class TestExporting:

@@ -10,7 +10,8 @@ from app.audit import owner as owners
 from app.audit.owner import claim
 from app.audit.seal import seal
 from app.cli.session import opened_database
-from app.operations import audit_state
+from app.config import Config
+from app.operations import audit_state, serving
 from app.storage.versions import database_id
 
 
@@ -47,6 +48,17 @@ def test_the_trail_of_another_database_is_a_fault(cli):
     told = cli.run("check").stderr
     assert told.count("another database") == 1
     assert "VERIFYD_AUDIT_DIR: " in told
+
+
+def test_it_can_be_switched_on_while_the_service_runs(cli):
+    """The service that runs has no trail yet. Afterwards one that is missing is gone."""
+    state = Config.from_env().state_dir
+    serving.announce(state)
+    for trail in (None, cli.directory / "elsewhere"):
+        serving.note_trail(state, trail)
+        assert cli.run("check").status == 0
+    serving.note_trail(state, cli.directory / "audit")
+    assert "audit is gone; put it back" in cli.run("check").stderr
 
 
 def test_a_full_disk_is_only_a_warning(cli, monkeypatch):

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from app.audit.task_rows import AuditTask, Question, Wanted
-from app.audit.tasks import AuditTasks
 from app.config import Config
 from app.console.roles import Role
 from app.console.sessions import (
@@ -18,6 +17,7 @@ from app.console.sessions import (
     open_session,
     require_link,
 )
+from app.operations.audit_tasks import AuditTasks
 from app.storage.engine import close_quietly, open_engine
 from tests.conftest import ON_SQLITE
 

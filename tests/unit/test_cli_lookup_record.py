@@ -78,6 +78,14 @@ def test_without_a_session_there_is_no_login(cli, trail, monkeypatch):
     assert list(recorded(trail)[0]) == ["operation", "unverified", "plates", "registers"]
 
 
+@ON_SQLITE
+def test_who_ran_it_is_recorded_whatever_the_environment_says(cli, trail, monkeypatch):
+    """Bytes that are not UTF-8 are escaped, and a long text is cut."""
+    monkeypatch.setenv("SUDO_USER", os.fsdecode(b"\xff") + "x" * 200_000)
+    cli.json("lookup", "LP63SED")
+    assert recorded(trail)[0]["sudo_user"] == "\\udcff" + "x" * 99
+
+
 def test_a_file_is_recorded_by_batches(cli, trail, monkeypatch):
     """All its plates in their order, without lines that have none."""
     monkeypatch.setattr("app.cli.lookup_csv.BATCH_LINES", 2)

@@ -8,9 +8,11 @@ from app import clock
 from app.accounts.administration import create_account, create_key
 from app.accounts.authentication import Authenticator
 from app.accounts.lifecycle import delete_account
+from app.audit.owner import claim
 from app.config import Config
 from app.routes import OPERATIONS
 from app.storage.engine import close_quietly, open_engine
+from app.storage.versions import database_id
 from app.usage.counts import Counts
 from app.usage.writer import UsageWriter
 
@@ -182,3 +184,19 @@ def test_the_month_is_that_of_the_time_zone(cli, usage, monkeypatch):
 def test_misuse(cli, words, told):
     """Options that do not fit are refused, and the message says why."""
     assert told in cli.misuse("usage", *words)
+
+
+def test_a_report_of_the_audit_trail_has_the_refusals(cli, usage, acme, monkeypatch):
+    """Look-ups that were not answered, by account; requests of other operations are none."""
+    monkeypatch.setenv("VERIFYD_AUDIT", "on")
+    claim(cli.directory / "audit", database_id(usage.engine))
+    usage.add(usage.key("other"), ("/v1/account", "GET", 429, 0))
+    words = ("audit", "report", "--from", "2026-11-01", "--to", "2026-11-22")
+    assert cli.json(*words)["refusals"] == [
+        {"account": "acme", "refused": 1, "limited": 1, "failed": 0}
+    ]
+    assert cli.json(*words[:2], "--from", "0001-01-01")["refusals"] == [
+        {"account": "acme", "refused": 1, "limited": 1, "failed": 1}
+    ]
+    monkeypatch.setenv("VERIFYD_DATABASE_URL", f"sqlite:///{cli.directory}/missing.db")
+    assert cli.json(*words)["refusals"] is None

@@ -19,6 +19,7 @@ from app.audit.task_rows import EXPORT, REPORT, SEARCH, VERIFY, AuditTask, Quest
 from app.audit.uses import record_use
 from app.audit.verify import verify
 from app.config import Config
+from app.operations.refusals import refusals_in
 from app.storage.engine import Engine
 from app.storage.versions import database_id
 from app.tasks import DONE, Start, TaskTable
@@ -94,7 +95,9 @@ class AuditTasks(TaskTable[Task]):
         if task.kind != VERIFY:
             record_use(directory, owner, _record(task, question))
         try:
-            result = _WORK[task.kind](Work(self._config, self.results, task, question, period))
+            result = _WORK[task.kind](
+                Work(self._engine, self._config, self.results, task, question, period)
+            )
             with self.results.opened(task, RESULT) as file:
                 file.write(msgspec.json.encode(result))
             self._finish(task.id)
@@ -126,6 +129,7 @@ def _record(task: Task, question: Question) -> Record:
 class Work(NamedTuple):
     """What the process of a task works with."""
 
+    engine: Engine
     config: Config
     results: Results
     task: Task
@@ -160,7 +164,8 @@ def _report(work: Work) -> object:
     # NOTE: imported here, because it is slow.
     from app.audit.report_page import render  # noqa: PLC0415
 
-    done = report([work.config.audit_dir], work.period)
+    refusals = refusals_in(work.engine, work.period, work.config.timezone)
+    done = report([work.config.audit_dir], work.period, refusals)
     with work.results.opened(work.task, "html") as file:
         file.write(render(done))
     return done

@@ -149,12 +149,7 @@ def _set_cookie(
     seconds: int,
 ) -> None:
     name = cookie_name(req, trusted_proxies)
-    resp.set_cookie(
-        name,
-        token,
-        max_age=seconds,
-        path="/",  # `__Host-` demands it, and a proxy may have a path prefix.
-        secure=name.startswith("__Host-"),
-        http_only=True,
-        same_site="Strict",
-    )
+    # `__Host-` demands the path /, and a proxy may have a path prefix.
+    guards = "; Path=/; HttpOnly; SameSite=Strict" + "; Secure" * name.startswith("__Host-")
+    # NOTE: not set_cookie(), which leaves `Max-Age=0` out: browsers would keep the empty cookie.
+    resp.append_header("Set-Cookie", f"{name}={token}; Max-Age={seconds}{guards}")

@@ -16,6 +16,7 @@ from app.registers.history import DROP, PURGE, ROLLBACK, UNDROP
 from app.registers.lock import is_being_loaded
 from app.registers.task_rows import RegisterTask, Task, Wanted
 from app.registers.undo import Noted, drop_register, purge_register, roll_back, undrop_register
+from app.storage import reserve
 from app.storage.engine import Engine
 from app.tasks import DONE, Start, TaskTable
 
@@ -54,13 +55,16 @@ class Tasks(TaskTable[Task]):
         is_of_register = RegisterTask.register == wanted.register
         is_same = (RegisterTask.seen == wanted.seen) & (RegisterTask.action == wanted.action)
         is_done = is_of_register & is_same & (RegisterTask.status == DONE)
-        return self._begin(
+        begin = partial(
+            self._begin,
             wanted._asdict(),
             is_of_register,
             lambda: next(self._select(is_done, 1), None),
             require_current,
             start,
         )
+        # A drop frees space, so it can begin on a full disk, too (D57).
+        return reserve.with_reserve(self._engine, begin)
 
     def _do(self, task: Task) -> None:
         def noted(load_id: int) -> None:

@@ -49,7 +49,7 @@ class Browser:
         for line in response.headers.getall("Set-Cookie"):
             name, _, value = line.partition(";")[0].partition("=")
             self.cookies[name] = value.strip('"')
-            if not self.cookies[name]:
+            if "Max-Age=0" in line.split("; "):  # Browsers keep an empty cookie.
                 del self.cookies[name]
         # WebTest has a jar of its own, which would send the cookie of another scheme, too.
         self.app.reset()

@@ -423,7 +423,7 @@ def test_an_auditor_can_ask_the_trail(world, visit, scheme, has_javascript):
     downloaded(page, "one page")
     visitor.click("Audit")
     visitor.click("Verify")
-    page.get_by_label("Digest").fill("0" * 64)
+    page.get_by_label("Digest").fill("1" * 64)
     asked(visitor, "Verify", "The trail does not verify")
     visitor.click("Audit")
     visitor.click("Search 1")

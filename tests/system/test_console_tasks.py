@@ -22,7 +22,8 @@ from app.registers.history import list_loads
 from app.registers.tasks import Tasks
 from app.storage.versions import database_id
 from tests.system import processes
-from tests.system.processes import Service, lives, send, until
+from tests.system.full_disk import Disk
+from tests.system.processes import Service, lives, run_command, send, until
 from tests.unit.audit_trails import lines, look_up
 from tests.unit.held import loaded, makes, vehicles
 
@@ -40,11 +41,13 @@ if "carry-out" in sys.orig_argv:
 
 
 class Person:
-    """Somebody who is signed in to the console of a service."""
+    """Somebody who is signed in to the console of a service, by a new link or a given token."""
 
-    def __init__(self, world: Any, service: Service, role: Role = Role.OPERATOR) -> None:
+    def __init__(
+        self, world: Any, service: Service, role: Role = Role.OPERATOR, token: str = ""
+    ) -> None:
         self._bind = service.bind
-        path = f"{ROOT}/sign-in/{create_link(world.engine, 'ann', role)}"
+        path = f"{ROOT}/sign-in/{token or create_link(world.engine, 'ann', role)}"
         answer = send(service.bind, "POST", path, headers=FORM)
         assert answer.status == 303
         self.cookie = str(answer.headers["Set-Cookie"]).partition(";")[0]
@@ -215,6 +218,22 @@ def test_a_locked_database_is_told(world, serve, native, tasks, held):
     held.pid()
     held.release()
     assert ended(tasks, again).status == "done"
+
+
+def test_a_register_can_be_dropped_on_a_full_disk(world, serve, make_disk):
+    """A new link, its use, the click and its process need no free space (D57)."""
+    world.load([{"registration": "AB12CDE", "make": "FORD"}])
+    disk = Disk(make_disk(24))
+    settings = {**disk.move_here(world), "console": "on"}
+    service = serve(**settings)
+    disk.fill()
+    words = ["console", "link", "--as", "ann", "--role", "operator"]
+    link = run_command(*words, **settings).stdout.split()[0]
+    person = Person(world, service, token=link.rpartition("/")[2])
+    drop = f"{ROOT}/registers/native/drop"
+    page = person.click(drop, person.version(drop))
+    until(lambda: "It is being done" not in person.get(page), "the end of the task")
+    assert "The register was dropped." in person.get(page)
 
 
 @pytest.fixture

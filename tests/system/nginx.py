@@ -78,6 +78,12 @@ def running(command: Sequence[str], bind: str) -> Iterator[None]:
         process.wait(30)
 
 
+def pid_of(directory: Path) -> int:
+    """Return the process id of the nginx of a directory, which answers before it writes it."""
+    path = directory / "nginx.pid"
+    return int(until(lambda: path.exists() and path.read_text().strip(), "nginx's process id"))
+
+
 def make_certificate(directory: Path) -> None:
     """Make a certificate of localhost, `fullchain.pem`, and its `key.pem`."""
     openssl = shutil.which("openssl")

@@ -10,7 +10,7 @@ from typing import Any
 from app.accounts.administration import create_account, create_key, set_plan
 from app.storage.engine import close_quietly, open_engine
 from app.storage.schema import migrate
-from tests.system.nginx import configured, make_certificate, running
+from tests.system.nginx import configured, make_certificate, pid_of, running
 from tests.system.processes import ROOT, Service, descendants, free_port, until
 
 HOUR_SECONDS = 3600
@@ -106,7 +106,7 @@ class Installation:
         text = site.read_text()
         assert text.count(old) == 1
         site.write_text(text.replace(old, new))
-        nginx = int((self.directory / "nginx.pid").read_text())
+        nginx = pid_of(self.directory)
         former = set(descendants(nginx))
         os.kill(nginx, signal.SIGHUP)
         until(lambda: former.isdisjoint(descendants(nginx)), "nginx's former workers to end")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.system.http2 import Http2
-from tests.system.nginx import running
+from tests.system.nginx import pid_of, running
 from tests.system.processes import (
     Answer,
     connected,
@@ -59,7 +59,7 @@ EVERY_PROXY = pytest.mark.parametrize("before", [before_one_host, before_several
 
 def processes_of(directory: Path) -> list[int]:
     """Return the process ids of an nginx."""
-    master = int((directory / "nginx.pid").read_text())
+    master = pid_of(directory)
     return [master, *descendants(master)]
 
 

@@ -22,6 +22,7 @@ from tests.bench.peers.environments import (
 )
 from tests.bench.peers.processes import end, tree
 from tests.postgres import Cluster
+from tests.system.nginx import pid_of
 from tests.system.processes import SERVE, Service, connected, free_port, until
 from tests.system.site import behind_site
 
@@ -115,7 +116,7 @@ def _verifyd_behind_nginx(setting: Setting) -> _Running:
         with serving(setting.data, setting.directory, setting.processes, bind=bind) as service:
             service.wait_ready()
             with behind_site(bind, setting.directory) as address:
-                nginx = int((setting.directory / "nginx.pid").read_text())
+                nginx = pid_of(setting.directory)
                 yield address, [service.process.pid, nginx]
 
 

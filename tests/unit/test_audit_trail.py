@@ -351,11 +351,12 @@ class TestSyncing:
 
     def test_the_thread_ends_with_the_trail(self, directory):
         """A closed trail leaves no thread and no open file."""
-        before = len(os.listdir("/proc/self/fd"))
+        before, others = len(os.listdir("/proc/self/fd")), set(threading.enumerate())
         with opened(directory) as trail:
             trail.append(look_up())
-            assert any(thread.name == "audit-sync" for thread in threading.enumerate())
-        assert not any(thread.name == "audit-sync" for thread in threading.enumerate())
+            (thread,) = set(threading.enumerate()) - others
+            assert thread.name == "audit-sync"
+        assert thread not in threading.enumerate()
         assert len(os.listdir("/proc/self/fd")) == before
 
 

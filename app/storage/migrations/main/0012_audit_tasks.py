@@ -1,16 +1,25 @@
 """Add the searches, exports, reports and verifications that the console asks for (D138)."""
 
-from peewee import AutoField, BigIntegerField, CharField, Model, TextField
+from peewee import (
+    AutoField,
+    BigIntegerField,
+    CharField,
+    Model,
+    PostgresqlDatabase,
+    TextField,
+)
 
 
 def up(migrator, db):
+    by_code_point = {"collation": '"C"'} if isinstance(db, PostgresqlDatabase) else {}
+
     class AuditTask(Model):
         id = AutoField()
-        kind = CharField(10)
+        kind = CharField(10, **by_code_point)
         seen = CharField(16)
-        asked_by = CharField(100)
+        asked_by = CharField(100, **by_code_point)
         asked_at = BigIntegerField()
-        host = CharField(255)
+        host = CharField(255, **by_code_point)
         status = CharField(12)
         reason = TextField(null=True)
         finished_at = BigIntegerField(null=True)

@@ -17,6 +17,8 @@ _NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 _LATE_NS = SECOND_NS
 _ACCEPTED_MAX = 32
 """How many new connections a worker takes in a turn."""
+_TAKING_NS = SECOND_NS // 100
+"""How long a worker takes connections that others have left before it looks at the next ones."""
 _SHARE_EVERY_NS = SECOND_NS // 100
 _AT_REST = (Phase.IDLE, Phase.CLOSING)
 
@@ -102,9 +104,9 @@ class Loop:
         """Yield the turns of the connections that are ready, in their order."""
         shared, others = self._shared, []
         if shared.lobby.fileno() in descriptors:
-            # Nobody has waited longer than those.
-            taken = self._take_left()
-            if taken is not None:
+            # Nobody has waited longer than those. Any of the next connections can take long.
+            until_ns = shared.now_ns + _TAKING_NS
+            while clock.monotonic_ns() < until_ns and (taken := self._take_left()):
                 yield taken.is_ready
         for descriptor in descriptors:
             connection = shared.connections.get(descriptor)

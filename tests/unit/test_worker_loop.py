@@ -158,6 +158,19 @@ def test_a_connection_that_is_left_has_no_more_time(servers):
     assert left.loop.connections == []
 
 
+def test_all_who_were_left_are_answered_in_one_turn(servers):
+    """Otherwise each would wait for another long request of a new connection (D106)."""
+    left, taker = servers
+    clients = [left.client() for _ in range(5)]
+    for client in clients:
+        left.take(client)
+    left.loop.leave_idle()
+    for client in clients:
+        client.send(REQUEST)
+    taker.loop.turn()
+    assert [received(client) for client in clients] == [ANSWER] * 5
+
+
 def test_connections_are_left_more_seldom_the_more_there_are(servers):
     """A worker with many short changes does not spend its time leaving connections (D106)."""
     worker, other = servers

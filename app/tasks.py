@@ -5,6 +5,7 @@ the worker that starts it: if it is killed, its task is `interrupted`.
 """
 
 import socket
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -70,7 +71,7 @@ class AnyTask(Protocol):
 T = TypeVar("T", bound=AnyTask)
 
 
-class TaskTable(Generic[T]):
+class TaskTable(ABC, Generic[T]):
     """The tasks of one table.
 
     Args:
@@ -124,9 +125,9 @@ class TaskTable(Generic[T]):
             with suppress(OSError):
                 self._path(task_id).unlink()
 
+    @abstractmethod
     def _do(self, task: T) -> None:
         """Do what a task asks for, and call `_finish` when that is done."""
-        raise NotImplementedError
 
     def _reason_of(self, error: BaseException) -> str:
         """Return why a task failed, as one line."""

@@ -20,6 +20,7 @@ from app.worker.shared import SECOND_NS, Phase, Shared
 _READ_BYTES = 64 * 1024
 # Requests with other methods can take long: bulk look-ups, and changes that wait for a lock.
 _QUICK_METHODS = frozenset({"GET", "HEAD", "OPTIONS", ""})
+_READING = (Phase.IDLE, Phase.HEAD, Phase.BODY)
 _LINGER_NS = 2 * SECOND_NS
 
 
@@ -69,7 +70,7 @@ class Connection:
             self._write()
         elif self.phase is Phase.CLOSING:
             self._discard()
-        elif self.phase is not Phase.QUEUED:
+        elif self.phase in _READING:  # Otherwise its answer is to be sent, or it was closed.
             self._read()
 
     def take_turn(self) -> None:

@@ -88,9 +88,11 @@ class Loop:
         lobby.wait()
         descriptors = [descriptor for descriptor, _ in shared.epoll.poll(wait_ns / SECOND_NS)]
         lobby.work()
+        # NOTE: during a turn, a connection can close and another one get its descriptor.
+        ready = [shared.connections[each] for each in descriptors if each in shared.connections]
         shared.now_ns = clock.monotonic_ns()
         self._is_interrupted = False
-        for take_turn in self._turns(descriptors):
+        for take_turn in self._turns(descriptors, ready):
             take_turn()
             if shared.held_bytes > HELD_BYTES_MAX:
                 shared.free_memory()
@@ -98,38 +100,35 @@ class Loop:
                 break
         shared.send_answers()
         if len(descriptors) > 1 and not self._is_interrupted:
-            self._share(descriptors)
+            self._share(ready)
 
-    def _turns(self, descriptors: Sequence[int]) -> Iterator[Callable[[], None]]:
-        """Yield the turns of the connections that are ready, in their order."""
-        shared, others = self._shared, []
+    def _turns(
+        self, descriptors: Sequence[int], ready: Sequence[Connection]
+    ) -> Iterator[Callable[[], None]]:
+        """Yield the turns of connections: those that were left, are ready, queued, or new."""
+        shared = self._shared
         if shared.lobby.fileno() in descriptors:
             # Nobody has waited longer than those. Any of the next connections can take long.
             until_ns = shared.now_ns + _TAKING_NS
             while clock.monotonic_ns() < until_ns and (taken := self._take_left()):
                 yield taken.is_ready
-        for descriptor in descriptors:
-            connection = shared.connections.get(descriptor)
-            if connection is None:
-                others.append(descriptor)
-            else:
-                yield connection.is_ready
+        for connection in ready:
+            yield connection.is_ready
         queued = len(shared.queue)
         for _ in range(queued):
             yield shared.queue.popleft().take_turn
-        served = len(descriptors) - len(others) + queued
-        for descriptor in others:
-            if descriptor in self._listeners:
-                for accepted in self._accept(self._listeners[descriptor], served):
+        for descriptor in descriptors:
+            if listener := self._listeners.get(descriptor):
+                for accepted in self._accept(listener, len(ready) + queued):
                     yield accepted.is_ready
-            elif descriptor == self._wakeup:
-                os.read(descriptor, 4096)
+        if self._wakeup in descriptors:
+            os.read(self._wakeup, 4096)
 
     def interrupt(self) -> None:
         """End this turn with the current request; the others can then be left to other workers."""
         self._is_interrupted = True
 
-    def _share(self, descriptors: Sequence[int]) -> None:
+    def _share(self, ready: Sequence[Connection]) -> None:
         """Leave one of the connections that were ready together to a worker that waits.
 
         PERF: otherwise 16 connections that are opened at once stay at one worker in one case of
@@ -140,9 +139,8 @@ class Loop:
         if is_too_soon or not (shared.may_leave and shared.lobby.is_one_waiting):
             return
         self._shared_at_ns = shared.now_ns
-        for descriptor in descriptors:
-            connection = shared.connections.get(descriptor)
-            if connection is not None and connection.phase is Phase.IDLE:
+        for connection in ready:
+            if connection.phase is Phase.IDLE:
                 connection.leave(shared.lobby)
                 return
 

@@ -109,6 +109,23 @@ def test_a_request_that_was_left_is_answered_when_the_last_worker_stops():
         assert received(client) == ANSWER
 
 
+def test_an_answer_is_sent_to_a_connection_with_the_number_of_another():
+    """A worker that takes a connection may have closed a ready one with the same descriptor."""
+    with ExitStack() as stack:
+        lobby = new_lobby(stack, is_shared=True)
+        left, taker = Server(stack, lobby), Server(stack, lobby)
+        ready, long, quick = taker.client(), left.client(), left.client()
+        for server, client in ((taker, ready), (left, long), (left, quick)):
+            server.take(client)
+        ready.send(REQUEST)
+        long.send(REQUEST.replace(b"GET", b"POST"))  # It makes its worker leave `ready`.
+        quick.send(REQUEST)
+        quick.shutdown(socket.SHUT_WR)
+        left.loop.leave_idle()
+        taker.loop.turn()
+        assert [received(client) for client in (long, quick, ready)] == [ANSWER] * 3
+
+
 def test_a_request_that_came_during_the_last_turn_is_answered(server):
     """A worker that ends without waiting for idle connections looks at each of them once more."""
     asking, idle = server.client(), server.client()

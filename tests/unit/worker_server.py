@@ -2,7 +2,7 @@
 
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 from app.worker.answers import REST
@@ -21,16 +21,30 @@ LONG_ANSWER = ANSWER + b"x" * 1_000_000
 MILLISECOND_NS = SECOND_NS // 1_000
 
 
-class Server:
-    """A loop in this process, and the clients that connect to it."""
+Answer = Callable[[Environ, bool], tuple[bytes, bool]]
 
-    def __init__(self, stack: ExitStack, lobby: Lobby) -> None:
+
+class Server:
+    """A loop in this process, and the clients that connect to it.
+
+    Args:
+        answer: the application; by default one of short and long answers.
+        look_every_seconds: how long a turn waits at most.
+    """
+
+    def __init__(
+        self,
+        stack: ExitStack,
+        lobby: Lobby,
+        answer: Answer | None = None,
+        look_every_seconds: float = 0.01,
+    ) -> None:
         self._stack = stack
         self.rest: Iterator[bytes] | None = None
         """What follows the answer to FILE_REQUEST."""
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=CONNECTIONS_MAX)
         self._address = self._listener.getsockname()
-        self.shared = Shared(self._answer, PATIENCE, lobby)
+        self.shared = Shared(answer or self._answer, PATIENCE, lobby)
         readable, writable = os.pipe()
         self.loop = Loop(
             [self._listener],
@@ -38,7 +52,7 @@ class Server:
             self.shared,
             {"wsgi.url_scheme": "http"},
             connections_max=CONNECTIONS_MAX,
-            look_every_seconds=0.01,
+            look_every_seconds=look_every_seconds,
         )
         for close in (self._listener.close, self.shared.epoll.close, self._close_all):
             stack.callback(close)
@@ -53,14 +67,21 @@ class Server:
         for connection in self.loop.connections:
             connection.close()
 
-    def client(self) -> socket.socket:
-        """Connect."""
+    def client(self, source: str = "127.0.0.1") -> socket.socket:
+        """Connect from an address of this host."""
         client = self._stack.enter_context(socket.socket())
+        client.bind((source, 0))
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         client.connect(self._address)
         client.setblocking(False)
         return client
+
+    def turn(self) -> None:
+        """Do what a worker does again and again."""
+        self.loop.turn()
+        if self.loop.is_time_to_look:
+            self.loop.look()
 
     def phases(self) -> list[Phase]:
         """Return what the connections wait for."""

@@ -5,6 +5,7 @@ lines, no space before a colon. What one program reads differently from another 
 request past the first.
 """
 
+import ipaddress
 import re
 from functools import lru_cache
 from typing import Any
@@ -15,10 +16,9 @@ from app.http.context import REPEATED
 Environ = dict[str, Any]
 """Of a WSGI request: values of any type, by name."""
 LINE_BYTES_MAX = 8_190
+"""Of the request line and of each header, without the line end."""
 FIELDS_MAX = 64
-_FIELD_BYTES_MAX = 8_190
-"""With its line end."""
-HEAD_BYTES_MAX = LINE_BYTES_MAX + FIELDS_MAX * _FIELD_BYTES_MAX + 4
+HEAD_BYTES_MAX = (1 + FIELDS_MAX) * (LINE_BYTES_MAX + 2) + 4
 _LENGTH_DIGITS_MAX = 4_300
 """More digits than int() takes."""
 
@@ -30,11 +30,15 @@ _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _WITHOUT_PREFIX = ("CONTENT_TYPE", "CONTENT_LENGTH")
 _ONLY_ONCE = frozenset({"HTTP_HOST", "HTTP_EXPECT", *_WITHOUT_PREFIX})
 _CODINGS = frozenset({"identity", "compress", "deflate", "gzip"})
-_KEYS_CACHED_MAX = 256
+# RFC 3986, 3.2.2: an IPv6 address in brackets, or a name, which may be empty; then a port.
+_HOST = re.compile(
+    r"(?:\[([0-9A-Fa-f:.]+)\]|(?:[-._~!$&'()*+,;=0-9A-Za-z]|%[0-9A-Fa-f]{2})*)(?::[0-9]*)?"
+)
+_CACHED_MAX = 256
 
 
 class Malformed(Exception):
-    """The request is not well-formed HTTP."""
+    """The request is not well-formed HTTP, or exceeds a limit; the message, if any, says which."""
 
 
 class LineTooLong(Malformed):
@@ -52,8 +56,10 @@ def head_length(received: bytes | bytearray, searched: int) -> int:
     end = received.find(b"\r\n\r\n", max(0, searched - 3))
     if end >= 0:
         return end + 4
-    if _BARE_LINE_FEED.search(received, searched) or len(received) > HEAD_BYTES_MAX:
+    if _BARE_LINE_FEED.search(received, searched):
         raise Malformed
+    if len(received) > HEAD_BYTES_MAX:
+        raise Malformed(f"All headers together are longer than {HEAD_BYTES_MAX:,} bytes.")
     begin = 2 if received.startswith(b"\r\n") else 0
     line_end = received.find(b"\r\n", begin, begin + LINE_BYTES_MAX + 2)
     if line_end < 0:
@@ -79,16 +85,20 @@ def read_head(head: bytes, environ: Environ) -> None:
     if len(line) > LINE_BYTES_MAX:
         raise LineTooLong
     # Nothing may be left but the ends of the lines.
-    if text.translate(None, _BYTES_OF_TEXT) != b"\r\n" * len(fields) or len(fields) > FIELDS_MAX:
+    if text.translate(None, _BYTES_OF_TEXT) != b"\r\n" * len(fields):
         raise Malformed
     method, target, version = _parts_of_line(line)
-    path, environ["QUERY_STRING"] = _parts_of_target(method, target)
+    authority, path, environ["QUERY_STRING"] = _parts_of_target(method, target)
     environ["PATH_INFO"] = _decoded(path) if "%" in path else path
     environ["REQUEST_METHOD"] = method
-    environ["SERVER_PROTOCOL"] = version
-    if len(text) > _FIELD_BYTES_MAX and max(map(len, fields), default=0) > _FIELD_BYTES_MAX - 2:
-        raise Malformed
+    # RFC 9110, 2.5: an answer has the highest version that we know, whatever a later one asks for.
+    environ["SERVER_PROTOCOL"] = version if version == "HTTP/1.0" else "HTTP/1.1"
+    if len(fields) > FIELDS_MAX:
+        raise Malformed(f"The request has more than {FIELDS_MAX} headers.")
+    if len(text) > LINE_BYTES_MAX and max(map(len, fields), default=0) > LINE_BYTES_MAX:
+        raise Malformed(f"A header is longer than {LINE_BYTES_MAX:,} bytes.")
     _add_fields(fields, environ)
+    _require_host(environ, authority)
     _require_clear_framing(environ)
 
 
@@ -103,18 +113,24 @@ def _parts_of_line(line: str) -> tuple[str, str, str]:
     return method, target, version
 
 
-def _parts_of_target(method: str, target: str) -> tuple[str, str]:
-    """Return path and query; the path of CONNECT and of OPTIONS * is that of no operation."""
+def _parts_of_target(method: str, target: str) -> tuple[str | None, str, str]:
+    """Return authority, path and query; the path of CONNECT and of OPTIONS * is of no operation.
+
+    The authority is None if the target has none.
+    """
     if target.startswith("/"):
         path, _, query = target.partition("#")[0].partition("?")
-        return path, query
-    if method != "CONNECT" and "://" not in target and (method, target) != ("OPTIONS", "*"):
-        raise Malformed
+        return None, path, query
     try:
         parts = urlsplit(target)
     except ValueError:
         raise Malformed from None
-    return parts.path, parts.query
+    if method == "CONNECT" or (method, target) == ("OPTIONS", "*"):
+        return None, parts.path, parts.query
+    # SEC: a name before an @ could pass for the host (RFC 9110, 4.2.4).
+    if not (parts.scheme and parts.hostname and _is_host(parts.netloc)):
+        raise Malformed
+    return parts.netloc, parts.path, parts.query
 
 
 def _decoded(path: str) -> str:
@@ -138,7 +154,7 @@ def _add_fields(fields: list[str], environ: Environ) -> None:
 
 
 # PERF: 0.1 us in place of 0.9 us for a field.
-@lru_cache(_KEYS_CACHED_MAX)
+@lru_cache(_CACHED_MAX)
 def _key(name: str) -> str:
     """Return the name of a field in the environment, or nothing if the field is ignored."""
     if _TOKEN.fullmatch(name) is None:
@@ -148,6 +164,31 @@ def _key(name: str) -> str:
         return ""
     key = name.upper().replace("-", "_")
     return key if key in _WITHOUT_PREFIX else f"HTTP_{key}"
+
+
+def _require_host(environ: Environ, authority: str | None) -> None:
+    """Refuse a request without a valid Host, and replace it by that of the target, if any.
+
+    HTTP/1.0 needs none (RFC 9112, 3.2). Raises Malformed.
+    """
+    host: str | None = environ.get("HTTP_HOST")
+    if (host is None and environ["SERVER_PROTOCOL"] != "HTTP/1.0") or not _is_host(host or ""):
+        raise Malformed("The Host header is missing or invalid.")
+    if authority is not None:
+        environ["HTTP_HOST"] = authority
+
+
+@lru_cache(_CACHED_MAX)
+def _is_host(text: str) -> bool:
+    """Tell whether this is a host with or without a port. It may be empty."""
+    found = _HOST.fullmatch(text)
+    if found is None or found[1] is None:
+        return found is not None
+    try:
+        ipaddress.IPv6Address(found[1])
+    except ValueError:
+        return False
+    return True
 
 
 def _require_clear_framing(environ: Environ) -> None:
@@ -165,4 +206,4 @@ def _require_clear_framing(environ: Environ) -> None:
             raise Malformed
     expected: str | None = environ.get("HTTP_EXPECT")
     if expected is not None and expected.lower() != "100-continue":
-        raise Malformed
+        raise Malformed("The Expect header may only be 100-continue.")

@@ -160,7 +160,7 @@ def problem_of(error: Malformed) -> Problem:
     if isinstance(error, LineTooLong):
         detail = f"The request line is longer than {LINE_BYTES_MAX:,} bytes."
         return Problem("uri_too_long", detail)
-    return Problem("invalid_request", "The request is not well-formed HTTP.")
+    return Problem("invalid_request", str(error) or "The request is not well-formed HTTP.")
 
 
 def _is_refused(environ: Environ) -> bool:

@@ -31,6 +31,13 @@ class Expected(NamedTuple):
 NOTHING = Expected(None)
 DONE = Expected(200)
 MALFORMED = Expected(400, "invalid_request", "The request is not well-formed HTTP.")
+BAD_HOST = Expected(400, "invalid_request", "The Host header is missing or invalid.")
+BAD_EXPECTATION = Expected(400, "invalid_request", "The Expect header may only be 100-continue.")
+TOO_MANY_FIELDS = Expected(400, "invalid_request", "The request has more than 64 headers.")
+TOO_LONG_A_FIELD = Expected(400, "invalid_request", "A header is longer than 8,190 bytes.")
+TOO_LONG_A_HEAD = Expected(
+    400, "invalid_request", "All headers together are longer than 532,484 bytes."
+)
 INCOMPLETE = Expected(400, "invalid_request", "The body ended before its Content-Length.")
 WITHOUT_LENGTH = Expected(
     400,
@@ -135,6 +142,11 @@ def _targets(key: str) -> Iterator[Row]:
     yield "an absolute target without path", get("http://x"), DONE
     yield "an absolute target of another host", get("https://y:1/api/domains?limit=5"), DONE
     yield "an absolute target with brackets", get("http://[x/api/domains"), MALFORMED
+    yield "an absolute target of IPv6", get("http://[::1]:8000/api/domains"), DONE
+    yield "an absolute target without host", get("http:///api/domains"), MALFORMED
+    yield "an absolute target with a user", get("http://u@x/api/domains"), MALFORMED
+    yield "an absolute target without scheme", get("://x/api/domains"), MALFORMED
+    yield "a target that becomes absolute", get("api/domains://x"), MALFORMED
     yield "an absolute target of another scheme", get("ftp://x/api/domains"), DONE
     yield "a target without slash", get("api/domains"), MALFORMED
     yield "an asterisk", get("*"), MALFORMED
@@ -218,9 +230,9 @@ def _values(key: str) -> Iterator[Row]:
         raw("GET /api/domains HTTP/1.0", "Expect: 100-continue", key=key),
         DONE,
     )
-    yield "an unknown expectation", get("Expect: tea"), MALFORMED
-    yield "two expectations", get("Expect: 100-continue, tea"), MALFORMED
-    yield "an empty expectation", get("Expect:"), MALFORMED
+    yield "an unknown expectation", get("Expect: tea"), BAD_EXPECTATION
+    yield "two expectations", get("Expect: 100-continue, tea"), BAD_EXPECTATION
+    yield "an empty expectation", get("Expect:"), BAD_EXPECTATION
     yield (
         "a registration as the content type",
         raw(BULK, "Content-Type: AB12CDE", LENGTH, key=key, body=BODY),
@@ -230,13 +242,21 @@ def _values(key: str) -> Iterator[Row]:
 
 def _hosts(key: str) -> Iterator[Row]:
     """The header field Host."""
-    yield "no host", raw(LIST, key=key, host=""), DONE
+    yield "no host", raw(LIST, key=key, host=""), BAD_HOST
+    yield "no host and an absolute target", raw("GET http://x/ HTTP/1.1", host=""), BAD_HOST
+    yield "no host in HTTP/1.2", raw("GET /healthz HTTP/1.2", host=""), BAD_HOST
     yield "no host in HTTP/1.0", raw("GET /api/domains HTTP/1.0", key=key, host=""), DONE
     yield "two hosts", raw(LIST, "Host: y", key=key), MALFORMED
     yield "the same host twice", raw(LIST, "Host: x", key=key), MALFORMED
     yield "two hosts in different case", raw(LIST, "hOST: y", key=key), MALFORMED
     yield "an empty host", raw(LIST, key=key, host="Host:"), DONE
-    yield "a host that is none", raw(LIST, key=key, host="Host: x/y@z"), DONE
+    for host in ("x:", "x:443", "a.b-c_d~", "192.0.2.1:8000", "[2001:db8::1]:443", "%C3%A9", "_:1"):
+        yield f"the host {host}", raw(LIST, key=key, host=f"Host: {host}"), DONE
+    for host in (
+        *("x/y", "x y", "u@x", "x, y", "x:y", "x:80:80", "x:-1", "[x]", "[::1", "::1", "[:::1]:80"),
+        *("[::1]x", "[fe80::1%25eth0]", "%zz", "é", "x?", "x#", "x\\", '"x"'),
+    ):
+        yield f"the host {host}", raw(LIST, key=key, host=f"Host: {host}"), BAD_HOST
 
 
 def _lengths(key: str) -> Iterator[Row]:
@@ -362,7 +382,7 @@ def _line_ends(key: str) -> Iterator[Row]:
     yield "a line feed at the end", good[:-4] + b"\r\n\n", MALFORMED
     yield "a line feed before the end", good[:-4] + b"\n\r\n", MALFORMED
     yield "a line reversed", good.replace(b": x\r\n", b": x\n\r", 1), MALFORMED
-    yield "no fields", b"GET /healthz HTTP/1.1\r\n\r\n", DONE
+    yield "no fields", b"GET /healthz HTTP/1.0\r\n\r\n", DONE
     yield "the head in the middle of a request", good[:-2] + b"X: 1\r\n" + good, MALFORMED
 
 
@@ -382,15 +402,16 @@ def _limits(key: str) -> Iterator[Row]:
     yield "a longer line", line(LINE_BYTES_MAX + 1), TOO_LONG
     yield "a line without end", b"GET /" + b"a" * 9_000, TOO_LONG
     yield "a line of 100 kB", line(100_000), TOO_LONG
-    # The length of a field counts its line end.
-    yield "the longest field", value(LINE_BYTES_MAX - 2), DONE
-    yield "a longer field", value(LINE_BYTES_MAX - 1), MALFORMED
-    yield "a field without end", raw(LIST, key=key)[:-2] + b"X: " + b"a" * 900_000, MALFORMED
+    yield "the longest field", value(LINE_BYTES_MAX), DONE
+    yield "a longer field", value(LINE_BYTES_MAX + 1), TOO_LONG_A_FIELD
+    yield "a field without end", raw(LIST, key=key)[:-2] + b"X: " + b"a" * 900_000, TOO_LONG_A_HEAD
     yield "the most fields", fields(FIELDS_MAX), DONE
-    yield "a field more", fields(FIELDS_MAX + 1), MALFORMED
+    yield "a field more", fields(FIELDS_MAX + 1), TOO_MANY_FIELDS
+
+    yield "a longer field with a NUL", raw(LIST, "X: \0".ljust(9_000, "a")), MALFORMED
     yield "many fields that are ignored", raw(LIST, *["X_Y: 1"] * (FIELDS_MAX - 2), key=key), DONE
     yield (
         "the most fields of the greatest length",
-        raw(LIST, *["X: ".ljust(LINE_BYTES_MAX - 2, "a")] * (FIELDS_MAX - 2), key=key),
+        raw(LIST, *["X: ".ljust(LINE_BYTES_MAX, "a")] * (FIELDS_MAX - 2), key=key),
         DONE,
     )

@@ -8,6 +8,8 @@ from contextlib import suppress
 from email.message import Message
 from typing import NamedTuple
 
+import pytest
+
 from tests.conftest import SHARED
 from tests.system.processes import connected
 from tests.system.raw_requests import MALFORMED, NOTHING, Expected, rows
@@ -69,6 +71,15 @@ def test_each_request_gets_its_answer(served):
             assert answers[0].headers["Connection"] == "close", name
     assert wrong == {}
     assert len(set(names)) == len(names) > 180
+
+
+@SHARED
+@pytest.mark.parametrize("asked", range(10))
+def test_an_answer_has_a_version_that_the_service_knows(served, asked):
+    """Later versions of HTTP/1 get HTTP/1.1 (RFC 9110, 2.5)."""
+    with connected(served.bind) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.%d\r\nHost: x\r\n\r\n" % asked)
+        assert connection.recv(13) == b"HTTP/1.%d 200 " % min(asked, 1)
 
 
 GIVEN_ID = "5f0c6a9e2b7d4c1f8a3e9d6b0c2f4a71"

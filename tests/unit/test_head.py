@@ -3,6 +3,7 @@
 import re
 from collections.abc import MutableMapping
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 import pytest
 from gunicorn.config import Config
@@ -36,8 +37,10 @@ GOOD = b"GET /a%20b?c=d HTTP/1.1\r\nHost: x\r\nX-Y: 1\r\nContent-Length: 3\r\n\r
 SETTINGS = strict_settings()
 # What they say differently without a difference to the application.
 _OWN = re.compile(r"wsgi\..*|gunicorn\..*|verifyd\..*|RAW_URI|SERVER_.*|REMOTE_.*|SCRIPT_NAME")
+# What a Host header may be, without IPv6.
+HOST = re.compile(r"([-._~!$&'()*+,;=0-9A-Za-z]|%[0-9A-Fa-f]{2})*(:[0-9]*)?")
 METHODS = b"GET|POST|OPTIONS|CONNECT|get|G|AAAAAAAAAAAAAAAAAAAAA|G_T|#GET|"
-TARGETS = b"/|//|*|/a|/%41%00|/a?b=c|/a#b|http://x/a|http://[x/|x:80"
+TARGETS = b"/|//|*|/a|/%41%00|/a?b=c|/a#b|http://x/a|http://[x/|x:80|http://u@y/|://"
 VERSIONS = b"HTTP/1.1|HTTP/1.0|HTTP/1.9|HTTP/2.0|HTTP/0.9|http/1.1|HTTP/1.10"
 BETWEEN = b" |  |\t|\r\n|\n|\r|\r\n |\r\n\t|\r\n\r\n|\x0b|\x00|:|: | :|:\t|,|;|\x7f|_"
 NAMES = b"Host|host|Content-Length|Content_Length|Transfer-Encoding|X-Y|\xe9|Content-Type"
@@ -62,7 +65,20 @@ def by_gunicorn(sent: bytes) -> object:
         return Malformed
     except (NoMoreData, StopIteration):
         return None
-    return comparable(environ)
+    return comparable(environ) if has_clear_host(environ) else Malformed
+
+
+def has_clear_host(environ: MutableMapping[str, Any]) -> bool:
+    """Tell whether RFC 9112, 3.2 is followed, and let the host be that of an absolute target."""
+    target, host = environ["RAW_URI"], environ.get("HTTP_HOST")
+    if not target.startswith("/") and environ["REQUEST_METHOD"] != "CONNECT" and target != "*":
+        parts = urlsplit(target)
+        if not parts.scheme or not parts.hostname or not HOST.fullmatch(parts.netloc):
+            return False
+        environ["HTTP_HOST"] = parts.netloc
+    if host is None:
+        return environ["SERVER_PROTOCOL"] == "HTTP/1.0"
+    return HOST.fullmatch(host) is not None
 
 
 def by_us(sent: bytes) -> object:
@@ -94,10 +110,14 @@ def mutated(draw) -> bytes:
 
 @given(st.one_of(mutated(), st.lists(st.sampled_from(PARTS), max_size=25).map(b"".join)))
 @example(GOOD)
-@example(b"GET http://[x/ HTTP/1.1\r\n\r\n")
-@example(b"\r\nGET / HTTP/1.1\r\n\r\n")
+@example(b"GET http://[x/ HTTP/1.1\r\nHost: x\r\n\r\n")
+@example(b"GET http://x/a HTTP/1.1\r\nHost: y\r\n\r\n")
+@example(b"GET http://x/a HTTP/1.0\r\n\r\n")
+@example(b"\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n")
+@example(b"GET / HTTP/1.1\r\n\r\n")
+@example(b"GET / HTTP/1.1\r\nHost: x/\r\n\r\n")
 @example(b"GET / HTTP/1.1\r\nHost: x\r\n y\r\n\r\n")
-@example(b"GET / HTTP/1.1\r\nX-Y: 1\r\nx-y: 2\r\nX-Y: 3\r\n\r\n")
+@example(b"GET / HTTP/1.1\r\nHost: x\r\nX-Y: 1\r\nx-y: 2\r\nX-Y: 3\r\n\r\n")
 def test_a_head_is_read_as_gunicorn_reads_it(sent):
     """Requests are accepted, refused and understood as by gunicorn's strict parser."""
     if sent.lower().count(b"expect") < 2:  # We refuse two expectations.
@@ -108,8 +128,8 @@ def test_repeated_fields_are_noted():
     """A comma in a value tells nothing; the environment says which fields were repeated (D124)."""
     intake = Intake({})
     for _ in range(2):
-        intake.add(b"GET / HTTP/1.1\r\nA-B: 1,2\r\nX-Y: 1\r\nx-y: 2\r\n\r\n")
-        intake.add(b"GET / HTTP/1.1\r\nA-B: 1,2\r\n\r\n")
+        intake.add(b"GET / HTTP/1.1\r\nHost: x\r\nA-B: 1,2\r\nX-Y: 1\r\nx-y: 2\r\n\r\n")
+        intake.add(b"GET / HTTP/1.1\r\nHost: x\r\nA-B: 1,2\r\n\r\n")
     notes = [(intake.next_request() or {}).get(REPEATED) for _ in range(4)]
     assert notes == [{"HTTP_X_Y"}, None] * 2
 
@@ -117,7 +137,7 @@ def test_repeated_fields_are_noted():
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
 def test_a_request_is_the_same_in_pieces(size):
     """The pieces in which a request arrives change nothing, whatever follows it."""
-    sent = GOOD + b"GET /next HTTP/1.1\r\n\r\n"
+    sent = GOOD + b"GET /next HTTP/1.1\r\nHost: x\r\n\r\n"
     intake = Intake({"REMOTE_ADDR": PEER[0]})
     found = []
     for begin in range(0, len(sent), size):
@@ -184,7 +204,7 @@ def test_a_client_says_whether_it_sends_more(version, option, expected):
     """`close` counts more than `keep-alive`, as RFC 9112, 9.3 says."""
     intake = Intake({})
     line = f"Connection: {option}\r\n" if option else ""
-    intake.add(f"GET / HTTP/{version}\r\n{line}\r\n".encode())
+    intake.add(f"GET / HTTP/{version}\r\nHost: x\r\n{line}\r\n".encode())
     environ = intake.next_request()
     assert environ is not None
     assert is_last(environ) is expected
@@ -194,7 +214,8 @@ def test_a_client_says_whether_it_sends_more(version, option, expected):
 def test_a_body_that_is_too_large_is_not_asked_for(length):
     """A client that expects `100 Continue` gets 413 in its place, at once."""
     intake = Intake({})
-    intake.add(b"POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n" % length)
+    fields = b"Host: x\r\nExpect: 100-continue\r\nContent-Length: %d\r\n" % length
+    intake.add(b"POST / HTTP/1.1\r\n" + fields + b"\r\n")
     is_refused = intake.next_request() is not None
     assert is_refused == (length > BODY_BYTES_MAX)
     assert intake.expects_continue != is_refused

@@ -204,8 +204,8 @@ class Pipeline:
             method = chance.choice(["GET", "POST"])
             path, size = f"/{number}.{request}:", chance.choice([0, 10, 3_000, 200_000])
             body = b"y" * chance.choice([0, 1, 50, 20_000])
-            head = f"{method} {path}?{size} HTTP/1.1\r\nContent-Length: {len(body)}\r\n\r\n"
-            self._unsent += head.encode() + body
+            head = f"{method} {path}?{size} HTTP/1.1\r\nHost: x\r\n"
+            self._unsent += head.encode() + b"Content-Length: %d\r\n\r\n" % len(body) + body
             self._missing += path.encode() + b"x" * size
 
     @property

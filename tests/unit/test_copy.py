@@ -6,6 +6,7 @@ from contextlib import suppress
 from datetime import date
 
 import pytest
+from playhouse.migrations import Runner
 from webtest import TestResponse
 
 from app.accounts.administration import create_account, set_account_plan, set_plan
@@ -17,6 +18,7 @@ from app.console.sessions import create_link
 from app.domains.repository import DomainExists, Domains
 from app.main import create_app
 from app.operations.copy import MAIN_TABLES, copy_database
+from app.registers.applying.table import Table
 from app.registers.demo import write_files
 from app.registers.history import list_loads
 from app.registers.lock import locked
@@ -24,8 +26,9 @@ from app.registers.models import RegisterLoad
 from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.registers import in_precedence, read_state
 from app.storage.schema import migrate
+from app.storage.scripts import SCRIPTS
 from app.storage.stores import store_of
-from app.storage.tables import qualified
+from app.storage.tables import Kind, qualified
 from app.storage.versions import Installation, program_schema, versions
 from tests.conftest import ON_SQLITE, Client, World
 from tests.enquiry import set_enquiry
@@ -282,11 +285,11 @@ class TestRefused:
 
     def test_an_older_target_with_data_is_not_migrated(self, world, copy, target):
         """Only an empty database is migrated: another one may belong to an older program."""
-        migrate(target)
-        Installation.update(schema_version=1).execute(target)
-        told = f"the target is at schema 1, this program at {program_schema()}; run"
+        with target.migration():
+            Runner(target, str(SCRIPTS / "main")).up("0011_enquiry")
+        told = f"the target is at schema 11, this program at {program_schema()}; run"
         assert f'{told} "verifyd migrate" on it' in copy().stderr
-        assert versions(target).database == 1
+        assert versions(target).database == 11
 
     def test_a_register_whose_data_is_missing_is_named(self, world, copy, target):
         """The refusal says which register the source has lost."""
@@ -343,6 +346,15 @@ def test_a_copy_that_fails_leaves_nothing(world, copy, target):
     require_empty(target)
     assert copy().status == 0
     assert len(registers_stored(target)) == 1
+
+
+def test_what_a_killed_copy_left_is_removed(world, copy, target):
+    """Rows of a register that were written, but never published, do not hinder the next copy."""
+    world.load([CAR])
+    migrate(target)
+    with store_of(target, "native").opened_next(1) as made, made.opened.engine.atomic():
+        Table(made.opened, Kind.VEHICLES).fill([[("AB12CDE", *[None] * 10, 1)]])
+    assert copy().status == 0
 
 
 def test_domains_are_created_while_it_runs(world, target):

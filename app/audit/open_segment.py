@@ -4,6 +4,7 @@ import logging
 import os
 import stat
 import time
+from collections.abc import Callable
 from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
 from pathlib import Path
 
@@ -31,11 +32,15 @@ _PAUSE_SECONDS = 20e-6
 _PAUSE_SECONDS_MAX = 1e-3
 _COMPARED_NS = 10**8
 
+Check = Callable[[], None]
+
 
 class OpenSegment:
     """A segment that this process has open. The file must be locked for each use."""
 
-    def __init__(self, directory: Path, segment: Segment, descriptor: int) -> None:
+    def __init__(
+        self, directory: Path, segment: Segment, descriptor: int, require_owner: Check
+    ) -> None:
         self.number = segment.number
         self.ends_at_ns = segment.ends_at_ns
         self.descriptor = descriptor
@@ -43,6 +48,7 @@ class OpenSegment:
         self.path = str(directory / segment.file_name)
         found = os.fstat(descriptor)
         self._inode = (found.st_dev, found.st_ino)
+        self._require_owner = require_owner
         self._compared_at_ns = 0
         """When the path last led to this file."""
         self._size = -1
@@ -72,11 +78,12 @@ class OpenSegment:
     def append(self, line: bytes, now_ns: int) -> bool:
         """Append a line; return False if the file was closed, removed or replaced.
 
-        The line is appended as a whole or not at all. Raises OSError, or AuditError as `lock` does.
+        The line is appended as a whole or not at all. Raises OSError, and AuditError as `lock` does
+        or if the directory no longer holds the trail of its owner.
 
         PERF: fstat() notices all of that at once, except that the directory was moved away. The
-        path, whose lstat() takes twice as long, is therefore compared ten times a second. In one
-        function a look-up takes 2 us less than in four.
+        path, whose lstat() takes twice as long, and the owner are therefore compared ten times a
+        second. In one function a look-up takes 2 us less than in four.
         """
         descriptor = self.descriptor
         try:
@@ -90,6 +97,7 @@ class OpenSegment:
             if not 0 <= now_ns - self._compared_at_ns < _COMPARED_NS:
                 if not self._has_its_path():
                     return False
+                self._require_owner()
                 self._compared_at_ns = now_ns
             size = found.st_size
             if size != self._size:
@@ -128,7 +136,9 @@ class OpenSegment:
             self.unlock()
 
 
-def open_segment(directory: Path, segment: Segment) -> OpenSegment:
+def open_segment(
+    directory: Path, segment: Segment, require_owner: Check = lambda: None
+) -> OpenSegment:
     """Open a segment that exists. Raises AuditError if it is no file, and OSError."""
     path = directory / segment.file_name
     descriptor = os.open(path, _FLAGS)
@@ -136,10 +146,10 @@ def open_segment(directory: Path, segment: Segment) -> OpenSegment:
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise AuditError(f"{path} is not a regular file; find out who put it there, and remove it")
-    return OpenSegment(directory, segment, descriptor)
+    return OpenSegment(directory, segment, descriptor, require_owner)
 
 
-def open_current(directory: Path, least: int) -> OpenSegment:
+def open_current(directory: Path, least: int, require_owner: Check) -> OpenSegment:
     """Open the segment to append to now, or create it.
 
     It is the newest one, unless that is closed or its hour is over. The hour of a new segment is
@@ -148,6 +158,7 @@ def open_current(directory: Path, least: int) -> OpenSegment:
     Args:
         least: the lowest number that is allowed, which is higher than that of a segment that
             disappeared from under this process.
+        require_owner: raises AuditError if the directory no longer holds the owner's trail.
 
     Raises AuditError, and OSError.
     """
@@ -159,7 +170,7 @@ def open_current(directory: Path, least: int) -> OpenSegment:
         is_usable = newest.number >= max(least, sealed + 1) and newest.hour == hour
         # NOTE: root can open a closed segment, too.
         if is_usable and is_open((directory / newest.file_name).stat().st_mode):
-            return open_segment(directory, newest)
+            return open_segment(directory, newest, require_owner)
         number = max(newest.number, sealed) + 1
         segment = Segment(max(number, least), hour)
         descriptor = os.open(
@@ -167,4 +178,4 @@ def open_current(directory: Path, least: int) -> OpenSegment:
         )
         # A power cut must not take the name, and with it all records.
         sync(directory)
-        return OpenSegment(directory, segment, descriptor)
+        return OpenSegment(directory, segment, descriptor, require_owner)

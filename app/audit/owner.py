@@ -130,6 +130,32 @@ def require_same(directory: Path, owner: Owner) -> None:
         )
 
 
+class SameOwner:
+    """Checks whether a directory still holds the trail of an owner.
+
+    PERF: the file is read only if its inode has changed, as a change of its permissions does, too.
+    """
+
+    def __init__(self, directory: Path, owner: Owner) -> None:
+        self._directory = directory
+        self._owner = owner
+        self._path = str(directory / OWNER)
+        self._read: tuple[int, int, int] | None = None
+        """The device, the inode and its last change when the file was read."""
+
+    def require(self) -> None:
+        """Raise AuditError unless the trail is still this owner's."""
+        try:
+            found = os.stat(self._path)
+        except OSError:
+            stamp = None
+        else:
+            stamp = (found.st_dev, found.st_ino, found.st_ctime_ns)
+        if stamp is None or stamp != self._read:
+            require_same(self._directory, self._owner)
+            self._read = stamp
+
+
 def gone(directory: Path) -> AuditError:
     """Return the error of a trail that disappeared while the service runs."""
     return AuditError(

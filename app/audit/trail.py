@@ -13,7 +13,7 @@ from pathlib import Path
 
 from app import clock
 from app.audit.open_segment import OpenSegment, open_current
-from app.audit.owner import Owner, require_same
+from app.audit.owner import Owner, SameOwner
 from app.audit.record import AuditError, Record, encode_json
 from app.audit.syncing import Syncing
 
@@ -27,7 +27,8 @@ class Trail:
     """The trail of this host, for all threads of all processes.
 
     The first record of each process opens the segment of the hour. Each record checks that its path
-    still leads to it, so that a segment that was closed, removed or replaced is never written to.
+    still leads to it, so that a segment that was closed, removed or replaced is never written to;
+    nor is one whose directory no longer has the file of its owner.
 
     Args:
         owner: returns the owner that the directory must have. Called each time a segment is opened.
@@ -92,8 +93,9 @@ class Trail:
 
     def _open(self) -> OpenSegment:
         """Open the segment of this hour in place of the former one."""
-        require_same(self._directory, self._owner())
-        segment = open_current(self._directory, self._least)
+        require_owner = SameOwner(self._directory, self._owner()).require
+        require_owner()
+        segment = open_current(self._directory, self._least, require_owner)
         self._retire()
         self.segment = segment
         return segment

@@ -1,4 +1,4 @@
-"""`verifyd copy`: copies a SQLite installation to Postgres (D46)."""
+"""`verifyd copy`: copies an installation into an empty database (D46)."""
 
 import argparse
 import sys
@@ -10,10 +10,7 @@ from app.cli.parser import Commands, add_command
 from app.cli.session import opened_database
 from app.cli.waiting import waiting_for
 from app.config import SETTINGS, Config
-from app.errors import OperatorError
 from app.operations.copy import Copied, copy_database
-from app.storage.postgres import PostgresEngine
-from app.storage.sqlite import SqliteEngine
 
 
 def add_commands(commands: Commands) -> None:
@@ -21,44 +18,39 @@ def add_commands(commands: Commands) -> None:
     command = add_command(
         commands,
         "copy",
-        _copy,
-        "copy everything from SQLite into an empty Postgres database, and compare",
+        lambda args: _copy(command, args),
+        "copy everything into an empty database, and compare: from SQLite to Postgres, or back",
+        details="Give --from, --to, or both; the other one is the database of the settings. A\n"
+        "SQLite file is created if it does not exist. Four slashes begin an absolute path.",
         examples=[
             "copy --from sqlite:////var/lib/verifyd/verifyd.db",
+            "copy --to sqlite:////var/lib/verifyd/verifyd.db",
             "copy --from sqlite:///verifyd.db --to postgresql:///verifyd",
         ],
     )
-    command.add_argument(
-        "--from",
-        dest="source",
-        required=True,
-        type=_database_url,
-        metavar="sqlite:///PATH",
-        help="database to copy; four slashes begin an absolute path",
-    )
     # SEC: everybody on the host can read arguments, but not settings and credentials.
-    command.add_argument(
-        "--to",
-        dest="target",
-        type=_database_url,
-        metavar="postgresql://...",
-        help="empty database to copy into; put a URL with a password into the settings "
-        "[VERIFYD_DATABASE_URL]",
-    )
+    for option, dest, meaning in (
+        ("--from", "source", "database to copy"),
+        ("--to", "target", "empty database to copy into"),
+    ):
+        command.add_argument(
+            option,
+            dest=dest,
+            type=_database_url,
+            metavar="URL",
+            help=f"{meaning}: sqlite:///PATH or postgresql://...; put a URL with a password into "
+            "the settings [VERIFYD_DATABASE_URL]",
+        )
 
 
-def _copy(args: argparse.Namespace) -> None:
-    target_config = Config(database_url=args.target) if args.target else Config.from_env()
+def _copy(command: argparse.ArgumentParser, args: argparse.Namespace) -> None:
+    if not (args.source or args.target):
+        command.error("the following arguments are required: --from or --to")
     with (
-        opened_database(Config(database_url=args.source)) as source,
-        opened_database(target_config, check_schema=False) as target,
+        opened_database(_config(args.source), check_schema=False, option="--from") as source,
+        opened_database(_config(args.target), check_schema=False, create=True) as target,
         tqdm(unit=" rows", unit_scale=True, disable=not sys.stderr.isatty()) as bar,
     ):
-        if not isinstance(source, SqliteEngine) or not isinstance(target, PostgresEngine):
-            raise OperatorError(
-                "copy goes from SQLite to Postgres only; between two databases of one kind, use "
-                '"verifyd backup" and "verifyd restore"'
-            )
 
         def show(table: str, rows: int) -> None:
             bar.set_description(table, refresh=False)
@@ -73,6 +65,11 @@ def _copy(args: argparse.Namespace) -> None:
         Copied._fields,
         f"{rows} of {counted(len(copied), 'table')} are the same in both databases",
     )
+
+
+def _config(database_url: str | None) -> Config | None:
+    """Return the settings of a database that an option names; None if no option does."""
+    return Config(database_url=database_url) if database_url else None
 
 
 def _database_url(text: str) -> str:

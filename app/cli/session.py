@@ -22,6 +22,7 @@ def opened_database(
     create: bool = False,
     check_schema: bool = True,
     waiting: Waiting = nullcontext,
+    option: str = "",
 ) -> Iterator[Engine]:
     """Open the database that the settings name, for one command.
 
@@ -30,14 +31,17 @@ def opened_database(
         create: create the SQLite file if it does not exist; only for `migrate` and `demo` (D27).
         check_schema: refuse a schema that this program cannot use (D29).
         waiting: tells the user what the command waits for.
+        option: the option that `config` is from, if it is given; errors name it.
 
     Raises ConfigError, or OperatorError that says what to do.
     """
+    if config is None:
+        option = ""
     config = config or Config.from_env()
     engine = open_engine(config.database_url, create=create)
     engine.waiting = waiting
     if engine.file is not None:
-        _check_file(engine.file, create=create)
+        _check_file(engine.file, create=create, option=option)
     try:
         if check_schema:
             refusal = reserve.with_reserve(engine, partial(versions, engine)).refusal()
@@ -48,23 +52,27 @@ def opened_database(
         close_quietly(engine)
 
 
-def _check_file(file: Path, *, create: bool) -> None:
+def _check_file(file: Path, *, create: bool, option: str) -> None:
     path = file.absolute()  # It shows that a URL has a slash too few.
     if not path.exists():
         if not create:
-            variable = SETTINGS["database_url"].variable
-            otherwise = (
-                f"or check {variable}"
-                if is_set("database_url")
-                else f"or set {variable}: it is not set, so this is the default"
-            )
             raise OperatorError(
-                f'database file {path} does not exist; run "verifyd migrate" to create it, '
-                f"{otherwise}"
+                f"database file {path} does not exist; "
+                + (f"check {option}" if option else _remedy_of_setting())
             )
         make_directory(path.parent)
         return
     require_owner(path)
+
+
+def _remedy_of_setting() -> str:
+    variable = SETTINGS["database_url"].variable
+    otherwise = (
+        f"or check {variable}"
+        if is_set("database_url")
+        else f"or set {variable}: it is not set, so this is the default"
+    )
+    return f'run "verifyd migrate" to create it, {otherwise}'
 
 
 def require_owner(database: Path) -> None:

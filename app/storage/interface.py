@@ -156,6 +156,22 @@ class Engine(peewee.Database, ABC):
             batches: rows in the order of their keys, without duplicate keys.
         """
 
+    @abstractmethod
+    def batches(self, sql: str, rows_max: int) -> Iterator[list[Row]]:
+        """Yield all rows of a query, in lists of at most this many. Needs a transaction."""
+
+    @abstractmethod
+    def lock_tables(self, names: Iterable[str]) -> None:
+        """Wait until nobody else writes to these tables; prevent it until the transaction ends."""
+
+    @abstractmethod
+    def last_number(self, table: str) -> int:
+        """Return the highest number that a numbered table gave a row; 0 if it gave none."""
+
+    @abstractmethod
+    def continue_after(self, table: str, number: int) -> None:
+        """Let a numbered table give only higher numbers than this one to new rows (D81)."""
+
     def run_many(self, sql: str, rows: Iterable[Row]) -> None:
         """Run a statement once for each row. Needs a transaction."""
         with driver_errors_translated():

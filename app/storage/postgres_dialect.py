@@ -77,6 +77,30 @@ class PostgresDialect(Engine):
             for batch in batches:
                 copy.write(copy_text(batch))
 
+    def batches(self, sql: str, rows_max: int) -> Iterator[list[Row]]:
+        """Yield all rows of a query in lists."""
+        # With a cursor of its own, the server sends only the rows that are fetched.
+        with driver_errors_translated(), self.connection().cursor("all") as cursor:
+            cursor.execute(sql)
+            while rows := cursor.fetchmany(rows_max):
+                yield rows
+
+    def lock_tables(self, names: Iterable[str]) -> None:
+        """Lock tables against writers until the transaction ends."""
+        tables = ", ".join(f'"{name}"' for name in names)
+        self.execute_sql(f"LOCK TABLE {tables} IN EXCLUSIVE MODE")
+
+    def last_number(self, table: str) -> int:
+        """Return the highest number that the sequence of a table gave."""
+        last = "SELECT coalesce(pg_sequence_last_value(pg_get_serial_sequence(%s, 'id')), 0)"
+        return int(self.execute_sql(last, (table,)).fetchone()[0])
+
+    def continue_after(self, table: str, number: int) -> None:
+        """Set the sequence of a table."""
+        if number:
+            query = "SELECT setval(pg_get_serial_sequence(%s, 'id'), %s)"
+            self.execute_sql(query, (table, number))
+
     def analyse(self, table: str) -> None:
         """Update the statistics of a table."""
         self.execute_sql(f"ANALYZE {table}")

@@ -157,13 +157,6 @@ class RegisterSchemas(RegisterStore):
         (count,) = self._engine.execute_sql(held, (self._lock,)).fetchone()
         return bool(count)
 
-    def make_empty(self) -> None:
-        """Create the schema that readers use, with empty tables, in the caller's transaction."""
-        # An existing schema of this name is left from a failure.
-        self._remove(self._current)
-        self._engine.execute_sql(f'CREATE SCHEMA "{self._current}"')
-        migrate_register(self._engine, self._current)
-
     def _require_held(self) -> Callable[[], None]:
         connection = self._engine.connection()
 

@@ -24,9 +24,7 @@ def migrate(engine: Engine) -> list[str]:
         before = versions(engine)
         if before.database == 0 and engine.get_tables():
             # A mistyped URL must not add our tables to somebody else's database.
-            raise OperatorError(
-                "the database holds tables of another program; check VERIFYD_DATABASE_URL"
-            )
+            raise OperatorError("the database holds tables of another program; check its URL")
         if not before.can_migrate and not before.is_served:
             raise OperatorError(before.refusal() or "")
         applied = migrate_main(engine)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import msgspec
@@ -79,6 +79,33 @@ class SqliteDialect(Engine):
         sql = f"INSERT INTO {table} ({names}) VALUES ({places})"  # noqa: S608 - names from our own models
         for batch in batches:
             self.run_many(sql, batch)
+
+    def batches(self, sql: str, rows_max: int) -> Iterator[list[Row]]:
+        """Yield all rows of a query in lists."""
+        with driver_errors_translated():
+            cursor = self.execute_sql(sql)
+            while rows := list(islice(cursor, rows_max)):
+                yield rows
+
+    def lock_tables(self, names: Iterable[str]) -> None:
+        """Do nothing: only one transaction at a time can write (D27)."""
+
+    def last_number(self, table: str) -> int:
+        """Return the highest number that a table gave a row."""
+        sql = (
+            "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = ?), max(id), 0) "  # noqa: S608 - names of our own
+            f'FROM "{table}"'
+        )
+        return int(self.execute_sql(sql, (table,)).fetchone()[0])
+
+    def continue_after(self, table: str, number: int) -> None:
+        """Set the sequence of a table that has one; another table never loses its last row."""
+        self.execute_sql("DELETE FROM sqlite_sequence WHERE name = ?", (table,))
+        self.execute_sql(
+            "INSERT INTO sqlite_sequence (name, seq) SELECT name, ? FROM sqlite_master "
+            "WHERE type = 'table' AND name = ? AND sql LIKE '%AUTOINCREMENT%'",
+            (number, table),
+        )
 
     def analyse(self, table: str) -> None:
         """Do nothing: queries find rows by their keys, whatever the statistics say."""

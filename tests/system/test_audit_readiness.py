@@ -11,6 +11,11 @@ def detail(service: Service) -> str:
     return "" if answer.status == 200 else str(answer.json()["detail"])
 
 
+def statuses(service: Service) -> set[int]:
+    """Return the statuses of look-ups by all workers."""
+    return {service.get("/v1/vehicle/AB12CDE/insurance").status for _ in range(40)}
+
+
 def test_a_new_installation_begins_its_trail(serve, tmp_path):
     """The service is ready at once, and has nothing to warn of."""
     service = serve(audit="on", audit_dir=tmp_path / "audit")
@@ -27,6 +32,20 @@ def test_a_trail_that_was_moved_away_is_noticed_until_it_is_back(serve, tmp_path
     for _ in range(8):
         assert detail(service).startswith("Look-ups cannot be recorded: the audit trail in ")
     (tmp_path / "elsewhere").rename(directory)
+    assert detail(service) == ""
+
+
+def test_every_worker_refuses_without_the_owner(serve, world, tmp_path):
+    """Workers that have recorded and those that have not agree with `/readyz`."""
+    world.load([{"registration": "AB12CDE", "insured": True}])
+    owner = tmp_path / "audit" / "owner.json"
+    service = serve(audit="on", audit_dir=owner.parent)
+    assert statuses(service) == {200}
+    owner.rename(tmp_path / "away")
+    until(lambda: statuses(service) == {503}, "every worker to refuse")
+    assert detail(service)
+    (tmp_path / "away").rename(owner)
+    assert statuses(service) == {200}
     assert detail(service) == ""
 
 

@@ -241,6 +241,29 @@ class TestRefusals:
         with pytest.raises(AuditError, match="was replaced by another audit trail"):
             trail.append(look_up("C3"))
 
+    @pytest.mark.parametrize("how", ["removed", "replaced", "damaged", "unreadable"])
+    def test_a_process_with_an_open_segment_checks_the_owner(self, trail, directory, hours, how):
+        """Nothing is recorded within a tenth of a second, until the owner's file is back."""
+        trail.append(look_up("A1"))
+        path, away = directory / "owner.json", directory / "away"
+        path.rename(away)
+        if how == "replaced":
+            path.write_bytes(away.read_bytes().replace(DATABASE.encode(), b"e" * 32))
+        elif how == "damaged":
+            path.write_bytes(b"{")
+        elif how == "unreadable":
+            path.mkdir()
+        reasons = {"removed": "is gone", "replaced": "was replaced by another audit trail"}
+        for _ in range(2):
+            hours.now_ns += 10**8
+            with pytest.raises(AuditError, match=reasons.get(how, rf"{path} (is damaged|cannot)")):
+                trail.append(look_up("B2"))
+        path.rmdir() if how == "unreadable" else path.unlink(missing_ok=True)
+        away.rename(path)
+        trail.append(look_up("C3"))
+        assert plates(directory) == ["A1", "C3"]
+        assert len(names(directory)) == 1
+
     def test_another_host_is_refused(self, directory, monkeypatch):
         """Two hosts must not write to one directory; the message says what to do."""
         claim(directory, DATABASE)

@@ -1,4 +1,4 @@
-"""`verifyd copy`: copies everything to Postgres unchanged, or nothing (D46)."""
+"""`verifyd copy`: copies everything unchanged, or nothing, in both directions (D46)."""
 
 import json
 import re
@@ -6,51 +6,81 @@ from contextlib import suppress
 from datetime import date
 
 import pytest
+from playhouse.migrations import Runner
 from webtest import TestResponse
 
 from app.accounts.administration import create_account, set_account_plan, set_plan
 from app.accounts.lifecycle import delete_account
 from app.actions import list_actions
 from app.config import Config
+from app.console.roles import Role
+from app.console.sessions import create_link
 from app.domains.repository import DomainExists, Domains
 from app.main import create_app
 from app.operations.copy import MAIN_TABLES, copy_database
+from app.registers.applying.table import Table
 from app.registers.demo import write_files
 from app.registers.history import list_loads
 from app.registers.lock import locked
 from app.registers.models import RegisterLoad
 from app.storage.engine import Engine, close_quietly, open_engine
+from app.storage.registers import in_precedence, read_state
 from app.storage.schema import migrate
-from app.storage.sqlite import SqliteEngine
-from app.storage.versions import Installation
-from tests.conftest import Client, World
+from app.storage.scripts import SCRIPTS
+from app.storage.stores import store_of
+from app.storage.tables import Kind, qualified
+from app.storage.versions import Installation, program_schema, versions
+from tests.conftest import ON_SQLITE, Client, World
 from tests.enquiry import set_enquiry
 
 CAR = {"registration": "AB12CDE", "make": "FORD"}
+POLICY = {
+    "registration": "AB12CDE",
+    "number": "1",
+    "insurer": "Acme",
+    "validFrom": "2026-01-01",
+    "validTo": "2026-12-31",
+}
 DAY = date(2026, 6, 1)
 HOSTILE = ("\\N", "\\", "a\\nb", "a\tb", "a\nb\r\n", "Škoda 🚗", '"', "'; --", "\x7f\b\f\v", "")
 
 
-@pytest.fixture
-def database_kind() -> str:
-    """SQLite: the copy is always from it."""
-    return "sqlite"
+TEXTS_CHANGED = {
+    "postgres": (
+        "CREATE FUNCTION shout() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$BEGIN NEW.name := upper(NEW.name); RETURN NEW; END$$",
+        "CREATE TRIGGER shout BEFORE INSERT ON account FOR EACH ROW EXECUTE FUNCTION shout()",
+    ),
+    "sqlite": (
+        "CREATE TRIGGER shout AFTER INSERT ON account BEGIN "
+        "UPDATE account SET name = upper(name) WHERE id = NEW.id; END",
+    ),
+}
 
 
 @pytest.fixture
-def copy(world, bare_cli, empty_postgres):
-    """`copy("--json")` copies the world to an empty Postgres, and returns how that ended."""
+def target_url(request, world) -> str:
+    """The URL of an empty database of the other kind than the world's."""
+    if world.engine.dialect == "sqlite":
+        url: str = request.getfixturevalue("empty_postgres")
+        return url
+    return f"sqlite:///{world.directory / 'copied.db'}"
+
+
+@pytest.fixture
+def copy(world, bare_cli, target_url):
+    """`copy("--json")` copies the world to the other database, and returns how that ended."""
 
     def run(*words: str):
-        return bare_cli.run("copy", "--from", world.store.url, "--to", empty_postgres, *words)
+        return bare_cli.run("copy", "--from", world.store.url, "--to", target_url, *words)
 
     return run
 
 
 @pytest.fixture
-def target(empty_postgres):
-    """The Postgres database."""
-    engine = open_engine(empty_postgres)
+def target(target_url):
+    """The other database."""
+    engine = open_engine(target_url, create=True)
     yield engine
     close_quietly(engine)
 
@@ -72,6 +102,15 @@ def require_empty(target: Engine) -> None:
     """Fail if the target holds more than the plans of a new database."""
     counts = {table: len(held(target, table)) for table in MAIN_TABLES}
     assert counts == dict.fromkeys(MAIN_TABLES, 0) | {"plan": 3}
+    assert registers_stored(target) == []
+
+
+def registers_stored(engine: Engine) -> list[str]:
+    """Return the names of the schemas or files in which registers are stored."""
+    if engine.file:
+        return [path.name for path in engine.file.parent.glob("copied.register_*.db*")]
+    query = "SELECT nspname FROM pg_namespace WHERE nspname ~ 'register'"
+    return [name for (name,) in engine.execute_sql(query).fetchall()]
 
 
 def held(engine: Engine, table: str) -> list[tuple[object, ...]]:
@@ -81,7 +120,7 @@ def held(engine: Engine, table: str) -> list[tuple[object, ...]]:
 
 
 class TestContent:
-    def test_the_demo_answers_alike(self, world, copy, target, empty_postgres, tmp_path):
+    def test_the_demo_answers_alike(self, world, copy, target, target_url, tmp_path):
         """Both databases answer every demo vehicle and domain with the same bytes (D46)."""
         for path in write_files(tmp_path, DAY):
             world.load_files(path, register="demo")
@@ -89,7 +128,8 @@ class TestContent:
             Domains(world.engine).create_domain(1, f"d{number}.example.com", 10)
         set_account_plan(world.engine, "alice", "enterprise")
         assert copy().status == 0
-        clients = world.client(world.alice_key), client_of(world, target, empty_postgres)
+        clients = world.client(world.alice_key), client_of(world, target, target_url)
+        target.attach_registers(in_precedence(read_state(target), ()))
         query = "SELECT registration FROM {0}.vehicle UNION SELECT registration FROM {0}.policy"
         plates: list[str] = [
             plate for (plate,) in target.execute_sql(query.format("register_demo"))
@@ -103,10 +143,15 @@ class TestContent:
         for name in ("", "/d0.example.com", "/d1.example.com", "/d2.example.com"):
             require_alike([client.get(f"/api/domains{name}") for client in clients])
 
-    def test_the_target_is_the_setting_by_default(self, world, bare_cli, target, monkeypatch):
-        """By default the target is the setting: users of the machine can read a command's words."""
-        monkeypatch.setenv("VERIFYD_DATABASE_URL", target.database)
-        assert bare_cli.run("copy", "--from", world.store.url).status == 0
+    @pytest.mark.parametrize("given", ["--from", "--to"])
+    def test_the_other_database_is_the_setting(
+        self, world, bare_cli, target, target_url, given, monkeypatch
+    ):
+        """The option that is not given is the setting: anybody can read a command's words."""
+        urls = {"--from": world.store.url, "--to": target_url}
+        (setting,) = urls.keys() - {given}
+        monkeypatch.setenv("VERIFYD_DATABASE_URL", urls[setting])
+        assert bare_cli.run("copy", given, urls[given]).status == 0
         assert held(target, "account") == held(world.engine, "account")
 
     def test_every_row_of_the_main_database_arrives(self, world, copy, target):
@@ -119,23 +164,30 @@ class TestContent:
         for table in MAIN_TABLES:
             assert held(target, table) == held(world.engine, table), table
 
-    @pytest.mark.parametrize("text", HOSTILE)
-    def test_texts_arrive_as_they_are(self, world, copy, target, text):
+    def test_texts_arrive_as_they_are(self, world, copy, target):
         """Backslashes, line ends and texts that look like a null arrive unchanged."""
-        RegisterLoad.insert(
-            register="native",
-            kind="vehicles",
-            mode="merge",
-            format="x",
-            files=text,
-            reason=text,
-            status="failed",
-            loaded_by="x",
-            started_at=0,
-        ).execute(world.engine)
+        for text in HOSTILE:
+            RegisterLoad.insert(
+                register="native",
+                kind="vehicles",
+                mode="merge",
+                format="x",
+                files=text,
+                reason=text,
+                status="failed",
+                loaded_by="x",
+                started_at=0,
+            ).execute(world.engine)
         assert copy().status == 0
-        (load,) = list_loads(target)
-        assert (load.files, load.reason) == (text, text)
+        assert [(each.files, each.reason) for each in reversed(list_loads(target))] == [
+            (text, text) for text in HOSTILE
+        ]
+
+    def test_links_and_sessions_stay_behind(self, world, copy, target):
+        """Nobody who signed in to one service is signed in to the other (D132)."""
+        create_link(world.engine, "ann", Role.VIEWER)
+        assert copy().status == 0
+        assert held(target, "console_link") == []
 
     def test_new_accounts_and_loads_get_the_next_numbers(self, world, copy, target):
         """New numbers continue after the source's: a number is an account's bucket (D11)."""
@@ -193,7 +245,10 @@ class TestAgain:
         """The comparison finds a changed vehicle."""
         world.load([CAR])
         assert copy().status == 0
-        target.execute_sql("UPDATE register_native.vehicle SET make = 'OPEL'")
+        (register,) = in_precedence(read_state(target), ())
+        with store_of(target, "native").opened(register.generation) as opened:
+            table = qualified(opened.schema, "vehicle")
+            opened.engine.execute_sql(f"UPDATE {table} SET make = 'OPEL'")
         assert "other data (register_native.vehicle)" in copy().stderr
 
 
@@ -201,13 +256,8 @@ class TestRefused:
     def test_a_target_that_stores_something_else_is_refused(self, world, copy, target):
         """A target that stores something else is detected, and emptied."""
         migrate(target)
-        target.execute_sql(
-            "CREATE FUNCTION shout() RETURNS trigger LANGUAGE plpgsql AS "
-            "$$BEGIN NEW.name := upper(NEW.name); RETURN NEW; END$$"
-        )
-        target.execute_sql(
-            "CREATE TRIGGER shout BEFORE INSERT ON account FOR EACH ROW EXECUTE FUNCTION shout()"
-        )
+        for statement in TEXTS_CHANGED[target.dialect]:
+            target.execute_sql(statement)
         ended = copy()
         assert ended.status == 1
         assert "account: the rows that were read back differ from those written" in ended.stderr
@@ -233,17 +283,46 @@ class TestRefused:
             assert "another load of the register native is running" in copy().stderr
         require_empty(target)
 
-    def test_only_from_sqlite_to_postgres(self, world, bare_cli, empty_postgres):
-        """Other directions are refused and change nothing: they have tools of their own."""
-        for source, target in (
-            (world.store.url, world.store.url),
-            (empty_postgres, world.store.url),
-        ):
-            ended = bare_cli.run("copy", "--from", source, "--to", target)
-            assert ended.status == 1
-        assert "does not exist; run " in bare_cli.refusal(
-            "copy", "--from", f"sqlite:///{world.directory}/none.db", "--to", empty_postgres
-        )
+    def test_an_older_target_with_data_is_not_migrated(self, world, copy, target):
+        """Only an empty database is migrated: another one may belong to an older program."""
+        with target.migration():
+            Runner(target, str(SCRIPTS / "main")).up("0011_enquiry")
+        told = f"the target is at schema 11, this program at {program_schema()}; run"
+        assert f'{told} "verifyd migrate" on it' in copy().stderr
+        assert versions(target).database == 11
+
+    def test_a_register_whose_data_is_missing_is_named(self, world, copy, target):
+        """The refusal says which register the source has lost."""
+        world.load([CAR])
+        store_of(world.engine, "native").remove_unused(set())
+        if world.engine.dialect == "postgres":
+            world.engine.execute_sql("DROP SCHEMA register_native CASCADE")
+        assert "the data of the register native is missing" in copy().stderr
+        require_empty(target)
+
+    def test_a_database_is_not_copied_to_itself(self, world, bare_cli):
+        """Source and target that are one database are refused."""
+        refusal = bare_cli.refusal("copy", "--from", world.store.url, "--to", world.store.url)
+        assert "are the same database" in refusal
+
+    @ON_SQLITE
+    def test_a_missing_source_is_named_with_its_option(self, world, bare_cli, empty_postgres):
+        """The reason names what was given, not a setting that was not used."""
+        words = ("copy", "--from", f"sqlite:///{world.directory}/none.db", "--to", empty_postgres)
+        assert bare_cli.refusal(*words).endswith("none.db does not exist; check --from\n")
+        assert not (world.directory / "none.db").exists()
+
+    @ON_SQLITE
+    def test_an_empty_source_is_refused(self, world, bare_cli, empty_postgres):
+        """A source without tables is a mistyped URL; nothing is created for it."""
+        path = world.directory / "copied.db"
+        refusal = bare_cli.refusal("copy", "--from", empty_postgres, "--to", f"sqlite:///{path}")
+        assert "the source is not a database of verifyd, or is empty" in refusal
+        assert not path.exists()
+
+    def test_one_of_both_options_is_required(self, bare_cli):
+        """Without any option it says which ones there are."""
+        assert "required: --from or --to" in bare_cli.misuse("copy")
 
     def test_a_wrong_url_is_a_usage_error_and_not_repeated(self, bare_cli):
         """The URL can hold a password, so the message leaves it out."""
@@ -252,7 +331,33 @@ class TestRefused:
         assert "hunter2" not in told
 
 
-def test_domains_are_created_while_it_runs(world, target, empty_postgres):
+def test_a_copy_that_fails_leaves_nothing(world, copy, target):
+    """What a failed copy wrote of registers is removed at once, and the next one succeeds."""
+
+    def fail(table: str, rows: int) -> None:
+        if table == "register_native.policy":
+            raise KeyboardInterrupt
+
+    world.load([CAR])
+    world.load([POLICY])
+    migrate(target)
+    with pytest.raises(KeyboardInterrupt):
+        copy_database(world.engine, target, fail)
+    require_empty(target)
+    assert copy().status == 0
+    assert len(registers_stored(target)) == 1
+
+
+def test_what_a_killed_copy_left_is_removed(world, copy, target):
+    """Rows of a register that were written, but never published, do not hinder the next copy."""
+    world.load([CAR])
+    migrate(target)
+    with store_of(target, "native").opened_next(1) as made, made.opened.engine.atomic():
+        Table(made.opened, Kind.VEHICLES).fill([[("AB12CDE", *[None] * 10, 1)]])
+    assert copy().status == 0
+
+
+def test_domains_are_created_while_it_runs(world, target):
     """The source keeps serving; domains created while the copy runs are not included."""
 
     def meanwhile(table: str, rows: int) -> None:
@@ -263,7 +368,7 @@ def test_domains_are_created_while_it_runs(world, target, empty_postgres):
             close_quietly(other)
 
     Domains(world.engine).create_domain(1, "early.example.com", 10)
-    source = SqliteEngine(world.database)
+    source = open_engine(world.store.url)
     copy_database(source, target, meanwhile)
     close_quietly(source)
     assert [row[2] for row in held(target, "domain")] == ["early.example.com"]
@@ -276,3 +381,9 @@ def test_the_numbers_of_deleted_accounts_are_not_given_again(world, copy, target
     delete_account(world.engine, "carol", lambda _: 0)
     assert copy().status == 0
     assert create_account(target, "dave").id == number + 1
+
+
+@ON_SQLITE
+def test_a_database_without_accounts_is_copied(cli, empty_postgres):
+    """Before the first account there is no number to continue after."""
+    assert cli.run("copy", "--to", empty_postgres).status == 0

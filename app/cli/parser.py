@@ -2,8 +2,10 @@
 
 import argparse
 from collections.abc import Callable, Sequence
+from datetime import date
 from typing import TYPE_CHECKING
 
+from app import clock
 from app.cli.usage import Parser
 from app.setting_values import REGISTER_NAME_RULE, is_register_name
 
@@ -92,6 +94,22 @@ def _limit(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _LIMIT_MAX:
         raise argparse.ArgumentTypeError(f"must be a whole number from 1 to {_LIMIT_MAX:,}")
     return int(text)
+
+
+def day_argument(text: str) -> date:
+    """Return an argument that is a day. Raises ArgumentTypeError, which argparse shows."""
+    day = clock.parse_iso_date(text)
+    if day is None:
+        raise argparse.ArgumentTypeError(clock.day_fault(text))
+    return day
+
+
+def ending_day_argument(text: str) -> date:
+    """Return an argument that is a day with an end, which the last one of the calendar lacks."""
+    day = day_argument(text)
+    if day == date.max:
+        raise argparse.ArgumentTypeError(f"must be before {date.max}")
+    return day
 
 
 def register_name(text: str) -> str:

@@ -85,7 +85,5 @@ def _month(text: str) -> Period:
     """Return the days of a month. Raises ArgumentTypeError, which argparse shows."""
     month = parse_month(text)
     if month is None:
-        raise argparse.ArgumentTypeError(
-            f"must be a month as YYYY-MM, such as 2026-11, not {text!r}"
-        )
+        raise argparse.ArgumentTypeError(clock.month_fault(text))
     return month

@@ -58,6 +58,7 @@ def add_commands(commands: Commands) -> None:
             "actions list --account acme --json",
         ],
     )
+    listed.option_of_words = "--account"
     _add_criteria(listed)
     add_limit(listed, "actions")
 

@@ -10,7 +10,7 @@ from app.accounts.models import ApiKey
 from app.accounts.states import status_of_key
 from app.accounts.tokens import KEY_ID_CHARACTERS, Token, parse_token
 from app.cli.output import counted, print_item, print_items
-from app.cli.parser import Commands, add_command, add_group, ending_day_argument
+from app.cli.parser import Commands, add_command, add_group, ending_day_argument, whole_number
 from app.cli.session import opened_database
 from app.storage import reserve
 
@@ -111,7 +111,7 @@ def _add_rotate(keys: Commands) -> None:
     )
     rotate.add_argument(
         "--grace",
-        type=int,
+        type=whole_number,
         metavar="SECONDS",
         default=administration.ROTATION_GRACE_SECONDS,
         help="how long the old key still works [%(default)s, one day]",

@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 
 from app.config import SETTINGS, Config, is_set
-from app.directories import make_directory
 from app.errors import OperatorError
 from app.storage import reserve
 from app.storage.engine import Engine, close_quietly, open_engine
+from app.storage.files import require_directory
 from app.storage.interface import Waiting
 from app.storage.versions import versions
 
@@ -50,9 +50,9 @@ def opened_database(
 
 def _check_file(file: Path, *, create: bool) -> None:
     path = file.absolute()  # It shows that a URL has a slash too few.
+    variable = SETTINGS["database_url"].variable
     if not path.exists():
         if not create:
-            variable = SETTINGS["database_url"].variable
             otherwise = (
                 f"or check {variable}"
                 if is_set("database_url")
@@ -62,7 +62,7 @@ def _check_file(file: Path, *, create: bool) -> None:
                 f'database file {path} does not exist; run "verifyd migrate" to create it, '
                 f"{otherwise}"
             )
-        make_directory(path.parent)
+        require_directory(path.parent, variable)
         return
     require_owner(path)
 

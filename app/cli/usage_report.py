@@ -35,6 +35,7 @@ def add_commands(commands: Commands) -> None:
             "usage --by hour --json",
         ],
     )
+    command.option_of_words = "--account"
     command.add_argument("--account", metavar="NAME", help="show only this account [all accounts]")
     command.add_argument(
         "--month",

@@ -1,5 +1,6 @@
 """The only module that reads the clock."""
 
+import re
 import time
 from datetime import date, datetime, timedelta, tzinfo
 from functools import lru_cache
@@ -70,6 +71,24 @@ def parse_iso_date(text: str) -> date | None:
         return date.fromisoformat(text)
     except ValueError:
         return None
+
+
+def day_fault(text: str, rule: str = "must be a day as YYYY-MM-DD, such as 2026-12-31") -> str:
+    """Return what is wrong with a text that names no day, as the end of a sentence.
+
+    Args:
+        rule: what the text must be, if it has not even the form of a day.
+    """
+    if re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII) and parse_iso_date(text) is None:
+        return "names a day that does not exist"
+    return rule
+
+
+def month_fault(text: str) -> str:
+    """Return what is wrong with a text that names no month, as the end of a sentence."""
+    if re.fullmatch(r"\d{4}-\d\d", text, re.ASCII):
+        return "names a month that does not exist"
+    return "must be a month as YYYY-MM, such as 2026-12"
 
 
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - UTC; an aware time would print its offset

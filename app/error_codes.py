@@ -92,7 +92,7 @@ CATALOGUE: Mapping[str, Kind] = {
         "Correct the member that `errors[0].pointer` names.",
     ),
     "unknown_member": _bad_request(
-        "a bulk request has no member of this name",
+        "the operation's body has no member of this name",
         "Correct its spelling; upper and lower case count. `detail` names the closest one, "
         "or all that there are.",
     ),

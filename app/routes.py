@@ -89,14 +89,17 @@ SUGGESTED_PATHS = {
     endpoint.path: allowed_methods(endpoint.resource)
     for endpoint in ENDPOINTS
     if endpoint.resource is not DocumentationAsset
-}
+} | {"/v1/compliance/bulk": ("POST",)}  # GET asks for the plate BULK (D92).
 
 # What clients try that know one operation and guess the others.
 IMAGINED_PATHS = {
     "/v1/vehicle/{registration}/compliance": "/v1/compliance/{registration}",
     "/v1/insurance/{registration}": "/v1/vehicle/{registration}/insurance",
     "/v1/vehicle/insurance/{registration}": "/v1/vehicle/{registration}/insurance",
+    "/v1/vehicle": "/v1/vehicle/{registration}/insurance",
     "/v1/vehicle/bulk": "/v1/vehicle/bulk-insurance",
+    "/v1/bulk": "/v1/vehicle/bulk-insurance",
+    "/v1/bulk-compliance": "/v1/compliance/bulk",
     "/v1/insurance/bulk": "/v1/vehicle/bulk-insurance",
     "/v1/vehicle/bulk-compliance": "/v1/compliance/bulk",
     "/v1/vehicle/bulk-insurance/{rest}": "/v1/vehicle/bulk-insurance",

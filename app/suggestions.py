@@ -15,8 +15,8 @@ def closest(word: str, known: Iterable[str]) -> str | None:
     """
     if len(word) > _CHARACTERS_MAX:
         return None
-    by_spelling = {_plain(each): each for each in known}
-    found = difflib.get_close_matches(_plain(word), by_spelling, 1, _SIMILARITY_MIN)
+    by_spelling = {plain(each): each for each in known}
+    found = difflib.get_close_matches(plain(word), by_spelling, 1, _SIMILARITY_MIN)
     return by_spelling[found[0]] if found else None
 
 
@@ -26,5 +26,6 @@ def listed(words: Iterable[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _plain(word: str) -> str:
+def plain(word: str) -> str:
+    """Return a word in lower case, without underscores and hyphens."""
     return word.lower().replace("_", "").replace("-", "")

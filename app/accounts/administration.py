@@ -12,6 +12,7 @@ from app import clock
 from app.accounts.enquiry import UNCHANGED, EnquiryChange, changed_columns
 from app.accounts.models import ACCOUNTS_MAX, BULK_MAX, NAME_CHARACTERS_MAX, Account, ApiKey, Plan
 from app.accounts.states import account_state, key_state, plan_state, subject_of
+from app.accounts.texts import text_fault
 from app.accounts.tokens import TAG_CHARACTERS, Token, new_token, random_base62
 from app.actions import Subject, changing, record
 from app.actor import Actor
@@ -245,6 +246,7 @@ def _unused_tag(engine: Engine) -> str:
 
 def _checked_text(what: str, text: str, characters_max: int = NAME_CHARACTERS_MAX) -> str:
     text = text.strip()
-    if not 1 <= len(text) <= characters_max or not text.isprintable():
-        raise OperatorError(f"{what} must have 1 to {characters_max} printable characters")
+    fault = text_fault(text, characters_max)
+    if fault:
+        raise OperatorError(f"{what} {fault}")
     return text

@@ -3,20 +3,19 @@
 from typing import Final, Literal, NamedTuple
 
 from app.accounts.models import Plan
+from app.accounts.texts import text_fault
 from app.errors import OperatorError
 
 TEXT_CHARACTERS_MAX: Final = 64
-TEXT_RULE: Final = f"must have 1 to {TEXT_CHARACTERS_MAX} printable ASCII characters"
-"""The end of a sentence about a reason, a reference or a user, without its full stop."""
 REASONS_MAX: Final = 50
 Enquiry = Literal["off", "optional", "required"]
 """Whether the headers are ignored, or checked and recorded, or a reason is needed, too."""
 ENQUIRIES: Final[tuple[Enquiry, ...]] = ("off", "optional", "required")
 
 
-def is_enquiry_text(text: str) -> bool:
-    """Tell whether a text can be a reason, a reference or a user."""
-    return 1 <= len(text) <= TEXT_CHARACTERS_MAX and text.isascii() and text.isprintable()
+def enquiry_text_fault(text: str) -> str | None:
+    """Return what is wrong with a reason, a reference or a user, as text_fault does."""
+    return text_fault(text, TEXT_CHARACTERS_MAX, is_ascii=True)
 
 
 def split_reasons(text: str) -> list[str]:
@@ -57,8 +56,9 @@ def _checked(text: str) -> str:
     """Return reasons as a plan stores them: separated by commas, each once."""
     reasons = split_reasons(text.strip())
     for reason in reasons:
-        if not is_enquiry_text(reason):
-            raise OperatorError(f"each accepted reason {TEXT_RULE}; got {reason!r}")
+        fault = enquiry_text_fault(reason)
+        if fault:
+            raise OperatorError(f"each accepted reason {fault}; got {reason!r}")
     if len(reasons) > REASONS_MAX:
         raise OperatorError(f"a plan can have at most {REASONS_MAX} accepted reasons")
     return ",".join(reasons)

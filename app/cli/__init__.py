@@ -19,7 +19,7 @@ from app.cli.output import print_failure
 from app.cli.parser import Commands
 from app.cli.usage import Parser
 from app.errors import OperatorError
-from app.logs import command_log
+from app.logs import StderrLines, command_log
 from app.redaction import without_keys
 from app.storage.errors import message_of
 from app.version import line as version_line
@@ -106,13 +106,15 @@ def _message_of(error: Exception) -> tuple[str, Mapping[str, object]]:
     message = message_of(error)
     if not isinstance(error, OSError):
         message = f"the database cannot be used: {message}"
+    elif error.filename and error.strerror:
+        message = f"{os.fsdecode(error.filename)} cannot be used: {error.strerror}"
     return message, {"reason": message}
 
 
 def _report(
     args: argparse.Namespace, message: str, members: Mapping[str, object] | None = None
 ) -> None:
-    """Report why a command failed: for a job in its log, for others in a sentence (D75).
+    """Report why a command failed: in a sentence, but for what a timer starts in its log (D75).
 
     With `--json` the members are a document on stdout, too.
     """
@@ -120,10 +122,12 @@ def _report(
     message = without_keys(message)
     members = {"reason": message} | dict(members or {})
     members["reason"] = without_keys(str(members["reason"]))
-    if args.is_job:
+    if args.is_job and getattr(args, "scheduled", True):
         _log.error("%s", message)
     else:
-        print(message, file=sys.stderr)
+        # NOTE: a service that has begun to start logs what is written to `sys.stderr`.
+        is_logged = isinstance(sys.stderr, StderrLines)
+        print(message, file=sys.__stderr__ if is_logged else sys.stderr)
     with suppress(OSError):
         print_failure(args, members)
 

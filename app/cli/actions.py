@@ -1,7 +1,6 @@
 """`verifyd actions`: the record of what operators changed (D130)."""
 
 import argparse
-from datetime import date
 from typing import Any, TypedDict
 
 from app import clock
@@ -15,7 +14,7 @@ from app.actions import (
     members_of,
 )
 from app.cli.output import Item, counted, print_items, shown
-from app.cli.parser import Commands, add_command, add_group, add_limit
+from app.cli.parser import Commands, add_command, add_group, add_limit, ending_day_argument
 from app.cli.session import opened_database
 from app.cli.usage import Parser
 
@@ -59,6 +58,7 @@ def add_commands(commands: Commands) -> None:
             "actions list --account acme --json",
         ],
     )
+    listed.option_of_words = "--account"
     _add_criteria(listed)
     add_limit(listed, "actions")
 
@@ -83,10 +83,18 @@ def _add_criteria(listed: Parser) -> None:
         "--account", metavar="NAME", help="list only actions on this account and what it has"
     )
     listed.add_argument(
-        "--from", dest="since", type=_day, metavar="DATE", help="first day in UTC, YYYY-MM-DD"
+        "--from",
+        dest="since",
+        type=ending_day_argument,
+        metavar="DATE",
+        help="first day in UTC, YYYY-MM-DD",
     )
     listed.add_argument(
-        "--to", dest="until", type=_day, metavar="DATE", help="last day in UTC, YYYY-MM-DD"
+        "--to",
+        dest="until",
+        type=ending_day_argument,
+        metavar="DATE",
+        help="last day in UTC, YYYY-MM-DD",
     )
 
 
@@ -137,10 +145,3 @@ def _action(text: str) -> str:
             f"must be one of {', '.join(sorted(GROUPS))}, or a single action such as keys.revoke"
         )
     return text
-
-
-def _day(text: str) -> date:
-    day = clock.parse_iso_date(text)
-    if day is None:
-        raise argparse.ArgumentTypeError("must be a date, YYYY-MM-DD")
-    return day

@@ -19,7 +19,7 @@ from app.audit.verify import Verdict, verify
 from app.cli import audit_report, audit_search, audit_task
 from app.cli.audit_options import add_directories, digest, directories_of
 from app.cli.output import counted, print_document, print_item, print_sentence
-from app.cli.parser import Commands, add_command, add_group
+from app.cli.parser import Commands, add_command, add_group, whole_number
 from app.cli.stopping import ended_like_ctrl_c
 from app.cli.waiting import waiting_for
 from app.config import Config
@@ -101,7 +101,7 @@ def add_commands(commands: Commands) -> None:
     sealed.add_argument(
         "--parent",
         metavar="PID",
-        type=int,
+        type=whole_number,
         help="end when this process, which started the command, ends [never]",
     )
     pruned.add_argument("--scheduled", action="store_true", help="do nothing if there is no trail")

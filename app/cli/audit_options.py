@@ -128,6 +128,6 @@ def _moment(text: str, *, is_end: bool) -> str:
     try:
         return last_moment(text) if is_end else first_moment(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"must be a day such as 2026-11-01 or a time such as 2026-11-01T15:00Z, not {text!r}"
-        ) from None
+        rule = f"must be a day such as 2026-11-01 or a time such as 2026-11-01T15:00Z, not {text!r}"
+        fault = clock.day_fault(text[: len("YYYY-MM-DD")], rule)
+        raise argparse.ArgumentTypeError(fault) from None

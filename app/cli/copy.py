@@ -48,7 +48,9 @@ def _copy(command: argparse.ArgumentParser, args: argparse.Namespace) -> None:
         command.error("the following arguments are required: --from or --to")
     with (
         opened_database(_config(args.source), check_schema=False, option="--from") as source,
-        opened_database(_config(args.target), check_schema=False, create=True) as target,
+        opened_database(
+            _config(args.target), check_schema=False, create=True, option="--to"
+        ) as target,
         tqdm(unit=" rows", unit_scale=True, disable=not sys.stderr.isatty()) as bar,
     ):
 

@@ -1,7 +1,6 @@
 """`verifyd keys` (D3)."""
 
 import argparse
-from datetime import date
 from functools import partial
 from typing import TypedDict
 
@@ -11,7 +10,7 @@ from app.accounts.models import ApiKey
 from app.accounts.states import status_of_key
 from app.accounts.tokens import KEY_ID_CHARACTERS, Token, parse_token
 from app.cli.output import counted, print_item, print_items
-from app.cli.parser import Commands, add_command, add_group
+from app.cli.parser import Commands, add_command, add_group, ending_day_argument, whole_number
 from app.cli.session import opened_database
 from app.storage import reserve
 
@@ -70,7 +69,7 @@ def _add_create(keys: Commands) -> None:
     )
     create.add_argument(
         "--expires",
-        type=_iso_date,
+        type=ending_day_argument,
         metavar="DATE",
         help="last day on which the key works, YYYY-MM-DD in UTC [none]",
     )
@@ -112,7 +111,7 @@ def _add_rotate(keys: Commands) -> None:
     )
     rotate.add_argument(
         "--grace",
-        type=int,
+        type=whole_number,
         metavar="SECONDS",
         default=administration.ROTATION_GRACE_SECONDS,
         help="how long the old key still works [%(default)s, one day]",
@@ -195,10 +194,3 @@ def _key_id(text: str) -> str:
             'see "verifyd keys list"'
         )
     return text
-
-
-def _iso_date(text: str) -> date:
-    day = clock.parse_iso_date(text)
-    if day is not None and day < date.max:
-        return day
-    raise argparse.ArgumentTypeError("must be a date, YYYY-MM-DD")

@@ -40,7 +40,6 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--state",
         type=_state,
-        default=DEFAULT_STATE,
         metavar="NY",
         help=f"read only the plates of this state from fines of NYC [{DEFAULT_STATE}]",
     )
@@ -120,7 +119,7 @@ def request_of(
     """
     if options.rejects:
         _require_place(options.rejects)
-    formats: dict[str, Format] = formats_of(options.state)
+    formats: dict[str, Format] = formats_of(options.state or DEFAULT_STATE)
     if options.map:
         mapped = MappedCsv(read_mapping(options.map))
         formats = {mapped.name: mapped}
@@ -134,6 +133,7 @@ def request_of(
         formats=formats,
         format=options.format or (MappedCsv.name if options.map else None),
         kind=Kind(options.kind) if options.kind else None,
+        state=options.state,
         register=register,
         mode=options.mode,
         max_rejects=options.max_rejects,

@@ -6,12 +6,11 @@ from typing import NoReturn
 
 import peewee
 
-from app import clock
 from app.cli.lookup_csv import answer_file
 from app.cli.lookup_record import add_enquiry, recording
 from app.cli.lookup_text import print_for_people, printable
 from app.cli.output import counted, print_item, print_sentence
-from app.cli.parser import Commands, add_command
+from app.cli.parser import Commands, add_command, day_argument
 from app.cli.session import opened_database
 from app.config import Config
 from app.errors import OperatorError
@@ -127,11 +126,9 @@ def _raise_unreadable(engine: Engine, error: peewee.PeeweeException) -> NoReturn
     ) from error
 
 
+def _day(text: str) -> str:
+    return day_argument(text).isoformat()
+
+
 def _output(text: str) -> Path | None:
     return None if text == "-" else Path(text)
-
-
-def _day(text: str) -> str:
-    if clock.parse_iso_date(text) is None:
-        raise argparse.ArgumentTypeError("must be a date, YYYY-MM-DD")
-    return text

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from app import clock
-from app.accounts.enquiry import TEXT_RULE, is_enquiry_text
+from app.accounts.enquiry import enquiry_text_fault
 from app.actor import session
 from app.audit.record import Record, time_of
 from app.audit.trail import Trail
@@ -75,6 +75,7 @@ def recording(
 
 
 def _text(text: str) -> str:
-    if not is_enquiry_text(text):
-        raise argparse.ArgumentTypeError(TEXT_RULE)
+    fault = enquiry_text_fault(text)
+    if fault:
+        raise argparse.ArgumentTypeError(fault)
     return text

@@ -1,9 +1,12 @@
 """How commands are declared: groups of subcommands, each with `--help` and `--json`."""
 
 import argparse
+import re
 from collections.abc import Callable, Sequence
+from datetime import date
 from typing import TYPE_CHECKING
 
+from app import clock
 from app.cli.usage import Parser
 from app.setting_values import REGISTER_NAME_RULE, is_register_name
 
@@ -14,6 +17,8 @@ else:
 
 Run = Callable[[argparse.Namespace], None]
 _NUMBER_DIGITS_MAX = 18
+# SEC: reading a very long number is slow.
+_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,30}")
 _LIMIT = 50
 _LIMIT_MAX = 100_000
 
@@ -42,7 +47,8 @@ def add_command(  # noqa: PLR0913 - all that declares a command
         details: more lines for its `--help`, after the summary.
         examples: command lines for its `--help`, without the leading `verifyd`.
         prints_data: give it `--json`, for one JSON document on stdout.
-        is_job: write the reason of a failure to the log, because nobody watches it (D75).
+        is_job: write log lines for programs, and the reason of a failure, too, unless the command
+            takes `--scheduled` and does not get it (D75).
     """
     command = commands.add_parser(
         name,
@@ -92,6 +98,29 @@ def _limit(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _LIMIT_MAX:
         raise argparse.ArgumentTypeError(f"must be a whole number from 1 to {_LIMIT_MAX:,}")
     return int(text)
+
+
+def whole_number(text: str) -> int:
+    """Return an argument that is a whole number. Raises ArgumentTypeError, which argparse shows."""
+    if not _WHOLE_NUMBER.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"must be a whole number in digits, not {text!r}")
+    return int(text)
+
+
+def day_argument(text: str) -> date:
+    """Return an argument that is a day. Raises ArgumentTypeError, which argparse shows."""
+    day = clock.parse_iso_date(text)
+    if day is None:
+        raise argparse.ArgumentTypeError(clock.day_fault(text))
+    return day
+
+
+def ending_day_argument(text: str) -> date:
+    """Return an argument that is a day with an end, which the last one of the calendar lacks."""
+    day = day_argument(text)
+    if day == date.max:
+        raise argparse.ArgumentTypeError(f"must be before {date.max}")
+    return day
 
 
 def register_name(text: str) -> str:

@@ -95,6 +95,7 @@ def add_commands(imports: Commands) -> None:
         "list attempts to load, latest first",
         examples=["imports list", "imports list --register rdw --failed --limit 10"],
     )
+    listed.option_of_words = "--register"
     listed.add_argument(
         "--register",
         type=register_name,

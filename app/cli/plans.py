@@ -7,7 +7,7 @@ from app.accounts import administration, lifecycle
 from app.accounts.enquiry import ENQUIRIES, EnquiryChange, split_reasons
 from app.accounts.models import BULK_MAX, Plan
 from app.cli.output import counted, print_item, print_items
-from app.cli.parser import Commands, add_command, add_group
+from app.cli.parser import Commands, add_command, add_group, whole_number
 from app.cli.session import opened_database
 
 
@@ -43,21 +43,21 @@ def add_commands(commands: Commands) -> None:
     )
     plan.add_argument("name", metavar="NAME", help="name of the plan")
     plan.add_argument(
-        "--requests", type=int, required=True, metavar="N", help="requests per window"
+        "--requests", type=whole_number, required=True, metavar="N", help="requests per window"
     )
     plan.add_argument(
-        "--window", type=int, required=True, metavar="SECONDS", help="length of the window"
+        "--window", type=whole_number, required=True, metavar="SECONDS", help="length of the window"
     )
     plan.add_argument(
         "--bulk-max",
-        type=int,
+        type=whole_number,
         required=True,
         metavar="N",
         help=f"registrations in one bulk request, at most {BULK_MAX:,}",
     )
     plan.add_argument(
         "--domains-max",
-        type=int,
+        type=whole_number,
         required=True,
         metavar="N",
         help="domains of one account, at most 1,000,000",

@@ -10,7 +10,7 @@ from functools import partial
 from app.cli.confirmation import add_yes, confirm
 from app.cli.loads import NICENESS
 from app.cli.output import print_item
-from app.cli.parser import Commands, add_command, number_of, register_name
+from app.cli.parser import Commands, add_command, number_of, register_name, whole_number
 from app.cli.session import opened_database
 from app.cli.stopping import ended_like_ctrl_c
 from app.cli.waiting import waiting_for
@@ -41,6 +41,7 @@ def add_commands(imports: Commands) -> None:
         "restore what a register held before its last replace",
         examples=["imports rollback --register rdw", "imports rollback --register rdw --to 41"],
     )
+    rolled_back.option_of_words = "--register"
     rolled_back.add_argument(
         "--register",
         type=register_name,
@@ -52,7 +53,7 @@ def add_commands(imports: Commands) -> None:
     )
     rolled_back.add_argument(
         "--to",
-        type=int,
+        type=whole_number,
         metavar="ID",
         help="restore what the register held after load ID [before the last replace]",
     )

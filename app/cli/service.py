@@ -39,6 +39,8 @@ def add_commands(commands: Commands) -> None:
         is_job=True,
     )
     serve.settings_by_option = _SETTINGS_OF_SERVE
+    # Somebody who starts it reads why it does not start.
+    serve.set_defaults(scheduled=False)
     check = add_command(
         commands,
         "check",

@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 
 from app.config import SETTINGS, Config, is_set
-from app.directories import make_directory
 from app.errors import OperatorError
 from app.storage import reserve
 from app.storage.engine import Engine, close_quietly, open_engine
+from app.storage.files import require_directory
 from app.storage.interface import Waiting
 from app.storage.versions import versions
 
@@ -60,7 +60,7 @@ def _check_file(file: Path, *, create: bool, option: str) -> None:
                 f"database file {path} does not exist; "
                 + (f"check {option}" if option else _remedy_of_setting())
             )
-        make_directory(path.parent)
+        require_directory(path.parent, option or SETTINGS["database_url"].variable)
         return
     require_owner(path)
 

@@ -16,6 +16,25 @@ from app.suggestions import closest
 _OPTION = re.compile(r"--?[A-Za-z]\S*")
 
 
+# What other programs call a command. The first word of a line that is a command here is meant.
+_SYNONYMS = (
+    ("create", "set", "add", "new", "make"),
+    ("delete", "drop", "revoke", "remove", "rm", "del", "destroy"),
+    ("list", "ls"),
+    ("show", "list", "get", "info", "view", "describe", "status"),
+    ("search", "lookup", "find", "query"),
+    ("rollback", "undo", "revert"),
+    ("set-plan", "set", "change", "edit", "modify", "update"),
+    ("rotate", "renew", "replace"),
+    ("suspend", "disable", "block", "deactivate"),
+    ("resume", "activate", "enable", "unblock"),
+    ("import", "load"),
+    ("serve", "start", "run"),
+    ("migrate", "init", "upgrade"),
+    ("accounts", "users", "user", "customers", "customer"),
+)
+
+
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are short: a line of usage, the mistake, and where the help is.
 
@@ -24,6 +43,8 @@ class Parser(argparse.ArgumentParser):
 
     settings_by_option: Mapping[str, str] = {}
     """Options that people look for here, and the settings that they need instead."""
+    option_of_words: str = ""
+    """The option that words without one are probably meant for."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -33,11 +54,13 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse as argparse does, but refuse what is unknown here, where suggestions are known."""
         words = sys.argv[1:] if args is None else list(args)
-        if self._subparsers is None:
-            self._require_known_options(words)
+        self._require_known_options(words)
         parsed, rest = super().parse_known_args(words, namespace)
         if rest:
-            self.error(f"unrecognized arguments: {' '.join(rest)}")
+            mistake = f"unrecognized arguments: {' '.join(rest)}"
+            if self.option_of_words:
+                mistake += f"; did you mean {self.option_of_words} {' '.join(rest)}?"
+            self.error(mistake)
         return parsed, rest
 
     def error(self, message: str) -> NoReturn:
@@ -53,14 +76,15 @@ class Parser(argparse.ArgumentParser):
         known = list(map(str, action.choices))
         if isinstance(action, argparse._SubParsersAction):
             mistake = f"there is no command {value!r}"
-            raise argparse.ArgumentError(None, mistake + _suggestion(str(value), known))
+            raise argparse.ArgumentError(None, mistake + _command_suggestion(str(value), known))
         mistake = f"must be {_listed(known)}, not {value!r}"
         raise argparse.ArgumentError(action, mistake + _suggestion(str(value), known))
 
     def _require_known_options(self, words: Sequence[str]) -> None:
         """Refuse the first unknown option, also where argparse would first miss an argument."""
         for word in words:
-            if word == "--":
+            # What follows the name of a command is for its own parser.
+            if word == "--" or (self._subparsers is not None and not word.startswith("-")):
                 return
             # SEC: only the name is repeated; the value after it can be a secret.
             option = word.partition("=")[0]
@@ -93,7 +117,7 @@ class Parser(argparse.ArgumentParser):
             elif not action.option_strings:
                 yield self._argument(action)
             elif action.required:
-                yield f"{action.option_strings[0]} {action.metavar}"
+                yield f"{action.option_strings[0]} {self._argument(action)}"
             elif not isinstance(action, argparse._HelpAction):
                 is_optional = True
         if is_optional and self._subparsers is None:
@@ -101,8 +125,16 @@ class Parser(argparse.ArgumentParser):
 
     @staticmethod
     def _argument(action: argparse.Action) -> str:
-        metavar = str(action.metavar or action.dest)
+        metavar = str(action.metavar or "|".join(action.choices or [action.dest]))
         return {"?": f"[{metavar}]", "*": f"[{metavar} ...]"}.get(str(action.nargs), metavar)
+
+
+def _command_suggestion(word: str, known: Sequence[str]) -> str:
+    for words in _SYNONYMS:
+        meant = next((each for each in words if each in known), None)
+        if word in words and meant:
+            return f"; did you mean {meant}?"
+    return _suggestion(word, known)
 
 
 def _suggestion(text: str, known: Iterable[str]) -> str:

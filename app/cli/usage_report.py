@@ -35,6 +35,7 @@ def add_commands(commands: Commands) -> None:
             "usage --by hour --json",
         ],
     )
+    command.option_of_words = "--account"
     command.add_argument("--account", metavar="NAME", help="show only this account [all accounts]")
     command.add_argument(
         "--month",
@@ -85,7 +86,5 @@ def _month(text: str) -> Period:
     """Return the days of a month. Raises ArgumentTypeError, which argparse shows."""
     month = parse_month(text)
     if month is None:
-        raise argparse.ArgumentTypeError(
-            f"must be a month as YYYY-MM, such as 2026-11, not {text!r}"
-        )
+        raise argparse.ArgumentTypeError(clock.month_fault(text))
     return month

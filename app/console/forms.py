@@ -154,9 +154,15 @@ def _fault_of_kind(field: Field, value: str) -> str | None:
         return f"Choose one of the list as {field.label.lower()}."
     if field.kind == "number" and not _is_within(value, field.least, field.most):
         return f"{field.label} must be a whole number from {field.least:,} to {field.most:,}."
-    if field.kind == "date" and clock.parse_iso_date(value) in (None, date.max):
-        return f"{field.label} must be a date with year, month and day, such as 2030-12-31."
-    return None
+    return _fault_of_day(field, value) if field.kind == "date" else None
+
+
+def _fault_of_day(field: Field, value: str) -> str | None:
+    day = clock.parse_iso_date(value)
+    if day is None:
+        return f"{field.label} {clock.day_fault(value)}."
+    # The last day of the calendar has no end.
+    return f"{field.label} must be before {date.max}." if day == date.max else None
 
 
 def _is_within(text: str, least: int, most: int) -> bool:

@@ -8,7 +8,7 @@ import falcon
 import peewee
 
 from app import clock
-from app.accounts.enquiry import TEXT_CHARACTERS_MAX, TEXT_RULE, is_enquiry_text
+from app.accounts.enquiry import TEXT_CHARACTERS_MAX, enquiry_text_fault
 from app.audit.record import AuditError, Record, time_of
 from app.console.context import ConsoleRequest, PageError, Services, session_of
 from app.console.forms import Field, Form, read_fields
@@ -171,5 +171,6 @@ def _check(form: Form, asked: Sequence[str]) -> None:
             "“verifyd lookup --csv” answers files of any size."
         )
     for name in ("reason", "reference"):
-        if form[name] and not is_enquiry_text(form[name]):
-            form.faults.setdefault(name, f"{name.capitalize()} {TEXT_RULE}.")
+        fault = enquiry_text_fault(form[name]) if form[name] else None
+        if fault:
+            form.faults.setdefault(name, f"{name.capitalize()} {fault}.")

@@ -12,6 +12,7 @@ import peewee
 
 from app import clock
 from app.accounts.models import NAME_CHARACTERS_MAX
+from app.accounts.texts import text_fault
 from app.accounts.tokens import base62, random_base62
 from app.actions import Subject, changing, record
 from app.actor import Actor
@@ -84,10 +85,9 @@ def create_link(engine: Engine, name: str, role: Role, *, actor: Actor | None = 
     Raises OperatorError if the name is empty, too long or not printable.
     """
     name = name.strip()
-    if not 1 <= len(name) <= NAME_CHARACTERS_MAX or not name.isprintable():
-        raise OperatorError(
-            f"a person's name must have 1 to {NAME_CHARACTERS_MAX} printable characters"
-        )
+    fault = text_fault(name, NAME_CHARACTERS_MAX)
+    if fault:
+        raise OperatorError(f"a person's name {fault}")
     token = _new_token()
     now = clock.now()
     with changing(engine):

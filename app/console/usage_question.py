@@ -122,14 +122,14 @@ def _period(given: Mapping[str, str], today: date, faults: list[str]) -> Period:
     if given["month"]:
         month = parse_month(given["month"])
         if month is None:
-            faults.append("The month must be one like 2026-11.")
+            faults.append(f"The month {clock.month_fault(given['month'])}.")
         if given["from"] or given["to"]:
             faults.append("Choose either a month, or the first and the last day.")
         return month or this_month
     days = {name: clock.parse_iso_date(given[name]) for name in ("from", "to")}
     for name, title in (("from", "The first day"), ("to", "The last day")):
         if given[name] and days[name] is None:
-            faults.append(f"{title} must be a date like 2026-11-30.")
+            faults.append(f"{title} {clock.day_fault(given[name])}.")
     if days["from"] is None and days["to"] is None:
         return this_month
     asked = period(days["from"], days["to"], today)

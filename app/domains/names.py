@@ -7,10 +7,20 @@ import idna
 NAME_CHARACTERS_MAX = 253
 IDENTIFIER_PREFIX = "dom_"
 """What the identifiers of domains begin with; no name does."""
+_LENGTH_RULE = f"A domain name has at most {NAME_CHARACTERS_MAX} characters in its ASCII form"
 # SEC: longer texts are refused unread; IDNA's rules cost more than linear time.
 _TEXT_CHARACTERS_MAX = 1_000
+_LABEL_CHARACTERS_MAX = 63
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _LABELS_MIN = 2
+_IDNA_FAULTS = {
+    "empty_label": "A label of the domain name is empty.",
+    "label_too_long": (
+        f"A label of the domain name has more than {_LABEL_CHARACTERS_MAX} characters "
+        "in its ASCII form."
+    ),
+    "domain_too_long": f"{_LENGTH_RULE}; this has more.",
+}
 _FOREIGN = re.compile(r"[/:?#@*_,\s]", re.ASCII)
 _FOREIGN_FAULTS = {
     **dict.fromkeys("/:?#", "Give the domain name without scheme, port and path: example.com."),
@@ -57,9 +67,8 @@ def require_domain_name(text: str) -> str:
         raise InvalidDomainName(detail)
     for place, label in enumerate(labels, 1):
         if not _LABEL.fullmatch(label):
-            rule = "must be 1 to 63 letters, digits and inner hyphens"
-            got = "" if label else "; it is empty"
-            raise InvalidDomainName(f"Label {place} of the domain name {rule}{got}.")
+            rule = f"must be 1 to {_LABEL_CHARACTERS_MAX} letters, digits and inner hyphens"
+            raise InvalidDomainName(f"Label {place} of the domain name {rule}{_length(label)}.")
         if not _is_sound(label):
             detail = "begins with xn-- but stands for no international name (IDNA 2008)"
             raise InvalidDomainName(f"Label {place} of the domain name {detail}.")
@@ -68,9 +77,15 @@ def require_domain_name(text: str) -> str:
     return name
 
 
+def _length(label: str) -> str:
+    """Return the end of a sentence about a wrong label: its length, if that is what is wrong."""
+    if not label:
+        return "; it is empty"
+    return f"; it has {len(label)} characters" if len(label) > _LABEL_CHARACTERS_MAX else ""
+
+
 def _too_long(characters: int) -> InvalidDomainName:
-    limit = f"A domain name has at most {NAME_CHARACTERS_MAX} characters in its ASCII form"
-    return InvalidDomainName(f"{limit}; got {characters:,}.")
+    return InvalidDomainName(f"{_LENGTH_RULE}; got {characters:,}.")
 
 
 def _foreign_fault(text: str, character: str) -> str:
@@ -83,8 +98,11 @@ def _foreign_fault(text: str, character: str) -> str:
 def _to_a_labels(text: str) -> str:
     try:
         return idna.encode(text, uts46=True, std3_rules=True).decode().lower()
-    except (idna.IDNAError, UnicodeError):
-        detail = "This is not a valid international domain name (IDNA 2008, UTS 46)."
+    except (idna.IDNAError, UnicodeError) as error:
+        detail = _IDNA_FAULTS.get(
+            getattr(error, "code", ""),
+            "This is not a valid international domain name (IDNA 2008, UTS 46).",
+        )
         raise InvalidDomainName(detail) from None
 
 

@@ -14,7 +14,7 @@ from app.domains.repository import (
     HeldDomain,
 )
 from app.errors import Problem
-from app.http.bodies import answer, read_json
+from app.http.bodies import RequestBody, answer, read_json
 from app.http.context import Request, caller_of
 from app.http.parameters import (
     choice_parameter,
@@ -28,7 +28,7 @@ PAGE_DOMAINS_MAX = 1_000
 _NOT_FOUND = "The account has no such domain."
 
 
-class NewDomain(msgspec.Struct):
+class NewDomain(RequestBody):
     """What a client sends to create a domain."""
 
     name: str

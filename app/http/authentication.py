@@ -59,7 +59,7 @@ def _fault(req: Request) -> str:
     if authorization is not None:
         scheme, _, key = authorization.strip().partition(" ")
         if scheme.lower() != "bearer":
-            return "The header Authorization has no `Bearer`. Send `Authorization: Bearer KEY`."
+            return "The header Authorization must be `Bearer`, a space and the key."
         if not key.strip():
             return "The header Authorization has no key after `Bearer`."
     if api_key is not None and not api_key.strip():
@@ -76,8 +76,11 @@ def _key_fault(key: str, *, in_authorization: bool) -> str:
         return "The header with the API key was sent twice, or has two keys. Send one."
     if not key.startswith(PREFIX):
         return _beginning_fault(key, in_authorization=in_authorization)
+    if any(map(str.isspace, key)):
+        return "The API key has a space or tab inside. Send it without."
     if len(key) != LENGTH:
-        return f"The API key is not complete: keys have {LENGTH} characters; got {len(key):,}."
+        fault = "not complete" if len(key) < LENGTH else "too long"
+        return f"The API key is {fault}: keys have {LENGTH} characters; got {len(key):,}."
     if parse_token(key) is None:
         return "The API key is mistyped: its last six characters do not fit the others."
     return "The API key is unknown, expired or revoked, or its account is suspended."
@@ -89,6 +92,8 @@ def _beginning_fault(key: str, *, in_authorization: bool) -> str:
         if in_authorization:
             return "The header Authorization has `Bearer` twice."
         return "X-API-Key takes the key alone, without `Bearer`."
+    if key.lower().startswith("x-api-key"):
+        return "The header X-API-Key has its own name in its value. Send `X-API-Key: KEY`."
     if key.startswith("$"):
         return "The API key is the name of a shell variable. Use double quotes in the command."
     if PREFIX in key:

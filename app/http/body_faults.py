@@ -72,9 +72,16 @@ def _refuse_constant(_: str) -> NoReturn:
 def refusal_of(body: bytes, shape: type[msgspec.Struct]) -> Problem:
     """Return the refusal of a body that does not fit a Struct.
 
-    Its code is unknown_member or invalid_body, with a JSON pointer to the first member at fault;
-    invalid_json if the body as a whole is not JSON.
+    Its code is invalid_json if the body is not JSON; otherwise unknown_member or invalid_body,
+    with a JSON pointer to the first member at fault.
     """
+    try:
+        # NOTE: a Struct is decoded up to its first fault only, and the rest may be no JSON.
+        msgspec.json.decode(body, type=msgspec.Raw)
+    except RecursionError:
+        return Problem("invalid_json", "The body is nested too deeply.")
+    except msgspec.DecodeError:
+        return Problem("invalid_json", syntax_fault(body))
     try:
         members = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
     except msgspec.ValidationError:
@@ -82,17 +89,12 @@ def refusal_of(body: bytes, shape: type[msgspec.Struct]) -> Problem:
         if detail.endswith("a string."):
             detail += " It may have been encoded twice."
         return Problem.at("", "invalid_body", detail)
-    except RecursionError:
-        return too_deep()
-    except (msgspec.DecodeError, UnicodeError):
-        return Problem("invalid_json", syntax_fault(body))
     fields = msgspec.structs.fields(shape)
     known = [field.encode_name for field in fields]
-    if shape.__struct_config__.forbid_unknown_fields:
-        for name in members:
-            if name not in known:
-                pointer = f"/{name}" if is_plain_name(name) else ""
-                return Problem.at(pointer, "unknown_member", unknown("member", name, known))
+    for name in members:
+        if name not in known:
+            pointer = f"/{name}" if is_plain_name(name) else ""
+            return Problem.at(pointer, "unknown_member", unknown("member", name, known))
     pointer, detail = _first_fault(members, fields) or _repetition(
         # Of members with the same name only the last one is left.
         find_repeated(body, known) or known[0]
@@ -121,25 +123,8 @@ def _first_fault(
             if fault is not None:
                 return fault
         elif field.required:
-            return f"/{name}", f"The member {name} is missing{_instead(members, fields)}."
+            return f"/{name}", f"The member {name} is missing."
     return None
-
-
-def _instead(
-    members: Mapping[str, msgspec.Raw], fields: Sequence[msgspec.structs.FieldInfo]
-) -> str:
-    """Return the end of a sentence about a missing member: which unknown one is there instead."""
-    known = {field.encode_name for field in fields}
-    others = [name for name in members if name not in known]
-    if not others:
-        return ""
-    named = next((f"the member {name}" for name in others if is_plain_name(name)), "another member")
-    return f"; {named} is unknown"
-
-
-def too_deep() -> Problem:
-    """Return the refusal of a body that is nested more deeply than the parser follows."""
-    return Problem("invalid_json", "The body is nested too deeply.")
 
 
 def _fault(value: msgspec.Raw, expected: Any, pointer: str, name: str) -> tuple[str, str] | None:

@@ -22,8 +22,18 @@ _PLACES = (
     (r"\\", "Quotes around texts must not have a backslash before them."),
     (r",?\s*[\]}]", "A value is missing here, or there is a comma too many."),
     (r"(True|False|None|undefined)\b", "JSON has the words `true`, `false` and `null`."),
-    (r"[^\W\d]|\$", "Texts and names of members need double quotes."),
+    (r"[+.-]", "A number begins with a digit, or with `-` and a digit."),
+    (r"\w|\$", "Texts and names of members need double quotes."),
 )
+# By the beginning of the parser's message.
+_MESSAGES = {
+    "Expecting ','": "A comma or a quote is missing.",
+    "Expecting ':'": "A colon is missing here.",
+    "Extra data": "Something follows the JSON object.",
+    "Invalid \\escape": r"JSON has no such escape; a backslash in a text is written `\\`.",
+    "Invalid \\uXXXX escape": r"After `\u` there must be four hexadecimal digits.",
+    "Invalid control character": r"A line end or tab in a text is written `\n` or `\t`.",
+}
 
 
 def bytes_hint(body: bytes) -> str | None:
@@ -46,20 +56,13 @@ def text_hint(text: str, error: json.JSONDecodeError) -> str | None:
 
 def _gap_hint(rest: str, message: str) -> str | None:
     """Return what seems to be missing before the rest of a text, or too much in it."""
-    if message == "Extra data":
-        return "Something follows the JSON object."
     if not rest or message.startswith("Unterminated string"):
         return "Its end is missing, or a closing quote."
     if _COMMENT.match(rest):
         return "JSON has no comments."
-    if message.startswith("Expecting ','"):
-        is_bracket = rest[0] in "]}"
-        return (
-            "A bracket before this is not closed."
-            if is_bracket
-            else "A comma or a quote is missing."
-        )
-    return None
+    if message.startswith("Expecting ','") and rest[0] in "]}":
+        return "A bracket before this is not closed."
+    return next((hint for start, hint in _MESSAGES.items() if message.startswith(start)), None)
 
 
 def _first_match(hints: tuple[tuple[str, str], ...], text: str) -> str | None:

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from app.accounts.enquiry import TEXT_RULE, is_enquiry_text, split_reasons
+from app.accounts.enquiry import enquiry_text_fault, split_reasons
 from app.errors import Problem
 from app.http.context import REPEATED, Request, caller_of
 from app.suggestions import listed
@@ -46,8 +46,9 @@ def _text(req: Request, header: str) -> str | None:
     # NOTE: repeated headers come as one, joined by a comma, which a user's name can contain.
     if name in req.env.get(REPEATED, ()):
         raise Problem("invalid_enquiry", f"The header {header} was sent more than once.")
-    if not is_enquiry_text(text):
-        raise Problem("invalid_enquiry", f"The header {header} {TEXT_RULE}.")
+    fault = enquiry_text_fault(text)
+    if fault:
+        raise Problem("invalid_enquiry", f"The header {header} {fault}.")
     return text
 
 

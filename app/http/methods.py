@@ -55,7 +55,8 @@ class Methods:
         # SEC: paths without a key are not charged, so their refusal must cost nothing.
         if req.method != "POST" or not req.context.caller:
             return "."
-        meant = closest_path(req.path, req.method, self._paths, self._imagined)
+        paths = {path: methods for path, methods in self._paths.items() if "POST" in methods}
+        meant = closest_path(req.path, req.method, paths, self._imagined)
         return f"; did you mean {meant}?" if meant else "."
 
 

@@ -5,12 +5,20 @@ from collections.abc import Collection, Sequence
 
 import falcon
 
-from app.clock import parse_iso_date
+from app.clock import day_fault, parse_iso_date
 from app.errors import Problem
-from app.suggestions import closest, listed
+from app.suggestions import closest, listed, plain
 
-NO_DAY = "must be a day as YYYY-MM-DD, such as 2026-12-31"
-"""The end of a sentence about a parameter or a member, without its full stop."""
+# What belongs into a header, without case, underscores and hyphens.
+_HEADERS = {
+    **dict.fromkeys(
+        ("key", "apikey", "xapikey", "token", "accesstoken", "auth", "authorization", "bearer"),
+        "the key in the header X-API-Key",
+    ),
+    "enquiryreason": "it in the header Enquiry-Reason",
+    "enquiryreference": "it in the header Enquiry-Reference",
+    "enquiryuser": "it in the header Enquiry-User",
+}
 _TRUE = ("true", "True", "TRUE", "1")
 _FALSE = ("false", "False", "FALSE", "0")
 # SEC: any other name could be a registration, a secret or markup.
@@ -41,6 +49,9 @@ def require_known_parameters(
 def unknown(what: str, name: str, known: Sequence[str]) -> str:
     """Return a sentence about a parameter or a member that an operation does not have."""
     named = f"The {what} {name}" if is_plain_name(name) else f"A {what}"
+    header = _HEADERS.get(plain(name))
+    if header:
+        return f"{named} is unknown; send {header}."
     suggested = closest(name, known)
     if suggested:
         return f"{named} is unknown; did you mean {suggested}?"
@@ -69,7 +80,7 @@ def date_parameter(req: falcon.Request, name: str) -> str | None:
     """Return a parameter that is a date YYYY-MM-DD, as the ISO text it is."""
     text = text_parameter(req, name)
     if text is not None and parse_iso_date(text) is None:
-        raise invalid_parameter(name, NO_DAY)
+        raise invalid_parameter(name, day_fault(text))
     return text
 
 

@@ -4,10 +4,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from types import MappingProxyType
 
+from app.suggestions import listed
+
 # Clients often forget or confuse the first segment of a path.
 _BASES = ("v1", "api")
 _SIMILARITY_MIN = 0.75
 _PENALTY_OF_A_GAP = 0.1
+_PENALTY_OF_A_METHOD = 0.15
+_LIKENESS_OF_IMAGINED = 0.95
+_IMPLIED = ("HEAD", "OPTIONS")
+_REGISTRATION = "{registration}"
 # SEC: comparing two texts takes the product of their lengths.
 _SEGMENT_CHARACTERS_MAX = 40
 _SEGMENTS_MAX = 6
@@ -21,30 +27,35 @@ def closest_path(
 ) -> str | None:
     """Return the path template closest to a path that does not exist, None if none is close.
 
-    The result contains nothing of the path itself, which can hold a registration.
+    The result contains nothing of the path itself, which can hold a registration. A template
+    without the method must be clearly closer than all that have it.
 
     Args:
-        paths: the methods of each template; only templates with this method are suggested.
+        paths: the templates that can be suggested, each with its methods.
         imagined: templates that do not exist but are often tried, and which one is meant.
     """
     segments = [segment.lower() for segment in path.split("/") if segment]
     if not 1 <= len(segments) <= _SEGMENTS_MAX:
         return None
     variants = _variants(segments)
+    scores = {template: max(_likeness(each, template) for each in variants) for template in paths}
     for spelling, meant in imagined.items():
-        if method in paths[meant] and any(_fits(each, spelling) for each in variants):
-            return meant
-    scores = {
-        template: max(_likeness(each, template) for each in variants)
-        for template, methods in paths.items()
-        if method in methods
-    }
+        if meant in paths and any(_fits(each, spelling) for each in variants):
+            scores[meant] = max(scores[meant], _LIKENESS_OF_IMAGINED)
+    for template, methods in paths.items():
+        if method not in methods:
+            scores[template] -= _PENALTY_OF_A_METHOD
     best = max(scores, key=scores.__getitem__, default="")
-    return best if scores.get(best) else None
+    return best if scores.get(best, 0) > 0 else None
 
 
-def correction(path: str, template: str) -> str:
-    """Return what else to correct in a path that is close to a template; empty if nothing."""
+def correction(path: str, method: str, template: str, methods: Sequence[str]) -> str:
+    """Return what else to correct in a request whose path is close to a template.
+
+    Empty if nothing. `methods` are those of the template.
+    """
+    if method not in methods:
+        return f", which takes {listed([each for each in methods if each not in _IMPLIED])}"
     if path.endswith("/"):
         return ", without the final slash"
     segments = [segment.lower() for segment in path.split("/") if segment]
@@ -60,7 +71,7 @@ def _variants(segments: list[str]) -> list[list[str]]:
     with_base = [[base, *segments] for base in _BASES]
     with_other_base = [[base, *segments[1:]] for base in _BASES]
     has_two_bases = len(segments) > 2 and set(segments[:2]) == set(_BASES)
-    without_one = [segments[1:]] if has_two_bases else []
+    without_one = [segments[1:], [segments[0], *segments[2:]]] if has_two_bases else []
     return [segments, *with_base, *with_other_base, *without_one]
 
 
@@ -68,8 +79,7 @@ def _fits(given: list[str], template: str) -> bool:
     """Tell whether a path is one of a template, exactly."""
     expected = template.strip("/").split("/")
     return len(given) == len(expected) and all(
-        _is_parameter(each) or segment == each
-        for segment, each in zip(given, expected, strict=True)
+        _similarity(*pair) == 1 for pair in zip(given, expected, strict=True)
     )
 
 
@@ -117,6 +127,8 @@ def _is_parameter(segment: str) -> bool:
 
 
 def _similarity(given: str, expected: str) -> float:
+    if expected == _REGISTRATION and given.startswith("bulk"):
+        return 0  # It is meant to be a path for many vehicles, and no plate.
     if _is_parameter(expected) or given == expected:
         return 1
     if len(given) > _SEGMENT_CHARACTERS_MAX:

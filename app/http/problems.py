@@ -62,7 +62,7 @@ def install(
         suggested = req.context.caller and closest_path(req.path, req.method, paths, imagined)
         detail = "There is nothing at this path. /docs lists the paths."
         if suggested:
-            meant = suggested + correction(req.path, suggested)
+            meant = suggested + correction(req.path, req.method, suggested, paths[suggested])
             detail = f"There is nothing at this path; did you mean {meant}?"
         _write(req, resp, Problem("not_found", detail))
 

@@ -35,6 +35,8 @@ class LoadRequest(NamedTuple):
     format: str | None = None
     kind: Kind | None = None
     register: str | None = None
+    state: str | None = None
+    """The state whose plates are read; `formats` reads it. None if the operator names none."""
     mode: str = MERGE
     max_rejects: RejectLimit = RejectLimit.parse(DEFAULT_MAX_REJECTS)
     rejects: Path | None = None

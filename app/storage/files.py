@@ -7,6 +7,8 @@ from urllib.parse import quote
 
 import apsw
 
+from app.errors import OperatorError
+
 OPEN_FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
 """Open files by the URIs of `file_uri`, whose mode can only be narrower."""
 SUFFIXES = ("", "-wal", "-shm", "-journal")
@@ -56,3 +58,13 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def require_directory(path: Path, source: str) -> None:
+    """Raise OperatorError if a directory does not exist: it may be mistyped, or not mounted.
+
+    Args:
+        source: what has its name, for the message: a setting, or `the path`.
+    """
+    if not path.is_dir():
+        raise OperatorError(f"the directory {path} does not exist; create it, or correct {source}")

@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 import falcon
-import msgspec
 
 from app import clock
 from app.errors import Problem
-from app.http.bodies import answer, read_json
+from app.http.bodies import RequestBody, answer, read_json
 from app.http.context import Request, caller_of
-from app.http.parameters import NO_DAY, require_known_parameters
+from app.http.parameters import require_known_parameters
 from app.vehicles.bulk_answers import (
     Item,
     add_details,
@@ -24,7 +23,7 @@ from app.vehicles.reader import Found
 from app.vehicles.resources import Compliance
 
 
-class BulkRequest(msgspec.Struct, forbid_unknown_fields=True):
+class BulkRequest(RequestBody):
     """What a client sends; a misspelt member would change the answer (D90)."""
 
     registrations: list[str]
@@ -33,7 +32,7 @@ class BulkRequest(msgspec.Struct, forbid_unknown_fields=True):
     """Add `vehicle` and `lastUpdated` to the items."""
 
 
-class BulkComplianceRequest(BulkRequest, forbid_unknown_fields=True):
+class BulkComplianceRequest(BulkRequest):
     """What a client sends to check compliance."""
 
     explain: bool | None = None
@@ -114,7 +113,7 @@ def _read(req: Request, shape: type[_Sent]) -> _Sent:
         )
         raise Problem.at("/registrations", "too_many_registrations", detail)
     if sent.asOf is not None and clock.parse_iso_date(sent.asOf) is None:
-        raise Problem.at("/asOf", "invalid_body", f"The member asOf {NO_DAY}.")
+        raise Problem.at("/asOf", "invalid_body", f"The member asOf {clock.day_fault(sent.asOf)}.")
     return sent
 
 

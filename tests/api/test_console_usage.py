@@ -246,11 +246,11 @@ class TestPeriod:
     @pytest.mark.parametrize(
         ("query", "told"),
         [
-            ("month=2026-13", "The month must be one like 2026-11."),
-            ("month=november", "The month must be one like 2026-11."),
+            ("month=2026-13", "The month names a month that does not exist."),
+            ("month=november", "The month must be a month as YYYY-MM, such as 2026-12."),
             ("month=2026-11&from=2026-11-01", "Choose either a month, or"),
-            ("from=yesterday", "The first day must be a date like 2026-11-30."),
-            ("to=2026-02-30", "The last day must be a date like 2026-11-30."),
+            ("from=yesterday", "The first day must be a day as YYYY-MM-DD, such as 2026-12-31."),
+            ("to=2026-02-30", "The last day names a day that does not exist."),
             ("from=2026-11-02&to=2026-11-01", "is after the last one, 2026-11-01."),
             ("from=2026-11-23", "is after the last one, 2026-11-22."),
             ("from=2025-09-27&to=2026-11-01", "At most 400 days can be shown at once; these"),

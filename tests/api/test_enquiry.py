@@ -82,9 +82,12 @@ class TestOptional:
         refused = ask(alice, operation, environ={name: value})
         assert refused.status_int == 400
         if operation != "its head":
-            rule = "must have 1 to 64 printable ASCII characters."
+            rule = "must have 1 to 64 printable ASCII characters"
+            fault = "character " if value else "it is empty"
+            if len(value) > 64:
+                fault = f"it has {len(value):,}"
             assert refused.json["code"] == "invalid_enquiry"
-            assert refused.json["detail"] == f"The header {header} {rule}"
+            assert refused.json["detail"].startswith(f"The header {header} {rule}; {fault}")
 
     @EVERY_HEADER
     def test_a_repeated_header_is_refused(self, demand, alice, header):

@@ -218,7 +218,7 @@ class Test400:
         [
             ("from=yesterday", "The parameter from must be a day as YYYY-MM-DD, such as"),
             ("to=20261101", "The parameter to must be a day as YYYY-MM-DD, such as"),
-            ("to=2026-02-30", "The parameter to must be a day as YYYY-MM-DD, such as"),
+            ("to=2026-02-30", "The parameter to names a day that does not exist."),
             ("from=", "The parameter from must be a day"),
             ("from=2026-11-01&from=2026-11-02", "The parameter from is given more than once"),
             (

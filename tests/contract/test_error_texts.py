@@ -19,6 +19,9 @@ COMPLIANCE = "/v1/compliance/AB12CDE"
 KNOWN = '{"registrations": ["AB12CDE"]'
 
 
+LONG_LABEL = "\u00fc" * 60
+
+
 def key(text: str) -> dict[str, str]:
     """Return the headers of a key."""
     return {"X-API-Key": text}
@@ -40,8 +43,16 @@ PARAMETERS = {
     f"{INSURANCE}?asOf=tomorrow": (
         "The parameter asOf must be a day as YYYY-MM-DD, such as 2026-12-31."
     ),
-    f"{INSURANCE}?asOf=2026-02-30": (
-        "The parameter asOf must be a day as YYYY-MM-DD, such as 2026-12-31."
+    f"{INSURANCE}?asOf=2026-02-30": "The parameter asOf names a day that does not exist.",
+    "/v1/usage?from=2026-13-01": "The parameter from names a day that does not exist.",
+    **{
+        f"{INSURANCE}?{name}=vfd_1": (
+            f"The parameter {name} is unknown; send the key in the header X-API-Key."
+        )
+        for name in ("api_key", "apikey", "key", "access_token", "X-API-Key")
+    },
+    f"{INSURANCE}?Enquiry-Reason=x": (
+        "The parameter Enquiry-Reason is unknown; send it in the header Enquiry-Reason."
     ),
     f"{INSURANCE}?asOf=2026-01-01&asOf=2026-01-01": "The parameter asOf is given more than once.",
     f"{COMPLIANCE}?explain=yes": "The parameter explain must be true or false.",
@@ -77,12 +88,27 @@ NAMES = {
     "a..example": (
         "Label 2 of the domain name must be 1 to 63 letters, digits and inner hyphens; it is empty."
     ),
+    f"a.{'b' * 64}.example": (
+        "Label 2 of the domain name must be 1 to 63 letters, digits and inner hyphens; "
+        "it has 64 characters."
+    ),
+    f"{LONG_LABEL}.example": (
+        "A label of the domain name has more than 63 characters in its ASCII form."
+    ),
+    "\u00fc." * 40 + "example": (
+        "A domain name has at most 253 characters in its ASCII form; this has more."
+    ),
+    "\u00fc..example": "A label of the domain name is empty.",
     "-a.example": "Label 1 of the domain name must be 1 to 63 letters, digits and inner hyphens.",
     "\uff11.\uff12": "The last label of a domain name must not be a number.",
     "192.0.2.1": "The last label of a domain name must not be a number.",
     "\u2603.example": "This is not a valid international domain name (IDNA 2008, UTS 46).",
 }
 BODIES = {
+    "[1 true]": "The body is not JSON: see line 1, column 4. A comma or a quote is missing.",
+    '{"name": 1': (
+        "The body is not JSON: see line 1, column 11. Its end is missing, or a closing quote."
+    ),
     "": "The body is empty. The body must be a JSON object.",
     "{\n  registrations": (
         "The body is not JSON: see line 2, column 3. Texts and names of members need double quotes."
@@ -140,6 +166,14 @@ MEMBERS = {
     '{"registrations": []}': (
         "/registrations",
         "The member registrations must have at least one registration.",
+    ),
+    f'{KNOWN}, "asOf": "2026-02-30"}}': (
+        "/asOf",
+        "The member asOf names a day that does not exist.",
+    ),
+    f'{KNOWN}, "api_key": "vfd_1"}}': (
+        "/api_key",
+        "The member api_key is unknown; send the key in the header X-API-Key.",
     ),
     f'{KNOWN}, "asOf": "today"}}': (
         "/asOf",
@@ -284,9 +318,9 @@ def test_a_method_that_a_path_does_not_have(alice):
         *(
             (
                 {"Authorization": authorization} | more,
-                "The header Authorization has no `Bearer`. Send `Authorization: Bearer KEY`.",
+                "The header Authorization must be `Bearer`, a space and the key.",
             )
-            for authorization in ("vfd_1", "Basic dXNlcg==")
+            for authorization in ("vfd_1", "Basic dXNlcg==", "Bearer: vfd_1", "Bearer\tvfd_1")
             for more in ({}, key("vfd_1"))
         ),
         ({"Authorization": "Bearer "}, "The header Authorization has no key after `Bearer`."),
@@ -302,6 +336,15 @@ def test_a_method_that_a_path_does_not_have(alice):
         (key(""), "The header X-API-Key is empty."),
         (key("0123456789"), "The API key has another format: keys begin with `vfd_`."),
         (key("vfd_123"), "The API key is not complete: keys have 68 characters; got 7."),
+        (key(f"vfd_{'0' * 65}"), "The API key is too long: keys have 68 characters; got 69."),
+        *(
+            (headers, "The API key has a space or tab inside. Send it without.")
+            for headers in (key("vfd_1 23"), key("vfd_1\t23"), {"Authorization": "Bearer vfd_1 2"})
+        ),
+        (
+            key("X-API-Key: vfd_1"),
+            "The header X-API-Key has its own name in its value. Send `X-API-Key: KEY`.",
+        ),
         (
             key("vfd_" + "0" * 64),
             "The API key is mistyped: its last six characters do not fit the others.",

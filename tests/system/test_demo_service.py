@@ -148,6 +148,7 @@ def test_an_address_of_another_host_is_named(place, tmp_path):
 def test_a_database_of_real_accounts_is_refused(place, tmp_path):
     """Nothing of an installation is touched, not even a file that has the name of the log."""
     settings = {"database_url": place["database_url"]}
+    (tmp_path / "my demo").mkdir()
     run_command("migrate", **settings)
     run_command("accounts", "create", "acme", **settings)
     (tmp_path / "my demo" / "access.log").write_text("of somebody")

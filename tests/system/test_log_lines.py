@@ -9,8 +9,6 @@ import subprocess
 import sys
 from typing import Any
 
-import pytest
-
 from tests.system.drop import CAR
 from tests.system.processes import (
     GUNICORN,
@@ -79,17 +77,34 @@ def shown(*words: str, seconds: float = 30, **settings: Any) -> tuple[int, list[
     return process.wait(seconds), re.split(r"[\r\n]+", written.decode().strip())
 
 
-@pytest.mark.parametrize("command", [SERVE, GUNICORN], ids=["serve", "gunicorn"])
-def test_a_service_that_cannot_start_logs_why(world, command):
+def test_below_gunicorn_a_service_that_cannot_start_logs_why(world):
     """The reason is one JSON line, even before any worker runs."""
     settings = settings_of(world) | {"bind": f"127.0.0.1:{free_port()}"}
     world.engine.execute_sql("UPDATE installation SET schema_version = 99, oldest_program = 99")
     ended = subprocess.run(
-        command, env=environment(**settings), capture_output=True, text=True, check=False
+        GUNICORN, env=environment(**settings), capture_output=True, text=True, check=False
     )
     assert ended.returncode
     told = [line for line in lines_of(ended.stderr) if line["level"] in ("error", "critical")]
     assert "newer" in told[0]["message"], ended.stderr
+
+
+def test_serve_prints_why_it_cannot_start(world):
+    """Somebody starts it, and reads a sentence: about its database, or about its settings."""
+    settings = settings_of(world) | {"bind": f"unix:{world.directory}/none/x.sock"}
+    ended = run_command("serve", **settings)
+    assert (ended.returncode, ended.stderr) == (
+        1,
+        f"VERIFYD_BIND: the directory {world.directory}/none does not exist: create it first\n",
+    )
+    settings["bind"] = f"127.0.0.1:{free_port()}"
+    world.engine.execute_sql("UPDATE installation SET schema_version = 99, oldest_program = 99")
+    ended = subprocess.run(
+        SERVE, env=environment(**settings), capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 1
+    assert "newer" in ended.stderr
+    assert "{" not in ended.stderr
 
 
 def test_a_service_whose_workers_fail_logs_only_json(world):
@@ -126,17 +141,18 @@ def test_a_load_at_a_terminal_logs_text(world, drop):
     assert status == 1
     assert not [line for line in told if line.startswith("{")]
     levels = [found[1] for line in told if (found := LINE.match(line))]
-    assert {"info", "warning", "error"} <= set(levels)
+    assert {"info", "warning"} <= set(levels)
+    assert told[-1].startswith("not everything in "), told[-1]
 
 
 def test_jobs_log_why_they_fail(world, drop):
-    """Nobody watches jobs, so each of their lines is JSON if stderr is no terminal."""
+    """Nobody watches timers, so each of their lines is JSON if stderr is no terminal."""
     drop.put("a.csv", "nonsense\n")
     drop.put("b.csv", CAR)
-    ended = drop.run()
+    ended = drop.run("--scheduled")
     assert [line["level"] for line in lines_of(ended.stderr)][-1] == "error"
     nowhere = world.directory / "none" / "backups"
-    ended = run_command("backup", nowhere, **settings_of(world))
+    ended = run_command("backup", nowhere, "--scheduled", **settings_of(world))
     (line,) = lines_of(ended.stderr)
     assert (line["level"], "does not exist" in line["message"]) == ("error", True)
 

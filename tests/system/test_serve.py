@@ -115,8 +115,8 @@ def test_the_log_has_each_request_and_nothing_secret(served, world):
     """A line has exactly the documented members; no key, registration, name or body (D7)."""
     load_car(world)
     looked_up = served.get("/v1/vehicle/AB12CDE/insurance", **{"X-Request-ID": "AB12CDE"})
-    served.post("/v1/vehicle/bulk-insurance", {"registrations": ["AB12CDE"]})
-    served.post("/api/domains", {"name": "secret.example.com", "x": "BODY"})
+    served.post("/v1/vehicle/bulk-insurance", {"registrations": ["AB12CDE", "BODY"]})
+    served.post("/api/domains", {"name": "secret.example.com"})
     served.get("/api/domains/secret.example.com?limit=QUERY")
     send(served.bind, "GET", "/v1/compliance/AB12CDE", headers={"X-API-Key": served.key[:-1]})
     lines = served.lines("stdout")

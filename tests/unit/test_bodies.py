@@ -12,7 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import Problem
-from app.http.bodies import BODY_BYTES_MAX, DRAINED_BYTES_MAX, BodyIntake, answer, read_json
+from app.http.bodies import (
+    BODY_BYTES_MAX,
+    DRAINED_BYTES_MAX,
+    BodyIntake,
+    RequestBody,
+    answer,
+    read_json,
+)
 from app.http.context import Request
 from tests.contract.malformed import NESTED_TOO_DEEPLY, no_objects, not_json
 
@@ -21,12 +28,13 @@ NOT_JSON = not_json(KNOWN)
 NO_OBJECTS = no_objects(KNOWN)
 
 
-class Shape(msgspec.Struct):
+class Shape(RequestBody):
     """The expected shape of the bodies in these tests."""
 
     name: str
-    names: list[str] = []
+    names: list[str] = []  # noqa: RUF012 - msgspec copies it
     day: str | None = None
+    x: msgspec.Raw = msgspec.Raw(b"null")
 
 
 def taken_in(stream, **environ):
@@ -128,7 +136,7 @@ class TestIntake:
 
 class TestJson:
     def test_a_body_becomes_the_shape(self):
-        """Known members are decoded, and unknown ones are ignored."""
+        """Known members are decoded, in any order."""
         shape = read('{"x": {"name": 1}, "name": "ä", "names": ["b"]}'.encode())
         assert (shape.name, shape.names) == ("ä", ["b"])
 
@@ -136,6 +144,12 @@ class TestJson:
     def test_a_body_that_is_not_json_is_refused(self, fault):
         """Every text that is not JSON is refused, also what msgspec accepts (D6)."""
         assert refusal(NOT_JSON[fault]).code == "invalid_json"
+
+    def test_a_body_with_an_unknown_member_is_refused(self):
+        """The first one is named, and so is the closest known one (D6)."""
+        problem = refusal(b'{"name": "a", "nams": [], "z": 1}')
+        assert (problem.code, problem.errors[0]["pointer"]) == ("unknown_member", "/nams")
+        assert problem.detail == "The member nams is unknown; did you mean names?"
 
     @pytest.mark.parametrize("kind", NO_OBJECTS)
     def test_other_json_than_an_object_is_refused(self, kind):
@@ -182,10 +196,26 @@ class TestJson:
         assert problem.code == "invalid_body"
         assert problem.errors == ({"pointer": pointer, "detail": detail},)
 
-    def test_the_rest_after_a_wrong_member_must_be_json(self):
-        """A truncated or too deeply nested body is no JSON, even after a wrong member."""
-        assert refusal(b'{"name": 1').code == "invalid_json"
-        assert refusal(b'{"name": ' + NESTED_TOO_DEEPLY + b"}").code == "invalid_json"
+    @pytest.mark.parametrize(
+        "beginning",
+        [b'{"name": 1', b'{"y": 1', b'{"name": "a", "name": 1', b"[1", b"1", b'"a"', b"null"],
+    )
+    @pytest.mark.parametrize(
+        "end", [b"", b" true", b', "x": NaN', b', "x": "\\x"', b', "x": "\xff"', b"]]", b"}}"]
+    )
+    def test_the_syntax_comes_before_all_else(self, beginning, end):
+        """What is not JSON is called so, even after a member or a type that is wrong."""
+        if beginning + end not in (b"1", b'"a"', b"null"):
+            assert refusal(beginning + end).code == "invalid_json"
+
+    def test_deep_nesting_comes_before_all_else(self):
+        """A body that is nested too deeply is called so, even after an unknown member."""
+        for beginning in (b'{"name": ', b'{"y": 1, "x": '):
+            problem = refusal(beginning + NESTED_TOO_DEEPLY + b"}")
+            assert (problem.code, problem.detail) == (
+                "invalid_json",
+                "The body is nested too deeply.",
+            )
 
     @pytest.mark.parametrize(
         "text",
@@ -269,9 +299,8 @@ def strictly(body):
 
 @given(clean_texts, st.dictionaries(clean_texts, values, max_size=4), st.booleans())
 def test_all_clean_json_is_taken(name, others, is_ascii):
-    """Known members are read, whatever else the object holds, escaped or not."""
-    others = {key: value for key, value in others.items() if key not in ("name", "names")}
-    body = json.dumps({**others, "name": name}, ensure_ascii=is_ascii).encode()
+    """Known members are read, whatever one of them holds, escaped or not."""
+    body = json.dumps({"x": others, "name": name}, ensure_ascii=is_ascii).encode()
     assert read(body).name == name
 
 
@@ -291,6 +320,26 @@ def test_a_damaged_body_is_refused_or_still_json(damages):
     with suppress(Problem):
         name = read(body).name
         assert strictly(body)["name"] == name
+
+
+tokens = [b'"a"', b'"name":', b'"y":', b'"x"', b"true", b"null", b"NaN", b"\\u", b"\\x"]
+tokens += [bytes([each]) for each in b'"\\{}[],:01-.ea \n\x01']
+
+
+@given(st.lists(st.sampled_from(tokens), max_size=12).map(b"".join))
+def test_what_is_called_no_json_is_none(body):
+    """The code is invalid_json if and only if the standard library finds no clean JSON."""
+    code = None
+    try:
+        read(body)
+    except Problem as problem:
+        code = problem.code
+    try:
+        strictly(body)
+    except ValueError:
+        assert code == "invalid_json"
+    else:
+        assert code != "invalid_json"
 
 
 @given(st.binary(max_size=200))

@@ -38,10 +38,18 @@ def test_an_unknown_plan_is_refused(cli):
     assert cli.json("accounts", "list") == []
 
 
-@pytest.mark.parametrize("name", ["", "  ", "x" * 101, "a\nb", "a\x1b[31m"])
-def test_a_name_that_cannot_be_shown_is_refused(cli, name):
-    """A name must have 1 to 100 printable characters."""
-    assert "1 to 100 printable characters" in cli.refusal("accounts", "create", name)
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        *((each, "it is empty") for each in ("", "  ")),
+        ("x" * 101, "it has 101"),
+        *((each, "character 2 is none") for each in ("a\nb", "a\x1b[31m")),
+    ],
+)
+def test_a_name_that_cannot_be_shown_is_refused(cli, name, fault):
+    """A name must have 1 to 100 printable characters; the refusal says what is wrong with it."""
+    told = cli.refusal("accounts", "create", name)
+    assert f"must have 1 to 100 printable characters; {fault}" in told
 
 
 def test_accounts_are_listed_by_name(cli):

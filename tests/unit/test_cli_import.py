@@ -226,6 +226,21 @@ def test_fines_of_one_state(cli, words, loaded):
 
 
 @ON_SQLITE
+@pytest.mark.parametrize("state", ["CA", "NY"])
+def test_a_state_of_other_files_is_refused(cli, state):
+    """Only New York's fines have states: whoever names one would think that it was heeded."""
+    file = cli.file("cars.csv", "registration,make", "AB12CDE,FORD")
+    mapping = cli.file("map.toml", 'register = "own"', 'kind = "vehicles"', "[columns]")
+    mapping.write_text(mapping.read_text() + 'registration = "registration"\nmake = "make"\n')
+    for words, name in (((), "native-csv"), (("--map", mapping), "mapped")):
+        told = cli.refusal("import", file, "--state", state, *words)
+        assert told == (
+            f"{file}: The file is read as {name}; --state is only for nyc-csv and nyc-json.\n"
+        )
+    assert cli.run("import", file).status == 0
+
+
+@ON_SQLITE
 def test_a_state_is_named(cli):
     """A blank state is refused, because it would skip every row."""
     assert "must be a state" in cli.misuse("import", "x.csv", "--state", " ")

@@ -99,9 +99,29 @@ def test_a_failed_load_prints_its_reason_alone(filled):
 
 
 def test_the_log_of_a_job_is_json(filled):
-    """Where nobody reads it at a terminal, why a job fails is one JSON line (D75)."""
-    ended = filled.run("backup", filled.directory / "missing" / "backups")
+    """Why a job fails that a timer started is one JSON line if stderr is no terminal (D75)."""
+    words = ("backup", filled.directory / "missing" / "backups")
+    ended = filled.run(*words, "--scheduled")
     assert [line["level"] for line in ended.log] == ["error"]
+    assert ended.log[0]["message"] in filled.run(*words).stderr
+
+
+def test_a_job_that_a_person_starts_prints_why_it_fails(filled):
+    """Without `--scheduled` the reason is a sentence, whatever stderr is (D75)."""
+    nowhere = filled.directory / "missing"
+    for words in (("backup", nowhere / "backups"), ("import", "--drop", nowhere)):
+        ended = filled.run(*words)
+        assert (ended.status, ended.log) == (1, [])
+        assert f"{nowhere} does not exist" in ended.stderr
+
+
+def test_a_directory_that_cannot_be_created_is_named(filled):
+    """An errno is no reason: the sentence says what could not be done, to what, and why."""
+    ended = filled.run("backup", "/proc/x")
+    assert (ended.status, ended.stderr) == (
+        1,
+        "no backup was made: the directory /proc/x cannot be created: No such file or directory\n",
+    )
 
 
 def test_a_mistyped_directory_is_named_and_not_created(filled):

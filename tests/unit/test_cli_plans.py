@@ -74,7 +74,9 @@ def test_every_limit_is_needed(cli, limit):
 
 def test_a_limit_is_a_whole_number(cli):
     """Anything but a whole number is a usage error."""
-    assert "invalid int value: 'many'" in cli.misuse("plans", "set", "x", *options(requests="many"))
+    assert "must be a whole number in digits, not 'many'" in cli.misuse(
+        "plans", "set", "x", *options(requests="many")
+    )
 
 
 def test_an_unused_plan_is_deleted(cli):

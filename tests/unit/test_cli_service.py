@@ -297,13 +297,19 @@ def test_migrate_creates_a_database_once(bare_cli):
     assert second == {"applied": [], "schema": program_schema()}
 
 
-def test_migrate_makes_the_folder_too(bare_cli, monkeypatch):
-    """The database's directory is made for the owner and the group only."""
+def test_migrate_creates_no_directory(bare_cli, monkeypatch):
+    """A mistyped path, or a disk that is not mounted, is named; the file is for the group only."""
     path = bare_cli.directory / "new" / "verifyd.db"
     monkeypatch.setenv("VERIFYD_DATABASE_URL", f"sqlite:///{path}")
+    for words in (("migrate",), ("demo",)):
+        assert bare_cli.refusal(*words) == (
+            f"the directory {path.parent} does not exist; "
+            "create it, or correct VERIFYD_DATABASE_URL\n"
+        )
+    assert list(bare_cli.directory.iterdir()) == []
+    path.parent.mkdir()
     assert bare_cli.run("migrate").status == 0
     assert path.stat().st_mode & 0o137 == 0
-    assert path.parent.stat().st_mode & 0o027 == 0
 
 
 def test_migrate_leaves_data_alone(cli):

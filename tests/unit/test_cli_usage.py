@@ -174,7 +174,7 @@ def test_the_month_is_that_of_the_time_zone(cli, usage, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--month", "2026-13"), "argument --month: must be a month as YYYY-MM, such as 2026-11"),
+        (("--month", "2026-13"), "argument --month: names a month that does not exist"),
         (("--month", "november"), "argument --month: must be a month as YYYY-MM"),
         (("--by", "week"), "argument --by: must be key, day, hour or operation, not 'week'"),
         (("--csv", "--json"), "argument --csv: not allowed with argument --json"),

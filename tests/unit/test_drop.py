@@ -31,9 +31,9 @@ class Drop:
         os.utime(path, (changed_at, changed_at))
 
     def run(self, root=None):
-        """Run the command; return its status, and what it logged."""
+        """Run the command; return its status, what it logged, and why it failed."""
         ended = self.cli.run("import", "--drop", root or self.root, "--options", self.options)
-        return ended.status, "\n".join(line["message"] for line in ended.log)
+        return ended.status, "\n".join([*(line["message"] for line in ended.log), ended.stderr])
 
     def files(self):
         """All files below the drop."""

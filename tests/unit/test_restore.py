@@ -178,6 +178,7 @@ def test_merged_registers_come_back_and_others_stay(stocked, partial):
 def test_a_new_host_has_the_merged_registers(stocked, partial, monkeypatch):
     """On a new host, registers that the backup lacks have no entry and must be loaded again."""
     path = stocked.directory / "elsewhere" / "verifyd.db"
+    path.parent.mkdir()
     monkeypatch.setenv("VERIFYD_DATABASE_URL", f"sqlite:///{path}")
     assert stocked.json("restore", partial)["registers"] == ["native"]
     assert registers(stocked) == {"native": 1}
@@ -188,6 +189,11 @@ def test_a_new_host_has_no_registers(stocked, backup, monkeypatch):
     """A restore without registers on a new host makes a database without registers."""
     path = stocked.directory / "elsewhere" / "verifyd.db"
     monkeypatch.setenv("VERIFYD_DATABASE_URL", f"sqlite:///{path}")
+    assert stocked.refusal("restore", backup) == (
+        f"the directory {path.parent} does not exist; create it, or correct VERIFYD_DATABASE_URL\n"
+    )
+    assert not path.parent.exists()
+    path.parent.mkdir()
     told = stocked.json("restore", backup)
     assert (told["registers"], told["replaced"]) == ([], None)
     assert accounts(stocked) == ["acme"]

@@ -40,6 +40,46 @@ MISTAKES = {
         "verifyd plans set",
     ),
     "serve x": ("verifyd serve", "unrecognized arguments: x", "verifyd serve"),
+    "--verison": (
+        "verifyd COMMAND ...",
+        "there is no option --verison; did you mean --version?",
+        "verifyd",
+    ),
+    "keys --jsno list": ("verifyd keys COMMAND ...", "there is no option --jsno", "verifyd keys"),
+    "console link --as ann": (
+        "verifyd console link --as NAME --role viewer|operator|auditor [OPTION ...]",
+        "the following arguments are required: --role",
+        "verifyd console link",
+    ),
+    "imports rollback rdw": (
+        "verifyd imports rollback [OPTION ...]",
+        "unrecognized arguments: rdw; did you mean --register rdw?",
+        "verifyd imports rollback",
+    ),
+    "usage acme": (
+        "verifyd usage [OPTION ...]",
+        "unrecognized arguments: acme; did you mean --account acme?",
+        "verifyd usage",
+    ),
+}
+SYNONYMS = {
+    "accounts add": "create",
+    "accounts remove": "delete",
+    "accounts ls": "list",
+    "accounts enable": "resume",
+    "plans create": "set",
+    "plans show": "list",
+    "keys add": "create",
+    "keys delete": "revoke",
+    "keys remove": "revoke",
+    "imports remove": "drop",
+    "imports undo": "rollback",
+    "domains enable": "activate",
+    "audit find": "search",
+    "user": "accounts",
+    "start": "serve",
+    "load": "import",
+    "find": "lookup",
 }
 
 
@@ -55,6 +95,31 @@ def test_a_mistake_is_answered_in_three_lines(bare_cli, words):
     usage, mistake, helped = MISTAKES[words]
     told = bare_cli.misuse(*words.split())
     assert told == f'usage: {usage}\nerror: {mistake}\nsee "{helped} --help"\n'
+
+
+@pytest.mark.parametrize("words", SYNONYMS)
+def test_what_other_programs_call_a_command_is_understood(bare_cli, words):
+    """A word with the same meaning counts before one with similar letters."""
+    told = bare_cli.misuse(*words.split(), "acme")
+    assert f"there is no command {words.split()[-1]!r}; did you mean {SYNONYMS[words]}?\n" in told
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        ("plans set x --requests abc", "--requests"),
+        ("plans set x --window 1.5", "--window"),
+        ("keys rotate 3NnTYh3d --grace 1h", "--grace"),
+        ("imports rollback --to latest", "--to"),
+        ("plans set x --requests 1_000", "--requests"),
+    ],
+)
+def test_what_is_no_number_is_called_so(bare_cli, words, option):
+    """The option and the rule are named, not a type of Python."""
+    value = words.split()[-1]
+    assert f"argument {option}: must be a whole number in digits, not {value!r}\n" in (
+        bare_cli.misuse(*words.split())
+    )
 
 
 @pytest.mark.parametrize(
@@ -114,6 +179,7 @@ def test_every_command_refuses_unknown_options_in_its_own_name(bare_cli, words):
     assert told.startswith(f"usage: {' '.join(('verifyd', *words))}")
     assert told.endswith(f'see "{" ".join(("verifyd", *words))} --help"\n')
     assert told.count("\n") == 3
+    assert "None" not in told
 
 
 def test_help_has_no_colour(bare_cli, monkeypatch):

@@ -15,6 +15,7 @@ from app.operations.backup.manifest import Manifest
 from app.operations.backup.trail import staged_trail
 from app.setting_values import sqlite_path
 from app.storage.engine import close_quietly
+from app.storage.files import require_directory
 from app.storage.postgres import PostgresEngine
 from app.storage.registers import DroppedRegister, KeptRegister, Register
 from app.storage.versions import Versions, program_schema
@@ -55,6 +56,8 @@ def restore(config: Config, source: Path, *, actor: Actor | None = None) -> Rest
         raise OperatorError(
             f"{source} is a backup of {found.engine}, but VERIFYD_DATABASE_URL names another engine"
         )
+    if database:
+        require_directory(database.absolute().parent, "VERIFYD_DATABASE_URL")
     after = {"taken_at": found.taken_at, "registers": found.registers or []}
     subject = Subject("backup", source.absolute().name)
     action = row_of(actor, "backups.restore", subject, None, after) or {}

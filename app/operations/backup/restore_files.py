@@ -10,7 +10,6 @@ import apsw
 
 from app import clock
 from app.actions import Action
-from app.directories import make_directory
 from app.errors import OperatorError
 from app.operations.backup import manifest, sqlite
 from app.operations.backup.manifest import Manifest
@@ -37,7 +36,6 @@ def put_in_place(
     """
     for name, file in found.files.items():
         sqlite.require_sound(source / name, file.rows)
-    make_directory(database.parent)
     with _staged(database, source, found) as staged:
         with _locked(database) as former:
             main = staged[database]

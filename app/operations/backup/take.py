@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -27,7 +27,7 @@ from app.operations.backup.retention import (
 )
 from app.storage.engine import Engine
 from app.storage.errors import message_of
-from app.storage.files import register_file, sync
+from app.storage.files import register_file, require_directory, sync
 from app.storage.registers import list_entries
 from app.storage.versions import database_id, versions
 from app.version import VERSION, revision
@@ -64,12 +64,7 @@ def take(
     A failed backup leaves nothing. The files of a killed one are removed by the next. Raises
     OperatorError if it cannot be taken, or if another backup to this directory is running.
     """
-    if not destination.absolute().parent.is_dir():
-        # Its name may be mistyped, or its disk may not be mounted.
-        raise OperatorError(
-            f"the directory {destination.absolute().parent} does not exist; "
-            "create it, or correct the path"
-        )
+    require_directory(destination.absolute().parent, "the path")
     _require_writable(destination)
     with _only_one(destination):
         for left in destination.glob(f".verifyd-*{PARTIAL}"):
@@ -179,9 +174,15 @@ def _dumped(engine: Engine, directory: Path, wanted: Sequence[str]) -> dict[str,
 def _require_writable(destination: Path) -> None:
     """Make the directory of all backups. Raises OperatorError if backups cannot be made in it."""
     is_writable = False
-    with suppress(PermissionError):
+    try:
         make_directory(destination)
         is_writable = os.access(destination, os.W_OK | os.X_OK)
+    except PermissionError:
+        pass
+    except OSError as error:
+        raise OperatorError(
+            f"no backup was made: the directory {destination} cannot be created: {error.strerror}"
+        ) from error
     if not is_writable:
         user = user_name()
         raise OperatorError(

@@ -17,12 +17,17 @@ from app.storage.tables import Kind
 __all__ = [
     "DEFAULT_STATE",
     "FORMATS",
+    "OF_STATES",
     "FileFault",
     "Format",
     "advice",
     "formats_of",
     "recognise",
 ]
+
+
+OF_STATES = (NycCsv.name, NycJson.name)
+"""The formats whose files have plates of several states, of which one is read."""
 
 
 def formats_of(state: str = DEFAULT_STATE) -> dict[str, Format]:

@@ -3,7 +3,7 @@
 import codecs
 from typing import NamedTuple
 
-from app.registers.formats import FileFault, Format, advice, recognise
+from app.registers.formats import OF_STATES, FileFault, Format, advice, recognise
 from app.registers.reading.sources import InputFile
 from app.registers.request import LoadRequest
 from app.storage.tables import Kind
@@ -56,4 +56,7 @@ def _kind_of(head: bytes, request: LoadRequest, format_: Format, detected: Kind 
         # Rows that are read as another kind would erase stored values.
         raise FileFault(f"The file contains {kind}, not {request.kind}.")
     format_.require_kind(kind)
+    if request.state is not None and format_.name not in OF_STATES:
+        states = " and ".join(OF_STATES)
+        raise FileFault(f"The file is read as {format_.name}; --state is only for {states}.")
     return kind

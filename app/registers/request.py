@@ -34,6 +34,8 @@ class LoadRequest(NamedTuple):
     formats: Mapping[str, Format] = FORMATS
     format: str | None = None
     kind: Kind | None = None
+    encoding: str | None = None
+    """The encoding that the operator names; `formats` know it, too."""
     register: str | None = None
     mode: str = MERGE
     max_rejects: RejectLimit = RejectLimit.parse(DEFAULT_MAX_REJECTS)

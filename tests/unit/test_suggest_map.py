@@ -336,9 +336,9 @@ class TestHostile:
         with pytest.raises(FileFault, match=told):
             suggested(data)
 
-    @pytest.mark.parametrize("first", ["sep=;", "Fleet report;;", ";;Fleet"])
+    @pytest.mark.parametrize("first", ["Fleet report;;", ";;Fleet"])
     def test_a_line_before_the_header_is_no_header(self, first):
-        """A title, and the line by which Excel learns the separator, name no columns."""
+        """A title names no columns."""
         assert not read_sample(f"{first}\nPlate;Make;Model\nA1;X;Y\n".encode()).has_header
         assert read_sample(b"Plate;Make;;\nA1;X;;\n").has_header
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 TAX_STATUSES = ("taxed", "exempt", "sorn", "untaxed")
 """Our own words, which a mapping translates others to."""
-YES = frozenset("yes y true 1 ja j wahr oui o vrai si sí s verdadero".split())
-NO = frozenset("no n false 0 nein falsch nee non faux falso".split())
+YES = frozenset("yes y true 1 1.0 ja j wahr oui o vrai si sí s verdadero".split())
+NO = frozenset("no n false 0 0.0 nein falsch nee non faux falso".split())
 STATUSES: Mapping[str, str] = {
     **dict.fromkeys(("paid", "versteuert", "betaald", "payé", "pagado"), "taxed"),
     **dict.fromkeys(("bezahlt", "steuerpflichtig", "belast", "imposé"), "taxed"),

@@ -190,14 +190,15 @@ def _other_words(words: Words, *, is_flag: bool) -> str:
 
 
 def _unused(found: Suggestion) -> Iterator[str]:
-    unused = [number for number in found.unused if found.sample.header[number].strip()]
+    unused = found.unused
     if not unused:
         return
     yield ""
     yield "# Columns that are not read:"
     for number in unused[:_UNUSED_MAX]:
-        reason = found.refused.get(number, "")
-        yield f"#   {_quoted(found.sample.header[number])}" + (f": {reason}" if reason else "")
+        name = found.sample.header[number].strip()
+        shown = _quoted(found.sample.header[number]) if name else f"column {number + 1}"
+        yield f"#   {shown}: {found.reasons[number]}"
     if len(unused) > _UNUSED_MAX:
         yield f"#   and {len(unused) - _UNUSED_MAX:,} more"
 

@@ -156,7 +156,7 @@ def _require_only_a_file(command: argparse.ArgumentParser, args: argparse.Namesp
     """Refuse what has no meaning for a suggestion, which loads nothing."""
     if len(args.files) > 1:
         command.error("argument --suggest-map: only allowed with one FILE")
-    used = {"suggest_map", "files", "kind", "register", "json", "run", "is_job"}
+    used = {"suggest_map", "files", "kind", "register", "encoding", "json", "run", "is_job"}
     for name, value in vars(args).items():
         if name not in used and value and value != command.get_default(name):
             command.error(f"argument --suggest-map: not allowed with {name.replace('_', '-')}")

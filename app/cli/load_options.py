@@ -8,8 +8,10 @@ from app.errors import OperatorError
 from app.registers.applying.tally import NAMES
 from app.registers.baseline import SHRINK_MAX_PERCENT
 from app.registers.formats import DEFAULT_STATE, FORMATS, Format, formats_of
+from app.registers.formats.encodings import encoding_fault
 from app.registers.formats.mapped import MappedCsv
 from app.registers.formats.mapping_file import read_mapping
+from app.registers.formats.values import quoted
 from app.registers.history import MERGE, REPLACE
 from app.registers.reading.reject_limit import RejectLimit
 from app.registers.request import DEFAULT_MAX_REJECTS, LoadRequest
@@ -36,6 +38,12 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         help="mapping file that says how to read any other CSV file",
+    )
+    parser.add_argument(
+        "--encoding",
+        type=_encoding,
+        metavar="NAME",
+        help="encoding of CSV files, such as iso-8859-2 [UTF-8, or else windows-1252]",
     )
     parser.add_argument(
         "--state",
@@ -119,9 +127,9 @@ def request_of(
     """
     if options.rejects:
         _require_place(options.rejects)
-    formats: dict[str, Format] = formats_of(options.state or DEFAULT_STATE)
+    formats: dict[str, Format] = formats_of(options.state or DEFAULT_STATE, options.encoding)
     if options.map:
-        mapped = MappedCsv(read_mapping(options.map))
+        mapped = MappedCsv(read_mapping(options.map), options.encoding)
         formats = {mapped.name: mapped}
         register = register or mapped.register
         if not register:
@@ -134,6 +142,7 @@ def request_of(
         format=options.format or (MappedCsv.name if options.map else None),
         kind=Kind(options.kind) if options.kind else None,
         state=options.state,
+        encoding=options.encoding,
         register=register,
         mode=options.mode,
         max_rejects=options.max_rejects,
@@ -169,6 +178,13 @@ def _require_place(rejects: Path) -> None:
         raise OperatorError(f"--rejects: the directory {directory} does not exist")
     if rejects.is_dir():
         raise OperatorError(f"--rejects: {rejects} is a directory; name a file")
+
+
+def _encoding(text: str) -> str:
+    fault = encoding_fault(text)
+    if fault:
+        raise argparse.ArgumentTypeError(f"{quoted(text)}: {fault}")
+    return text
 
 
 def _state(text: str) -> str:

@@ -15,12 +15,13 @@ from app.registers.formats.line_blocks import (
     line_blocks,
     windows_1252,
 )
+from app.registers.formats.separators import declared_separator, likely_separator
 from app.vehicles.answer_cells import COLUMN_PREFIX
 
 UTF_8 = "utf-8"
 WINDOWS_1252 = "cp1252"
 BLANK, RAGGED, MALFORMED = "blank_line", "ragged_line", "malformed_line"
-_DELIMITERS = (b",", b";", b"\t", b"|")
+_DELIMITERS = ",;\t|"
 _CHUNK_BYTES = 1024 * 1024
 _BYTE_ORDER_MARK = codecs.BOM_UTF8
 _NOT_CSV = {
@@ -71,7 +72,7 @@ class PlateFile:
         self._name = name
         self.encoding = _encoding(stream, name)
         self.start = _BYTE_ORDER_MARK if stream.read(3) == _BYTE_ORDER_MARK else b""
-        """What is before the header: a byte order mark, blank lines."""
+        """What is before the header: a byte order mark, blank lines, a line such as `sep=;`."""
         stream.seek(0)
         # NOTE: this limit is for the whole process and for a field; our limit of a record is lower.
         csv.field_size_limit(2 * LINE_BYTES_MAX)
@@ -79,14 +80,16 @@ class PlateFile:
         self._number = 0
         self._pending: list[bytes] = []
         self._is_begun = self._is_open = False
+        declared = None
         for line in self._lines:
             self._number += 1
-            if line.strip():
+            if line.strip() and (declared or not (declared := _declared(line))):
                 break
             self.start += line
         else:
             raise OperatorError(f"{name}: the file has no header")
-        self.delimiter = max(_DELIMITERS, key=_without_quoted(line).count)
+        likely = likely_separator(line.decode("latin-1"), _DELIMITERS)
+        self.delimiter = (declared or likely).encode()
         self._reader = csv.reader(self._fed(), delimiter=self.delimiter.decode(), strict=True)
         fields = self._fields(line)
         if fields is None:
@@ -209,8 +212,8 @@ def _split_end(line: bytes) -> tuple[bytes, bytes]:
     return line, b""
 
 
-def _without_quoted(line: bytes) -> bytes:
-    return b"".join(line.split(b'"')[::2])
+def _declared(line: bytes) -> str | None:
+    return declared_separator(line.decode("latin-1"))
 
 
 def _plate_column(names: Sequence[str], name: str, column: str | None) -> int:

@@ -36,7 +36,7 @@ def suggest_map(args: argparse.Namespace) -> None:
     CSV with a header, or if a column that every row needs was not found.
     """
     (file,) = args.files
-    found = _suggestion(file, Kind(args.kind) if args.kind else None)
+    found = _suggestion(file, Kind(args.kind) if args.kind else None, args.encoding)
     register = args.register or _register_of(file)
     target = _output_file()
     command = _command(file, target or f"{register}.toml")
@@ -83,11 +83,11 @@ def _output_file() -> str | None:
     return None
 
 
-def _suggestion(file: str, kind: Kind | None) -> Suggestion:
+def _suggestion(file: str, kind: Kind | None, encoding: str | None) -> Suggestion:
     with closing(open_members(file)) as members:
         for member in members:
             try:
-                sample = read_sample(member.stream.read(SAMPLE_BYTES))
+                sample = read_sample(member.stream.read(SAMPLE_BYTES), encoding)
             except FileFault as fault:
                 raise FileFault(fault.reason, member.name) from None
             if not sample.has_header:

@@ -34,6 +34,8 @@ class LoadRequest(NamedTuple):
     formats: Mapping[str, Format] = FORMATS
     format: str | None = None
     kind: Kind | None = None
+    encoding: str | None = None
+    """The encoding that the operator names; `formats` know it, too."""
     register: str | None = None
     state: str | None = None
     """The state whose plates are read; `formats` reads it. None if the operator names none."""

@@ -7,11 +7,13 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 import pytest
+from falcon.testing import create_req
 
 from app.audit import owner
 from app.audit.owner import claim
 from app.console import charts, overview_facts, rendering
 from app.console.context import ROOT
+from app.console.listing import Listing
 from app.console.pages import PAGES
 from app.console.roles import Role
 from app.console.sessions import create_link
@@ -272,11 +274,36 @@ class TestCharts:
         assert "<title>&lt;2&gt;: 0 done, 0 failed</title>" in svg
         assert "style" not in svg
 
+    @pytest.mark.parametrize(
+        ("most", "scale"),
+        [
+            *((0, "1"), (1, "1"), (2, "2"), (9, "9"), (10, "10"), (11, "12"), (19, "20")),
+            *((20, "20"), (21, "25"), (49, "50"), (50, "50"), (51, "60"), (99, "100")),
+            *((101, "120"), (199, "200"), (201, "250"), (501, "600"), (999, "1,000")),
+            *((1_234, "1,400"), (2_001, "2,500"), (5_001, "6,000"), (123_456, "140,000")),
+        ],
+    )
+    def test_the_scale_ends_with_a_round_number(self, most, scale):
+        """It is the next one of two digits, so that no column is higher than the chart."""
+        svg = charts.columns_chart("Loads", ["1 Jan"], [charts.Series("done", "good", [most])])
+        assert re.findall(r'<text class="label" x="0"[^>]*>([^<]*)<', svg) == [scale]
+
     def test_a_chart_without_values_has_no_columns(self):
         """Nothing is divided by zero."""
         svg = charts.columns_chart("Loads", ["1 Jan"], [charts.Series("done", "good", [0])])
         assert 'class="good"' not in svg
         assert "<svg" in charts.columns_chart("Loads", [], [])
+
+
+@pytest.mark.parametrize(
+    ("rows", "pages", "last"), [(0, 1, 0), (1, 1, 1), (50, 1, 50), (51, 2, 51), (100, 2, 100)]
+)
+def test_an_empty_list_has_one_page(rows, pages, last):
+    """A page that does not exist is the last one, and there is always one."""
+    listing = Listing(create_req(query_string="page=7"), {"item": int})
+    shown = listing.part_of(range(rows))
+    assert (listing.pages, listing.page, listing.last) == (pages, pages, last)
+    assert shown == list(range((pages - 1) * 50, rows))
 
 
 @ON_SQLITE

@@ -84,6 +84,17 @@ class TestLinks:
         assert stored(world) == before
         Browser(application).sign_in(token)
 
+    def test_a_used_link_is_known_for_a_day(self, world, application, token, later):
+        """Until a day after it would have expired, its page says when it was used."""
+        Browser(application).sign_in(token)
+        for seconds, told in (
+            (LINK_SECONDS + 86_400 - 1, "The link was used at 2"),
+            (LINK_SECONDS + 86_400, "The link is unknown"),
+        ):
+            later(seconds)
+            create_link(world.engine, "Bob", Role.VIEWER)  # This removes what is too old.
+            assert told in Browser(application).get(sign_in_path(token)).text
+
     @pytest.mark.parametrize("method", ["GET", "POST"])
     def test_a_link_works_once(self, world, application, token, method):
         """A used link is refused, says when it was used, and leaves the first session open."""

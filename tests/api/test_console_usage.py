@@ -2,6 +2,7 @@
 
 import csv
 import re
+from datetime import date
 
 import pytest
 
@@ -19,6 +20,7 @@ from app.console import usage_question
 from app.console.context import ROOT
 from app.console.roles import Role
 from app.usage.models import UsageAccount, UsageDay, UsageHour
+from app.usage.period import parse_month
 from tests.api.console import signed_in
 from tests.conftest import ON_SQLITE
 
@@ -241,6 +243,26 @@ class TestPeriod:
         assert page.html.select_one("#period").text == title
         links = [link["href"] for link in page.html.select("nav.steps a")]
         assert links == [f"?month={each}" for each in steps]
+
+    @pytest.mark.parametrize(
+        ("today", "month", "before", "after"),
+        [
+            # 400 days before 2026-11-05 is 2025-10-01, the first day that is kept.
+            (date(2026, 11, 5), "2025-10", None, "2025-11"),
+            (date(2026, 11, 5), "2025-11", "2025-10", "2025-12"),
+            # The last day of October is kept, or no day of it.
+            (date(2026, 12, 5), "2025-11", "2025-10", "2025-12"),
+            (date(2026, 12, 6), "2025-11", None, "2025-12"),
+            # A month has begun on its first day.
+            (date(2026, 11, 30), "2026-11", "2026-10", None),
+            (date(2026, 12, 1), "2026-11", "2026-10", "2026-12"),
+        ],
+    )
+    def test_the_edges_of_what_is_kept(self, today, month, before, after):
+        """There is a link to a month of which one day is kept, and to one that has begun."""
+        asked = parse_month(month)
+        assert usage_question.month_before(asked, today) == before
+        assert usage_question.month_after(asked, today) == after
 
     @ON_SQLITE
     @pytest.mark.parametrize(

@@ -4,13 +4,15 @@ import hashlib
 import json
 import os
 import shutil
+from datetime import datetime, timedelta
 
 import pytest
 
 from app.audit import indexing
 from app.audit import seal as sealing
-from app.audit.chain import Chain, Prune, Seal, digest_of, read_chain, with_digest
+from app.audit.chain import Chain, Prune, Seal, digest_of, read_chain, seals_of, with_digest
 from app.audit.index import list_index_files
+from app.audit.period import first_moment
 from app.audit.prune import prune
 from app.audit.record import AuditError, time_of
 from app.audit.seal import seal
@@ -405,6 +407,13 @@ class TestSealing:
         assert names(trail.directory)[-1] == f"00000007-{trail.names[5][9:]}"
         assert trail.faults(done.digest) == []
 
+    def test_a_closed_segment_of_this_hour_is_sealed(self, trail):
+        """A run that was killed had closed it, and nothing is appended to it any more."""
+        trail.path(6).chmod(0o400)
+        done = seal(trail.directory, current=False)
+        assert [line.segment for line in done.seals] == [trail.names[5]]
+        assert trail.faults(done.digest) == []
+
     def test_nothing_new_adds_nothing(self, trail):
         """A second run prints the same digest."""
         first = seal(trail.directory, current=True)
@@ -510,6 +519,15 @@ class TestPruning:
         assert names(trail.directory) == trail.names[3:]
         verdict = verify(trail.directory, trail.digest)
         assert (verdict.faults, verdict.segments, verdict.pruned) == ([], 2, 3)
+
+    def test_a_record_of_that_very_time_stays(self, trail, hours):
+        """Older means before; a microsecond later the record is old enough."""
+        hours.pass_hours(100)
+        last = next(iter(seals_of(Chain(trail.directory).lines).values())).last
+        assert prune(trail.directory, last).segments == []
+        later = datetime.fromisoformat(last) + timedelta(microseconds=1)
+        done = prune(trail.directory, first_moment(later.isoformat()))
+        assert done.segments == trail.names[:1]
 
     def test_only_what_is_sealed_is_removed(self, trail, hours):
         """Segments that are not in the chain yet stay."""

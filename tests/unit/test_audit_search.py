@@ -267,6 +267,24 @@ class TestPeriods:
         monkeypatch.setattr("app.clock.today", lambda _zone: date(2026, 3, 31))
         assert time_before(keep) == f"{before}T00:00:00.000000Z"
 
+    @pytest.mark.parametrize(
+        ("today", "keep", "before"),
+        [
+            (date(2026, 3, 28), "1m", "2026-02-28"),
+            (date(2026, 3, 29), "1m", "2026-02-28"),
+            (date(2026, 3, 30), "1m", "2026-02-28"),
+            (date(2024, 3, 29), "1m", "2024-02-29"),
+            (date(2024, 3, 30), "1m", "2024-02-29"),
+            (date(2024, 2, 29), "1y", "2023-02-28"),
+            (date(2026, 1, 30), "1m", "2025-12-30"),
+            (date(2026, 12, 31), "1m", "2026-11-30"),
+        ],
+    )
+    def test_the_last_days_of_a_month_have_a_day_before(self, monkeypatch, today, keep, before):
+        """On the 29th and 30th, too, the month before may be shorter."""
+        monkeypatch.setattr("app.clock.today", lambda _zone: today)
+        assert time_before(keep) == f"{before}T00:00:00.000000Z"
+
     @pytest.mark.parametrize("keep", ["", "0d", "24", "24h", "1.5y", "-1m", "24 m"])
     def test_other_ages_are_refused(self, keep):
         """Nothing is removed because of a typing error."""

@@ -199,6 +199,13 @@ class TestBytes:
         assert [row["result"] for row in rows_of(written)] == ["found", "vehicle_not_found"]
 
     @ON_SQLITE
+    @pytest.mark.parametrize("start", [b"sep=|\r\n", b'\xef\xbb\xbf"sep=|"\n\n'])
+    def test_the_line_that_declares_the_delimiter_stays_in_front(self, answered, start):
+        """Excel's first line names the delimiter, and is no header."""
+        data = answered(start + b"a,b;c|plate\nx|CI1\n")
+        assert data.startswith(start + b"a,b;c|plate|verifyd_result|")
+        assert b"\nx|CI1|found|CI1|" in data
+
     def test_a_byte_order_mark_and_blank_lines_stay_in_front(self, answered):
         """What precedes the header is copied unchanged."""
         assert answered(b"\xef\xbb\xbf\n\nplate\nAB12CDE\n").startswith(

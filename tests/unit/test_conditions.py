@@ -444,10 +444,15 @@ class TestCertificate:
         path = certificate(tmp_path, "-newkey", "rsa:2048")
         expiry = expires_at(path)
         assert expiry is not None
-        told = []
-        for before in (14 * DAY + 1, 14 * DAY, -60):
+        told, since = [], []
+        for before in (14 * DAY + 1, 14 * DAY, 1, 0, -60):
             monkeypatch.setattr(clock, "now", lambda before=before: expiry - before)
-            told.append([each.warning for each in certificate_conditions(path)])
+            found = list(certificate_conditions(path))
+            since += [each.since - expiry for each in found]
+            if before not in (0, 1):
+                told.append([each.warning for each in found])
+        # The condition began two weeks before it expires; that it has expired began then.
+        assert since == [-14 * DAY, -14 * DAY, 0, 0]
         at = clock.iso_utc(expiry)
         assert told == [
             [],

@@ -105,6 +105,38 @@ def test_separators(separator: bytes) -> None:
     assert rows == [VehicleRow("AB1", color="RED")]
 
 
+@pytest.mark.parametrize(
+    ("line", "separator"),
+    [
+        *((b"sep=" + each, each) for each in (b",", b";", b"\t", b"|", b"^")),
+        *((b'"sep=;"', b";"), (b"SEP=;", b";"), (b"sep=\\t", b"\t"), (b' "Sep=|"|| ', b"|")),
+    ],
+)
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf", b"\n"])
+def test_the_line_that_declares_the_separator(
+    line: bytes, separator: bytes, end: bytes, start: bytes
+) -> None:
+    """Excel's first line counts, whatever the header has most of, and lines are counted on."""
+    lines = [line, separator.join([b"registration", b"a,b;c\td|e^".replace(separator, b"")])]
+    lines += [separator.join([b"AB1", b"x"]), b"AB2"]
+    rows, rejects = read(start + end.join([*lines, b""]))
+    assert rows == [VehicleRow("AB1")]
+    at = 4 + (start == b"\n")
+    assert rejects == [(at, "1 fields where the header has 2", "AB2")]
+
+
+@pytest.mark.parametrize("line", [b"sep=", b"sep=;,", b"sep=x", b'sep="', b"sep=;x", b"xsep=;"])
+def test_other_lines_declare_nothing(line: bytes) -> None:
+    """Any other first line is the header."""
+    assert "The header has no column registration" in fault(line + b"\nregistration\nAB1\n")
+
+
+def test_a_declared_separator_without_a_header() -> None:
+    """The line is no header by itself."""
+    assert fault(b"sep=;\n\n") == "The file has no header."
+
+
 def test_order_and_unknown_columns() -> None:
     """Columns can have any order, and unknown ones are ignored."""
     rows, _ = read(b"x,Color,REGISTRATION,y\n1,RED,AB1,2\n")

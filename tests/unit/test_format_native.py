@@ -155,29 +155,37 @@ def test_missing(missing: str) -> None:
         ("1884", None),
         ("0", None),
         ("-2020", None),
-        ("2020.0", None),
+        ("2020.0", 2020),
+        ("2020.00", 2020),
+        ("2020,0", 2020),
+        ("2020.5", None),
+        ("2.020", None),
+        ("2020.", None),
         ("20twenty", None),
         ("\u0662\u0660\u0662\u0660", None),
         ("99999999999999999999999", None),
     ],
 )
 def test_years(year: str, known: int | None) -> None:
-    """Years are whole numbers from 1885; every other value is unknown."""
+    """Years are whole numbers from 1885, also if a spreadsheet added zeros; others are unknown."""
     assert vehicle(year=year) == VehicleRow("AB1", year=known)
 
 
 @pytest.mark.parametrize(
     ("word", "value"),
-    [("TRUE", True), ("yes", True), ("1", True), ("False", False), ("No", False), ("0", False)],
+    [
+        *(("TRUE", True), ("yes", True), ("1", True), ("1.0", True)),
+        *(("False", False), ("No", False), ("0", False), ("0.0", False)),
+    ],
 )
 def test_booleans(word: str, value: bool) -> None:
-    """true, yes, 1, false, no and 0 are read in any case."""
+    """true, yes, 1, false, no and 0 are read in any case, also as a number with decimals."""
     assert vehicle(insured=word, motExempt=word) == VehicleRow(
         "AB1", insured=value, mot_exempt=value
     )
 
 
-@pytest.mark.parametrize("word", ["2", "1.0", "maybe"])
+@pytest.mark.parametrize("word", ["2", "2.0", "0.5", "maybe"])
 def test_no_booleans(word: str) -> None:
     """Any other word rejects the row; the reason names the column and how to translate the word."""
     for column in ("insured", "motExempt"):
@@ -228,6 +236,30 @@ def test_dates(date: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "midnight",
+    [" 00:00:00", "T00:00:00", " 00:00", " 0:00", " 00:00:00.000", " 12:00:00 AM", " 12:00 am"],
+)
+def test_midnight_behind_a_date(midnight: str) -> None:
+    """Spreadsheets and databases write it behind days; any other time is none of a day."""
+    date = f"2025-06-30{midnight}"
+    assert vehicle(motExpiry=date, firstRegistered=date) == VehicleRow(
+        "AB1", mot_expiry="2025-06-30", first_registered="2025-06-30"
+    )
+    assert fine(issuedOn=date).issued_on == "2025-06-30"
+    assert policy(validTo=date).valid_to == "2025-06-30"
+
+
+@pytest.mark.parametrize(
+    "time", [" 00:00:01", " 23:59:59", "T00:00:00Z", " 00:00:00+00:00", " 12:00:00", " 00", ".0"]
+)
+def test_other_times_behind_a_date(time: str) -> None:
+    """The day of a time depends on its time zone, so it is not guessed."""
+    date = f"2025-06-30{time}"
+    assert vehicle(motExpiry=date) == VehicleRow("AB1")
+    assert str(policy(validTo=date)).startswith("validTo: not a date")
+
+
+@pytest.mark.parametrize(
     ("written", "seconds"),
     [
         ("1970-01-01T00:00:00Z", 0),
@@ -239,7 +271,8 @@ def test_dates(date: str) -> None:
         (" 2025-06-30T00:00:00Z ", 1_751_241_600),
         ("9999-12-31T23:59:59Z", 253_402_300_799),
         ("1969-12-31T23:59:59.5Z", -1),
-        ("2025-06-30T00:00:00", None),
+        ("2025-06-30 00:00:00", 1_751_241_600),
+        ("2025-06-30T00:00:01", None),
         ("2025-06-30T24:00:01Z", None),
         ("2025-02-30T00:00:00Z", None),
         ("20250630T000000Z", None),

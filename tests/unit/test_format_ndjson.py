@@ -75,7 +75,8 @@ def test_values_of_other_types() -> None:
     """JSON's numbers, booleans and null are read like the same texts."""
     line = b'{"registration":"AB1","year":2012,"insured":true,"motExempt":0,"make":3,"model":null}'
     assert outcome(line) == VehicleRow("AB1", "3", None, 2012, None, True, None, False)
-    assert outcome(b'{"registration":"AB1","year":2012.0}') == VehicleRow("AB1")
+    assert outcome(b'{"registration":"AB1","year":2012.0}') == VehicleRow("AB1", year=2012)
+    assert outcome(b'{"registration":"AB1","year":2012.5}') == VehicleRow("AB1")
     assert outcome(b'{"registration":"AB1","year":true}') == VehicleRow("AB1")
 
 

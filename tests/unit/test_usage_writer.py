@@ -358,6 +358,21 @@ class TestFaults:
         assert [level for level, _ in log()] == ["ERROR", "ERROR", "INFO"]
         assert days(world) == [("alice", "2030-06-15", 1, 1)]
 
+    def test_a_loss_after_a_recovery_is_said_again(self, world, process, log, monkeypatch):
+        """Once usage was written again, the next loss is a new one."""
+        monkeypatch.setattr(counts_module, "COUNTS_MAX", 1)
+        process.counts.__init__(OPERATIONS)
+        for _ in range(2):
+            world.store.lose()
+            process.count()
+            for _ in range(2):
+                process.count(caller=process.callers[1])
+                process.writer.flush()
+            world.store.give_back()
+            process.writer.flush()
+        told = [text for _, text in log() if not text.startswith("usage cannot be written")]
+        assert told == 2 * ["usage", "usage is written again"]
+
 
 class TestThread:
     def test_the_end_writes_what_is_left(self, world, process):

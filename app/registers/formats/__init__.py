@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from app.registers.formats.csv_format import CsvFormat
 from app.registers.formats.dvla import Dvla
 from app.registers.formats.dvsa import Dvsa
 from app.registers.formats.faults import FileFault
@@ -30,11 +31,12 @@ OF_STATES = (NycCsv.name, NycJson.name)
 """The formats whose files have plates of several states, of which one is read."""
 
 
-def formats_of(state: str = DEFAULT_STATE) -> dict[str, Format]:
+def formats_of(state: str = DEFAULT_STATE, encoding: str | None = None) -> dict[str, Format]:
     """Return all formats by name.
 
     Args:
         state: the state whose plates are read from the fines of New York City.
+        encoding: that of CSV files. None: UTF-8, or Windows-1252 for each record that is not.
     """
     # The first format that recognises a file is used. The native formats come last, because other
     # sources have columns of the same names.
@@ -50,6 +52,9 @@ def formats_of(state: str = DEFAULT_STATE) -> dict[str, Format]:
         NativeJson(),
         NativeCsv(),
     )
+    for each in formats:
+        if isinstance(each, CsvFormat):
+            each.encoding = encoding
     return {each.name: each for each in formats}
 
 

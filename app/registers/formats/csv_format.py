@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 from app.registers.formats.changes import Row
 from app.registers.formats.columns import Layout, normalised
 from app.registers.formats.delimited import DelimitedRecords
+from app.registers.formats.encodings import ValuesNotUtf8
 from app.registers.formats.faults import FileFault, RowFault, RowSkip
 from app.registers.formats.format import RECORD_BYTES_MIN, IgnoringReport, Report
 from app.registers.formats.named_format import NamedFormat
@@ -23,6 +24,8 @@ class CsvFormat(NamedFormat):
     header_lines: int | None = 1
     separator: str | None = None
     """The character between fields. None: it is detected."""
+    encoding: str | None = None
+    """None: UTF-8, and Windows-1252 for each record that is not UTF-8 (formats 0.5)."""
 
     def names_in(self, head: bytes) -> frozenset[str]:
         """Return the normalised names of the columns in the header."""
@@ -30,7 +33,7 @@ class CsvFormat(NamedFormat):
 
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Row]:
         """Yield one row per valid record."""
-        return csv_rows(stream, self.layout(kind), report, self.separator)
+        return csv_rows(stream, self.layout(kind), report, self.separator, self.encoding)
 
     def record_bytes_min(self, head: bytes) -> int:
         """Return the size of a record with empty fields only: its separators and line end.
@@ -62,20 +65,26 @@ def _header(head: bytes, separator: str | None = None) -> list[str]:
 
 
 def csv_rows(
-    stream: BinaryIO, layout: Layout, report: Report, separator: str | None = None
+    stream: BinaryIO,
+    layout: Layout,
+    report: Report,
+    separator: str | None = None,
+    encoding: str | None = None,
 ) -> Iterator[Row]:
     """Yield one row per valid record of a CSV file; report all other records.
 
     Args:
         separator: the character between fields. None: it is detected.
+        encoding: None: UTF-8, and Windows-1252 for each record that is not UTF-8.
 
     Raises FileFault if the header or the file cannot be read.
     """
-    records = DelimitedRecords(stream, report, separator)
+    records = DelimitedRecords(stream, report, separator, encoding)
     report.columns(records.header)
     positions = layout.positions(records.header)
     lacking = [at for at, position in enumerate(positions) if position < 0]
     unreadable = UnreadableValues(layout.columns, lacking)
+    not_utf8 = ValuesNotUtf8(layout.columns)
     records.fields_wanted = max(positions) + 1
     if layout.build_many is not None:
         records.read_block = partial(
@@ -97,8 +106,11 @@ def csv_rows(
             report.skip()
         else:
             unreadable.add_record(texts, records.line)
+            if not records.decoder.is_record_utf8:
+                not_utf8.add_record(texts, records.line)
             yield row
     unreadable.report_to(report)
+    not_utf8.report_to(report)
 
 
 def _rows_of_block(

@@ -22,14 +22,22 @@ _PARTS = {
     "D": "(?P<day>[0-9]{1,2})",
 }
 _PART = re.compile("(YYYY|MM?|DD?)")
-_IN_COMMON_FORM = re.compile(r"[0-9]{1,4}[./-]?[0-9]{1,4}(?:[./-]?[0-9]{1,4})?")
+# What spreadsheets and databases write behind a day: midnight, or the decimals of a number.
+_MIDNIGHT = r"(?:[ T]0?0:00(?::00(?:\.0+)?)?| 12:00(?::00)? ?[Aa][Mm])"
+_DECIMALS = r"(?:\.0+)"
+_IN_COMMON_FORM = re.compile(
+    rf"[0-9]{{1,4}}[./-]?[0-9]{{1,4}}(?:[./-]?[0-9]{{1,4}})?(?:{_MIDNIGHT}|{_DECIMALS})?"
+)
 _YEAR_MIN = 1885
 _SHAPE_CHARACTERS_MAX = 20
 
 
 @cache
 def pattern_of(form: str) -> re.Pattern[str]:
-    """Return the pattern of a form. `M` and `D` also read one digit. Raises ValueError."""
+    """Return the pattern of a form. `M` and `D` also read one digit. Raises ValueError.
+
+    A day may be followed by midnight, and one without separators by `.0`.
+    """
     parts = _PART.split(form)
     letters, others = parts[1::2], parts[::2]
     has_once = sorted(part[0] for part in letters) in (["D", "M", "Y"], ["M", "Y"])
@@ -37,7 +45,15 @@ def pattern_of(form: str) -> re.Pattern[str]:
     is_clear = {"D", "M"}.isdisjoint(letters) or all(others[1:-1])
     if not has_once or not is_clear or re.search("[A-Za-z0-9]", "".join(others)):
         raise ValueError(form)
-    return re.compile("".join(_PARTS.get(part, re.escape(part)) for part in parts))
+    midnight = f"|{_MIDNIGHT}" if len(letters) > 2 else ""
+    decimals = "" if any(others) else f"|{_DECIMALS}"
+    day = "".join(_PARTS.get(part, re.escape(part)) for part in parts)
+    return re.compile(f"{day}(?:{midnight}{decimals})")
+
+
+def is_midnight(text: str) -> bool:
+    """Tell whether a text is what can follow a day, such as ` 00:00:00`."""
+    return re.fullmatch(_MIDNIGHT, text) is not None
 
 
 def iso_day(text: str, form: str, *, is_last: bool = False) -> str | None:

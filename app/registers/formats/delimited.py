@@ -1,11 +1,11 @@
 """Reads CSV: a header, then records with the same number of fields."""
 
 import csv
-import re
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from app.registers.formats.changes import Row
+from app.registers.formats.decoding import Decoder
 from app.registers.formats.faults import FileFault
 from app.registers.formats.format import Report
 from app.registers.formats.line_blocks import (
@@ -16,11 +16,10 @@ from app.registers.formats.line_blocks import (
     unclosed_quote_fault,
     windows_1252,
 )
+from app.registers.formats.separators import declared_separator, likely_separator
 
-_SEPARATORS = ",;\t"
 _READ_BLOCK = "\n"
 """Marks a block of lines that was read at once. No line is equal to it."""
-_QUOTED = re.compile('"[^"]*"')
 
 
 class DelimitedRecords:
@@ -34,12 +33,20 @@ class DelimitedRecords:
     that is not closed within `LINE_BYTES_MAX`.
     """
 
-    def __init__(self, stream: BinaryIO, report: Report, separator: str | None = None) -> None:
+    def __init__(
+        self,
+        stream: BinaryIO,
+        report: Report,
+        separator: str | None = None,
+        encoding: str | None = None,
+    ) -> None:
         """Read the header.
 
         Args:
-            separator: the character between fields. None: the most frequent of comma, semicolon
-                and tab in the header, outside of quotes.
+            separator: the character between fields, unless a line before the header declares it.
+                None: the most frequent of comma, semicolon and tab in the header, outside of
+                quotes.
+            encoding: as that of `Decoder`.
 
         Raises FileFault if there is no header, or if it is malformed.
         """
@@ -47,8 +54,8 @@ class DelimitedRecords:
         # record is stricter.
         csv.field_size_limit(2 * LINE_BYTES_MAX)
         self._report = report
+        self.decoder = Decoder(encoding)
         self._in_record = False
-        self._is_utf8 = True
         self._line = 0
         self._text = ""
         self._continued: list[str] = []
@@ -64,15 +71,14 @@ class DelimitedRecords:
         """
         self._block: tuple[Row, ...] = ()
         self._numbered = self._lines(stream)
-        header = next((each for each in self._numbered if each[1].strip()), None)
-        if header is None:
-            raise FileFault("The file has no header.")
-        self._line, self._text = header
-        unquoted = _QUOTED.sub("", self._text)
-        self._separator = separator or max(_SEPARATORS, key=unquoted.count)
-        self._reader = csv.reader(self._quoted_lines(), delimiter=self._separator, strict=True)
+        self._next_header_line()
+        declared = declared_separator(self._text)
+        if declared:
+            self._next_header_line()
+        self.separator = declared or separator or likely_separator(self._text)
+        self._reader = csv.reader(self._quoted_lines(), delimiter=self.separator, strict=True)
         try:
-            self.header = _decoded(self._fields())
+            self.header = self.decoder.fields(self._fields())
         except csv.Error as error:
             raise FileFault(f"The header is malformed CSV: {error}.") from error
         self._header_text = self._text
@@ -80,8 +86,8 @@ class DelimitedRecords:
         """PERF: all fields after this number can be yielded as one field, without a split."""
 
     def __iter__(self) -> Iterator[list[str] | tuple[Row, ...]]:
-        separator, separators = self._separator, len(self.header) - 1
-        splits_max = self.fields_wanted
+        separator, separators = self.separator, len(self.header) - 1
+        splits_max, decoder = self.fields_wanted, self.decoder
         for line, text in self._numbered:
             if text is _READ_BLOCK:
                 yield self._block
@@ -101,7 +107,7 @@ class DelimitedRecords:
                 if text.strip():
                     self._reject_ragged(text.count(separator) + 1)
                 continue
-            yield fields if self._is_utf8 else _decoded(fields)
+            yield fields if decoder.is_utf8 else decoder.fields(fields)
 
     def line(self) -> int:
         """Return the line of the record that was yielded last."""
@@ -110,7 +116,14 @@ class DelimitedRecords:
     def reject(self, reason: str) -> None:
         """Reject the record that was yielded last."""
         text = "\n".join([self._text, *self._continued]) if '"' in self._text else self._text
-        self._report.reject(self._line, reason, _decoded([text])[0])
+        self._report.reject(self._line, reason, self.decoder.fields([text])[0])
+
+    def _next_header_line(self) -> None:
+        """Go to the next line that is not blank. Raises FileFault if there is none."""
+        line = next((each for each in self._numbered if each[1].strip()), None)
+        if line is None:
+            raise FileFault("The file has no header.")
+        self._line, self._text = line
 
     def _reject_ragged(self, found: int) -> None:
         last_line = self._line + (len(self._continued) if '"' in self._text else 0)
@@ -126,7 +139,7 @@ class DelimitedRecords:
                 self._reject_overlong(number, block)
                 lines = [""]
             else:
-                text = self._text_of(block)
+                text = self.decoder.text(block)
                 start = 0
                 while not self.header and start < len(text):
                     end = text.find("\n", start)
@@ -157,14 +170,17 @@ class DelimitedRecords:
 
         PERF: a row of twelve columns takes 5 us; line by line it takes 14 us.
         """
-        if not text or not self.read_block or self._in_record or '"' in text or not self._is_utf8:
+        if not text or not self.read_block or self._in_record or '"' in text:
+            return False
+        if not self.decoder.is_utf8:
             return False
         if f"{self._header_text}\n" in text:  # A repeated header is rejected line by line.
             return False
         lines = text.count("\n")
         # Each line end becomes a field of its own. If all lines have the right number of fields,
         # the line ends come at regular intervals.
-        fields = text.replace("\n", f"{self._separator}\n{self._separator}").split(self._separator)
+        separator = self.separator
+        fields = text.replace("\n", f"{separator}\n{separator}").split(separator)
         columns = len(self.header)
         if len(fields) != lines * (columns + 1) + 1 or fields[-1]:
             return False
@@ -175,16 +191,6 @@ class DelimitedRecords:
         )
         self._block = block or ()
         return block is not None
-
-    def _text_of(self, block: bytes) -> str:
-        try:
-            text = block.decode()
-        except UnicodeDecodeError:
-            # Which records are not UTF-8 shows only record by record. Until then surrogates keep
-            # the bytes.
-            self._is_utf8 = False
-            text = block.decode(errors="surrogateescape")
-        return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
     def _reject_overlong(self, line: int, overlong: OverlongLine) -> None:
         """Reject a line over the limit.
@@ -235,12 +241,3 @@ class DelimitedRecords:
                     raise unclosed_quote_fault(self._line)
                 self._continued.append(line)
             yield line + "\n"
-
-
-def _decoded(fields: list[str]) -> list[str]:
-    """Return the fields of a record, decoded as Windows-1252 if the record is not UTF-8."""
-    try:
-        "".join(fields).encode()
-    except UnicodeEncodeError:
-        return [windows_1252(field.encode(errors="surrogateescape")) for field in fields]
-    return fields

@@ -7,6 +7,7 @@ from typing import Any, BinaryIO
 
 from app.registers.formats.changes import Change, Row
 from app.registers.formats.columns import Column, Layout, normalised
+from app.registers.formats.encodings import ValuesNotUtf8
 from app.registers.formats.faults import RowFault, RowSkip
 from app.registers.formats.format import Report
 from app.registers.formats.json_head import is_array, member_names
@@ -53,7 +54,7 @@ def json_rows(
     Raises FileFault where invalid JSON makes the rest of the file unreadable.
     """
     parsers, build, texts_of = layout.parsers, layout.build, _Members(layout.columns, report).texts
-    unreadable = UnreadableValues(layout.columns)
+    unreadable, not_utf8 = UnreadableValues(layout.columns), ValuesNotUtf8(layout.columns)
     objects = JsonObjects(stream, report, only_lines=only_lines)
     for members in objects:
         try:
@@ -65,8 +66,11 @@ def json_rows(
             report.skip()
         else:
             unreadable.add_record(texts, objects.line)
+            if not objects.is_record_utf8:
+                not_utf8.add_record(texts, objects.line)
             yield row
     unreadable.report_to(report)
+    not_utf8.report_to(report)
 
 
 class _Members:

@@ -16,6 +16,7 @@ from app.registers.formats.line_blocks import (
     OverlongLine,
     cut_off_fault,
     line_blocks,
+    windows_1252,
 )
 
 
@@ -46,6 +47,8 @@ class JsonObjects:
         self._decode = decode
         self._only_lines = only_lines
         self._text = b""
+        self.is_record_utf8 = True
+        """Whether the object that was yielded last is UTF-8."""
         self._line_of_object: Callable[[], int] = lambda: 1
 
     def __iter__(self) -> Iterator[Any]:
@@ -120,11 +123,19 @@ class JsonObjects:
                 raise splitter.invalid_fault()
 
     def _decoded(self, text: bytes) -> Any:
+        self.is_record_utf8 = True
         # SEC: nesting that is too deep raises RecursionError; everything else raises ValueError.
         try:
-            return self._decode(text if text.isascii() else decoded_text(text))
+            return self._decode(text if text.isascii() else self._not_ascii(text))
         except (ValueError, RecursionError):
             return None
+
+    def _not_ascii(self, text: bytes) -> str:
+        try:
+            return text.decode()
+        except UnicodeDecodeError:
+            self.is_record_utf8 = False
+            return windows_1252(text)
 
     def _reject_overlong(self, line: int, overlong: OverlongLine) -> None:
         reason = f"longer than {LINE_BYTES_MAX} bytes"

@@ -20,11 +20,17 @@ class MappedCsv(CsvFormat):
     looked_for = "a CSV header"
     is_partial = True
 
-    def __init__(self, mapping: FileMapping) -> None:
+    def __init__(self, mapping: FileMapping, encoding: str | None = None) -> None:
+        """Read files by a mapping.
+
+        Args:
+            encoding: goes before that of the mapping.
+        """
         self._mapping = mapping
         self.register = mapping.register or ""
         self.kinds = frozenset([mapping.kind])
         self.separator = mapping.delimiter
+        self.encoding = encoding or mapping.encoding
 
     def recognise(self, head: bytes) -> Kind | None:
         """Return the kind that the mapping file names, for any file."""

@@ -27,6 +27,7 @@ class FileMapping:
     kind: Kind
     register: str | None
     delimiter: str | None
+    encoding: str | None
     columns: Mapping[str, str]
     """The column in the file for each member."""
     constants: Mapping[str, str]

@@ -12,16 +12,18 @@ from typing import Any, NoReturn
 from app.errors import OperatorError
 from app.registers.formats import date_forms
 from app.registers.formats.columns import Column, Presence
+from app.registers.formats.encodings import encoding_fault
 from app.registers.formats.faults import RowFault
 from app.registers.formats.mapping import AMOUNT, DATES, FileMapping
 from app.registers.formats.mapping_hints import toml_fault, value_fault
 from app.registers.formats.native import LAYOUTS
-from app.registers.formats.values import AMOUNTS
+from app.registers.formats.values import AMOUNTS, quoted
 from app.setting_values import REGISTER_NAME_RULE, is_register_name
 from app.storage.tables import Kind
 
 _MEMBERS = frozenset(
-    "kind register delimiter date_format date_formats decimal columns constants words".split()
+    "kind register delimiter encoding date_format date_formats decimal columns constants "
+    "words".split()
 )
 _NO_DELIMITERS = '"\r\n'
 
@@ -60,6 +62,7 @@ class _Checker:
             kind=kind,
             register=self._register(),
             delimiter=self._delimiter(),
+            encoding=self._encoding(),
             columns=columns,
             constants=self._constants(columns),
             words=self._words(columns),
@@ -85,6 +88,13 @@ class _Checker:
         if delimiter is not None and (len(delimiter) != 1 or delimiter in _NO_DELIMITERS):
             self._fail("delimiter", "must be one character, neither a quote nor a line end")
         return delimiter
+
+    def _encoding(self) -> str | None:
+        encoding = self._text("encoding")
+        fault = None if encoding is None else encoding_fault(encoding)
+        if fault:
+            self._fail("encoding", f"{quoted(str(encoding))}: {fault}")
+        return encoding
 
     def _date_formats(self, columns: Mapping[str, str]) -> dict[str, str]:
         forms = self._table("date_formats")

@@ -17,7 +17,10 @@ from app.registers.formats.known_words import TAX_STATUSES
 from app.registers.formats.named_format import NamedFormat
 from app.storage.tables import Kind
 
-_BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_BOOLEANS = {
+    **dict.fromkeys(("true", "yes", "1", "1.0"), True),
+    **dict.fromkeys(("false", "no", "0", "0.0"), False),
+}
 _TAX_STATUSES = {word: word for word in TAX_STATUSES}
 _CAPITALS = re.compile("(?=[A-Z])")
 
@@ -103,11 +106,11 @@ def vehicle_layout() -> Layout:
         _column("year", dates.year, is_strict=False),
         _column("color", values.text),
         _column("insured", _boolean),
-        _column("motExpiry", dates.day, is_strict=False),
+        _column("motExpiry", _day, is_strict=False),
         _column("motExempt", _boolean),
-        _column("firstRegistered", dates.day, is_strict=False),
+        _column("firstRegistered", _day, is_strict=False),
         _column("taxStatus", _tax_status, is_strict=False),
-        _column("taxDue", dates.day, is_strict=False),
+        _column("taxDue", _day, is_strict=False),
         _column("lastUpdated", dates.moment, dates.moments, is_strict=False),
     )
     return Layout(columns, VehicleRow._make, build_many=_as_rows)
@@ -133,10 +136,10 @@ def fine_layout() -> Layout:
     columns = (
         _REGISTRATION,
         _column("reference", values.key_text, values.key_texts, required=True),
-        _column("issuedOn", dates.day, is_strict=False),
+        _column("issuedOn", _day, is_strict=False),
         _column("amount", values.cents),
         _column("currency", values.currency, is_strict=False),
-        _column("settledOn", dates.day, is_strict=False),
+        _column("settledOn", _day, is_strict=False),
     )
     return Layout(columns, _fine, build_many=_fines)
 
@@ -189,7 +192,7 @@ def _column(
         parse_many,
         blanks=blanks,
         member=label,
-        date_form=date_forms.ISO if parser_for is dates.day else "",
+        date_form=date_forms.ISO if parser_for is _day else "",
     )
 
 
@@ -200,6 +203,10 @@ def _spellings(label: str) -> frozenset[str]:
 
 def _tax_status(label: str) -> Callable[[str], str | None]:
     return values.known_word(label, _TAX_STATUSES)
+
+
+def _day(label: str) -> Callable[[str], str | None]:
+    return dates.day(label, dates.native_date)
 
 
 def _boolean(label: str) -> Callable[[str], bool | None]:

@@ -84,13 +84,13 @@ def stored_text(label: str, text: str, missing: frozenset[str] = MISSING) -> str
     if len(trimmed) > TEXT_CHARACTERS_MAX:
         raise RowFault(f"{label}: longer than {TEXT_CHARACTERS_MAX} characters")
     # PERF: nearly all texts are printable, and isprintable() takes only 0.1 us.
-    if not trimmed.isprintable() and any(map(_is_control, trimmed)):
-        raise RowFault(f"{label}: contains a control character")
+    if not trimmed.isprintable():
+        categories = set(map(unicodedata.category, trimmed))
+        if "Cs" in categories:  # A byte that could not be decoded, or half of a JSON escape.
+            raise RowFault(f"{label}: contains what its encoding does not have")
+        if "Cc" in categories:
+            raise RowFault(f"{label}: contains a control character")
     return trimmed
-
-
-def _is_control(character: str) -> bool:
-    return unicodedata.category(character) in ("Cc", "Cs")
 
 
 def text(label: str, missing: frozenset[str] = MISSING) -> Callable[[str], str | None]:

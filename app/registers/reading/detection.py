@@ -4,6 +4,8 @@ import codecs
 from typing import NamedTuple
 
 from app.registers.formats import OF_STATES, FileFault, Format, advice, recognise
+from app.registers.formats.csv_format import CsvFormat
+from app.registers.formats.encodings import require_encoding
 from app.registers.reading.sources import InputFile
 from app.registers.request import LoadRequest
 from app.storage.tables import Kind
@@ -34,9 +36,18 @@ def detect(file: InputFile, request: LoadRequest) -> Detected:
     try:
         format_, detected_kind = _format_of(file.head, request)
         kind = _kind_of(file.head, request, format_, detected_kind)
+        _require_encoding(file.head, format_, request.encoding)
     except FileFault as fault:
         raise FileFault(fault.reason, file.name) from None
     return Detected(format_, kind)
+
+
+def _require_encoding(head: bytes, format_: Format, named: str | None) -> None:
+    """Raise FileFault if a file cannot have the encoding that was named for it."""
+    if isinstance(format_, CsvFormat):
+        require_encoding(head, format_.encoding)
+    elif named is not None:
+        raise FileFault(f"An encoding can only be named for CSV; the file is {format_.name}.")
 
 
 def _format_of(head: bytes, request: LoadRequest) -> tuple[Format, Kind | None]:

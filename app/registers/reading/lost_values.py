@@ -6,6 +6,7 @@ from typing import NamedTuple
 from app.errors import OperatorError
 from app.registers.formats import date_forms
 from app.registers.formats.columns import Column
+from app.registers.formats.encodings import NOT_UTF8
 from app.registers.formats.known_words import is_known
 from app.registers.formats.unreadable import Unreadable
 
@@ -58,7 +59,10 @@ class LostValues:
             if found.values.values
         )
         lines = sorted(
-            f"{column.label if column else key}: {_counted(found.values)}{_details(found, column)}"
+            _not_utf8(found)
+            if key == NOT_UTF8
+            else f"{column.label if column else key}: "
+            f"{_counted(found.values)}{_details(found, column)}"
             for column, key, found in notes
         )
         return _with_one_legend(lines)
@@ -108,6 +112,16 @@ class MostUnreadable(OperatorError):
 def _counted(values: Unreadable) -> str:
     verb = "counts" if values.values == 1 else "count"
     return f"{_share(values)} could not be read and {verb} as missing"
+
+
+def _not_utf8(found: _Found) -> str:
+    was, which = ("was", "") if found.values.values == 1 else ("were", "the first in ")
+    return (
+        f"{_share(found.values)} {was} not UTF-8 and {was} read as Windows-1252 "
+        f"({which}{found.file}, line {found.values.line}, {found.values.texts[0]}{_LEGEND}); "
+        "if these letters are wrong, name the encoding of a CSV file with --encoding, or save the "
+        "file as UTF-8"
+    )
 
 
 def _share(values: Unreadable) -> str:

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 from app.registers.forked_worker import ForkedWorker
 from app.registers.formats import Format
 from app.registers.formats.changes import Columns
+from app.registers.formats.separators import header_of
 from app.registers.formats.unreadable import Unreadable
 from app.registers.order import Order
 from app.registers.reading.columns_seen import ColumnsSeen
@@ -47,9 +48,9 @@ class PieceCutter:
             if len(data) < PIECE_BYTES:
                 return None
             if self._header_lines:
-                self.header = data[: data.find(b"\n") + 1]
+                self.header = header_of(data)
                 # A file is not cut if its header has several lines or comes after blank lines.
-                if not self.header.strip() or self.header.count(b'"') % 2:
+                if not self.header or self.header.count(b'"') % 2:
                     return None
         end = data.rfind(b"\n") + 1
         while data.count(b"\n", 0, end) > PIECE_LINES_MAX:

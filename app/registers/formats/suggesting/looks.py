@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from app.registers.formats.date_forms import likely_forms
-from app.registers.formats.dates import YEAR_MIN, moment
+from app.registers.formats.dates import moment, year_of
 from app.registers.formats.values import AMOUNTS
 from app.vehicles.registration import canonical_registration
 
@@ -41,10 +41,8 @@ def dates(values: Sequence[str]) -> Dates | None:
 
 def are_years(values: Sequence[str]) -> bool:
     """Tell whether most values are years in which a vehicle can have been built."""
-    years = [each for each in values if re.fullmatch(r"\d{4}", each)]
-    return bool(values) and (
-        sum(YEAR_MIN <= int(each) <= _YEAR_MAX for each in years) >= MOST * len(values)
-    )
+    years = [year for year in map(year_of, values) if year and year <= _YEAR_MAX]
+    return bool(values) and len(years) >= MOST * len(values)
 
 
 def are_times(values: Sequence[str]) -> bool:

@@ -1,18 +1,33 @@
-"""The names that sources give to our members, in English, German, Dutch, French and Spanish."""
+"""Which members a column's name can mean."""
 
 import re
 import unicodedata
 from collections.abc import Mapping
 from enum import Enum, auto
+from itertools import filterfalse
 
+from app.registers.formats.suggesting.vocabulary import NAMES, OTHERS
 from app.storage.tables import Kind
 
-EXACT, PART = 3.0, 2.0
-"""How sure a name is: it is one of those below, or it contains one."""
+EXACT, WHOLE, PART = 3.0, 2.75, 2.0
+"""How sure a name is: it is a known one, it is one with other meanings, or it contains one."""
 _PART_CHARACTERS_MIN = 5
 _OTHER_CHARACTERS = re.compile("[^a-z0-9]+")
 _UMLAUT = re.compile("(?<=[aou])e")
-_NUMBER_OF = re.compile(r"\s*n(?:[°º.]|[or]\b\.?|um\w*\.?)\s*(?:de\s+|d['\u2019])?")
+_CHARACTERS_MAX = 200
+_OF = r"(?:(?:of|de la|de|du|di|della|del|van|der|des) |d(?:e?ll)?['\u2019])?"
+_NUMBER_OF = re.compile(rf"^n(?:[°.]|[or]\b\.?|um\w{{0,5}}\b\.?) ?{_OF}")
+"""The beginning of "N° de contrat", "Nr polisy", "Numero di polizza"."""
+_NUMBER = re.compile(r" (?:nr|no|num|nummer|numer)\b\.?$")
+"""The end of "Police-Nr."."""
+_CURRENCY = re.compile(r"\W+(?:in )?(?:eur|euro|€|chf|gbp|pln|zl|usd)\W*$")
+"""The end of "Betrag in EUR"."""
+_DAY_OF = re.compile(rf"^(?:date|datum|data|fecha) {_OF}")
+"""The beginning of "Date de début", "Data do"."""
+_PAST = re.compile(r"\b(?:last|letzt|laatst|dernier|ultim|ostatni)")
+_LETTERS = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe", "_": " ", "-": " "})
+_NUMBERED = frozenset({"registration", "number", "reference"})
+"""The members that a number of something can be."""
 
 
 class Shape(Enum):
@@ -43,163 +58,68 @@ SHAPES: Mapping[str, Shape] = {
 }
 """The shapes of members; all others are texts."""
 
-_COMMON = {
-    "registration": """
-        registration registrationnumber registrationno registrationmark regno regnr regnumber reg
-        vrm vrn numberplate licenceplate licenseplate plate platenumber plateno vehicleregistration
-        vehiclereg kennzeichen amtlicheskennzeichen kfzkennzeichen polizeilicheskennzeichen
-        nummernschild kontrollschild kenteken kentekennummer nummerplaat immatriculation
-        numeroimmatriculation numerodimmatriculation noimmatriculation immat plaque
-        plaqueimmatriculation plaquedimmatriculation matricula numeromatricula numerodematricula
-        placa placas patente""",
-    "lastUpdated": """
-        lastupdated updated updatedat updatedon lastmodified modified modifiedat lastchanged
-        aktualisiert geandert geandertam letzteanderung stand bijgewerkt gewijzigd laatstgewijzigd
-        misajour misajourle datemodification modifiele actualizado ultimaactualizacion
-        modificado""",
-}
-_VEHICLES = {
-    "make": """
-        make vehiclemake carmake makename maker carmaker vehiclemaker manufacturer
-        vehiclemanufacturer brand carbrand brandname automarke fahrzeugmarke fahrzeughersteller
-        herstellername automerk voertuigmerk fabrikant marquevehicule marqueduvehicule
-        marcavehiculo marcadelvehiculo marcacoche marke hersteller fabrikat merk marque constructeur
-        fabricant marca fabricante""",
-    "model": """
-        model vehiclemodel modelname modell fahrzeugmodell handelsbezeichnung typ type
-        handelsbenaming modele modelo""",
-    "year": """
-        year modelyear yearofmanufacture manufactureyear buildyear yearbuilt baujahr modelljahr
-        bouwjaar annee anneemodele anneedefabrication ano anofabricacion anodefabricacion
-        anomodelo""",
-    "color": """
-        color colour vehiclecolour vehiclecolor farbe fahrzeugfarbe kleur eerstekleur couleur""",
-    "insured": """
-        insured isinsured versichert istversichert verzekerd wamverzekerd assure asegurado""",
-    "motExpiry": """
-        motexpiry motexpirydate motexpires motdue motduedate motuntil motvaliduntil mot motdate
-        hu hubis nachstehu hufallig tuv tuvbis hauptuntersuchung apk apkvervaldatum vervaldatumapk
-        apkgeldigtot controletechnique datecontroletechnique prochaincontroletechnique finct
-        echeancect dateecheancect echeancecontroletechnique
-        itv itvhasta caducidaditv vencimientoitv fechaitv proximaitv""",
-    "motExempt": """
-        motexempt hubefreit apkvrijgesteld exemptecontroletechnique exentoitv""",
-    "firstRegistered": """
-        firstregistered firstregistration firstregistrationdate dateoffirstregistration
-        registrationdate dateregistered erstzulassung erstzulassungsdatum datumerstzulassung ez
-        zulassungsdatum eerstetoelating datumeerstetoelating datumeerstetenaamstelling
-        premiereimmatriculation datepremiereimmatriculation miseencirculation
-        datemiseencirculation datedemiseencirculation premieremiseencirculation
-        matriculacion fechamatriculacion fechadematriculacion primeramatriculacion
-        fechaprimeramatriculacion""",
-    "taxStatus": """
-        taxstatus roadtax roadtaxstatus vedstatus steuerstatus belastingstatus""",
-    "taxDue": """
-        taxdue taxduedate taxexpiry taxuntil steuerbis steuerfallig steuerfalligam""",
-}
-_POLICIES = {
-    "number": """
-        number policynumber policyno policyid policyref policyreference policy contract
-        contractnumber contractno vertrag vertragsnummer vertragsnr police policennummer
-        policenummer versicherungsnummer versicherungsschein versicherungsscheinnummer vsnr polis
-        polisnummer contractnummer contrat numerocontrat numerodecontrat nocontrat numeropolice
-        numerodepolice poliza numeropoliza numerodepoliza contrato""",
-    "insurer": """
-        insurer insurername insurancecompany insurance company underwriter carrier versicherer
-        versicherung versicherungsgesellschaft gesellschaft verzekeraar verzekeringsmaatschappij
-        maatschappij assureur compagnie compagniedassurance assurance aseguradora compania""",
-    "validFrom": """
-        validfrom start startdate from begin begindate effectivedate effectivefrom inception
-        inceptiondate coverstart coverfrom policystart policystartdate beginn gultigab gultigvon
-        von ab vertragsbeginn versicherungsbeginn ingangsdatum begindatum vanaf geldigvanaf
-        startdatum debut datedebut datededebut dateeffet datedeffet effet du valabledu inicio
-        fechainicio fechadeinicio desde validodesde vigenciadesde fechaefecto
-        insurancestart insurancestartdate insurancefrom insuredfrom insuredsince
-        versichertab versichertseit versicherungab ingangsdatumverzekering verzekerdvanaf
-        verzekerdsinds debutassurance datedebutassurance assuredepuis inicioseguro
-        fechainicioseguro aseguradodesde""",
-    "validTo": """
-        validto validuntil validtill end enddate to until expiry expirydate expires coverend coverto
-        policyend policyenddate policyexpiry ende gultigbis bis ablauf ablaufdatum vertragsende
-        versicherungsende enddatum einddatum vervaldatum tot geldigtot afloopdatum fin datefin
-        datedefin echeance dateecheance au valableau fechafin fechadefin hasta validohasta
-        vigenciahasta vencimiento fechavencimiento caducidad
-        insuranceexpiry insuranceexpirydate insuranceexpires insuranceend insuranceenddate
-        insuranceuntil insurancevaliduntil insurancedue insuranceduedate insuranceto insureduntil
-        insuredto insurancerenewal insurancerenewaldate renewaldate policyexpirydate
-        versichertbis versicherungbis versicherungsablauf versicherungsschutzbis
-        versicherunggultigbis verzekerdtot verzekeringtot verzekeringgeldigtot
-        einddatumverzekering vervaldatumverzekering finassurance datefinassurance
-        echeanceassurance dateecheanceassurance assurejusquau assurancevalablejusquau
-        finseguro fechafinseguro vencimientoseguro fechavencimientoseguro caducidadseguro
-        aseguradohasta segurohasta validezseguro""",
-    "type": """
-        type covertype policytype cover coverage coveragetype art deckung deckungsart vertragsart
-        versicherungsart tarif tarifart typ dekking soort soortdekking formule garantie couverture
-        typecontrat cobertura tipo tipopoliza modalidad""",
-    "cancelledOn": """
-        cancelledon cancelled canceled canceledon cancellationdate cancelleddate storno stornodatum
-        gekundigt gekundigtam kundigung kundigungsdatum opgezegd opgezegdop opzegdatum geannuleerd
-        resilie resiliation dateresiliation dateannulation cancelado anulado fechaanulacion
-        fechabaja baja""",
-}
-_FINES = {
-    "reference": """
-        reference ref referenceno referencenumber finenumber fineid noticenumber pcn pcnnumber
-        ticket ticketnumber caseno casenumber referenz aktenzeichen bussgeldnummer bescheidnummer
-        vorgang vorgangsnummer kenmerk boetenummer beschikkingsnummer zaaknummer numeroamende
-        numeroavis numerodavis avis dossier referencia expediente numeroexpediente numeromulta
-        numerodemulta boletin""",
-    "issuedOn": """
-        issuedon issued issuedate dateissued offencedate offensedate violationdate date datum
-        ausgestellt ausgestelltam tatdatum tattag bescheiddatum overtredingsdatum datumovertreding
-        datumboete dateinfraction dateamende dateemission emisle fecha fechamulta fechainfraccion
-        fechaemision fechadenuncia""",
-    "amount": """
-        amount amountdue amountowed outstanding balance fine fineamount betrag offenerbetrag
-        bussgeld forderung bedrag boete boetebedrag openstaand montant montantdu amende solde
-        importe
-        importependiente multa cantidad pendiente""",
-    "currency": """
-        currency wahrung valuta munt devise monnaie moneda divisa""",
-    "settledOn": """
-        settledon settled paid paidon paiddate datepaid paymentdate bezahlt bezahltam
-        zahlungsdatum betaald betaaldop betaaldatum paye payele datepaiement regle pagado
-        fechapago fechadepago""",
-}
-_NAMES: Mapping[Kind, Mapping[str, frozenset[str]]] = {
-    kind: {member: frozenset(names.split()) for member, names in (_COMMON | own).items()}
-    for kind, own in {
-        Kind.VEHICLES: _VEHICLES,
-        Kind.POLICIES: _POLICIES,
-        Kind.FINES: _FINES,
-    }.items()
-}
-_ALL_NAMES = frozenset[str]().union(*(each for own in _NAMES.values() for each in own.values()))
+_SURE: dict[Kind, dict[str, frozenset[str]]] = {}
+_WHOLE: dict[Kind, dict[str, frozenset[str]]] = {}
+for _kind, _members in NAMES.items():
+    _texts = {member: text.partition("?") for member, text in _members.items()}
+    _SURE[_kind] = {member: frozenset(text[0].split()) for member, text in _texts.items()}
+    _WHOLE[_kind] = {member: frozenset(text[2].split()) for member, text in _texts.items()}
+_ALL_NAMES = frozenset[str]().union(
+    *(names for each in (*_SURE.values(), *_WHOLE.values()) for names in each.values())
+)
+_OTHERS = tuple(OTHERS.split())
 
 
 def scores(name: str, kind: Kind) -> dict[str, float]:
     """Return the members of a kind that a column's name can mean, and how sure that is."""
-    compact = _compact(name)
-    # An umlaut is written with and without an e. "N° de" can be left out.
+    plain = _plain(name)
+    compact = _compact(plain)
+    # An umlaut is written with and without an e.
     spellings = {compact, _UMLAUT.sub("", compact)}
-    spellings.add(_compact(_NUMBER_OF.sub("", name[:200].casefold(), count=1)))
-    found: dict[str, float] = {
-        member: EXACT
-        for member, known in _NAMES[kind].items()
-        if not known.isdisjoint(spellings) or compact == member.lower()
-    }
-    if not found and not _ALL_NAMES.isdisjoint(spellings):
-        return {}  # In a list of policies "Échéance CT" is no end of a policy.
-    for member, known in _NAMES[kind].items():
+    numbered = {_without(_NUMBER_OF, plain), _without(_NUMBER, plain)}
+    others = {Shape.DAY: _DAY_OF, Shape.TIME: _DAY_OF, Shape.MONEY: _CURRENCY}
+    found: dict[str, float] = {}
+    for member in NAMES[kind]:
+        sure, whole = _SURE[kind][member], _WHOLE[kind][member]
+        is_numbered = member in _NUMBERED and not numbered.isdisjoint(sure | whole)
+        other = others.get(SHAPES.get(member, Shape.TEXT))
+        if is_numbered or not sure.isdisjoint(spellings) or compact == member.lower():
+            found[member] = EXACT
+        elif not whole.isdisjoint(spellings | {_without(other, plain) if other else ""}):
+            found[member] = WHOLE
+    is_known = not _ALL_NAMES.isdisjoint(spellings)
+    # In a list of policies "Échéance CT" is no end of a policy.
+    if not found and not is_known and not any(each in compact for each in _OTHERS):
+        found = _by_parts(compact, kind)
+    # The day of the last inspection is not when the next one is due.
+    is_past = _PAST.search(plain)
+    return {each: found[each] for each in found if each == "lastUpdated" or not is_past}
+
+
+def _by_parts(compact: str, kind: Kind) -> dict[str, float]:
+    found = {}
+    for member, known in _SURE[kind].items():
         parts = [each for each in known if len(each) >= _PART_CHARACTERS_MIN and each in compact]
-        if parts and member not in found:
+        if parts:
             # The longest part says most: "first registration date" is no registration.
-            found[member] = PART + max(map(len, parts)) / max(len(compact), 1)
+            found[member] = PART + max(map(len, parts)) / max(len(compact), 1) / 2
+    if "model" in found:
+        found.pop("make", None)  # "Marke/Modell": models often repeat the make.
     return found
 
 
-def _compact(name: str) -> str:
-    """Return a name in lower case, without accents, spaces and punctuation."""
-    plain = unicodedata.normalize("NFKD", name[:200].casefold())
+def _without(part: re.Pattern[str], plain: str) -> str:
+    """Return the compact form of a name without its beginning or end; empty if it has no such."""
+    match = part.search(plain)
+    return _compact(plain[: match.start()] + plain[match.end() :]) if match else ""
+
+
+def _plain(name: str) -> str:
+    """Return the words of a name in lower case, without accents."""
+    folded = name[:_CHARACTERS_MAX].casefold().translate(_LETTERS)
+    letters = unicodedata.normalize("NFKD", folded)
+    return " ".join("".join(filterfalse(unicodedata.combining, letters)).split())
+
+
+def _compact(plain: str) -> str:
     return _OTHER_CHARACTERS.sub("", plain)

@@ -6,9 +6,11 @@ from itertools import islice
 from typing import NamedTuple
 
 from app.registers.formats.delimited import DelimitedRecords
+from app.registers.formats.encodings import require_encoding
 from app.registers.formats.faults import FileFault
 from app.registers.formats.format import IgnoringReport
 from app.registers.formats.line_blocks import BYTE_ORDER_MARK
+from app.registers.formats.separators import likely_separator
 from app.registers.formats.suggesting import looks
 
 SAMPLE_BYTES = 1024 * 1024
@@ -21,6 +23,10 @@ class Sample(NamedTuple):
     """The header of a CSV file and its first records, of at most `SAMPLE_BYTES`."""
 
     separator: str
+    encoding: str | None
+    """That of the file, if it was named."""
+    is_utf8: bool
+    """Whether no record was read as Windows-1252."""
     header: list[str]
     records: list[list[str]]
 
@@ -35,8 +41,7 @@ class Sample(NamedTuple):
         SEC: otherwise it is a record, and its fields must not be shown as names.
         """
         named = [name for name in self.header if name.strip()]
-        # A title, or the line by which Excel learns the separator.
-        if 2 * len(named) < len(self.header) or self.header[0].lower().startswith("sep="):
+        if 2 * len(named) < len(self.header):  # A title.
             return False
         if any(map(looks.is_value, self.header)):
             return False
@@ -48,15 +53,19 @@ class Sample(NamedTuple):
         )
 
 
-def read_sample(data: bytes) -> Sample:
+def read_sample(data: bytes, encoding: str | None = None) -> Sample:
     """Return the sample of the first `SAMPLE_BYTES` of a file.
 
-    Raises FileFault if they are no CSV with a header.
+    Args:
+        encoding: that of the file, if it is known.
+
+    Raises FileFault if they are no CSV with a header, or not in this encoding.
     """
     if data.startswith(_UTF_16):
         raise FileFault("The file seems to be UTF-16; save it as UTF-8.")
     if b"\0" in data:
         raise FileFault("The file is no text: it has zero bytes.")
+    require_encoding(data, encoding)
     text = data.removeprefix(BYTE_ORDER_MARK).lstrip()
     if not text:
         raise FileFault("The file is empty.")
@@ -64,21 +73,15 @@ def read_sample(data: bytes) -> Sample:
         raise FileFault("The file is JSON; mapping files are for CSV only.")
     if text.startswith(b"<"):
         raise FileFault("The file is XML or HTML; mapping files are for CSV only.")
-    separator = _separator_of(data)
+    first_line = text.split(b"\n", 1)[0].decode("latin-1")
+    separator = likely_separator(first_line, _SEPARATORS)
     if len(data) >= SAMPLE_BYTES:
         data = data[: data.rfind(b"\n") + 1] or data
-    records = DelimitedRecords(io.BytesIO(data), IgnoringReport(), separator)
+    records = DelimitedRecords(io.BytesIO(data), IgnoringReport(), separator, encoding)
     rows: list[list[str]] = []
     # A last record that is cut off, or a quote that is open: the load reports that.
     with suppress(FileFault):
         for record in islice(records, _RECORDS_MAX):
             rows.append(list(record))  # type: ignore[arg-type] # read_block is not set
-    return Sample(separator, records.header, rows)
-
-
-def _separator_of(data: bytes) -> str:
-    """Return the most frequent separator of the first line, outside of quotes."""
-    line = data.removeprefix(BYTE_ORDER_MARK).lstrip(b"\r\n").split(b"\n", 1)[0]
-    text = line.decode("latin-1")
-    unquoted = "".join(text.split('"')[::2])
-    return max(_SEPARATORS, key=unquoted.count)
+    is_utf8 = records.decoder.is_utf8
+    return Sample(records.separator, encoding, is_utf8, records.header, rows)

@@ -14,6 +14,7 @@ from app.registers.formats.suggesting import looks, names
 from app.registers.formats.suggesting.names import SHAPES, Shape
 from app.registers.formats.suggesting.sample import Sample
 from app.registers.formats.suggesting.words import are_flags
+from app.registers.formats.values import quoted
 from app.storage.tables import Kind
 
 _SHARED = frozenset({"registration", "lastUpdated"})
@@ -40,8 +41,8 @@ class Suggestion:
     guesses: dict[str, Guess]
     missing: list[str]
     """Members that every row needs and that no column was found for."""
-    refused: dict[int, str] = field(default_factory=dict)
-    """Why columns are not used although their names fit."""
+    reasons: dict[int, str] = field(default_factory=dict)
+    """Why the other columns are not used."""
 
     @property
     def unused(self) -> list[int]:
@@ -89,9 +90,6 @@ class _Guesser:
             for number, name in enumerate(sample.header)
             if name.strip() and counts[folded_name(name)] == 1
         ]
-        self._repeated = [
-            number for number, name in enumerate(sample.header) if counts[folded_name(name)] > 1
-        ]
         self._values: dict[int, list[str]] = {}
         self._refused: dict[int, str] = {}
         self._guesses: dict[str, Guess] = {}
@@ -106,19 +104,12 @@ class _Guesser:
     def suggestion(self, is_kind_sure: bool) -> Suggestion:
         """Return the guesses, completed by what the values of the other columns look like."""
         self._by_values()
-        for number in self._repeated:
-            if names.scores(self._sample.header[number], self._kind):
-                self._refused[number] = "its name is in the header more than once"
         missing = missing_members(self._kind, self._guesses)
         order = [column.label for column in LAYOUTS[self._kind]().columns]
         guesses = {each: self._guesses[each] for each in order if each in self._guesses}
-        used = {guess.column for guess in guesses.values()}
-        for number in self._free():
-            other = self._other_kind(number)
-            if other:
-                self._refused[number] = other
-        refused = {n: reason for n, reason in self._refused.items() if n not in used}
-        return Suggestion(self._sample, self._kind, is_kind_sure, guesses, missing, refused)
+        found = Suggestion(self._sample, self._kind, is_kind_sure, guesses, missing)
+        found.reasons.update((number, self._reason(number)) for number in found.unused)
+        return found
 
     def _by_name(self) -> None:
         candidates = [
@@ -137,9 +128,13 @@ class _Guesser:
                 self._refused[number] = f"named like {member}, but {fault}"
                 continue
             if not is_exact and shape == Shape.TEXT and looks.dates(self._column(number)):
-                continue  # "Insurance checked on" is no insurer.
+                # "Insurance checked on" is no insurer.
+                self._refused[number] = f"named like {member}, but its values are dates"
+                continue
             used.add(number)
-            self._guesses[member] = Guess(number, "" if is_exact else "guessed from its name")
+            is_confirmed = score == -names.WHOLE and shape != Shape.TEXT and self._column(number)
+            remark = "" if is_exact or is_confirmed else "guessed from its name"
+            self._guesses[member] = Guess(number, remark)
 
     def _by_values(self) -> None:
         if "registration" not in self._guesses:
@@ -173,6 +168,20 @@ class _Guesser:
         if form is None:
             return []
         return [iso_day(record[number].strip(), form) for record in self._sample.records]
+
+    def _reason(self, number: int) -> str:
+        """Return why a column is not used."""
+        name = self._sample.header[number]
+        if not name.strip():
+            return "it has no name"
+        if number not in self._usable:
+            return "its name is in the header more than once"
+        reason = self._other_kind(number) or self._refused.get(number)
+        for member in names.scores(name, self._kind):
+            if not reason and member in self._guesses:
+                read = self._sample.header[self._guesses[member].column]
+                reason = f"named like {member}, which is read from {quoted(read)}"
+        return reason or "no known name"
 
     def _other_kind(self, number: int) -> str:
         """Return which other kind has a column, by its name; empty if none has it for sure."""
@@ -213,7 +222,11 @@ def _misfit(shape: Shape, values: Sequence[str]) -> str | None:
 
 
 _CHECKS: Mapping[Shape, tuple[Callable[[Sequence[str]], bool], str]] = {
-    Shape.PLATE: (lambda values: looks.plates(values) >= looks.MOST, "registrations"),
+    # 2026-03-01 could be a registration.
+    Shape.PLATE: (
+        lambda values: looks.plates(values) >= looks.MOST and not looks.dates(values),
+        "registrations",
+    ),
     Shape.DAY: (lambda values: looks.dates(values) is not None, "dates"),
     Shape.TIME: (looks.are_times, "times with a time zone"),
     Shape.YEAR: (looks.are_years, "years"),

@@ -58,6 +58,11 @@ def _lines(found: Suggestion, file: str, register: str, command: str) -> Iterato
     yield _commented(f'kind = "{found.kind}"', "" if found.is_kind_sure else "not sure")
     yield _commented(f'register = "{register}"', "any name; one for each source")
     yield f"delimiter = {_quoted(found.sample.separator)}"
+    if found.sample.encoding:
+        yield f"encoding = {_quoted(found.sample.encoding)}"
+    elif not found.sample.is_utf8:
+        yield "# The file is not UTF-8. Unless it is windows-1252, name its encoding:"
+        yield '# encoding = "windows-1250"'
     if forms.common is not None:
         yield _commented(f'date_format = "{forms.common}"', remarks.pop("", ""))
     yield from _decimal(found)
@@ -185,14 +190,15 @@ def _other_words(words: Words, *, is_flag: bool) -> str:
 
 
 def _unused(found: Suggestion) -> Iterator[str]:
-    unused = [number for number in found.unused if found.sample.header[number].strip()]
+    unused = found.unused
     if not unused:
         return
     yield ""
     yield "# Columns that are not read:"
     for number in unused[:_UNUSED_MAX]:
-        reason = found.refused.get(number, "")
-        yield f"#   {_quoted(found.sample.header[number])}" + (f": {reason}" if reason else "")
+        name = found.sample.header[number].strip()
+        shown = _quoted(found.sample.header[number]) if name else f"column {number + 1}"
+        yield f"#   {shown}: {found.reasons[number]}"
     if len(unused) > _UNUSED_MAX:
         yield f"#   and {len(unused) - _UNUSED_MAX:,} more"
 

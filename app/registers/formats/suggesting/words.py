@@ -7,7 +7,7 @@ from typing import NamedTuple
 from app.registers.formats.known_words import NO, STATUSES, TAX_STATUSES, YES
 from app.registers.formats.suggesting import looks
 
-_NATIVE_FLAGS = frozenset("true yes 1 false no 0".split())
+_NATIVE_FLAGS = frozenset("true yes 1 1.0 false no 0 0.0".split())
 _FLAGS = {word: "true" if word in YES else "false" for word in YES | NO}
 _NATIVE_STATUSES = frozenset(TAX_STATUSES)
 

@@ -1,0 +1,99 @@
+"""The encodings of CSV files: those that a mapping or an option can name, and what is no UTF-8."""
+
+import codecs
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from app.registers.formats.columns import Column
+from app.registers.formats.date_forms import shape
+from app.registers.formats.faults import FileFault
+from app.registers.formats.format import Report
+from app.registers.formats.unreadable import Unreadable
+
+NOT_UTF8 = "not UTF-8"
+"""Reported instead of a column: values of records that were read as Windows-1252 (formats 0.5)."""
+_UTF_8 = frozenset({"utf-8", "utf-8-sig"})
+_EXAMPLES = "such as windows-1250, iso-8859-2 or cp437"
+_EVERY_BYTE = bytes(range(256))
+_ESCAPE = rb"\u0041"
+_REPLACEMENT = "\ufffd"
+
+
+def encoding_fault(name: str) -> str | None:
+    """Return why CSV files cannot be read in an encoding, as the end of a sentence.
+
+    Return None for UTF-8, and for one-byte encodings in which ASCII is ASCII. In all others,
+    separators, quotes and line ends can be parts of characters.
+    """
+    try:
+        if codecs.lookup(name).name in _UTF_8:
+            return None
+        has_escapes = len(_ESCAPE.decode(name, "replace")) < len(_ESCAPE)
+        decoded = "" if has_escapes else _EVERY_BYTE.decode(name, "replace")
+    except (LookupError, ValueError):
+        # LookupError also means a codec that is no text encoding, such as rot13.
+        return f"no encoding of text that is known here; use one {_EXAMPLES}"
+    others = decoded[128:]
+    if len(decoded) != len(_EVERY_BYTE) or decoded[:128].encode() != _EVERY_BYTE[:128]:
+        return "neither UTF-8 nor a one-byte encoding that begins with ASCII; save files as UTF-8"
+    if others.count(_REPLACEMENT) == len(others):
+        return f"it has no letters but those of ASCII; use one {_EXAMPLES}"
+    return None
+
+
+def require_encoding(head: bytes, encoding: str | None) -> None:
+    """Raise FileFault if a file is UTF-8 with other letters than ASCII, but to be read otherwise.
+
+    Args:
+        head: its first bytes.
+    """
+    if encoding is None or codecs.lookup(encoding).name in _UTF_8 or head.isascii():
+        return
+    with suppress(UnicodeDecodeError):
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+        raise FileFault(f"The file is UTF-8, not {encoding}; leave the encoding out.")
+
+
+class ValuesNotUtf8:
+    """Counts the values of one file that are not ASCII, in records that are not UTF-8.
+
+    Args:
+        columns: the columns of a layout.
+    """
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self._columns = columns
+        self._values = 0
+        self._line = 0
+        self._example = ""
+
+    def add_record(self, texts: Sequence[str], line_of: Callable[[], int]) -> None:
+        """Count the values of a record that has become a row.
+
+        Args:
+            texts: those of the columns, in their order.
+            line_of: returns the line of the record.
+        """
+        for column, text in zip(self._columns, texts, strict=True):
+            if text.isascii():
+                continue
+            if not self._values:
+                self._line = line_of()
+                self._example = f"{column.label}, such as {_shape(text.strip())}"
+            self._values += 1
+
+    def report_to(self, report: Report) -> None:
+        """Report them if there are any."""
+        if self._values:
+            found = Unreadable(self._values, line=self._line, texts=(self._example,))
+            report.unreadable(NOT_UTF8, found)
+
+
+def _shape(text: str) -> str:
+    """Return how a text looks, with the first letter that is not ASCII (D70).
+
+    This letter shows whether the encoding is right, and no value is shown.
+    """
+    at = next(place for place, each in enumerate(text) if not each.isascii())
+    start = shape(text[max(at - 10, 0) : at])
+    return f"{start}{text[at] if text[at].isprintable() else '?'}{shape(text[at + 1 :])}"

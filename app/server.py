@@ -155,7 +155,7 @@ def _opened(address: str) -> list[Any]:
     settings = GunicornConfig()
     settings.set("bind", [address])
     settings.set("umask", umask)
-    log = logging.getLogger("gunicorn.error")
+    log: Any = logging.getLogger("gunicorn.error")
     listeners: list[Any] = create_sockets(settings, log)
     for listener in listeners:
         log.info("The console listens at: %s", listener)

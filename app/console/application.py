@@ -104,7 +104,7 @@ def create_console(
         middleware=[
             *outermost,
             SecurityHeaders(),
-            Entrance(engine, config.trusted_proxies, rights),
+            Entrance(engine, config, rights),
             Attempts(limits, config),
         ],
     )

@@ -7,11 +7,10 @@ import pytest
 
 from app.audit.task_rows import AuditTask, Question, Wanted
 from app.config import Config
+from app.console.models import ConsoleLink, ConsoleSession
 from app.console.roles import Role
 from app.console.sessions import (
     TOKEN_CHARACTERS,
-    ConsoleLink,
-    ConsoleSession,
     create_link,
     list_sessions,
     open_session,

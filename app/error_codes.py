@@ -53,7 +53,8 @@ def _unavailable(meaning: str, action: str) -> Kind:
 
 CATALOGUE: Mapping[str, Kind] = {
     "invalid_request": _bad_request(
-        "the request is not well-formed HTTP, or its body did not arrive whole; the statuses "
+        "the request is not well-formed HTTP, its path has a segment `.` or `..`, or its body did "
+        "not arrive whole; the statuses "
         "421, 501 and 505 have this code, too",
         "Send a Content-Length that fits the body, no Transfer-Encoding, and shorter headers.",
     ),

@@ -25,7 +25,7 @@ from app.http.metrics import Measures, Metrics
 from app.limits.file import FILE_NAME
 from app.limits.store import LimitStore, identity_of
 from app.line_writer import LineWriter
-from app.operations import metrics_files
+from app.operations import listening, metrics_files
 from app.operations.account import OwnAccount
 from app.operations.documentation.resources import (
     DocumentationAsset,
@@ -152,7 +152,7 @@ def _application_type(
         pass
 
     console = create_console(config, engine, limits, trail, outermost)
-    return partial(ApplicationBehindConsole, console)
+    return partial(ApplicationBehindConsole, console, listening.console_address(config))
 
 
 def open_limits(config: Config, engine: Engine) -> LimitStore:

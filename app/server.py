@@ -13,13 +13,16 @@ from typing import Any, NoReturn
 import peewee
 from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
+from gunicorn.config import Config as GunicornConfig
+from gunicorn.sock import create_sockets
 from gunicorn.workers.base import Worker
 
 from app.config import Config
 from app.errors import OperatorError
+from app.listeners import address_of
 from app.logs import LOGGING, log_everything
 from app.main import create_app
-from app.operations import listening, metrics_files, sealing, startup
+from app.operations import listening, metrics_files, sealing, serving, startup
 from app.parent import end_with_bootloader
 from app.storage.engine import open_engine
 from app.storage.errors import message_of
@@ -60,15 +63,23 @@ def on_starting(_server: Arbiter) -> None:
 
 
 def when_ready(server: Arbiter) -> None:
-    """Give the socket to its group before workers start, unless systemd created the socket.
+    """Open the console's listener, unless it was passed, before workers start (D131).
 
-    From now on this process, the master, has the audit trail sealed (D127).
+    Sockets that systemd did not create are given to their group. From now on this process, the
+    master, has the audit trail sealed (D127).
     """
-    if not server.systemd:
-        try:
-            listening.give_to_group(_config)
-        except OSError as error:
-            _end(f"VERIFYD_SOCKET_GROUP: {error}")
+    own = [] if server.systemd else [_config.bind]
+    addresses = [address_of(each.sock) for each in server.LISTENERS]
+    if "console_bind" in listening.to_open(_config, addresses):
+        server.LISTENERS.extend(_opened(_config.console_bind))
+        own.append(_config.console_bind)
+        addresses = [address_of(each.sock) for each in server.LISTENERS]
+    try:
+        for each in own:
+            listening.give_to_group(_config, each)
+    except OSError as error:
+        _end(f"VERIFYD_SOCKET_GROUP: {error}")
+    serving.note_listeners(_config.state_dir, addresses)
     if _config.audit:
         sealing.start()
 
@@ -137,6 +148,18 @@ class Server(BaseApplication):
         except (peewee.DatabaseError, peewee.InterfaceError) as error:
             engine.recover(error)  # Requests are answered 503 until the database is back.
         return app
+
+
+def _opened(address: str) -> list[Any]:
+    """Return the listener at an address that gunicorn does not know from its own `bind`."""
+    settings = GunicornConfig()
+    settings.set("bind", [address])
+    settings.set("umask", umask)
+    log: Any = logging.getLogger("gunicorn.error")
+    listeners: list[Any] = create_sockets(settings, log)
+    for listener in listeners:
+        log.info("The console listens at: %s", listener)
+    return listeners
 
 
 def _end(reason: str) -> NoReturn:

@@ -8,7 +8,6 @@ operator reads that after the name of the variable.
 import grp
 import ipaddress
 import re
-import socket
 import zoneinfo
 from collections.abc import Callable
 from dataclasses import field
@@ -31,6 +30,8 @@ _AGE = re.compile(r"(?P<number>[1-9][0-9]{0,8})(?P<unit>[smhd])\Z", re.ASCII)
 _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _SIZE = re.compile(r"(?P<number>[1-9][0-9]{0,8})(?P<unit>[KMGT])\Z", re.ASCII)
 _UNIT_BYTES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+# The use of a session is noted every five minutes (D132).
+_IDLE_SECONDS_MIN = 600
 _GROUP_MAX = 2**32 - 2
 _SQLITE = "sqlite:///"
 _T = TypeVar("_T")
@@ -78,18 +79,6 @@ def database_url(text: str) -> str:
         return text
     # SEC: the message does not repeat the value: it may hold a password.
     raise ValueError("must be sqlite:///PATH or postgresql://...")
-
-
-def listen_address(text: str) -> str:
-    """Return an address to listen on: `ADDRESS:PORT` or `unix:/PATH`."""
-    if text.startswith("unix:"):
-        if text.startswith("unix:/"):
-            return text
-        raise ValueError("the path of a Unix socket must be absolute: unix:/PATH")
-    host, _, port = text.rpartition(":")
-    if not host or not port.isascii() or not port.isdigit() or not 1 <= int(port) <= 65535:
-        raise ValueError("must be ADDRESS:PORT, the port from 1 to 65535, or unix:/PATH")
-    return text
 
 
 def group(text: str) -> int | None:
@@ -179,6 +168,14 @@ def age(text: str) -> int:
     return int(found["number"]) * _UNIT_SECONDS[found["unit"]] if found else 0
 
 
+def idle_time(text: str) -> int:
+    """Return an age such as `1h` in seconds, of at least ten minutes; 0 for `0`."""
+    seconds = age(text)
+    if 0 < seconds < _IDLE_SECONDS_MIN:
+        raise ValueError("must be at least 10m, or 0")
+    return seconds
+
+
 def ages_by_register(text: str) -> dict[str, int]:
     """Return ages such as `7d` or `rdw=2d,mid=36h,*=7d` in seconds, by register."""
     ages: dict[str, int] = {}
@@ -223,15 +220,6 @@ def absolute_path(text: str) -> Path | None:
     if text and not text.startswith("/"):
         raise ValueError("must be an absolute path")
     return Path(text) if text else None
-
-
-def socket_address(bind: str) -> tuple[socket.AddressFamily, str | tuple[str, int]]:
-    """Return the family and the address of a socket, from `ADDRESS:PORT` or `unix:/PATH`."""
-    if bind.startswith("unix:"):
-        return socket.AF_UNIX, bind.removeprefix("unix:")
-    host, _, port = bind.rpartition(":")
-    family = socket.AF_INET6 if host.startswith("[") else socket.AF_INET
-    return family, (host.strip("[]"), int(port))
 
 
 def sqlite_path(url: str) -> Path | None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from app import setting_values as values
 from app.destinations import Destination, parse_destinations, parse_secret
+from app.listeners import listen_address, optional_address
 from app.setting_values import BESIDE_DATABASE, Network, setting, sqlite_path
 
 
@@ -31,7 +32,7 @@ class Settings:
     )
     bind: str = setting(
         "127.0.0.1:8000",
-        values.listen_address,
+        listen_address,
         "where `serve` listens: `ADDRESS:PORT` or `unix:/PATH`",
     )
     socket_group: int | None = setting(
@@ -115,6 +116,19 @@ class Settings:
     console: bool = setting(
         "off", values.on_or_off, "the operator's console at `/console` (D131): `on` or `off`"
     )
+    console_bind: str = setting(
+        "",
+        optional_address,
+        "where `serve` listens for the console alone (D131): `ADDRESS:PORT` or `unix:/PATH`; by "
+        "default the console is where the API is",
+    )
+    console_idle: int = setting(
+        "1h",
+        values.idle_time,
+        "time without use after which a session of the console ends (D132): at least 10m, such as "
+        "`30m` or `1h`; 0 for never before its eight hours",
+    )
+    """Seconds; 0 if only the end of the session counts."""
     register_order: tuple[str, ...] = setting(
         "native,dvsa,rdw,dvla,mid,nyc",
         values.register_names,

@@ -49,8 +49,12 @@ def findings(config: Config) -> Findings:
     warnings += audit_warnings(config)
     obstacles = (obstacle(each, config.notify_secret) for each in config.notify)
     warnings += [f"{SETTINGS['notify'].variable} {each}." for each in obstacles if each]
-    group_fault = listening.group_fault(config)
-    return Findings([*faults, group_fault] if group_fault else faults, warnings, audit)
+    binds = (config.bind, config.console_bind)
+    found = [listening.group_fault(config, each) for each in binds]
+    found.append(listening.console_fault(config, []))
+    faults += dict.fromkeys(filter(None, found))
+    warnings += filter(None, [listening.console_warning(config)])
+    return Findings(faults, warnings, audit)
 
 
 def _database_findings(config: Config) -> Findings:

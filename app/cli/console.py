@@ -11,10 +11,11 @@ from app.cli.demo_lines import base_url
 from app.cli.output import counted, print_item
 from app.cli.parser import Commands, add_command, add_group
 from app.cli.session import opened_database
-from app.config import SETTINGS, Config
+from app.config import SETTINGS, Config, is_set
 from app.console.roles import Role
 from app.console.sessions import LINK_SECONDS, create_link, end_sessions
 from app.errors import OperatorError
+from app.operations import serving
 from app.storage import reserve
 
 
@@ -74,13 +75,19 @@ def link_url(config: Config, token: str, url: str | None = None) -> str:
     """Return the link with a token.
 
     Args:
-        url: the address of the service. By default it is where the service listens or, behind
+        url: the address of the service. By default it is where the console listens or, behind
             nginx on this host, the name of the host.
     """
     if url is None:
-        behind_nginx = config.bind.startswith("unix:")
-        url = f"https://{socket.getfqdn()}" if behind_nginx else base_url(config.bind)
+        bind = config.console_bind or _bind(config)
+        url = f"https://{socket.getfqdn()}" if bind.startswith("unix:") else base_url(bind)
     return f"{url}/console/sign-in/{token}"
+
+
+def _bind(config: Config) -> str:
+    """Return where the service listens, which systemd decides on an installed host."""
+    found = [] if is_set("bind") else serving.listeners(config.state_dir)
+    return found[0] if found else config.bind
 
 
 def _link(args: argparse.Namespace) -> None:

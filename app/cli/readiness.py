@@ -5,7 +5,7 @@ import socket
 import time
 
 from app import clock
-from app.setting_values import socket_address
+from app.listeners import socket_address
 
 DEADLINE_SECONDS = 30
 _ANSWER_SECONDS = 5

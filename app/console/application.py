@@ -12,7 +12,8 @@ from app.console.entrance import Entrance
 from app.console.failures import Failures
 from app.console.pages import PAGES, menu
 from app.console.rendering import Renderer
-from app.http.context import REFUSAL, Request
+from app.errors import Problem
+from app.http.context import LISTENER, REFUSAL, Request
 from app.http.limits import Limits
 from app.limits.store import LimitStore
 from app.storage.engine import Engine
@@ -55,19 +56,30 @@ class Attempts(Limits):
 
 
 class BehindConsole(falcon.App[Request, falcon.Response]):
-    """An application that leaves requests for the console to another one."""
+    """An application that leaves requests for the console to another one.
 
-    def __init__(self, console: ConsoleApplication, **options: Any) -> None:
+    Args:
+        listener: where the console alone listens; None if it is where the API is (D131).
+    """
+
+    def __init__(
+        self, console: ConsoleApplication, listener: str | None = None, **options: Any
+    ) -> None:
         super().__init__(**options)
         self._console = console
+        self._listener = listener
         # PERF: looking it up for each request takes as long as the rest of `__call__`.
         self._api = super().__call__
 
     def __call__(self, env: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Answer a request."""
+        if self._listener is not None and env.get(LISTENER) == self._listener:
+            return self._console(env, start_response)
         path: str = env["PATH_INFO"]
         if path.startswith(ROOT) and path[len(ROOT) :][:1] in ("", "/") and REFUSAL not in env:
-            return self._console(env, start_response)
+            if self._listener is None:
+                return self._console(env, start_response)
+            env[REFUSAL] = Problem("not_found", "There is nothing at this path.")
         return self._api(env, start_response)
 
 
@@ -92,7 +104,7 @@ def create_console(
         middleware=[
             *outermost,
             SecurityHeaders(),
-            Entrance(engine, config.trusted_proxies, rights),
+            Entrance(engine, config, rights),
             Attempts(limits, config),
         ],
     )

@@ -6,11 +6,14 @@ import falcon
 
 from app.console.context import ROOT, Services
 from app.http.assets import CSS, JAVASCRIPT, Asset, own_asset, send_asset
+from app.operations.documentation import assets as documentation
 
 PATH = f"{ROOT}/assets/"
 
 ASSETS: Mapping[str, Asset] = {
     "console.css": own_asset("app.console", "console.css", CSS),
+    # The console may have a listener of its own, which serves nothing else (D131).
+    "icon.svg": documentation.ASSETS["icon.svg"],
     "console.js": own_asset("app.console", "console.js", JAVASCRIPT),
 }
 _BY_SERVED_NAME = {asset.served_name: asset for asset in ASSETS.values()}

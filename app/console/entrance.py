@@ -1,16 +1,27 @@
 """Who may enter the console: sessions, links, rights, and where a request comes from (D132)."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import falcon
+import peewee
 
+from app.config import Config
 from app.console import assets
 from app.console.context import ROOT, ConsoleRequest, PageError
+from app.console.refreshing import is_reload
 from app.console.roles import RIGHTS, Right, Role
-from app.console.sessions import SESSION_SECONDS, LinkRefused, Sessions, require_link
+from app.console.sessions import (
+    SESSION_SECONDS,
+    LinkRefused,
+    Session,
+    Sessions,
+    require_link,
+)
 from app.errors import Problem
 from app.http.base_url import base_url, scheme_of
 from app.setting_values import Network
+from app.storage import reserve
 from app.storage.engine import Engine
 
 SIGN_IN = f"{ROOT}/sign-in/"
@@ -41,12 +52,10 @@ class Entrance:
         rights: the rights that each resource needs, by its type.
     """
 
-    def __init__(
-        self, engine: Engine, trusted_proxies: Sequence[Network], rights: Mapping[type, Rights]
-    ) -> None:
+    def __init__(self, engine: Engine, config: Config, rights: Mapping[type, Rights]) -> None:
         self._engine = engine
-        self._sessions = Sessions(engine)
-        self._trusted_proxies = trusted_proxies
+        self._sessions = Sessions(engine, config.console_idle)
+        self._trusted_proxies = config.trusted_proxies
         self._rights = rights
 
     def process_request(self, req: ConsoleRequest, resp: falcon.Response) -> None:
@@ -65,23 +74,31 @@ class Entrance:
         if req.path.startswith(SIGN_IN):
             context.refusal = self._refusal_of_link(req.path.removeprefix(SIGN_IN))
             return
-        name = cookie_name(req, self._trusted_proxies)
-        tokens = req.get_cookie_values(name)
-        if not tokens:
-            raise SignInRefused("You are not signed in", "")
-        context.session = self._sessions.find(tokens[0])
-        if context.session is None:
+        token = session_token(req, self._trusted_proxies)
+        if not token:
+            raise _not_signed_in()
+        context.session = self._sessions.find(token)
+        if context.session is not None:
+            self._note_use(req, context.session)
+        else:
             context.refusal = SignInRefused("Your session has ended", "")
             clear_cookie(req, resp, self._trusted_proxies)
 
     def process_resource(
         self, req: ConsoleRequest, resp: falcon.Response, resource: object, params: object
     ) -> None:
-        """Refuse a method that the person's role has no right to. Raises PageError."""
+        """Refuse a method that the person's role has no right to.
+
+        Raises PageError; SignInRefused if there is no session, whatever let the request in.
+        """
         method = "GET" if req.method == "HEAD" else req.method
         right = self._rights[type(resource)].get(method)
+        if right is None:  # It is open to everybody, or the resource does not have it.
+            return
         session = req.context.session
-        if right is None or session is None or right in RIGHTS[session.role]:
+        if session is None:
+            raise _not_signed_in()
+        if right in RIGHTS[session.role]:
             return
         needed = " or ".join(role for role in Role if right in RIGHTS[role])
         raise PageError(
@@ -89,6 +106,17 @@ class Entrance:
             "You may not do that",
             f"This takes the role {needed}; you are signed in as {session.role}.",
         )
+
+    def _note_use(self, req: ConsoleRequest, session: Session) -> None:
+        """Note that a person used a session. A page that loads itself again is no use."""
+        if is_reload(req):
+            return
+        try:
+            # Whoever frees a full disk must stay in (D57).
+            reserve.with_reserve(self._engine, partial(self._sessions.note_use, session))
+        except (peewee.DatabaseError, peewee.InterfaceError) as error:
+            # The page may work all the same. If not, its own statements fail, too.
+            self._engine.recover(error)
 
     def _require_same_origin(self, req: ConsoleRequest) -> None:
         """Refuse a form that another site has sent. Raises PageError.
@@ -115,6 +143,15 @@ class Entrance:
         except LinkRefused as refused:
             return SignInRefused("This link does not work", str(refused))
         return None
+
+
+def _not_signed_in() -> SignInRefused:
+    return SignInRefused("You are not signed in", "")
+
+
+def session_token(req: falcon.Request, trusted_proxies: Sequence[Network]) -> str:
+    """Return the token in the cookie of a request; empty if there is none."""
+    return next(iter(req.get_cookie_values(cookie_name(req, trusted_proxies)) or ()), "")
 
 
 def cookie_name(req: falcon.Request, trusted_proxies: Sequence[Network]) -> str:

@@ -39,6 +39,7 @@ class Overview:
             days=days,
             series=series,
             program=line(),
+            has_documentation=not config.console_bind,
         )
 
     on_head = on_get

@@ -30,7 +30,7 @@ from app.console.register_actions import (
 from app.console.registers import RegisterList, RegisterPage
 from app.console.rendering import MenuItem
 from app.console.roles import Right
-from app.console.sign_in import SignIn, SignOut
+from app.console.sign_in import SignIn, SignOut, SignOutEverywhere
 from app.console.tasks import TaskPage
 from app.console.usage import UsagePage
 
@@ -102,6 +102,7 @@ PAGES: tuple[Page, ...] = (
     Page(f"{ROOT}/people/{{session_id}}/end", SessionEnd, _CHANGE),
     Page(f"{ROOT}/actions", ActionList, _READ, "Actions"),
     Page(f"{ROOT}/sign-out", SignOut, {"POST": Right.READ}),
+    Page(f"{ROOT}/sign-out/everywhere", SignOutEverywhere, _ASK),
     Page(f"{ROOT}/sign-in/{{token}}", SignIn, {"GET": None, "POST": None}),
     Page(f"{ROOT}/assets/{{asset}}", ConsoleAsset, _OPEN),
 )

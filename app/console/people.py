@@ -25,6 +25,7 @@ class PeopleList:
             sessions=list_sessions(self._services.engine),
             own=session_of(req),
             is_ended="ended" in req.params,
+            idle_seconds=self._services.config.console_idle,
         )
 
     on_head = on_get

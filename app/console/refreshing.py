@@ -1,9 +1,12 @@
 """Pages that load themselves again while something runs, also without JavaScript."""
 
+from urllib.parse import urlencode
+
 import falcon
 
 REFRESH_SECONDS = 3
-_OFF = "off"
+_MEMBER = "refresh"
+_OFF, _AUTO = "off", "auto"
 
 
 def refresh(
@@ -24,7 +27,13 @@ def refresh(
 
     Returns whether it does.
     """
-    does = is_running and req.params.get("refresh") != _OFF
+    does = is_running and req.params.get(_MEMBER) != _OFF
     if does:
-        resp.set_header("Refresh", str(seconds))
+        query = urlencode({**req.params, _MEMBER: _AUTO}, doseq=True)
+        resp.set_header("Refresh", f"{seconds}; url=?{query}")
     return does
+
+
+def is_reload(req: falcon.Request) -> bool:
+    """Tell whether the browser loads a page again by itself, without a person (D132)."""
+    return req.params.get(_MEMBER) == _AUTO

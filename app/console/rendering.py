@@ -15,7 +15,6 @@ from app.console.assets import ASSETS, PATH
 from app.console.charts import columns_chart
 from app.console.context import ROOT, ConsoleRequest
 from app.console.roles import RIGHTS, Right
-from app.operations.documentation import assets as documentation
 from app.registers.space import size_text
 from app.version import VERSION
 
@@ -141,10 +140,7 @@ def number(value: int | None) -> Markup | str:
 
 _DASH = Markup('<span aria-hidden="true">&ndash;</span><span class="hidden">none</span>')
 _GLOBALS: Mapping[str, object] = {
-    "assets": {
-        **{name: f"{PATH.strip('/')}/{asset.served_name}" for name, asset in ASSETS.items()},
-        "icon.svg": f"docs/{documentation.ASSETS['icon.svg'].served_name}",
-    },
+    "assets": {name: f"{PATH.strip('/')}/{asset.served_name}" for name, asset in ASSETS.items()},
     "columns_chart": columns_chart,
     "release": VERSION,
 }

@@ -16,12 +16,15 @@ from app.accounts.texts import text_fault
 from app.accounts.tokens import base62, random_base62
 from app.actions import Subject, changing, record
 from app.actor import Actor
+from app.console.models import ConsoleLink, ConsoleSession
 from app.console.roles import Role
 from app.errors import OperatorError
 from app.storage.engine import Engine, Prepared, parameter
 
 LINK_SECONDS = 600
 SESSION_SECONDS = 8 * 3600
+_USE_NOTED_SECONDS = 300
+"""How often the use of a session is written at most: each commit makes workers ask for keys."""
 TOKEN_CHARACTERS = 43
 EVERYBODY = "everybody"
 """The subject of a record about all sessions."""
@@ -29,34 +32,6 @@ _TOKEN_BITS = 256
 _ID_CHARACTERS = 8
 _USED_LINKS_KEPT_SECONDS = 86_400
 """How long a used link is known, so that its page can say when it was used."""
-
-
-class ConsoleLink(peewee.Model):
-    """A link that opens one session. Times are Unix seconds."""
-
-    token_hash = peewee.FixedCharField(64, primary_key=True)
-    name = peewee.CharField(NAME_CHARACTERS_MAX)
-    role = peewee.CharField(10)
-    expires_at = peewee.BigIntegerField()
-    used_at = peewee.BigIntegerField(null=True)
-
-    class Meta:
-        table_name = "console_link"
-
-
-class ConsoleSession(peewee.Model):
-    """A session of a person in the console. Times are Unix seconds."""
-
-    id = peewee.FixedCharField(8, primary_key=True)
-    """Random, so that no later session gets the id of one that a page still shows."""
-    token_hash = peewee.FixedCharField(64)
-    name = peewee.CharField(NAME_CHARACTERS_MAX)
-    role = peewee.CharField(10)
-    started_at = peewee.BigIntegerField()
-    expires_at = peewee.BigIntegerField()
-
-    class Meta:
-        table_name = "console_session"
 
 
 class Session(NamedTuple):
@@ -121,10 +96,14 @@ def require_link(engine: Engine, token: str) -> ConsoleLink:
     return link
 
 
-def open_session(engine: Engine, token: str) -> str:
+def open_session(engine: Engine, token: str, *, idle_seconds: int = 0, former: str = "") -> str:
     """Use a link up, and return the token of the session that it opens.
 
     Of two requests that use the same link, one gets the session. Raises LinkRefused.
+
+    Args:
+        idle_seconds: after how long without use it ends; 0 for never before its time.
+        former: the token of the browser's session until now, which ends.
     """
     now = clock.now()
     session_token = _new_token()
@@ -140,17 +119,24 @@ def open_session(engine: Engine, token: str) -> str:
             name=link.name,
             role=link.role,
             started_at=now,
-            expires_at=now + SESSION_SECONDS,
+            expires_at=_end_of(now, now, idle_seconds),
         ).execute(engine)
         who, subject = Actor(link.name, "console"), Subject("person", link.name)
+        _end(engine, ConsoleSession.token_hash == _hash(former), who)
         record(engine, who, "console.sign-in", subject, None, {"role": link.role})
     return session_token
 
 
 class Sessions:
-    """Finds the session of a request."""
+    """Finds the session of a request, and notes its use.
 
-    def __init__(self, engine: Engine) -> None:
+    Args:
+        idle_seconds: after how long without use a session ends; 0 for never before its time.
+    """
+
+    def __init__(self, engine: Engine, idle_seconds: int) -> None:
+        self._engine = engine
+        self._idle_seconds = idle_seconds
         self._find = Prepared(
             engine,
             lambda: ConsoleSession.select(*_COLUMNS).where(
@@ -169,6 +155,16 @@ class Sessions:
         row = self._find.row(token_hash=_hash(token), now=clock.now())
         return None if row is None else _session(row)
 
+    def note_use(self, session: Session) -> None:
+        """Let a session last longer because it is used, unless that was written lately.
+
+        Raises peewee.PeeweeException if the database cannot be written to.
+        """
+        end = _end_of(session.started_at, clock.now(), self._idle_seconds)
+        if end - session.expires_at >= _USE_NOTED_SECONDS:
+            is_it = ConsoleSession.id == session.id
+            ConsoleSession.update(expires_at=end).where(is_it).execute(self._engine)
+
 
 def list_sessions(engine: Engine) -> list[Session]:
     """Return the open sessions, the latest first."""
@@ -186,10 +182,7 @@ def find_session(engine: Engine, session_id: str) -> Session | None:
 def end_session(engine: Engine, session_id: str, *, actor: Actor) -> None:
     """End a session, unless it has ended already."""
     with changing(engine):
-        session = find_session(engine, session_id)
-        if session is not None:
-            ConsoleSession.delete().where(ConsoleSession.id == session_id).execute(engine)
-            _record_end(engine, actor, session.name, 1, 0)
+        _end(engine, ConsoleSession.id == session_id, actor)
 
 
 def end_sessions(
@@ -213,6 +206,15 @@ def end_sessions(
         return ended
 
 
+def _end(engine: Engine, is_it: peewee.Expression, actor: Actor) -> None:
+    """End the open session that an expression finds, if there is one, and record that."""
+    is_open = ConsoleSession.expires_at > clock.now()
+    session = ConsoleSession.select().where(is_it & is_open).first(engine)
+    if session is not None:
+        ConsoleSession.delete().where(is_it).execute(engine)
+        _record_end(engine, actor, session.name, 1, 0)
+
+
 def _record_end(engine: Engine, actor: Actor | None, name: str, sessions: int, links: int) -> None:
     before = {"sessions": sessions, "links": links}
     subject = Subject("person", name)
@@ -223,6 +225,11 @@ def _remove_expired(engine: Engine, now: int) -> None:
     ConsoleSession.delete().where(ConsoleSession.expires_at <= now).execute(engine)
     is_old = ConsoleLink.expires_at <= now - _USED_LINKS_KEPT_SECONDS
     ConsoleLink.delete().where(is_old).execute(engine)
+
+
+def _end_of(started_at: int, used_at: int, idle_seconds: int) -> int:
+    latest = started_at + SESSION_SECONDS
+    return min(latest, used_at + idle_seconds) if idle_seconds else latest
 
 
 def _session(row: tuple[str, str, str, int, int]) -> Session:

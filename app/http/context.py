@@ -11,7 +11,12 @@ from app.errors import Problem
 from app.limits.bucket import Outcome, Rate
 
 REFUSAL = "verifyd.refusal"
-"""Where a WSGI environment has the Problem that answers a request which cannot be read (D105)."""
+"""Where a WSGI environment has the Problem that answers a request which cannot be read (D105), or
+which came to the wrong listener (D131)."""
+
+LISTENER = "verifyd.listener"
+"""Where a WSGI environment has the address of the listener that the request came in on (D131), if
+our worker answers it. SEC: no field of a request can have this name."""
 
 REPEATED = "verifyd.repeated"
 """Where a WSGI environment has the names of the header fields that were sent more than once, as

@@ -9,6 +9,7 @@ import falcon
 import msgspec
 
 from app import clock
+from app.errors import Problem
 from app.http.address import comes_from_proxy
 from app.http.context import REFUSAL, Request
 from app.http.deadline import require_time
@@ -18,6 +19,8 @@ _CONTEXT = "verifyd.context"
 _METHODS = frozenset(falcon.HTTP_METHODS)
 # SEC: the id is logged. It must not contain a plate, name or key that a client put into it.
 _REQUEST_ID = re.compile(r"[0-9A-Fa-f]{16,64}|[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+
+_DOT_SEGMENTS = frozenset({".", ".."})
 
 
 class Envelope:
@@ -37,7 +40,8 @@ class Envelope:
     def process_request(self, req: Request, resp: falcon.Response) -> None:
         """Take over a well-formed request id of a proxy; otherwise keep the generated one.
 
-        A request that the worker could not read brings its refusal along (D105).
+        A request that the worker could not read brings its refusal along (D105). A path with a
+        segment `.` or `..` is refused like it.
 
         A request that was given up comes a second time, with the context it had; for it this raises
         TookTooLong.
@@ -49,7 +53,7 @@ class Envelope:
         given = req.env.get("HTTP_X_REQUEST_ID")
         if given and _REQUEST_ID.fullmatch(given) and comes_from_proxy(req, self._trusted_proxies):
             req.context.request_id = given
-        req.context.refusal = req.env.get(REFUSAL)
+        req.context.refusal = req.env.get(REFUSAL) or _path_fault(req.env["PATH_INFO"])
 
     def process_response(
         self, req: Request, resp: falcon.Response, resource: object, req_succeeded: bool
@@ -60,6 +64,17 @@ class Envelope:
             resp.set_header("Cache-Control", "no-store")
         if self._log is not None:
             self._log(_access_line(req, resp))
+
+
+def _path_fault(path: str) -> Problem | None:
+    """Return why a path, without percent signs, is refused, or None.
+
+    SEC: a proxy resolves `..` before it looks for rules about a path, and forwards the path as it
+    came: `/console/..` would reach the console by the rules of `/`.
+    """
+    if "." not in path or _DOT_SEGMENTS.isdisjoint(path.split("/")):
+        return None
+    return Problem("invalid_request", "The path has a segment that is `.` or `..`.")
 
 
 def _access_line(req: Request, resp: falcon.Response) -> bytes:

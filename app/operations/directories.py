@@ -39,10 +39,17 @@ def directory_faults(config: Config) -> list[str]:
 
 
 def socket_faults(config: Config) -> list[str]:
-    """Return a fault if the service could not create its Unix socket."""
-    if not config.bind.startswith("unix:"):
-        return []
-    return _unwritable("bind", Path(config.bind.removeprefix("unix:")).parent)
+    """Return a fault for each Unix socket that the service could not create.
+
+    The console's may be there already, created by systemd where the service may not.
+    """
+    faults = []
+    for name in ("bind", "console_bind"):
+        bind = getattr(config, name)
+        path = Path(bind.removeprefix("unix:"))
+        if bind.startswith("unix:") and not (name == "console_bind" and path.is_socket()):
+            faults += _unwritable(name, path.parent)
+    return faults
 
 
 def data_warnings(config: Config) -> list[str]:

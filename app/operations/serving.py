@@ -5,8 +5,8 @@ service to be stopped holds the lock alone.
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from app.directories import make_directory
@@ -15,6 +15,7 @@ from app.file_lock import hold_until_exit, tried
 
 _FILE_NAME = "serving"
 _TRAIL = "audit-trail"
+_LISTENERS = "listeners"
 
 
 def announce(state_dir: Path) -> None:
@@ -54,6 +55,21 @@ def note_trail(state_dir: Path, trail: Path | None) -> None:
             (state_dir / _TRAIL).write_bytes(os.fsencode(trail))
     except OSError as error:
         raise _unusable(error) from error
+
+
+def note_listeners(state_dir: Path, addresses: Sequence[str]) -> None:
+    """Note where the service that starts listens, for commands; systemd can decide it."""
+    with suppress(OSError):
+        (state_dir / _LISTENERS).write_bytes(os.fsencode("\n".join(addresses)))
+
+
+def listeners(state_dir: Path) -> list[str]:
+    """Return where the running service listens; nothing if that is not known."""
+    try:
+        noted = os.fsdecode((state_dir / _LISTENERS).read_bytes())
+        return noted.splitlines() if is_running(state_dir) else []
+    except OSError:
+        return []
 
 
 def records_in(state_dir: Path, trail: Path) -> bool:

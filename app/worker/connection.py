@@ -28,7 +28,7 @@ class Connection:
     """A client's connection, from when it is accepted until it is closed."""
 
     __slots__ = (
-        "_address",
+        "_accepted",
         "_discarded_bytes",
         "_intake",
         "_is_at_end",
@@ -45,7 +45,7 @@ class Connection:
 
     def __init__(self, idle: IdleSocket, environ: Environ, shared: Shared) -> None:
         self._socket = idle.socket
-        self._address = idle.address
+        self._accepted = idle
         self._shared = shared
         self._intake = Intake(environ | {"REMOTE_ADDR": idle.address})
         self._rest: Iterator[bytes] | None = None
@@ -88,7 +88,7 @@ class Connection:
 
     def leave(self, lobby: Lobby) -> bool:
         """Leave this idle connection to another worker. Return False if that is impossible."""
-        idle = IdleSocket(self._socket, self._address, self.since_ns, self.deadline_ns)
+        idle = self._accepted._replace(since_ns=self.since_ns, deadline_ns=self.deadline_ns)
         if not lobby.leave(idle):
             return False
         # NOTE: closing it here does not end its registration, because it stays open elsewhere.

@@ -11,8 +11,8 @@ import struct
 from typing import NamedTuple
 
 _MESSAGE_BYTES_MAX = 128
-# Both times of an IdleSocket. All processes of a host have the same clock.
-_TIMES = struct.Struct("=qq")
+# The listener and both times of an IdleSocket. All processes of a host have the same clock.
+_FIXED = struct.Struct("=Bqq")
 _WORKERS_MAX = 256
 _WAITING, _WORKING = 1, 0
 
@@ -27,6 +27,8 @@ class IdleSocket(NamedTuple):
     """Since when it is idle."""
     deadline_ns: int
     """When it is closed."""
+    listener: int = 0
+    """Which one accepted it, of the listeners that all workers have."""
 
 
 class Lobby:
@@ -84,8 +86,8 @@ class Lobby:
 
         It stays open in this process until it is closed here.
         """
-        times = _TIMES.pack(idle.since_ns, idle.deadline_ns)
-        message = [times, idle.address.encode("ascii")]
+        fixed = _FIXED.pack(idle.listener, idle.since_ns, idle.deadline_ns)
+        message = [fixed, idle.address.encode("ascii")]
         try:
             socket.send_fds(self._entrance, message, [idle.socket.fileno()])
         except OSError:
@@ -102,5 +104,6 @@ class Lobby:
             return None
         connected = socket.socket(fileno=descriptors[0])
         connected.setblocking(False)
-        since_ns, deadline_ns = _TIMES.unpack_from(message)
-        return IdleSocket(connected, message[_TIMES.size :].decode("ascii"), since_ns, deadline_ns)
+        listener, since_ns, deadline_ns = _FIXED.unpack_from(message)
+        address = message[_FIXED.size :].decode("ascii")
+        return IdleSocket(connected, address, since_ns, deadline_ns, listener)

@@ -28,7 +28,7 @@ class Loop:
 
     Args:
         wakeup: a descriptor that becomes readable when a signal arrives.
-        environ: what all requests have in common, for WSGI.
+        environs: what all requests of each listener have in common, for WSGI.
         connections_max: how many connections are kept open. More push out those idle longest.
         look_every_seconds: how often it should look for clients that take too long.
     """
@@ -38,14 +38,14 @@ class Loop:
         listeners: Sequence[socket.socket],
         wakeup: int,
         shared: Shared,
-        environ: Environ,
+        environs: Sequence[Environ],
         connections_max: int,
         look_every_seconds: float,
     ) -> None:
         self._listeners = {listener.fileno(): listener for listener in listeners}
         self._wakeup = wakeup
         self._shared = shared
-        self._environ = environ
+        self._environs = environs
         self._connections_max = connections_max
         self._shared_at_ns = 0
         self._is_interrupted = False
@@ -224,7 +224,8 @@ class Loop:
         remote = "" if listener.family == socket.AF_UNIX else address[0]
         now_ns = self._shared.now_ns
         deadline_ns = now_ns + self._shared.patience.head_ns
-        return self._add(IdleSocket(connected, remote, now_ns, deadline_ns))
+        place = [*self._listeners].index(listener.fileno())
+        return self._add(IdleSocket(connected, remote, now_ns, deadline_ns, place))
 
     def _take_left(self) -> Connection | None:
         """Take a connection that another worker has left. Return None if there is none."""
@@ -235,7 +236,7 @@ class Loop:
         """Add a connection. Most clients have already sent their request."""
         if len(self._shared.connections) >= self._connections_max:
             self._make_room()
-        return Connection(taken, self._environ, self._shared)
+        return Connection(taken, self._environs[taken.listener], self._shared)
 
     def _make_room(self) -> None:
         """Close the connection that has been idle longest, or else has waited longest."""

@@ -15,7 +15,9 @@ from gunicorn.http.wsgi import base_environ
 from gunicorn.workers.base import Worker as Base
 
 from app import clock
+from app.http.context import LISTENER
 from app.http.deadline import Deadline, GivenUp
+from app.listeners import address_of
 from app.parent import call_at_end_of_parent
 from app.worker.answers import answer_of, failure
 from app.worker.head import Environ
@@ -101,19 +103,12 @@ class Worker(Base):
         # gunicorn wraps its sockets.
         wrapped: list[Any] = list(self.sockets)
         listeners: list[socket.socket] = [each.sock for each in wrapped]
-        name = listeners[0].getsockname()
-        host, port = ("localhost", 80) if isinstance(name, str | bytes) else name[:2]
-        environ = dict(base_environ(self.cfg)) | {
-            "SCRIPT_NAME": "",
-            "SERVER_NAME": host,
-            "SERVER_PORT": str(port),
-            "wsgi.url_scheme": "http",
-        }
+        common = dict(base_environ(self.cfg))
         return Loop(
             listeners,
             self.PIPE[0],
             Shared(self._answer, patience, lobby),
-            environ,
+            [common | _environ_of(each) for each in listeners],
             connections_max=_connections_max(self.cfg.worker_connections),
             look_every_seconds=look_every_seconds,
         )
@@ -190,6 +185,19 @@ class Worker(Base):
         """Finish the requests in flight on QUIT too, but do not wait for others."""
         self._is_quick = True
         self.alive = False
+
+
+def _environ_of(listener: socket.socket) -> Environ:
+    """Return what all requests of a listener have in common, for WSGI."""
+    name = listener.getsockname()
+    host, port = ("localhost", 80) if isinstance(name, str | bytes) else name[:2]
+    return {
+        "SCRIPT_NAME": "",
+        "SERVER_NAME": host,
+        "SERVER_PORT": str(port),
+        "wsgi.url_scheme": "http",
+        LISTENER: address_of(listener),
+    }
 
 
 def _deliver_signals() -> None:

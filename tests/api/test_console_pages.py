@@ -1,5 +1,6 @@
 """What every page of the console has in common: headers, assets, errors, times (D131)."""
 
+import json
 import re
 import subprocess
 import sys
@@ -192,7 +193,7 @@ class TestAssets:
             assert (head.body, head.content_length) == (b"", len(asset.body))
 
     @pytest.mark.parametrize(
-        "name", ["console.css", "console.000000000000.css", "..%2fconsole.css", "%2e%2e/pages.py"]
+        "name", ["console.css", "console.000000000000.css", "..%5cconsole.css", "%00"]
     )
     def test_no_other_file_is_an_asset(self, application, name):
         """Only the current names are answered."""
@@ -201,6 +202,21 @@ class TestAssets:
 
 
 class TestErrors:
+    @pytest.mark.parametrize(
+        "path", ["/..", "/.", "/%2e%2e/docs", "%2f..", "/people/../..", "/assets/..%2fpages.py"]
+    )
+    def test_a_path_with_a_dot_segment_is_a_page(self, world, path, capfd):
+        """It is 400 for everybody, and charged to the address like another malformed request."""
+        client = world.client(None, console=True, access_log=True, anonymous_limit=1)
+        browser = signed_in(world, client.application, Role.OPERATOR)
+        capfd.readouterr()
+        answers = [browser.get(f"{ROOT}{path}") for _ in range(2)]
+        assert [each.status_int for each in answers] == [400, 429]
+        assert "The request is malformed" in answers[0].text
+        assert answers[0].content_type == "text/html"
+        line = json.loads(capfd.readouterr().out.splitlines()[0])
+        assert line["request_id"] == answers[0].headers["X-Request-ID"]
+
     @pytest.mark.parametrize("path", ["/nothing", "/accounts//x", "/a/b/c/d", "/%3Cscript%3E"])
     def test_an_unknown_page_is_a_page(self, browser, path):
         """404 is HTML, keeps the navigation, and quotes nothing of the path."""

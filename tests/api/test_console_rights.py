@@ -5,6 +5,7 @@ import pytest
 from app.accounts.administration import list_keys, require_account
 from app.audit.task_rows import AuditTask, Question, Wanted
 from app.console.context import ROOT
+from app.console.entrance import Entrance
 from app.console.pages import PAGES
 from app.console.roles import RIGHTS, Right, Role
 from app.console.sessions import create_link, list_sessions
@@ -111,6 +112,18 @@ def test_nothing_works_without_a_session(world, application, page, method):
 
 
 @ON_SQLITE  # No database decides about rights.
+def test_a_right_needs_a_session_whatever_let_the_request_in(world, monkeypatch):
+    """If no middleware had looked for a session, every guarded method would still be 401."""
+    monkeypatch.setattr(Entrance, "process_request", lambda *_: None)
+    browser = Browser(world.client(None, console=True).application)
+    for page in PAGES:
+        for method, right in page.rights.items():
+            if right is not None:
+                path = path_of(page, world)
+                assert browser.request(method, path).status_int == 401, (method, path)
+
+
+@ON_SQLITE  # No database decides about rights.
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path)
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
 def test_other_methods_are_refused(world, application, page, method):
@@ -151,7 +164,10 @@ def test_the_navigation_leads_only_where_the_role_may_go(world, application, rol
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.AUDITOR])
 def test_those_who_only_read_are_shown_no_buttons(world, application, role):
     """Actions that the role has no right to are not offered."""
-    changing = {page.path.rpartition("/")[2] for page in PAGES if "POST" in page.rights} - {"find"}
+    changing = {page.path.rpartition("/")[2] for page in PAGES if "POST" in page.rights} - {
+        "find",
+        "everywhere",
+    }
     browser = signed_in(world, application, role)
     for page in PAGES:
         if page.rights.get("GET") == Right.READ:

@@ -5,29 +5,33 @@ import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import peewee
 import pytest
 
 from app import clock
 from app.actions import Criteria, list_actions
 from app.actor import of_command
 from app.console.context import ROOT
+from app.console.models import ConsoleLink, ConsoleSession
 from app.console.roles import Role
 from app.console.sessions import (
     LINK_SECONDS,
     SESSION_SECONDS,
     TOKEN_CHARACTERS,
-    ConsoleLink,
-    ConsoleSession,
     LinkRefused,
+    Sessions,
     create_link,
     end_sessions,
     list_sessions,
     open_session,
 )
+from app.registers.lock import locked
 from app.storage.engine import close_quietly
 from tests.api.console import ADDRESS, HOST, ORIGIN, SAME_ORIGIN, Browser, signed_in, stored
 from tests.conftest import engine_independent
+from tests.unit.held import begun
 
+IDLE_SECONDS = 3_600
 PLAIN, SECURE = "verifyd-console", "__Host-verifyd-console"
 BEHIND_NGINX = {"REMOTE_ADDR": ""}
 """A request over a Unix socket; without X-Forwarded-Proto it counts as TLS (D94)."""
@@ -74,7 +78,7 @@ class TestLinks:
         assert browser.get(ROOT).status_int == 200
         (session,) = list_sessions(world.engine)
         assert (session.name, session.role) == ("Ann", Role.OPERATOR)
-        assert session.expires_at - session.started_at == SESSION_SECONDS == 8 * 3600
+        assert session.expires_at - session.started_at == IDLE_SECONDS
 
     def test_reading_a_link_uses_nothing_up(self, world, application, token):
         """Programs that follow links in mails leave the link, and the database, as they were."""
@@ -183,13 +187,120 @@ class TestSessions:
     @pytest.mark.parametrize(
         ("seconds", "status"), [(SESSION_SECONDS - 1, 200), (SESSION_SECONDS, 401)]
     )
-    def test_a_session_lasts_eight_hours(self, application, token, later, seconds, status):
+    @pytest.mark.parametrize("idle", [0, IDLE_SECONDS])
+    def test_a_session_lasts_eight_hours(self, world, token, later, idle, seconds, status):
         """It ends to the second, however much it was used."""
+        application = world.client(None, console=True, console_idle=idle).application
         browser = Browser(application).sign_in(token)
+        for used in range(0, seconds if idle else 0, 1_800):
+            later(used)
+            assert browser.get(ROOT).status_int == 200
         later(seconds)
         response = browser.get(ROOT)
         assert response.status_int == status
         assert ("Your session has ended" in response.text) == (status == 401)
+
+    @pytest.mark.parametrize(("seconds", "status"), [(-1, 200), (0, 401)])
+    def test_a_session_ends_without_use(self, application, token, later, seconds, status):
+        """An hour after the last use that was written, to the second."""
+        browser = Browser(application).sign_in(token)
+        later(2_000)
+        assert browser.get(ROOT).status_int == 200
+        later(2_000 + IDLE_SECONDS + seconds)
+        response = browser.get(f"{ROOT}/people")
+        assert response.status_int == status
+        assert ("Your session has ended" in response.text) == (status == 401)
+
+    @pytest.mark.parametrize(("seconds", "writes"), [(299, False), (300, True)])
+    def test_a_use_is_written_every_five_minutes(
+        self, world, application, token, later, seconds, writes
+    ):
+        """A commit would make every worker ask for its keys again (D109)."""
+        browser = Browser(application).sign_in(token)
+        (session,) = list_sessions(world.engine)
+        later(seconds)
+        for _ in range(3):
+            browser.get(ROOT)
+        (used,) = list_sessions(world.engine)
+        assert used.expires_at - session.expires_at == seconds * writes
+
+    def test_a_page_that_loads_itself_again_is_no_use(self, world, application, token, later):
+        """Its `Refresh` header names an address that browsers ask for by themselves."""
+        browser = Browser(application).sign_in(token)
+        load_id = begun(world.engine, "native")
+        page = f"{ROOT}/loads/{load_id}"
+        with locked(world.engine, "native"):
+            header = browser.get(page).headers["Refresh"]
+            assert header == "3; url=?refresh=auto"
+            query = header.partition("url=")[2]
+            later(IDLE_SECONDS - 1)
+            again = browser.get(page + query)
+            assert (again.status_int, again.headers["Refresh"]) == (200, header)
+        later(IDLE_SECONDS)
+        assert browser.get(page + query).status_int == 401
+
+    def test_a_session_that_has_ended_is_not_used(self, world, application, token, later):
+        """Whoever reads a page at the moment in which it ends brings nothing back."""
+        Browser(application).sign_in(token)
+        (session,) = list_sessions(world.engine)
+        end_sessions(world.engine, "Ann")
+        later(400)
+        Sessions(world.engine, IDLE_SECONDS).note_use(session)
+        assert list_sessions(world.engine) == []
+
+    def test_a_database_that_cannot_be_written_to_shows_pages(
+        self, world, application, token, later, monkeypatch
+    ):
+        """The use is not noted then, and the page is shown."""
+        browser = Browser(application).sign_in(token)
+        later(400)
+
+        def refuse(*_arguments):
+            raise peewee.OperationalError("attempt to write a readonly database")
+
+        monkeypatch.setattr(Sessions, "note_use", refuse)
+        assert browser.get(f"{ROOT}/people").status_int == 200
+
+    def test_signing_in_again_ends_the_first_session(self, world, application, token):
+        """The browser would forget its cookie, which would go on working for whoever has it."""
+        browser = Browser(application).sign_in(token)
+        kept = browser.cookies[PLAIN]
+        other = signed_in(world, application, Role.VIEWER, "Ann")
+        browser.sign_in(create_link(world.engine, "Ben", Role.VIEWER))
+        assert [each.name for each in list_sessions(world.engine)].count("Ann") == 1
+        thief = Browser(application)
+        assert thief.get(ROOT, headers={"Cookie": f"{PLAIN}={kept}"}).status_int == 401
+        assert (browser.get(ROOT).status_int, other.get(ROOT).status_int) == (200, 200)
+        opened, ended = list_actions(world.engine, Criteria(action="console"))[:2]
+        assert (ended.action, ended.actor, ended.subject, ended.before) == (
+            "console.end",
+            "Ben",
+            "Ann",
+            {"sessions": 1},
+        )
+        assert opened.action == "console.sign-in"
+
+    def test_a_link_that_is_refused_ends_nothing(self, application, token):
+        """The session of the browser goes on."""
+        browser = Browser(application).sign_in(token)
+        assert browser.post(sign_in_path(token)).status_int == 401
+        assert browser.get(ROOT).status_int == 200
+
+    def test_a_person_can_sign_out_everywhere(self, world, application, token):
+        """All sessions and unused links of the name end, after a question; others go on."""
+        one = Browser(application).sign_in(token)
+        other, ben = (signed_in(world, application, Role.VIEWER, each) for each in ("Ann", "ben"))
+        unused = create_link(world.engine, "Ann", Role.VIEWER)
+        path = f"{ROOT}/sign-out/everywhere"
+        assert "Sign Ann out everywhere?" in one.get(path).text
+        assert other.get(ROOT).status_int == 200
+        assert "All sessions of Ann have ended." in one.post(path).text
+        assert not one.cookies
+        assert (other.get(ROOT).status_int, ben.get(ROOT).status_int) == (401, 200)
+        assert Browser(application).post(sign_in_path(unused)).status_int == 401
+        (action,) = list_actions(world.engine, Criteria(action="console.end"))
+        assert (action.actor, action.via, action.subject) == ("Ann", "console", "Ann")
+        assert action.before == {"sessions": 2, "links": 1}
 
     def test_a_restart_keeps_sessions(self, world, application, token):
         """A session is in the database, so every worker and every later program knows it."""

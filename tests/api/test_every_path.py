@@ -47,7 +47,6 @@ UNKNOWN = [
     "/api/domains/a.example/",
     "/api/domains;x=1",
     "/api/domains/a.example/records",
-    "/api/../api/domains",
     "/v1",
     "/v1/api/domains",
     "/v2/compliance/AB12CDE",
@@ -60,8 +59,6 @@ UNKNOWN = [
     "/vehicle/AB12CDE/insurance",
     "/healthz/",
     "/docs/",
-    "/docs/../openapi.json",
-    "/docs/%2E%2E/openapi.json",
     "/docs/swagger-ui.css/",
     "/docs/errors/",
     "/favicon.ico",
@@ -69,6 +66,18 @@ UNKNOWN = [
     "/%FF",
     "/%E2%82",
     "/" + "x" * 10_000,
+]
+DOTTED = [
+    "/..",
+    "/./healthz",
+    "/docs/../openapi.json",
+    "/docs/%2E%2E/openapi.json",
+    "/api/domains/.",
+    "/api/..%2fapi/domains",
+    "/v1/vehicle/..%2f/insurance",
+    "/v1/vehicle/.%2e/insurance",
+    "/v1/../console/",
+    "/nothing/..",
 ]
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "TRACE", "CONNECT"]
 UNUSUAL = ["PROPFIND", "BREW", "get", "Post", "GET,POST", "X"]
@@ -148,6 +157,53 @@ class TestUnknownPaths:
         """Without a key, unknown paths look like known ones, except for the documentation."""
         expected = 404 if path.startswith("/docs/") else 401
         assert stranger.get(path).status_int == expected
+
+
+class TestDottedPaths:
+    """A proxy resolves `.` and `..` before it looks for its rules, and forwards the path as it is.
+
+    So no such path may be answered.
+    """
+
+    @pytest.mark.parametrize("path", DOTTED)
+    def test_a_path_with_a_dot_segment_is_malformed(self, world, path, capfd):
+        """After percent-decoding it is 400, with an id, a log line, and a charge to the address."""
+        client = world.client(world.alice_key, access_log=True, anonymous_limit=2)
+        answers = [client.get(path) for _ in range(3)]
+        assert [each.status_int for each in answers] == [400, 400, 429]
+        problem = answers[0].json
+        assert (problem["code"], problem["request_id"]) == (
+            "invalid_request",
+            answers[0].headers["X-Request-ID"],
+        )
+        assert "`.` or `..`" in problem["detail"]
+        lines = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+        assert [(line["route"], line["status"]) for line in lines] == [
+            (None, 400),
+            (None, 400),
+            (None, 429),
+        ]
+        assert client.get("/v1/account").headers["X-RateLimit-Remaining"] == "599"
+
+    @pytest.mark.parametrize(
+        ("path", "status"),
+        [
+            ("/v1/vehicle/..AB/insurance", 400),
+            ("/v1/account?x=/../", 400),
+            ("/api/domains/..a.example", 404),
+            ("/api/domains/a..b", 404),
+            ("/...", 404),
+            ("/.well-known/x", 404),
+            ("/%252e%252e/x", 404),
+            ("/..;/x", 404),
+            ("/..%5Cx", 404),
+        ],
+    )
+    def test_other_dots_are_part_of_a_name(self, alice, path, status):
+        """A segment that begins with dots, a query, and what is encoded twice are left alone."""
+        response = alice.get(path)
+        assert response.status_int == status
+        assert "`..`" not in response.json["detail"]
 
 
 class TestOrderOfChecks:

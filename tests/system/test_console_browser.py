@@ -77,6 +77,7 @@ VISITED = {
     f"{ROOT}/people/{{session_id}}/end",
     f"{ROOT}/actions",
     f"{ROOT}/sign-out",
+    f"{ROOT}/sign-out/everywhere",
     f"{ROOT}/sign-in/{{token}}",
     f"{ROOT}/assets/{{asset}}",
 }
@@ -199,6 +200,11 @@ def test_a_person_can_walk_through_every_page(world, visit, scheme, has_javascri
     visitor.open(f"{ROOT}/nothing", 404)
     visitor.click("Go to the overview")
     visitor.click("Sign out", "button")
+    visitor.open(ROOT, 401)
+    sign_in(world, visitor, Role.VIEWER)
+    visitor.click("People")
+    visitor.click("Sign out everywhere")
+    visitor.click("Sign out everywhere", "button")
     visitor.open(ROOT, 401)
 
 

@@ -7,11 +7,10 @@ import pytest
 
 from app.audit.task_rows import AuditTask, Question, Wanted
 from app.config import Config
+from app.console.models import ConsoleLink, ConsoleSession
 from app.console.roles import Role
 from app.console.sessions import (
     TOKEN_CHARACTERS,
-    ConsoleLink,
-    ConsoleSession,
     create_link,
     list_sessions,
     open_session,
@@ -67,6 +66,13 @@ def test_a_link_as_a_document(console, engine, role):
         ({}, None, "http://127.0.0.1:8000/console/"),
         ({"bind": "0.0.0.0:80"}, None, "http://127.0.0.1:80/console/"),
         ({"bind": "unix:/run/verifyd.sock"}, None, "https://host.example/console/"),
+        ({"console_bind": "127.0.0.1:8001"}, None, "http://127.0.0.1:8001/console/"),
+        (
+            {"bind": "unix:/run/verifyd.sock", "console_bind": "0.0.0.0:8001"},
+            None,
+            "http://127.0.0.1:8001/console/",
+        ),
+        ({"console_bind": "unix:/run/c"}, None, "https://host.example/console/"),
         ({}, "https://verifyd.example.com", "https://verifyd.example.com/console/"),
         ({}, "https://a.example/prefix/", "https://a.example/prefix/console/"),
     ],

@@ -7,12 +7,25 @@ import tempfile
 import pytest
 
 from app.config import Config
-from app.operations.listening import group_fault, path_fault
+from app.operations import listening
+from app.operations.listening import console_fault, console_warning, path_fault
 
 
 def config(bind: str, group: int | None) -> Config:
     """Return settings with a socket and its group."""
     return Config(database_url="sqlite:///x.db", bind=bind, socket_group=group)
+
+
+def group_fault(config: Config) -> str | None:
+    """Return why the main socket cannot be given to its group."""
+    return listening.group_fault(config, config.bind)
+
+
+def with_console(bind: str, console_bind: str, *, console: bool = True) -> Config:
+    """Return settings with a console of its own."""
+    return Config(
+        database_url="sqlite:///x.db", bind=bind, console=console, console_bind=console_bind
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -48,11 +61,11 @@ def test_another_file_than_a_socket_is_refused(tmp_path):
     file = tmp_path / "verifyd.db"
     file.touch()
     for path in (file, tmp_path):
-        assert path_fault(f"unix:{path}") == (
+        assert path_fault("bind", f"unix:{path}") == (
             f"VERIFYD_BIND: {path} exists and is not a socket: remove it, or set another path"
         )
-    assert path_fault(f"unix:{tmp_path}/run/socket") == (
-        f"VERIFYD_BIND: the directory {tmp_path}/run does not exist: create it first"
+    assert path_fault("console_bind", f"unix:{tmp_path}/run/socket") == (
+        f"VERIFYD_CONSOLE_BIND: the directory {tmp_path}/run does not exist: create it first"
     )
 
 
@@ -61,11 +74,71 @@ def test_a_socket_may_be_left_or_missing(tmp_path):
     # NOTE: a socket's path must be short, and pytest's can be long.
     with tempfile.TemporaryDirectory() as short, socket.socket(socket.AF_UNIX) as left:
         left.bind(f"{short}/socket")
-        assert path_fault(f"unix:{short}/socket") is None
-    assert path_fault(f"unix:{tmp_path}/socket") is None
-    assert path_fault("127.0.0.1:8000") is None
+        assert path_fault("bind", f"unix:{short}/socket") is None
+    assert path_fault("bind", f"unix:{tmp_path}/socket") is None
+    assert path_fault("bind", "127.0.0.1:8000") is None
 
 
 def test_an_address_has_no_group():
     """Without a Unix socket the group has no effect."""
     assert group_fault(config("127.0.0.1:8000", 30)) is None
+
+
+@pytest.mark.parametrize(
+    ("bind", "console_bind"),
+    [
+        ("127.0.0.1:8000", "127.0.0.1:8000"),
+        ("127.0.0.1:8000", "localhost:8000"),
+        ("0.0.0.0:8000", "127.0.0.1:8000"),
+        ("127.0.0.1:8000", "[::]:8000"),
+        ("[0:0::1]:8000", "[::1]:8000"),
+        ("unix:/run/x", "unix:/run/x"),
+    ],
+)
+def test_the_console_needs_an_address_of_its_own(bind, console_bind):
+    """Otherwise there would be no listener for the API, or none for the console."""
+    told = console_fault(with_console(bind, console_bind), [])
+    assert told == (f"VERIFYD_CONSOLE_BIND: the API listens at {console_bind}: set another address")
+    assert console_fault(with_console(bind, console_bind, console=False), []) is None
+
+
+def test_the_console_may_be_at_any_other_address():
+    """Another port, host or path, or none at all."""
+    for console_bind in ("127.0.0.1:8001", "127.0.0.2:8000", "unix:/run/x", ""):
+        assert console_fault(with_console("127.0.0.1:8000", console_bind), []) is None
+    assert console_fault(with_console("unix:/run/x", "unix:/run/y"), []) is None
+
+
+def test_systemd_must_pass_a_socket_for_the_api():
+    """With the console's socket alone, nobody could reach the API."""
+    settings = with_console("127.0.0.1:8000", "unix:/run/x")
+    told = console_fault(settings, ["unix:/run/x"])
+    assert told
+    assert "set another address" in told
+    assert console_fault(settings, ["unix:/run/x", "unix:/run/y"]) is None
+    assert listening.to_open(settings, ["unix:/run/x", "unix:/run/y"]) == []
+    assert listening.to_open(settings, ["unix:/run/y"]) == ["console_bind"]
+    assert listening.to_open(settings, []) == ["bind", "console_bind"]
+
+
+def test_a_port_that_another_program_uses_is_a_warning(tmp_path):
+    """It is one only where the service itself does not listen there already."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        bind = f"127.0.0.1:{taken.getsockname()[1]}"
+        told = console_warning(with_console("127.0.0.1:1", bind))
+        assert told == f"VERIFYD_CONSOLE_BIND: another program listens at {bind}."
+    assert console_warning(with_console("127.0.0.1:1", bind)) is None
+
+
+def test_a_console_that_is_off_needs_no_address():
+    """`check` mentions the address that has no effect."""
+    told = console_warning(with_console("127.0.0.1:1", "127.0.0.1:2", console=False))
+    assert told == ("VERIFYD_CONSOLE_BIND is set, and the console is off: set VERIFYD_CONSOLE=on.")
+    assert console_warning(with_console("127.0.0.1:1", "")) is None
+
+
+def test_an_unknown_host_is_a_fault():
+    """The refusal names the setting and the address."""
+    told = console_fault(with_console("127.0.0.1:1", "no.such.invalid:1"), [])
+    assert told
+    assert told.startswith("VERIFYD_CONSOLE_BIND: no.such.invalid:1 cannot be used: ")

@@ -41,6 +41,21 @@ def test_a_busy_worker_takes_several_new_connections_in_a_turn(server):
     assert [received(client) for client in kept + new] == [ANSWER] * 40
 
 
+def test_a_connection_that_moves_keeps_its_listener():
+    """Another worker answers it with the environment of the same listener, too (D131)."""
+    with ExitStack() as stack:
+        lobby = new_lobby(stack, is_shared=True)
+        one, other = (Server(stack, lobby, listeners=2) for _ in range(2))
+        clients = [one.client(number) for number in (1, 0)]
+        for client in clients:
+            one.take(client)
+        one.shared.leave_idle_connections()
+        for client in clients:
+            other.take(client)
+        for server in (one, other):
+            assert [each["listener"] for each in server.answered] == [1, 0]
+
+
 def test_a_worker_that_serves_nobody_takes_one_new_connection(server):
     """Others of those that come together are for workers that are idle, too."""
     for _ in range(5):

@@ -30,6 +30,7 @@ class Server:
     Args:
         answer: the application; by default one of short and long answers.
         look_every_seconds: how long a turn waits at most.
+        listeners: how many addresses it has.
     """
 
     def __init__(
@@ -38,28 +39,35 @@ class Server:
         lobby: Lobby,
         answer: Answer | None = None,
         look_every_seconds: float = 0.01,
+        listeners: int = 1,
     ) -> None:
         self._stack = stack
         self.rest: Iterator[bytes] | None = None
         """What follows the answer to FILE_REQUEST."""
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=CONNECTIONS_MAX)
-        self._address = self._listener.getsockname()
+        self.answered: list[Environ] = []
+        self._listeners = [
+            socket.create_server(("127.0.0.1", 0), backlog=CONNECTIONS_MAX)
+            for _ in range(listeners)
+        ]
+        self._addresses = [each.getsockname() for each in self._listeners]
         self.shared = Shared(answer or self._answer, PATIENCE, lobby)
         readable, writable = os.pipe()
         self.loop = Loop(
-            [self._listener],
+            self._listeners,
             readable,
             self.shared,
-            {"wsgi.url_scheme": "http"},
+            [{"listener": number} for number in range(listeners)],
             connections_max=CONNECTIONS_MAX,
             look_every_seconds=look_every_seconds,
         )
-        for close in (self._listener.close, self.shared.epoll.close, self._close_all):
+        closers = [each.close for each in self._listeners]
+        for close in (*closers, self.shared.epoll.close, self._close_all):
             stack.callback(close)
         for descriptor in (readable, writable):
             stack.callback(os.close, descriptor)
 
     def _answer(self, environ: Environ, is_last: bool) -> tuple[bytes, bool]:
+        self.answered.append(environ)
         environ[REST] = self.rest if environ["PATH_INFO"] == "/file" else None
         return LONG_ANSWER if environ["PATH_INFO"] == "/long" else ANSWER, is_last
 
@@ -67,13 +75,13 @@ class Server:
         for connection in self.loop.connections:
             connection.close()
 
-    def client(self, source: str = "127.0.0.1") -> socket.socket:
-        """Connect from an address of this host."""
+    def client(self, source: str = "127.0.0.1", listener: int = 0) -> socket.socket:
+        """Connect to one of the listeners, from an address of this host."""
         client = self._stack.enter_context(socket.socket())
         client.bind((source, 0))
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        client.connect(self._address)
+        client.connect(self._addresses[listener])
         client.setblocking(False)
         return client
 

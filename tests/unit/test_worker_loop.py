@@ -46,7 +46,7 @@ def test_a_connection_that_moves_keeps_its_listener():
     with ExitStack() as stack:
         lobby = new_lobby(stack, is_shared=True)
         one, other = (Server(stack, lobby, listeners=2) for _ in range(2))
-        clients = [one.client(number) for number in (1, 0)]
+        clients = [one.client(listener=number) for number in (1, 0)]
         for client in clients:
             one.take(client)
         one.shared.leave_idle_connections()

@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.errors import Problem
-from app.http.bodies import BODY_BYTES_MAX
+from app.http.bodies import BODY_BYTES_MAX, DRAINED_BYTES_MAX
 from app.http.context import REPEATED
 from app.worker.head import LineTooLong, Malformed
 from app.worker.intake import Intake, is_last
@@ -219,3 +219,13 @@ def test_a_body_that_is_too_large_is_not_asked_for(length):
     is_refused = intake.next_request() is not None
     assert is_refused == (length > BODY_BYTES_MAX)
     assert intake.expects_continue != is_refused
+
+
+def test_a_body_that_is_too_large_is_discarded_up_to_a_limit():
+    """Then it is refused, without waiting for the rest."""
+    intake = Intake({})
+    intake.add(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % 10**9)
+    intake.add(bytes(DRAINED_BYTES_MAX - 1))
+    assert intake.next_request() is None
+    intake.add(b"x")
+    assert intake.next_request() is not None

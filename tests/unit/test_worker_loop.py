@@ -1,16 +1,20 @@
 """In which order a worker serves, takes and closes connections, and how long it waits (D105)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from copy import copy
 
 import pytest
 
+from app import clock
+from app.worker import connection
 from app.worker.shared import HELD_BYTES_MAX, SECOND_NS, Phase
 from app.worker.worker import LINGER_SECONDS
 from tests.unit.worker_server import (
     ANSWER,
     CONNECTIONS_MAX,
     FILE_REQUEST,
+    LONG_ANSWER,
     LONG_REQUEST,
     MILLISECOND_NS,
     PATIENCE,
@@ -21,12 +25,28 @@ from tests.unit.worker_server import (
     received,
 )
 
+MALFORMED = b"GET / HTTP/1.1\r\n\r\n"
+
 
 @pytest.fixture
 def server() -> Iterator[Server]:
     """A loop without other workers."""
     with ExitStack() as stack:
         yield Server(stack, new_lobby(stack, is_shared=False))
+
+
+@pytest.fixture
+def later(server, monkeypatch) -> Callable[[int], None]:
+    """Let seconds pass at once, and then the worker have a turn."""
+    now_ns = clock.monotonic_ns()
+    monkeypatch.setattr(clock, "monotonic_ns", lambda: now_ns)
+
+    def go_on(seconds: int) -> None:
+        nonlocal now_ns
+        now_ns += seconds * SECOND_NS
+        server.turn()
+
+    return go_on
 
 
 def test_a_busy_worker_takes_several_new_connections_in_a_turn(server):
@@ -74,6 +94,73 @@ def test_the_connection_that_was_idle_longest_is_pushed_out(server):
         server.loop.turn()
     server.take(server.client())
     assert [is_open(client) for client in (*kept, new)] == [True] * (len(kept) - 1) + [False, True]
+
+
+@pytest.mark.parametrize("at_rest", [REQUEST, MALFORMED], ids=["idle", "closing"])
+def test_a_connection_at_rest_is_pushed_out_first(server, at_rest):
+    """One that is answered goes before those with a request, although they are older."""
+    waiting = [server.client() for _ in range(CONNECTIONS_MAX - 1)]
+    for client in waiting:
+        client.send(REQUEST[:-2])
+    while len(server.loop.connections) < len(waiting):
+        server.turn()
+    resting = server.client()
+    server.take(resting, at_rest)
+    server.take(server.client())
+    assert [is_open(client) for client in (resting, *waiting)] == [False] + [True] * len(waiting)
+
+
+def test_of_waiting_connections_the_oldest_is_pushed_out(server):
+    """If all have begun a request, the client that has taken longest loses its connection."""
+    waiting = [server.client() for _ in range(CONNECTIONS_MAX)]
+    for client in waiting:
+        server.take(client)
+    for client in reversed(waiting):
+        client.send(REQUEST[:-2])
+        server.turn()
+    server.take(server.client())
+    assert [is_open(client) for client in waiting] == [True] * (CONNECTIONS_MAX - 1) + [False]
+
+
+def test_a_refused_client_may_send_so_much_and_no_more(server, monkeypatch):
+    """What follows a refusal is discarded up to a limit, so that the client can read it."""
+    monkeypatch.setattr(connection, "DRAINED_BYTES_MAX", 1_000)
+    client = server.client()
+    server.take(client, MALFORMED)
+    for length, phases in ((999, [Phase.CLOSING]), (1, [Phase.CLOSING]), (1, [])):
+        client.send(bytes(length))
+        server.turn()
+        assert server.phases() == phases
+
+
+def test_a_client_that_reads_slowly_has_as_much_time_as_one_that_does_not(server, later):
+    """The answer must be read within the time, however often the client reads a part of it."""
+    client = server.client()
+    server.take(client, LONG_REQUEST)
+    for _ in range(29):
+        read_bytes = 0
+        while read_bytes < 20_000:
+            read_bytes += len(received(client))
+        later(1)
+    assert server.phases() == [Phase.WRITING]
+    assert server.shared.held_bytes < len(LONG_ANSWER) // 2
+    later(1)
+    assert server.phases() == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "phases"),
+    [([1] * 9, [Phase.HEAD]), ([1] * 10, [Phase.CLOSING]), ([60] + [1] * 9, [Phase.HEAD])],
+    ids=["in time", "too late", "after a long answer"],
+)
+def test_clients_do_not_pay_for_a_long_answer(server, later, seconds, phases):
+    """The time in which the worker could not read does not count."""
+    server.client().send(REQUEST[:-2])
+    while server.phases() != [Phase.HEAD]:
+        server.turn()
+    for passed in seconds:
+        later(passed)
+    assert server.phases() == phases
 
 
 def test_requests_that_wait_for_their_turn_hold_no_more_memory(server):
@@ -125,13 +212,14 @@ def test_each_piece_of_a_file_has_the_time_of_an_answer(server):
     server.rest = iter([b"x" * 1_000_000] * 3)
     client = server.client()
     server.take(client, FILE_REQUEST)
-    (connection,) = server.loop.connections
-    first_ns = connection.deadline_ns
-    while connection.deadline_ns == first_ns:
+    (reading,) = server.loop.connections
+    first_ns = reading.deadline_ns
+    while reading.deadline_ns == first_ns:
         received(client)
         server.loop.turn()
-    assert connection.deadline_ns <= server.shared.now_ns + PATIENCE.transfer_ns
-    connection.deadline_ns = server.shared.now_ns
+    assert server.phases() == [Phase.WRITING]
+    assert reading.deadline_ns == server.shared.now_ns + PATIENCE.transfer_ns
+    reading.deadline_ns = server.shared.now_ns
     server.loop.look()
     assert server.phases() == []
 
@@ -149,6 +237,25 @@ def test_a_file_that_cannot_be_read_ends_the_connection(server):
     while server.loop.connections:
         server.loop.turn()
     assert next(server.rest, None) is None
+
+
+def test_a_worker_that_was_killed_no_longer_counts_as_waiting():
+    """A connection is only left to workers that live; the next worker says when it waits."""
+    with ExitStack() as stack:
+        lobby = new_lobby(stack, is_shared=True)
+        killed, next_one = copy(lobby), copy(lobby)  # As after a fork.
+        lobby.enter(1)
+        killed.enter(2)
+        killed.wait()
+        assert lobby.is_one_waiting
+        next_one.enter(3)
+        assert not lobby.is_one_waiting
+        next_one.wait()
+        assert lobby.is_one_waiting
+        lobby.work()
+        assert lobby.is_one_waiting
+        next_one.work()
+        assert not lobby.is_one_waiting
 
 
 @pytest.fixture

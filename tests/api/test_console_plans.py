@@ -198,7 +198,8 @@ class TestChange:
         """The value of a number counts, not how many digits it is written with."""
         fields = {**FIELDS, "requests": "7".zfill(20)}
         assert browser.send(f"{PLANS}/standard/change", fields).status_int == 303
-        assert browser.get(f"{PLANS}/standard/change").html.find(id="field-requests")["value"] == "7"
+        form = browser.get(f"{PLANS}/standard/change").html
+        assert form.find(id="field-requests")["value"] == "7"
 
     @engine_independent
     @pytest.mark.parametrize("field", LIMITS)

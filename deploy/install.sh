@@ -227,9 +227,25 @@ start() {
     systemctl restart verifyd.service && "$1/verifyd.sh" check --ready $socket
 }
 
+# This release may be older than a setting that the operator has set.
+check_settings() {
+    if told=$("$release/verifyd.sh" check 2>&1); then
+        echo "$told"
+        return
+    fi
+    echo "$told" >&2
+    echo "$told" | sed -n 's/^\(VERIFYD_[A-Z0-9_]*\): no such setting.*/\1/p' | while read -r name; do
+        # SEC: only numbers of lines are printed; a line may hold a secret.
+        sed -n "/^$name=/=" "$etc/verifyd.env" | while read -r line; do
+            say "comment out line $line of $etc/verifyd.env: $named has no $name" >&2
+        done
+    done
+    fail "nothing was changed"
+}
+
 # Do what can fail before anything is changed: the running release keeps all its configuration.
 prepare_upgrade() {
-    "$release/verifyd.sh" check || fail "nothing was changed"
+    check_settings
     if [ $backup = yes ] && [ "$old" != "$release" ]; then
         "$old/verifyd.sh" backup /var/lib/verifyd/backups ||
             fail "the backup failed, so nothing was changed; add --no-backup to upgrade without one"

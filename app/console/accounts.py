@@ -21,7 +21,8 @@ from app.limits.store import LimitStore, account_slot
 from app.storage import reserve
 from app.storage.engine import Engine
 
-ACTIVE, SUSPENDED = STATUSES = ("active", "suspended")
+ACTIVE = "active"
+STATUSES = (ACTIVE, "suspended")
 PLACE = "accounts"
 _KEYS_SHOWN = 10
 _SORTABLE = {

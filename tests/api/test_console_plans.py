@@ -193,6 +193,14 @@ class TestChange:
         assert action.before is not None
         assert action.before["requests"] == 600
 
+    @ON_SQLITE
+    def test_leading_zeros_do_not_make_a_number_wrong(self, browser):
+        """The value of a number counts, not how many digits it is written with."""
+        fields = {**FIELDS, "requests": "7".zfill(20)}
+        assert browser.send(f"{PLANS}/standard/change", fields).status_int == 303
+        form = browser.get(f"{PLANS}/standard/change").html
+        assert form.find(id="field-requests")["value"] == "7"
+
     @engine_independent
     @pytest.mark.parametrize("field", LIMITS)
     @pytest.mark.parametrize("value", ["", "x", "-1", "9" * 5000, "1\n2", MARKUP])

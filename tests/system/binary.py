@@ -12,8 +12,29 @@ from tests.system.processes import KEPT, ROOT
 TOOLS = ROOT / ".venv-binary" / "bin"
 _REQUIREMENTS = Path("deploy", "binary", "requirements.txt")
 _PARTS = ("app", "deploy/binary")
+_MIGRATIONS = ROOT / "app" / "storage" / "migrations" / "main"
 _LEFT_OUT = shutil.ignore_patterns("__pycache__")
 _COMMIT = f"{'0' * 40} 1795262219\n"
+
+
+def last_commit_at(schema: int) -> str:
+    """Return the last commit of the main branch whose program has at most this schema.
+
+    Skips the test if the history does not tell.
+    """
+    (after,) = (path.name for path in _MIGRATIONS.glob(f"{schema + 1:04}_*.py"))
+    for commit in _git("rev-list", "--first-parent", "HEAD"):
+        # The directory of migrations may have had another name.
+        files = _git("ls-tree", "-r", "--name-only", commit)
+        if not any(path.endswith(f"/{after}") for path in files):
+            return commit
+    pytest.skip(f"this working copy has no history that tells when {after} came")
+
+
+def _git(*words: str) -> list[str]:
+    """Return the lines that git prints; none if this is no repository."""
+    command = ["git", "-C", str(ROOT), *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
 
 
 def copy_tree(target: Path, source: Path = ROOT) -> Path:
@@ -25,8 +46,8 @@ def copy_tree(target: Path, source: Path = ROOT) -> Path:
 
 
 def tree_of_commit(target: Path, commit: str) -> Path:
-    """Check the sources of a binary out of the history; skip the test if it is not there."""
-    words = ["git", "-C", str(ROOT), "archive", "--format=tar", commit, *_PARTS]
+    """Check program and deploy folder out of the history; skip the test if it is not there."""
+    words = ["git", "-C", str(ROOT), "archive", "--format=tar", commit, "app", "deploy"]
     archived = subprocess.run(words, capture_output=True, check=False)
     if archived.returncode:
         pytest.skip(f"commit {commit} is not in this working copy's history")
@@ -42,7 +63,7 @@ def built(tree: Path) -> Path:
     """
     if not TOOLS.exists():
         pytest.skip(f"{TOOLS} is not there: make test-system and make binary make it")
-    files = sorted(path for path in tree.rglob("*") if path.is_file())
+    files = sorted(path for part in _PARTS for path in (tree / part).rglob("*") if path.is_file())
     digest = hashlib.sha256()
     for path in files:
         digest.update(f"{path.relative_to(tree)}\n".encode() + path.read_bytes())

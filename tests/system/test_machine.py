@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from app.storage.versions import program_schema
-from tests.system.binary import built, copy_tree
+from tests.system.binary import built, copy_tree, last_commit_at, tree_of_commit
 from tests.system.conftest import NEXT_MIGRATION
 from tests.system.creators import Creators
 from tests.system.machine import Machine
@@ -31,6 +31,11 @@ ASKED = "curl -sS --unix-socket /run/verifyd.sock"
 ACCOUNT_COPIES = {f"/etc/{name}-" for name in ("passwd", "shadow", "group", "gshadow", "subuid")}
 # The next release has its own schema, and does not serve while this file exists.
 BROKEN = "/var/lib/verifyd/broken"
+SETTINGS = "/etc/verifyd/verifyd.env"
+# The schema of the first release, 0.1.0, which brought the installer.
+FIRST_INSTALLED = 2
+# A setting that this release does not know.
+SETTING = '    further: str = setting("", str, "any text")\n\n'
 REFUSAL = f"""
 
 def prepare_state(config: Config) -> None:
@@ -64,10 +69,11 @@ def installed(machine) -> Machine:
     return machine
 
 
-def bring(machine: Machine, binary: Path, name: str = "verifyd") -> None:
-    """Copy a binary and the deploy folder of this tree to root's home."""
+def bring(machine: Machine, binary: Path, name: str = "verifyd", tree: Path = ROOT) -> None:
+    """Copy a binary and the deploy folder of a tree to root's home."""
     home = machine.path("/root")
-    shutil.copytree(ROOT / "deploy", home / "deploy", dirs_exist_ok=True)
+    shutil.rmtree(home / "deploy", ignore_errors=True)
+    shutil.copytree(tree / "deploy", home / "deploy")
     shutil.copy(binary, home / name)
     summed = subprocess.run(["sha256sum", name], cwd=home, capture_output=True, check=True)
     (home / f"{name}.sha256").write_bytes(summed.stdout)
@@ -534,6 +540,9 @@ def next_binary(tmp_path_factory) -> Path:
     schema = program_schema() + 1
     script = tree / "app" / "storage" / "migrations" / "main" / f"{schema:04}_further.py"
     script.write_text(NEXT_MIGRATION.format(schema=schema, then=""))
+    settings = tree / "app" / "settings.py"
+    before = "    def __post_init__("
+    settings.write_text(settings.read_text().replace(before, SETTING + before))
     startup = tree / "app" / "operations" / "startup.py"
     text = startup.read_text()
     assert text.count("def prepare_state(") == 1
@@ -541,6 +550,35 @@ def next_binary(tmp_path_factory) -> Path:
     version = tree / "app" / "version.py"
     version.write_text(re.sub('VERSION = ".*"', 'VERSION = "99.0.0"', version.read_text()))
     return built(tree)
+
+
+@pytest.fixture(scope="module")
+def oldest(tmp_path_factory) -> Path:
+    """The sources of the oldest release that can use this program's database (D29)."""
+    script = max((ROOT / "app" / "storage" / "migrations" / "main").glob("0*.py"))
+    (schema,) = re.findall(r"oldest_program = (\d+)", script.read_text())
+    commit = last_commit_at(max(int(schema), FIRST_INSTALLED))
+    return tree_of_commit(tmp_path_factory.mktemp("oldest") / "tree", commit)
+
+
+def test_the_oldest_release_is_gone_back_to(machine, binary, oldest):
+    """With settings that nobody edited, an upgrade from it and the way back succeed."""
+    bring(machine, built(oldest), "old", oldest)
+    machine.do("deploy/install.sh --binary old")
+    machine.do("verifyd accounts create acme")
+    (key,) = re.findall(r"vfd_\w+", machine.do("verifyd keys create acme"))
+    former = machine.do(f"cat {SETTINGS}")
+    listed = f"{ASKED} -H 'Authorization: Bearer {key}' http://x/api/domains"
+    bring(machine, binary)
+    machine.do("deploy/install.sh --binary verifyd")
+    assert machine.do(f"cat {SETTINGS}") == (ROOT / "deploy" / "verifyd.env.example").read_text()
+    assert '"domains":[]' in machine.do(listed)
+    machine.do("/opt/verifyd/previous/install.sh")
+    assert f'"program": {FIRST_INSTALLED}' in machine.do("verifyd migrate --status --json")
+    assert machine.do(f"cat {SETTINGS}") == former
+    assert '"domains":[]' in machine.do(listed)
+    machine.do("deploy/install.sh --binary verifyd")
+    assert '"domains":[]' in machine.do(listed)
 
 
 def test_an_upgrade_and_the_way_back_under_load(installed, next_binary, tmp_path):
@@ -571,8 +609,17 @@ def test_an_upgrade_and_the_way_back_under_load(installed, next_binary, tmp_path
         assert "99.0.0" in machine.do("verifyd version")
         creators.wait_for(8)
 
+        machine.do(f"printf '\\nVERIFYD_FURTHER=secret\\n' >>{SETTINGS}")
+        refused = machine.run("/opt/verifyd/previous/install.sh")
+        assert refused.returncode == 1
+        last = int(machine.do(f"wc -l <{SETTINGS}"))
+        assert f"comment out line {last} of {SETTINGS}: " in refused.stderr
+        assert "secret" not in refused.stdout + refused.stderr
+        assert "99.0.0" in machine.do("verifyd version")
+        machine.do(f"sed -i '{last}s/^/#/' {SETTINGS}; cp {SETTINGS} edited")
         machine.do("/opt/verifyd/previous/install.sh")
         assert "99.0.0" not in machine.do("verifyd version")
+        machine.do(f"cmp edited {SETTINGS}")
         creators.wait_for(8)
 
         # A release that did not serve is not the previous one.

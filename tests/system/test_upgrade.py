@@ -8,32 +8,12 @@ from typing import Any
 import pytest
 
 from app.storage.versions import program_schema
-from tests.system.binary import built, copy_tree, tree_of_commit
+from tests.system.binary import built, copy_tree, last_commit_at, tree_of_commit
 from tests.system.creators import Creators
-from tests.system.processes import ROOT, Service, environment
+from tests.system.processes import Service, environment
 from tests.system.site import behind_site
 
 ENOUGH = 1_000_000
-MIGRATIONS = Path("app/storage/migrations/main")
-
-
-@pytest.fixture
-def former_commit() -> str:
-    """Return the last commit of the main branch without the newest migration."""
-    newest = max((ROOT / MIGRATIONS).glob("0*.py")).name
-    for commit in git("rev-list", "--first-parent", "HEAD"):
-        # The directory of migrations may have had another name.
-        if not any(
-            path.endswith(f"/{newest}") for path in git("ls-tree", "-r", "--name-only", commit)
-        ):
-            return commit
-    pytest.skip(f"this working copy has no history that tells when {newest} came")
-
-
-def git(*words: str) -> list[str]:
-    """Return the lines that git prints; none if this is no repository."""
-    command = ["git", "-C", str(ROOT), *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
 
 
 def run(binary: Path, *words: object, **settings: Any) -> str:
@@ -50,9 +30,9 @@ def run(binary: Path, *words: object, **settings: Any) -> str:
 
 
 @pytest.mark.system_long
-def test_the_schema_before_is_left_and_found_again(former_commit, tmp_path, listener, serve):
+def test_the_schema_before_is_left_and_found_again(tmp_path, listener, serve):
     """Check, backup, migration, switch and rollback under load fail no request."""
-    old = built(tree_of_commit(tmp_path / "former", former_commit))
+    old = built(tree_of_commit(tmp_path / "former", last_commit_at(program_schema() - 1)))
     new = built(copy_tree(tmp_path / "tree"))
     bind = f"unix:{listener.getsockname()}"
     settings = {"database_url": f"sqlite:///{tmp_path}/new.db", "state_dir": tmp_path / "new"}

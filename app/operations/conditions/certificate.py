@@ -89,7 +89,7 @@ def certificate_conditions(path: Path | None) -> Iterator[Condition]:
         key="certificate:expiry",
         title="the TLS certificate has expired" if is_over else "the TLS certificate expires soon",
         warning=f"The certificate {path} {when}, at {clock.iso_utc(expiry)}.",
-        since=min(now, expiry) if is_over else expiry - WARNED_SECONDS,
+        since=expiry if is_over else expiry - WARNED_SECONDS,
         remedy=_renewal(path),
         occurrence=f"{expiry}{' expired' if is_over else ''}",
     )

@@ -112,6 +112,7 @@ def test_the_demo_answers_when_it_says_so(place):
     )
     try:
         told = []
+        assert command.stdout
         for line in command.stdout:
             told.append(line)
             if line.startswith(("Documentation", "The demo answers at")):

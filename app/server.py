@@ -6,6 +6,7 @@ as its configuration. So variables and functions have the lower-case names that 
 
 import logging
 import sys
+from collections.abc import Callable
 from logging.config import dictConfig
 from pathlib import Path
 from typing import Any, NoReturn
@@ -85,9 +86,12 @@ def when_ready(server: Arbiter) -> None:
 
 
 def post_worker_init(worker: Worker) -> None:
-    """Begin to write the usage that this worker counts."""
+    """Begin to write the usage that this worker counts, and tell that the service answers."""
     application: Any = worker.app.callable
     application.usage.start()
+    announce = getattr(worker.app, "announce", None)
+    if announce is not None and worker.age == 1:
+        announce()
 
 
 def worker_exit(_server: Arbiter, worker: Worker) -> None:
@@ -107,11 +111,12 @@ def on_exit(_server: Arbiter) -> None:
     metrics_files.remove()
 
 
-def serve(*, is_quiet: bool = False) -> None:
+def serve(*, is_quiet: bool = False, announce: Callable[[], None] | None = None) -> None:
     """Serve until TERM or INT arrives, then finish the requests in flight.
 
     Args:
         is_quiet: log only warnings and errors of gunicorn, not its start and stop.
+        announce: called once, in the first worker, when it is about to answer.
 
     Raises OperatorError if the database cannot be used, or if another server uses the address.
     """
@@ -123,11 +128,15 @@ def serve(*, is_quiet: bool = False) -> None:
     dictConfig(LOGGING)
     log_everything()
     startup.prepare(_config)
-    Server().run()
+    Server(announce).run()
 
 
 class Server(BaseApplication):
     """gunicorn with the settings of this module."""
+
+    def __init__(self, announce: Callable[[], None] | None) -> None:
+        self.announce = announce
+        super().__init__()
 
     def load_config(self) -> None:
         """Set every setting of gunicorn that this module defines."""

@@ -26,6 +26,7 @@ from app.cli.demo_lines import (
     STEPS,
     Keys,
     curl,
+    links,
     print_lines,
 )
 from app.cli.output import print_item
@@ -87,10 +88,13 @@ def _demo(args: argparse.Namespace) -> None:
         if replaced:
             print("What you loaded or created is kept. The keys below are new,")
             print("and those of the last run are revoked.")
-        print_lines(config, keys, access_log, console)
-    if access_log is not None:
+        print_lines(config, keys, is_served=args.serve)
+    opened = "" if args.json else links(config, access_log, console)
+    if access_log is None:
+        print(opened, end="")
+    else:
         sys.stdout.flush()
-        demo_service.serve(access_log)
+        demo_service.serve(access_log, opened)
 
 
 def _require_demo_or_empty(engine: Engine) -> None:

@@ -95,18 +95,14 @@ def base_url(bind: str) -> str:
     return f"http://{address}:{port}"
 
 
-def print_lines(
-    config: Config, keys: Keys, access_log: Path | None, console: str | None = None
-) -> None:
+def print_lines(config: Config, keys: Keys, *, is_served: bool) -> None:
     """Print how to use the demo.
 
     Args:
-        access_log: the file of the access log, if this process is about to serve the demo.
-        console: a link that opens the console, if it is on.
+        is_served: whether this process is about to serve the demo.
     """
-    url = base_url(config.bind)
     exports, program = invocation.program(config)
-    if access_log is None:
+    if not is_served:
         print("\n".join(["\nServe the demo:\n", *exports, f"{program} serve"]))
     print("\nPaste these lines into another terminal, one by one or all at once:\n")
     print(f"export KEY={keys.key}\nexport LIMITED_KEY={keys.limited_key}")
@@ -117,12 +113,25 @@ def print_lines(
     print(f"# {program} import FILE\n")
     print("# if its columns have other names: print a mapping, which says how to use it")
     print(f"# {program} import --suggest-map FILE\n")
-    print(f"Documentation  {url}/docs")
+
+
+def links(config: Config, access_log: Path | None, console: str | None = None) -> str:
+    """Return the lines with what can be opened, for as long as the demo is served.
+
+    Args:
+        access_log: the file of the access log, if this process is about to serve the demo.
+        console: a link that opens the console, if it is on.
+    """
+    url = base_url(config.bind)
+    lines = [f"Documentation  {url}/docs"]
     if console is not None:
-        print(f"Console        {console}")
-        print(
-            "               (works once, for ten minutes; press Ctrl-C and run again for another)"
-        )
+        lines += [
+            f"Console        {console}",
+            "               (works once, for ten minutes; press Ctrl-C and run again for another)",
+        ]
     if access_log is not None:
-        print(f"Access log     {access_log if config.access_log else 'off'}")
-        print(f"The demo answers at {url} until you press Ctrl-C here, or: kill {os.getpid()}")
+        lines += [
+            f"Access log     {access_log if config.access_log else 'off'}",
+            f"The demo answers at {url} until you press Ctrl-C here, or: kill {os.getpid()}",
+        ]
+    return "".join(f"{line}\n" for line in lines)

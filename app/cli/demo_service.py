@@ -2,6 +2,7 @@
 
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from app import clock
@@ -49,17 +50,27 @@ _RUNNING = (
 )
 
 
-def serve(access_log: Path) -> None:
-    """Serve until Ctrl-C or TERM. The terminal gets warnings and errors only."""
+def serve(access_log: Path, announcement: str) -> None:
+    """Serve until Ctrl-C or TERM. The terminal gets warnings and errors only.
+
+    Args:
+        announcement: what to print when the demo answers, and not before.
+    """
     # NOTE: only now is it certain that the directory is a demo's.
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
     descriptor = os.open(access_log, flags, 0o640)
+    terminal = os.dup(1)
     os.dup2(descriptor, 1)
     os.close(descriptor)
+
+    def announce() -> None:
+        with suppress(OSError), open(terminal, "w", encoding="utf-8") as stdout:
+            stdout.write(announcement)
+
     # NOTE: this module is gunicorn's configuration; importing it reads the environment.
     from app.server import serve as serve_forever  # noqa: PLC0415
 
-    serve_forever(is_quiet=True)
+    serve_forever(is_quiet=True, announce=announce)
 
 
 def _is_running(state_dir: Path) -> bool:

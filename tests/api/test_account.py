@@ -64,7 +64,7 @@ class Test200:
         plan = alice.get(PATH).json["plan"]
         assert (plan["enquiry"], plan["enquiryReasons"]) == ("required", ["THEFT", "COLLISION"])
 
-    def test_it_takes_a_token(self, alice):
+    def test_it_takes_a_token(self, alice, stopped_clock):
         """Asking costs a request like any other."""
         first, second = (alice.get(PATH).json["requestsRemaining"] for _ in range(2))
         assert second == first - 1

@@ -110,7 +110,7 @@ class Test200:
         # A worker on SQLite knows the key already (D109).
         assert [each for each in seen if '"api_key"' not in each] == seen[-1:]
 
-    def test_it_takes_one_token(self, alice, fleet):
+    def test_it_takes_one_token(self, alice, fleet, stopped_clock):
         """A bulk request costs as much as a single one."""
         first, second = (
             alice.post(ADDRESS, {"registrations": ["A1", "A2"]}).headers["X-RateLimit-Remaining"]

@@ -42,7 +42,7 @@ def test_a_timeout_is_answered_like_any_failure(given_up, kind, path, caplog):
     assert record.request_id == answer.headers["X-Request-ID"] == answer.json["request_id"]
 
 
-def test_nothing_is_done_twice(world, monkeypatch, statements):
+def test_nothing_is_done_twice(world, monkeypatch, statements, stopped_clock):
     """A timeout in a responder neither repeats the key's query nor takes another token."""
     application = create_app(world.config, world.engine)
     monkeypatch.setattr("app.domains.resources.read_json", _give_up)

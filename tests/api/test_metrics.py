@@ -82,7 +82,7 @@ class TestWhoMayRead:
         client = world.client(None, metrics_accounts=["alice"])
         assert client.get(METRICS, headers=headers).json["code"] == "unauthorized"
 
-    def test_a_stranger_is_refused_and_charged(self, stranger):
+    def test_a_stranger_is_refused_and_charged(self, stranger, stopped_clock):
         """Without a key the answer is the usual 401 (D10)."""
         answers = [stranger.get(METRICS) for _ in range(2)]
         assert [each.status_int for each in answers] == [401, 401]

@@ -268,7 +268,7 @@ class TestFailsClosed:
             "audit trail: look-ups can be recorded again",
         ]
 
-    def test_a_refused_answer_takes_a_token(self, world, audited, trail):
+    def test_a_refused_answer_takes_a_token(self, world, audited, trail, stopped_clock):
         """The rate limit counts as it always does, and its headers are right."""
         plan(world, requests=3)
         carol = world.client(world.key_of("carol", "tiny"), audit=True, audit_dir=trail)

@@ -16,7 +16,16 @@ from tests.conftest import engine_independent
 PATH = "/v1/usage"
 CAR = {"registration": "AB12CDE", "make": "FORD"}
 CLASSES = ("status2xx", "status4xx", "status429", "status5xx")
-TODAY = clock.today(Config().timezone)
+# 2026-11-22T12:00:00Z
+NOON = 1_795_348_800
+TODAY = clock.day_of(NOON, Config().timezone)
+
+
+@pytest.fixture(autouse=True)
+def noon(monkeypatch):
+    """Stop the clock at noon, so that no day or month ends during a test."""
+    monkeypatch.setattr(clock, "now", lambda: NOON)
+    monkeypatch.setattr(clock, "today", lambda zone: clock.day_of(NOON, zone))
 
 
 def used(client, query=""):
@@ -200,7 +209,7 @@ class Test200:
         assert (answer["firstDay"], answer["lastDay"]) == ("2026-12-01", "2026-12-01")
         assert [each["day"] for each in answer["usage"]] == ["2026-12-01"]
 
-    def test_it_takes_a_token(self, alice):
+    def test_it_takes_a_token(self, alice, stopped_clock):
         """Asking costs a request like any other."""
         first, second = (int(alice.get(PATH).headers["X-RateLimit-Remaining"]) for _ in range(2))
         assert second == first - 1

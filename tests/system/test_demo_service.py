@@ -23,6 +23,7 @@ from tests.system.processes import (
     free_port,
     lives,
     run_command,
+    send,
     until,
 )
 
@@ -48,6 +49,7 @@ def serve(tmp_path: Path, place: dict[str, Any]) -> Iterator[Callable[[], Servic
         service = Service(tmp_path, place["bind"], COMMAND, is_warm=True, **settings)
         started.append(service)
         service.wait_ready()
+        until(lambda: "The demo answers at" in service.output("stdout"), "the last line")
         (service.key,) = re.findall("(?m)^export KEY=(.*)$", service.output("stdout"))
         return service
 
@@ -101,6 +103,43 @@ def test_the_readme_shows_what_is_printed(serve, place):
     for part in lasting(shown).split("...\n"):
         assert part in printed
         printed = printed.partition(part)[2]
+
+
+def test_the_demo_answers_when_it_says_so(place):
+    """Who waits for the last line, or for the links, and connects at once gets an answer."""
+    command = subprocess.Popen(
+        COMMAND, env=environment(**place | {"console": "on"}), stdout=subprocess.PIPE, text=True
+    )
+    try:
+        told = []
+        assert command.stdout
+        for line in command.stdout:
+            told.append(line)
+            if line.startswith(("Documentation", "The demo answers at")):
+                assert send(place["bind"], "GET", "/healthz").status == 200
+            if line.startswith("The demo answers at"):
+                break
+        assert told[-1].endswith(f"or: kill {command.pid}\n")
+    finally:
+        command.terminate()
+        rest = command.communicate(timeout=_DEADLINE_SECONDS)[0]
+    assert (rest, command.returncode) == ("", 0)
+
+
+def test_a_demo_that_dies_at_its_start_claims_nothing(place):
+    """If its workers cannot start, neither a link nor the last line is printed."""
+    program = "import app.server as s; s.create_app = None; from app.cli import main; main()"
+    ended = subprocess.run(
+        [sys.executable, "-c", program, "demo", "--serve"],
+        env=environment(**place),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "export KEY=vfd_" in ended.stdout
+    assert "NoneType" in ended.stderr
+    for line in ("Documentation", "Access log", "The demo answers"):
+        assert line not in ended.stdout
 
 
 def lasting(text: str) -> str:

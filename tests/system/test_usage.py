@@ -31,6 +31,8 @@ UNKNOWN = "/v1/compliance/NONE1"
 PATHS = (LOOK_UP, UNKNOWN, "/v1/account", "/nothing")
 OPERATIONS = ("insurance", "compliance", "account", "other")
 CLIENTS = 4
+WAIT_SECONDS = 4
+"""Less than a statement waits for a lock of the database, and much more than a look-up takes."""
 EVER = (date(2000, 1, 1), date(2100, 1, 1))
 # Writes ten times a second, so that tests of faults need not wait.
 HURRIED = """
@@ -125,7 +127,7 @@ def looked_up(service: Service, times: int) -> None:
     for _ in range(times):
         started = time.monotonic()
         assert service.get(LOOK_UP).status == 200
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < WAIT_SECONDS
 
 
 def faults(service: Service) -> list[str]:
@@ -223,7 +225,7 @@ def test_a_killed_worker_loses_at_most_ten_seconds(serve, loaded):
     os.kill(service.workers()[0], signal.SIGKILL)
     killed_at = time.monotonic()
     # A busy machine may need some time to write.
-    old = [at for at in answered_at if at < killed_at - INTERVAL_SECONDS - 0.5]
+    old = [at for at in answered_at if at < killed_at - 1.5 * INTERVAL_SECONDS]
     assert len(old) <= used(loaded.store.url).total() <= len(answered_at)
 
 

@@ -7,6 +7,7 @@ import { createClient, createConfig } from "./client/client/index.js";
 import { client as generated } from "./client/client.gen.js";
 
 const day = "2026-12-31";
+const unusedDay = "2020-12-31";
 const plates = ["AB12CDE", "lp63 sed", "ZZ99ZZZ", "?"];
 
 function clientWith(key?: string) {
@@ -85,7 +86,7 @@ async function callNewOnes() {
   const many = { registrations: plates, explain: true };
   const checked = known((await api.checkVehiclesCompliance({ client, body: many })).data);
   const account = known((await api.getAccount({ client })).data);
-  const days = { from: day, to: day };
+  const days = { from: unusedDay, to: unusedDay };
   const usage = known((await api.getUsage({ client, query: days })).data);
   return {
     detailed: known(known(detailed.results[0]).vehicle).make,

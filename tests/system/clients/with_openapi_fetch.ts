@@ -8,6 +8,7 @@ type Problem = components["schemas"]["Problem"];
 
 const baseUrl = process.env.SERVICE_URL!;
 const day = "2026-12-31";
+const unusedDay = "2020-12-31";
 const plates = ["AB12CDE", "lp63 sed", "ZZ99ZZZ", "?"];
 
 function clientWith(key: string) {
@@ -88,7 +89,7 @@ async function callNewOnes() {
   const many = { registrations: plates, explain: true };
   const checked = known((await client.POST("/v1/compliance/bulk", { body: many })).data);
   const account = known((await client.GET("/v1/account")).data);
-  const days = { params: { query: { from: day, to: day } } };
+  const days = { params: { query: { from: unusedDay, to: unusedDay } } };
   const usage = known((await client.GET("/v1/usage", days)).data);
   return {
     detailed: known(known(detailed.results[0]).vehicle).make,

@@ -29,6 +29,7 @@ from verifyd_client import (
 T = TypeVar("T")
 
 DAY = date(2026, 12, 31)
+UNUSED_DAY = date(2020, 12, 31)
 PLATES = ["AB12CDE", "lp63 sed", "ZZ99ZZZ", "?"]
 
 
@@ -103,7 +104,7 @@ def call_new_ones(client: ApiClient) -> dict[str, object]:
     (detailed,) = vehicles.check_vehicles(bulk).results
     many = ComplianceBulkRequest(registrations=PLATES, explain=True)
     account = AccountApi(client).get_account()
-    usage = AccountApi(client).get_usage(var_from=DAY, to=DAY)
+    usage = AccountApi(client).get_usage(var_from=UNUSED_DAY, to=UNUSED_DAY)
     return {
         "detailed": known(detailed.vehicle).make,
         "bulk_compliance": [

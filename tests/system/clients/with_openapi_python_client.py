@@ -61,6 +61,7 @@ T = TypeVar("T")
 
 URL = os.environ["SERVICE_URL"]
 DAY = date(2026, 12, 31)
+UNUSED_DAY = date(2020, 12, 31)
 PLATES = ["AB12CDE", "lp63 sed", "ZZ99ZZZ", "?"]
 
 
@@ -134,7 +135,7 @@ def call_new_ones(client: AuthenticatedClient) -> dict[str, object]:
     many = ComplianceBulkRequest(PLATES, explain=True)
     checked = check_vehicles_compliance.sync(client=client, body=many)
     account = typed(get_account.sync(client=client), Account)
-    usage = typed(get_usage.sync(client=client, from_=DAY, to=DAY), UsageReport)
+    usage = typed(get_usage.sync(client=client, from_=UNUSED_DAY, to=UNUSED_DAY), UsageReport)
     return {
         "detailed": typed(detailed.vehicle, Vehicle).make,
         "bulk_compliance": [

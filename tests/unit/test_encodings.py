@@ -164,8 +164,8 @@ class TestNotes:
         file.write_bytes(b"\n" + CZECH.encode("iso-8859-2"))
         (note,) = cli.json("import", file)["notes"]
         assert note.startswith(
-            f"3 values were not UTF-8 and were read as Windows-1252 (the first in {file}, line 3, "
-            "make, such as ©aaaa (9 stands for a digit, a for a letter)); if these letters are "
+            f"3 values were not UTF-8 and were read as Windows-1252 (such as in {file}, line 3, "
+            "make: ©aaaa (9 stands for a digit, a for a letter)); if these letters are "
             "wrong, name the encoding of a CSV file with --encoding"
         )
 
@@ -173,7 +173,7 @@ class TestNotes:
         """UTF-8, columns that are not read, and a file whose encoding is named have no note."""
         for name, data, options in (
             ("a.csv", CZECH.encode(), ()),
-            ("b.csv", f"{HEADER},note\nAB12CDE,X,Y,".encode() + b"\xe9\n", ()),
+            ("b.csv", f"{HEADER},note\nAB12CDE,X,\xa0Y,".encode("cp1252") + b"\xe9\n", ()),
             ("c.csv", CZECH.encode("cp1250"), ("--encoding", "cp1250")),
         ):
             file = cli.directory / name
@@ -193,7 +193,7 @@ class TestNotes:
         file.write_bytes("\n".join([HEADER, *rows, ""]).encode("iso-8859-2"))
         (note,) = cli.json("import", file, "--dry-run")["notes"]
         assert note.startswith("2 values were not UTF-8")
-        assert "a.csv, line 602, make, such as ©aaaa (" in note
+        assert "a.csv, line 602, make: ©aaaa (" in note
         cli.json("import", file, "--encoding", "iso-8859-2")
         (answer,) = cli.json("lookup", "AB900CDE")["plates"]
         assert answer["registers"][0]["vehicle"]["make"] == "Škoda"
@@ -204,7 +204,15 @@ class TestNotes:
         file.write_bytes(b'{"registration": "\xc4B12CDE"}\n{"registration": "AB13CDE"}\n')
         (note,) = cli.json("import", file)["notes"]
         assert note.startswith("1 value was not UTF-8 and was read as Windows-1252")
-        assert f"({file}, line 1, registration, such as Äa99aaa (9" in note
+        assert f"(such as in {file}, line 1, registration: Äa99aaa (9" in note
+
+    def test_the_example_shows_what_is_wrong(self, cli):
+        """A character that is no letter tells more than one that may be right."""
+        file = cli.directory / "a.csv"
+        text = f"{HEADER}\nAB12CDE,Citroën,X\nAB13CDE,Štětí,X\nAB14CDE,\x85,X\n"
+        file.write_bytes(text.encode("iso-8859-2"))
+        (note,) = cli.json("import", file)["notes"]
+        assert f"(such as in {file}, line 3, make: ©aaaa (9" in note
 
 
 class TestSuggestions:

@@ -20,7 +20,7 @@ from app.console import usage_question
 from app.console.context import ROOT
 from app.console.roles import Role
 from app.usage.models import UsageAccount, UsageDay, UsageHour
-from app.usage.period import parse_month
+from app.usage.period import month_of
 from tests.api.console import signed_in
 from tests.conftest import ON_SQLITE
 
@@ -260,7 +260,7 @@ class TestPeriod:
     )
     def test_the_edges_of_what_is_kept(self, today, month, before, after):
         """There is a link to a month of which one day is kept, and to one that has begun."""
-        asked = parse_month(month)
+        asked = month_of(date.fromisoformat(f"{month}-01"))
         assert usage_question.month_before(asked, today) == before
         assert usage_question.month_after(asked, today) == after
 

@@ -1,6 +1,7 @@
 """Encodings of CSV files: which can be named, how they are read, and what is noted otherwise."""
 
 import io
+from typing import Any
 
 import pytest
 
@@ -29,9 +30,9 @@ def read_as(encoding: str, data: bytes) -> Read:
     return Read(list(format_.rows(io.BytesIO(data), Kind.VEHICLES, heard)), heard)
 
 
-def texts(found: Read) -> list[tuple[str, str]]:
+def texts(found: Read) -> list[Any]:
     """Return make and model of all rows."""
-    return [row[1:3] for row in found.changes]
+    return [tuple(row)[1:3] for row in found.changes]
 
 
 class TestNames:
@@ -101,7 +102,7 @@ class TestReading:
         path.write_text(MAPPING, encoding="utf-8")
         text = "značka;výrobce\nAB12CDE;Škoda\n"
         found = read(text.encode("iso-8859-2"), MappedCsv(read_mapping(path)))
-        assert found.changes[0][1] == "Škoda"
+        assert tuple(found.changes[0])[1] == "Škoda"
 
     def test_the_option_goes_before_the_mapping(self, tmp_path):
         """`--encoding` is the latest word."""
@@ -109,7 +110,7 @@ class TestReading:
         path.write_text(MAPPING, encoding="utf-8")
         format_ = MappedCsv(read_mapping(path), "cp1250")
         found = read("značka;výrobce\nAB12CDE;Škoda\n".encode("cp1250"), format_)
-        assert found.changes[0][1] == "Škoda"
+        assert tuple(found.changes[0])[1] == "Škoda"
 
     @pytest.mark.parametrize(("encoding", "bad"), [("utf-8", b"\x8a"), ("cp1250", b"\x81")])
     def test_bytes_that_the_encoding_does_not_have(self, encoding, bad):
@@ -117,7 +118,7 @@ class TestReading:
         data = f"{HEADER},note\nAB1,X,Y,".encode() + bad + b"\nAB2," + bad + b",Y,\nAB3,X,Y,\n"
         found = read_as(encoding, data)
         assert [row[0] for row in found.changes] == ["AB1", "AB3"]
-        assert found.heard.rejects == [(3, "make: contains what its encoding does not have")]
+        assert found.heard.rejects == [(3, "make: contains a character that cannot be decoded")]
         assert found.heard.records == ["AB2,?,Y,"]
 
     def test_a_header_with_such_bytes(self):
@@ -163,8 +164,8 @@ class TestNotes:
         file.write_bytes(b"\n" + CZECH.encode("iso-8859-2"))
         (note,) = cli.json("import", file)["notes"]
         assert note.startswith(
-            f"3 values were not UTF-8 and were read as Windows-1252 (the first in {file}, line 3, "
-            "make, such as ©aaaa (9 stands for a digit, a for a letter)); if these letters are "
+            f"3 values were not UTF-8 and were read as Windows-1252 (such as in {file}, line 3, "
+            "make: ©aaaa (9 stands for a digit, a for a letter)); if these letters are "
             "wrong, name the encoding of a CSV file with --encoding"
         )
 
@@ -172,7 +173,7 @@ class TestNotes:
         """UTF-8, columns that are not read, and a file whose encoding is named have no note."""
         for name, data, options in (
             ("a.csv", CZECH.encode(), ()),
-            ("b.csv", f"{HEADER},note\nAB12CDE,X,Y,".encode() + b"\xe9\n", ()),
+            ("b.csv", f"{HEADER},note\nAB12CDE,X,\xa0Y,".encode("cp1252") + b"\xe9\n", ()),
             ("c.csv", CZECH.encode("cp1250"), ("--encoding", "cp1250")),
         ):
             file = cli.directory / name
@@ -192,7 +193,7 @@ class TestNotes:
         file.write_bytes("\n".join([HEADER, *rows, ""]).encode("iso-8859-2"))
         (note,) = cli.json("import", file, "--dry-run")["notes"]
         assert note.startswith("2 values were not UTF-8")
-        assert "a.csv, line 602, make, such as ©aaaa (" in note
+        assert "a.csv, line 602, make: ©aaaa (" in note
         cli.json("import", file, "--encoding", "iso-8859-2")
         (answer,) = cli.json("lookup", "AB900CDE")["plates"]
         assert answer["registers"][0]["vehicle"]["make"] == "Škoda"
@@ -203,7 +204,15 @@ class TestNotes:
         file.write_bytes(b'{"registration": "\xc4B12CDE"}\n{"registration": "AB13CDE"}\n')
         (note,) = cli.json("import", file)["notes"]
         assert note.startswith("1 value was not UTF-8 and was read as Windows-1252")
-        assert f"({file}, line 1, registration, such as Äa99aaa (9" in note
+        assert f"(such as in {file}, line 1, registration: Äa99aaa (9" in note
+
+    def test_the_example_shows_what_is_wrong(self, cli):
+        """A character that is no letter tells more than one that may be right."""
+        file = cli.directory / "a.csv"
+        text = f"{HEADER}\nAB12CDE,Citroën,X\nAB13CDE,Štětí,X\nAB14CDE,\x85,X\n"
+        file.write_bytes(text.encode("iso-8859-2"))
+        (note,) = cli.json("import", file)["notes"]
+        assert f"(such as in {file}, line 3, make: ©aaaa (9" in note
 
 
 class TestSuggestions:
@@ -214,7 +223,7 @@ class TestSuggestions:
         path = tmp_path / "map.toml"
         path.write_text(mapping_text(found, "f.csv", "fleet", "command").text, encoding="utf-8")
         assert 'encoding = "cp1250"' in path.read_text(encoding="utf-8")
-        assert read(data, MappedCsv(read_mapping(path))).changes[0][1] == "Škoda"
+        assert tuple(read(data, MappedCsv(read_mapping(path))).changes[0])[1] == "Škoda"
 
     @pytest.mark.parametrize("encoding", ["cp1252", "utf-8"])
     def test_a_file_that_is_not_utf_8(self, encoding):

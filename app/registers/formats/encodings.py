@@ -66,6 +66,8 @@ class ValuesNotUtf8:
         self._values = 0
         self._line = 0
         self._example = ""
+        self._is_odd = False
+        """Whether the example has a character that is no letter, such as the © of ©koda."""
 
     def add_record(self, texts: Sequence[str], line_of: Callable[[], int]) -> None:
         """Count the values of a record that has become a row.
@@ -74,12 +76,16 @@ class ValuesNotUtf8:
             texts: those of the columns, in their order.
             line_of: returns the line of the record.
         """
-        for column, text in zip(self._columns, texts, strict=True):
-            if text.isascii():
+        for column, untrimmed in zip(self._columns, texts, strict=True):
+            # PERF: most values are ASCII, and need not be trimmed.
+            if untrimmed.isascii() or (text := untrimmed.strip()).isascii():
                 continue
-            if not self._values:
-                self._line = line_of()
-                self._example = f"{column.label}, such as {_shape(text.strip())}"
+            if not self._is_odd:
+                at = _telling(text)
+                self._is_odd = not text[at].isalpha()
+                if self._is_odd or not self._values:
+                    self._line = line_of()
+                    self._example = f"{column.label}: {_shape(text, at)}"
             self._values += 1
 
     def report_to(self, report: Report) -> None:
@@ -89,11 +95,13 @@ class ValuesNotUtf8:
             report.unreadable(NOT_UTF8, found)
 
 
-def _shape(text: str) -> str:
-    """Return how a text looks, with the first letter that is not ASCII (D70).
+def _telling(text: str) -> int:
+    """Return the place of the character that shows best whether the encoding is right."""
+    places = [place for place, each in enumerate(text) if not each.isascii()]
+    return next((place for place in places if not text[place].isalpha()), places[0])
 
-    This letter shows whether the encoding is right, and no value is shown.
-    """
-    at = next(place for place, each in enumerate(text) if not each.isascii())
-    start = shape(text[max(at - 10, 0) : at])
-    return f"{start}{text[at] if text[at].isprintable() else '?'}{shape(text[at + 1 :])}"
+
+def _shape(text: str, at: int) -> str:
+    """Return how a text looks, with one of its characters. No value is shown (D70)."""
+    shown = text[at] if text[at].isprintable() else "?"
+    return f"{shape(text[max(at - 10, 0) : at])}{shown}{shape(text[at + 1 :])}"

@@ -86,8 +86,8 @@ def stored_text(label: str, text: str, missing: frozenset[str] = MISSING) -> str
     # PERF: nearly all texts are printable, and isprintable() takes only 0.1 us.
     if not trimmed.isprintable():
         categories = set(map(unicodedata.category, trimmed))
-        if "Cs" in categories:  # A byte that could not be decoded, or half of a JSON escape.
-            raise RowFault(f"{label}: contains what its encoding does not have")
+        if "Cs" in categories:  # A byte that its encoding does not have.
+            raise RowFault(f"{label}: contains a character that cannot be decoded")
         if "Cc" in categories:
             raise RowFault(f"{label}: contains a control character")
     return trimmed

@@ -115,10 +115,10 @@ def _counted(values: Unreadable) -> str:
 
 
 def _not_utf8(found: _Found) -> str:
-    was, which = ("was", "") if found.values.values == 1 else ("were", "the first in ")
+    was = "was" if found.values.values == 1 else "were"
     return (
         f"{_share(found.values)} {was} not UTF-8 and {was} read as Windows-1252 "
-        f"({which}{found.file}, line {found.values.line}, {found.values.texts[0]}{_LEGEND}); "
+        f"(such as in {found.file}, line {found.values.line}, {found.values.texts[0]}{_LEGEND}); "
         "if these letters are wrong, name the encoding of a CSV file with --encoding, or save the "
         "file as UTF-8"
     )

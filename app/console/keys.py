@@ -1,5 +1,6 @@
 """The pages of keys: all of them, one, and the one that somebody has at hand (D3, D136)."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import falcon
@@ -15,6 +16,7 @@ from app.console.listing import Listing
 from app.console.rendering import redirect
 from app.redaction import KEY_PREFIX
 from app.storage.engine import Engine
+from app.usage.report import last_days
 
 PLACE = "keys"
 STATUSES = ("active", "suspended", "expired", "revoked")
@@ -53,6 +55,7 @@ class KeyList:
             "keys/list.html",
             listing=listing,
             keys=[(key, status_of_key(key)) for key in keys],
+            used=last_used(engine, keys),
             statuses=STATUSES,
             account=find_account(engine, tag) if tag else None,
         )
@@ -78,6 +81,7 @@ class KeyPage:
             key=key,
             status=status_of_key(key),
             replaces=former,
+            used=last_used(engine, [key]),
             done=req.get_param("done"),
         )
 
@@ -113,6 +117,11 @@ class KeySearch:
         form.values["key"] = ""  # SEC: a page must not show a key.
         resp.status = falcon.HTTP_422
         self._services.pages.send(req, resp, "keys/find.html", form=form)
+
+
+def last_used(engine: Engine, keys: Sequence[ApiKey]) -> Mapping[str, str]:
+    """Return the last day on which each key was used, by id; none if that is 400 days ago."""
+    return last_days(engine, [key.id for key in keys], {key.account.id for key in keys})
 
 
 def find_key(engine: Engine, key_id: str) -> ApiKey | None:

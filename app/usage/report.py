@@ -1,6 +1,6 @@
 """Adds usage up, by account, key, day, hour or operation (D128)."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -98,6 +98,25 @@ def has_more_rows(engine: Engine, first: date, last: date, whose: Whose, most: i
         query = query.where(condition)
     rows: int = query.limit(most + 1).count(engine)
     return rows > most
+
+
+def last_days(
+    engine: Engine, keys: Collection[str], accounts: Collection[int]
+) -> Mapping[str, str]:
+    """Return the last day (ISO date) on which each key was used; no day for those without usage.
+
+    Args:
+        keys: their ids.
+        accounts: the numbers of their accounts.
+
+    Raises peewee.PeeweeException if the database cannot answer.
+    """
+    query = UsageDay.select(UsageDay.key_id, fn.MAX(UsageDay.day)).where(
+        # PERF: the index begins with the account.
+        UsageDay.account_id.in_(list(accounts)) & UsageDay.key_id.in_(list(keys))
+    )
+    rows = query.group_by(UsageDay.key_id).tuples().execute(engine)
+    return {key: str(day) for key, day in rows}
 
 
 def is_known(engine: Engine, account: str) -> bool:

@@ -82,7 +82,7 @@ class AccountPage:
             plan=plan,
             requests_left=requests_left(self._services.limits, account, plan),
             keys=[(key, status_of_key(key)) for key in latest],
-            used=last_days(engine, [key.id for key in latest], [account.id]),
+            used=last_days(engine, account.id, [key.id for key in latest]),
             keys_total=keys.count(engine),
             domains=self._domains.count_domains(account.id),
             done=req.get_param("done"),

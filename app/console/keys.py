@@ -1,6 +1,5 @@
 """The pages of keys: all of them, one, and the one that somebody has at hand (D3, D136)."""
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import falcon
@@ -55,7 +54,6 @@ class KeyList:
             "keys/list.html",
             listing=listing,
             keys=[(key, status_of_key(key)) for key in keys],
-            used=last_used(engine, keys),
             statuses=STATUSES,
             account=find_account(engine, tag) if tag else None,
         )
@@ -81,7 +79,7 @@ class KeyPage:
             key=key,
             status=status_of_key(key),
             replaces=former,
-            used=last_used(engine, [key]),
+            used=last_days(engine, key.account.id, [key.id]),
             done=req.get_param("done"),
         )
 
@@ -117,11 +115,6 @@ class KeySearch:
         form.values["key"] = ""  # SEC: a page must not show a key.
         resp.status = falcon.HTTP_422
         self._services.pages.send(req, resp, "keys/find.html", form=form)
-
-
-def last_used(engine: Engine, keys: Sequence[ApiKey]) -> Mapping[str, str]:
-    """Return the last day on which each key was used, by id; none if that is 400 days ago."""
-    return last_days(engine, [key.id for key in keys], {key.account.id for key in keys})
 
 
 def find_key(engine: Engine, key_id: str) -> ApiKey | None:

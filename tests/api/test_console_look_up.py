@@ -91,6 +91,20 @@ class TestOne:
         assert (decided["Insured"], decided["No fines owed"]) == ("yes", "no")
         assert "policy P-7 of native is in force on 2025-07-01" in answer.text
 
+    def test_what_is_optional_is_folded_until_it_is_used(self, browser):
+        """Day, reason and reference open if one has a value or a fault."""
+        for page, is_open in (
+            (browser.get(LOOK_UP), False),
+            (ask(browser, "AB12CDE", day=""), False),
+            (ask(browser, "AB12CDE"), True),
+            (ask(browser, "AB12CDE", day="", reference="x" * 65), True),
+            (ask(browser, "", day=""), False),
+        ):
+            folded = page.html.select_one("form details")
+            assert folded.has_attr("open") == is_open
+            names = [field["name"] for field in folded.select("input")]
+            assert names == ["day", "reason", "reference"]
+
     def test_it_shows_what_each_register_says(self, browser):
         """Vehicle, policies and fines are under the register that holds them."""
         page = ask(browser, "AB12CDE")

@@ -166,6 +166,14 @@ def test_a_comma_without_decimal(mapped) -> None:
     )
 
 
+def test_a_declared_separator_goes_before_the_delimiter(mapped) -> None:
+    """The file itself says it, as spreadsheets do."""
+    format_ = mapped(COMMAS.replace('";"', '"|"'))
+    assert outcome('"sep=;"\nid;plate;owed\n7;A1;35,50\n', format_) == FineRow(
+        "A1", "7", None, 3_550, None, settled=False
+    )
+
+
 @pytest.mark.parametrize(
     ("form", "text", "day"),
     [

@@ -10,9 +10,9 @@ from datetime import date
 
 from app import clock
 from app.accounts.enquiry import UNCHANGED, EnquiryChange, changed_columns
-from app.accounts.models import ACCOUNTS_MAX, BULK_MAX, NAME_CHARACTERS_MAX, Account, ApiKey, Plan
+from app.accounts.models import ACCOUNTS_MAX, BULK_MAX, Account, ApiKey, Plan
 from app.accounts.states import account_state, key_state, plan_state, subject_of
-from app.accounts.texts import text_fault
+from app.accounts.texts import require_text
 from app.accounts.tokens import TAG_CHARACTERS, Token, new_token, random_base62
 from app.actions import Subject, changing, record
 from app.actor import Actor
@@ -36,7 +36,7 @@ def create_account(
     engine: Engine, name: str, plan: str = DEFAULT_PLAN, *, actor: Actor | None = None
 ) -> Account:
     """Create an account on a plan. No other account may have its name."""
-    name = _checked_text("an account's name", name)
+    name = require_text("an account's name", name)
     with changing(engine):
         require_plan(engine, plan)
         if Account.select().where(Account.name == name).exists(engine):
@@ -94,7 +94,7 @@ def set_plan(  # noqa: PLR0913 - a plan has six members
     domains_max: int,
 ) -> Plan:
     """Create or change a plan, from the next request of its accounts on (D12, D124)."""
-    name = _checked_text("a plan's name", name, PLAN_NAME_CHARACTERS_MAX)
+    name = require_text("a plan's name", name, PLAN_NAME_CHARACTERS_MAX)
     limits = {
         "requests": requests,
         "window_seconds": window_seconds,
@@ -144,7 +144,7 @@ def create_key(
     Args:
         expires_at: Unix seconds; None for a key that does not expire.
     """
-    label = _checked_text("a label", label) if label else ""
+    label = require_text("a label", label) if label else ""
     if expires_at is not None and expires_at <= clock.now():
         raise OperatorError("a key must expire in the future")
     with changing(engine):
@@ -242,11 +242,3 @@ def _unused_tag(engine: Engine) -> str:
         tag = random_base62(TAG_CHARACTERS)
         if not Account.select().where(Account.tag == tag).exists(engine):
             return tag
-
-
-def _checked_text(what: str, text: str, characters_max: int = NAME_CHARACTERS_MAX) -> str:
-    text = text.strip()
-    fault = text_fault(text, characters_max)
-    if fault:
-        raise OperatorError(f"{what} {fault}")
-    return text

@@ -1,5 +1,8 @@
 """The rule of texts that people choose: names, labels, and what an enquiry says."""
 
+from app.accounts.models import NAME_CHARACTERS_MAX
+from app.errors import OperatorError
+
 
 def text_fault(text: str, characters_max: int, *, is_ascii: bool = False) -> str | None:
     """Return what is wrong with a text, as the end of a sentence; None if nothing is.
@@ -16,3 +19,12 @@ def text_fault(text: str, characters_max: int, *, is_ascii: bool = False) -> str
         if not character.isprintable() or (is_ascii and not character.isascii()):
             return f"{rule}; character {place} is none"
     return None
+
+
+def require_text(what: str, text: str, characters_max: int = NAME_CHARACTERS_MAX) -> str:
+    """Return a text without spaces around it. Raises OperatorError if anything is wrong with it."""
+    text = text.strip()
+    fault = text_fault(text, characters_max)
+    if fault:
+        raise OperatorError(f"{what} {fault}")
+    return text

@@ -12,13 +12,12 @@ import peewee
 
 from app import clock
 from app.accounts.models import NAME_CHARACTERS_MAX
-from app.accounts.texts import text_fault
+from app.accounts.texts import require_text
 from app.accounts.tokens import base62, random_base62
 from app.actions import Subject, changing, record
 from app.actor import Actor
 from app.console.models import ConsoleLink, ConsoleSession
 from app.console.roles import Role
-from app.errors import OperatorError
 from app.storage.engine import Engine, Prepared, parameter
 
 LINK_SECONDS = 600
@@ -59,10 +58,7 @@ def create_link(engine: Engine, name: str, role: Role, *, actor: Actor | None = 
 
     Raises OperatorError if the name is empty, too long or not printable.
     """
-    name = name.strip()
-    fault = text_fault(name, NAME_CHARACTERS_MAX)
-    if fault:
-        raise OperatorError(f"a person's name {fault}")
+    name = require_text("a person's name", name)
     token = _new_token()
     now = clock.now()
     with changing(engine):

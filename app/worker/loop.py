@@ -15,8 +15,8 @@ from app.worker.shared import HELD_BYTES_MAX, SECOND_NS, Phase, Shared
 _SEND_BUFFER_BYTES = 128 * 1024
 _NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 _LATE_NS = SECOND_NS
-_ACCEPTED_MAX = 32
-"""How many new connections a worker takes in a turn."""
+_ACCEPTING_NS = SECOND_NS // 200
+"""How long a worker accepts new connections in a turn."""
 _TAKING_NS = SECOND_NS // 100
 """How long a worker takes connections that others have left before it looks at the next ones."""
 _SHARE_EVERY_NS = SECOND_NS // 100
@@ -79,10 +79,7 @@ class Loop:
         return self._shared.now_ns >= self._look_at_ns
 
     def turn(self) -> None:
-        """Wait until something happens, and give each connection that is ready one turn.
-
-        It waits no longer than until it is time to look.
-        """
+        """Wait until something happens or it is time to look; give each ready connection a turn."""
         shared, lobby = self._shared, self._shared.lobby
         wait_ns = 0 if shared.queue else max(0, self._look_at_ns - shared.now_ns)
         lobby.wait()
@@ -199,16 +196,23 @@ class Loop:
         self._shared.send_answers()
 
     def _accept(self, listener: socket.socket, served: int) -> Iterator[Connection]:
-        """Yield new connections: at least one, and as many as were served in this turn.
+        """Yield one new connection, or as many as were served; one of them can take long (D106)."""
+        left, until_ns = max(1, served), clock.monotonic_ns() + _ACCEPTING_NS
+        while accepted := self._accept_waiting(listener, left, until_ns):
+            yield from accepted
+            left -= len(accepted)
 
-        Otherwise new clients would wait for many long turns. They come last, and one after the
-        other, so that an idle worker may take the next one meanwhile.
-        """
-        for _ in range(max(1, min(served, _ACCEPTED_MAX))):
-            connection = self._accept_one(listener)
-            if connection is None:
-                return
-            yield connection
+    def _accept_waiting(
+        self, listener: socket.socket, most: int, until_ns: int
+    ) -> list[Connection]:
+        accepted: list[Connection] = []
+        while len(accepted) < most and clock.monotonic_ns() < until_ns:
+            if accepted and len(self._shared.connections) >= self._connections_max:
+                break  # None of them is pushed out before its turn.
+            if (connection := self._accept_one(listener)) is None:
+                break
+            accepted.append(connection)
+        return accepted
 
     def _accept_one(self, listener: socket.socket) -> Connection | None:
         """Take a new connection. Return None if there is none."""

@@ -3,11 +3,13 @@
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from copy import copy
+from itertools import count
 
 import pytest
 
 from app import clock
 from app.worker import connection
+from app.worker.head import Environ
 from app.worker.shared import HELD_BYTES_MAX, SECOND_NS, Phase
 from app.worker.worker import LINGER_SECONDS
 from tests.unit.worker_server import (
@@ -49,16 +51,31 @@ def later(server, monkeypatch) -> Callable[[int], None]:
     return go_on
 
 
-def test_a_busy_worker_takes_several_new_connections_in_a_turn(server):
-    """New clients do not wait for as many turns as there are new clients."""
-    kept = [server.client() for _ in range(20)]
+def test_a_busy_worker_takes_as_many_new_connections_as_it_serves(server, monkeypatch):
+    """New clients do not wait for as many turns as there are new clients (D106)."""
+    now_ns = clock.monotonic_ns()
+    monkeypatch.setattr(clock, "monotonic_ns", lambda: now_ns)
+    kept = [server.client() for _ in range(40)]
     for client in kept:
         server.take(client)
-    new = [server.client() for _ in range(20)]
+    new = [server.client() for _ in range(40)]
     for client in kept + new:
         client.send(REQUEST)
     server.loop.turn()
-    assert [received(client) for client in kept + new] == [ANSWER] * 40
+    assert [received(client) for client in kept + new] == [ANSWER] * 80
+
+
+def test_a_worker_accepts_for_a_short_time(server, monkeypatch):
+    """A burst of new clients does not keep those waiting that are connected (D106)."""
+    kept = [server.client() for _ in range(20)]
+    for client in kept:
+        server.take(client)
+    for client in [server.client() for _ in range(20)] + kept:
+        client.send(REQUEST)
+    reads = count(clock.monotonic_ns(), MILLISECOND_NS)
+    monkeypatch.setattr(clock, "monotonic_ns", lambda: next(reads))
+    server.loop.turn()
+    assert 1 <= len(server.loop.connections) - len(kept) <= 5
 
 
 def test_a_connection_that_moves_keeps_its_listener():
@@ -246,16 +263,17 @@ def test_a_worker_that_was_killed_no_longer_counts_as_waiting():
         killed, next_one = copy(lobby), copy(lobby)  # As after a fork.
         lobby.enter(1)
         killed.enter(2)
-        killed.wait()
-        assert lobby.is_one_waiting
-        next_one.enter(3)
-        assert not lobby.is_one_waiting
-        next_one.wait()
-        assert lobby.is_one_waiting
-        lobby.work()
-        assert lobby.is_one_waiting
-        next_one.work()
-        assert not lobby.is_one_waiting
+        told = []
+        for happens in (
+            killed.wait,
+            lambda: next_one.enter(3),
+            next_one.wait,
+            lobby.work,
+            next_one.work,
+        ):
+            happens()
+            told.append(lobby.is_one_waiting)
+        assert told == [True, False, True, True, False]
 
 
 @pytest.fixture
@@ -291,6 +309,32 @@ def test_all_who_were_left_are_answered_in_one_turn(servers):
         client.send(REQUEST)
     taker.loop.turn()
     assert [received(client) for client in clients] == [ANSWER] * 5
+
+
+def test_new_connections_do_not_wait_for_a_long_request_that_comes_with_them(servers):
+    """Those that were accepted together are left to other workers before it begins (D106)."""
+    worker, other = servers
+    kept = [worker.client() for _ in range(3)]
+    for client in kept:
+        worker.take(client)
+    for client in kept:
+        client.send(REQUEST)
+    long, *others = [worker.client() for _ in range(3)]
+    answer, came = worker.shared.answer, list[bytes]()
+
+    def answer_slowly(environ: Environ, is_last: bool) -> tuple[bytes, bool]:
+        if environ["REQUEST_METHOD"] == "POST":
+            while not worker.shared.lobby.is_empty:
+                other.loop.turn()
+            came.extend(received(client) for client in others)
+        return answer(environ, is_last)
+
+    worker.shared.answer = answer_slowly
+    for client in (long, *others):
+        client.send(REQUEST if client in others else REQUEST.replace(b"GET", b"POST"))
+    worker.loop.turn()
+    assert came == [ANSWER] * 2
+    assert received(long) == ANSWER
 
 
 def test_connections_are_left_more_seldom_the_more_there_are(servers):

@@ -14,7 +14,7 @@ from app.worker.shared import SECOND_NS, Patience, Phase, Shared
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 ANSWER = b"HTTP/1.1 204 No Content\r\n\r\n"
 PATIENCE = Patience(idle_ns=30 * SECOND_NS, head_ns=10 * SECOND_NS, transfer_ns=30 * SECOND_NS)
-CONNECTIONS_MAX = 50
+CONNECTIONS_MAX = 100
 LONG_REQUEST = REQUEST.replace(b"/", b"/long", 1)
 FILE_REQUEST = REQUEST.replace(b"/", b"/file", 1)
 LONG_ANSWER = ANSWER + b"x" * 1_000_000

@@ -581,6 +581,24 @@ def test_the_oldest_release_is_gone_back_to(machine, binary, oldest):
     assert '"domains":[]' in machine.do(listed)
 
 
+def test_going_back_names_new_settings(installed, next_binary):
+    """A release refuses settings that it does not know before it changes anything."""
+    machine = installed
+    bring(machine, next_binary, "next")
+    machine.do("deploy/install.sh --binary next")
+    machine.do(f"printf '\\nVERIFYD_FURTHER=secret\\n' >>{SETTINGS}")
+    line = int(machine.do(f"wc -l <{SETTINGS}"))
+    refused = machine.run("/opt/verifyd/previous/install.sh")
+    assert refused.returncode == 1
+    assert f"comment out line {line} of {SETTINGS}: " in refused.stderr
+    assert "secret" not in refused.stdout + refused.stderr
+    assert "99.0.0" in machine.do("verifyd version")
+    machine.do(f"sed -i '{line}s/^/#/' {SETTINGS}; cp {SETTINGS} edited")
+    machine.do("/opt/verifyd/previous/install.sh")
+    assert "99.0.0" not in machine.do("verifyd version")
+    machine.do(f"cmp edited {SETTINGS}")
+
+
 def test_an_upgrade_and_the_way_back_under_load(installed, next_binary, tmp_path):
     """A release that does not serve is rolled back, a good one stays, and no request fails."""
     machine = installed
@@ -609,17 +627,8 @@ def test_an_upgrade_and_the_way_back_under_load(installed, next_binary, tmp_path
         assert "99.0.0" in machine.do("verifyd version")
         creators.wait_for(8)
 
-        machine.do(f"printf '\\nVERIFYD_FURTHER=secret\\n' >>{SETTINGS}")
-        refused = machine.run("/opt/verifyd/previous/install.sh")
-        assert refused.returncode == 1
-        last = int(machine.do(f"wc -l <{SETTINGS}"))
-        assert f"comment out line {last} of {SETTINGS}: " in refused.stderr
-        assert "secret" not in refused.stdout + refused.stderr
-        assert "99.0.0" in machine.do("verifyd version")
-        machine.do(f"sed -i '{last}s/^/#/' {SETTINGS}; cp {SETTINGS} edited")
         machine.do("/opt/verifyd/previous/install.sh")
         assert "99.0.0" not in machine.do("verifyd version")
-        machine.do(f"cmp edited {SETTINGS}")
         creators.wait_for(8)
 
         # A release that did not serve is not the previous one.

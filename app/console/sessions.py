@@ -11,7 +11,6 @@ from typing import NamedTuple
 import peewee
 
 from app import clock
-from app.accounts.models import NAME_CHARACTERS_MAX
 from app.accounts.texts import require_text
 from app.accounts.tokens import base62, random_base62
 from app.actions import Subject, changing, record

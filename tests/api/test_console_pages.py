@@ -164,8 +164,7 @@ class TestOverview:
         """Its rows are those of `imports list`: what was read, and what was loaded."""
         refused = {"status": "failed", "reason": "too many rejects", "rows": 3_000}
         what = {"register": "fleet", "kind": "vehicles", "mode": "merge", "format": "x"}
-        loaded_by = {"files": "a.csv", "loaded_by": "timer"}
-        load_id = insert_line(world.engine, **what, **refused, **loaded_by)
+        load_id = insert_line(world.engine, **what, **refused, files="a.csv")
         page = browser.get(ROOT)
         link = page.html.select_one(".findings a")
         assert link["href"] == f"console/loads/{load_id}"

@@ -20,6 +20,7 @@ from app.limits.file import StoreError
 from app.limits.store import LimitStore, account_slot
 from app.storage import reserve
 from app.storage.engine import Engine
+from app.usage.report import last_days
 
 ACTIVE, SUSPENDED = STATUSES = ("active", "suspended")
 PLACE = "accounts"
@@ -71,7 +72,8 @@ class AccountPage:
         account = require_account(engine, tag)
         plan = administration.require_plan(engine, account.plan_id)
         keys = ApiKey.select(ApiKey, Account).join(Account).where(ApiKey.account == account)
-        latest = keys.order_by(ApiKey.created_at.desc(), ApiKey.id).limit(_KEYS_SHOWN)
+        newest = keys.order_by(ApiKey.created_at.desc(), ApiKey.id).limit(_KEYS_SHOWN)
+        latest = list(newest.execute(engine))
         self._services.pages.send(
             req,
             resp,
@@ -79,7 +81,8 @@ class AccountPage:
             account=account,
             plan=plan,
             requests_left=requests_left(self._services.limits, account, plan),
-            keys=[(key, status_of_key(key)) for key in latest.execute(engine)],
+            keys=[(key, status_of_key(key)) for key in latest],
+            used=last_days(engine, account.id, [key.id for key in latest]),
             keys_total=keys.count(engine),
             domains=self._domains.count_domains(account.id),
             done=req.get_param("done"),

@@ -26,8 +26,10 @@ class _Frame(NamedTuple):
         return self.height - _BELOW
 
 
-_WIDE = _Frame(720, 160, 8, "chart")
-_SMALL = _Frame(300, 120, 4, "chart small")
+_WIDE = _Frame(720, 160, 8, "chart wide")
+# Where letters of the wide one would be too small to be read.
+_NARROW = _Frame(300, 150, 4, "chart narrow")
+_SMALL = _Frame(240, 110, 3, "chart small")
 
 
 class Series(NamedTuple):
@@ -45,13 +47,20 @@ def columns_chart(
 ) -> Markup:
     """Return a chart with a column for each label, in which the series are stacked.
 
+    Unless it is small it is drawn twice, and the style sheet shows one: pages have no scripts.
+
     Hovering over a column shows its values. For readers of the page without a picture, `title`
     should be followed by the same numbers as a table.
 
     Args:
         is_small: it has a third of the page.
     """
-    frame = _SMALL if is_small else _WIDE
+    if is_small:
+        return _drawn(_SMALL, title, labels, series)
+    return Markup("").join(_drawn(each, title, labels, series) for each in (_WIDE, _NARROW))
+
+
+def _drawn(frame: _Frame, title: str, labels: Sequence[str], series: Sequence[Series]) -> Markup:
     totals = [sum(values) for values in zip(*(each.values for each in series), strict=True)]
     most = _round_up(max(totals, default=0))
     step = frame.width / max(1, len(labels))
@@ -60,13 +69,12 @@ def columns_chart(
         values = [(each, each.values[place]) for each in series]
         parts.append(_column(frame, place * step, step, label, values, most))
     every = -(-len(labels) // frame.labels_max) or 1
-    for turn, place in enumerate(range(len(labels) - 1, -1, -every)):
-        # A narrow screen has room for every second label only.
-        kind = "label minor" if turn % 2 else "label"
-        middle = (place + 0.5) * step
+    for place in range(len(labels) - 1, -1, -every):
+        is_last = place == len(labels) - 1
+        left, anchor = (frame.width, "end") if is_last else ((place + 0.5) * step, "middle")
         parts.append(
-            Markup('<text class="{}" x="{:.1f}" y="{}" text-anchor="middle">{}</text>').format(
-                kind, middle, frame.height - 6, labels[place]
+            Markup('<text class="label" x="{:.1f}" y="{}" text-anchor="{}">{}</text>').format(
+                left, frame.height - 6, anchor, labels[place]
             )
         )
     return Markup('<svg class="{}" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(

@@ -15,6 +15,7 @@ from app.console.listing import Listing
 from app.console.rendering import redirect
 from app.redaction import KEY_PREFIX
 from app.storage.engine import Engine
+from app.usage.report import last_days
 
 PLACE = "keys"
 STATUSES = ("active", "suspended", "expired", "revoked")
@@ -78,6 +79,7 @@ class KeyPage:
             key=key,
             status=status_of_key(key),
             replaces=former,
+            used=last_days(engine, key.account.id, [key.id]),
             done=req.get_param("done"),
         )
 

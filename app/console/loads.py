@@ -30,7 +30,8 @@ _SORTABLE: Mapping[str, Any] = {
     "started": RegisterLoad.id,
     "register": RegisterLoad.register,
     "mode": RegisterLoad.mode,
-    "rows": RegisterLoad.loaded,
+    "rows": RegisterLoad.rows,
+    "loaded": RegisterLoad.loaded,
     "rejected": RegisterLoad.rejected,
 }
 

@@ -1,7 +1,7 @@
 """Finds what the overview shows. It reads recorded counts, and counts no rows of registers."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta, tzinfo
 from typing import NamedTuple
@@ -16,6 +16,7 @@ from app.operations.conditions.audit import REFUSED
 from app.operations.conditions.condition import Condition
 from app.operations.conditions.disk import free_bytes_by_directory
 from app.operations.conditions.gathered import conditions_of
+from app.operations.conditions.load_facts import load_facts
 from app.operations.directories import (
     audit_warnings,
     data_warnings,
@@ -25,8 +26,9 @@ from app.operations.directories import (
 from app.operations.freshness import Freshness
 from app.operations.notices.senders import obstacle
 from app.operations.writing import write_fault
-from app.registers.history import INTERRUPTED, interrupted_loads, list_loads
+from app.registers.history import interrupted_loads, list_loads
 from app.registers.models import RegisterLoad
+from app.registers.past_load import PastLoad, past_load
 from app.storage.engine import Engine
 from app.storage.registers import find_unreadable
 from app.storage.versions import versions
@@ -40,8 +42,8 @@ class Health(NamedTuple):
 
     faults: list[str]
     """Sentences: why the service is not ready, or will not start again."""
-    conditions: Sequence[Condition]
-    """What an operator must correct although look-ups work."""
+    conditions: Sequence[tuple[Condition, RegisterLoad | None]]
+    """What an operator must correct although look-ups work; with the load that it is about."""
     warnings: list[str]
     """Further sentences of `verifyd check`."""
 
@@ -62,14 +64,6 @@ class Disk(NamedTuple):
     def used_percent(self) -> int:
         """How much of it is used, from 0 to 100."""
         return round(100 * (1 - self.free_bytes / self.total_bytes)) if self.total_bytes else 100
-
-
-class Load(NamedTuple):
-    """An attempt to load, and its status."""
-
-    line: RegisterLoad
-    status: str
-    """`running`, `done`, `failed` or `interrupted`."""
 
 
 def health(engine: Engine, config: Config, limits: LimitStore, ages: list[Freshness]) -> Health:
@@ -100,17 +94,21 @@ def health(engine: Engine, config: Config, limits: LimitStore, ages: list[Freshn
     warnings = [f"{SETTINGS['notify'].variable} {each}." for each in obstacles if each]
     warnings += data_warnings(config)
     warnings += [*audit_warnings(config), *unknown_accounts(engine, config)]
-    conditions = conditions_of(engine, config, ages=ages).conditions
-    return Health(faults, [each for each in conditions if each.key != REFUSED], warnings)
+    found = conditions_of(engine, config, ages=ages).conditions
+    conditions = [each for each in found if each.key != REFUSED]
+    loads = _failed_loads(engine) if any(each.kind == "load" for each in conditions) else {}
+    return Health(faults, [(each, loads.get(each.key)) for each in conditions], warnings)
 
 
-def latest_loads(engine: Engine) -> list[Load]:
+def _failed_loads(engine: Engine) -> Mapping[str, RegisterLoad]:
+    """Return the latest load that failed of each register, by the key of its condition."""
+    return {f"load:{each.register}": each.failed[0] for each in load_facts(engine) if each.failed}
+
+
+def latest_loads(engine: Engine) -> list[PastLoad]:
     """Return the latest attempts to load, the newest first."""
     interrupted = interrupted_loads(engine)
-    return [
-        Load(line, INTERRUPTED if line.id in interrupted else line.status)
-        for line in list_loads(engine, limit=LATEST)
-    ]
+    return [past_load(line, interrupted) for line in list_loads(engine, limit=LATEST)]
 
 
 def disks(engine: Engine, config: Config) -> list[Disk]:

@@ -15,7 +15,9 @@ from app.console.assets import ASSETS, PATH
 from app.console.charts import columns_chart
 from app.console.context import ROOT, ConsoleRequest
 from app.console.roles import RIGHTS, Right
+from app.console.usage_charts import CLASS_NAMES
 from app.registers.space import size_text
+from app.usage.store import KEPT_DAYS
 from app.version import VERSION
 
 _HTML = "text/html; charset=utf-8"
@@ -59,9 +61,17 @@ class View:
         """Tell whether the person has a right: `read`, `change` or `audit`."""
         return right in self._rights
 
-    def is_at(self, path: str) -> bool:
-        """Tell whether this page is the one with a path, or below it."""
-        return self.path == path or (path != ROOT and self.path.startswith(f"{path}/"))
+    def current(self, place: str = "") -> str:
+        """Return the title in the navigation that this page belongs to; empty if there is none.
+
+        Args:
+            place: the title of a page that is not below its path.
+        """
+        for item in self.menu:
+            is_below = item.path != ROOT and self.path.startswith(f"{item.path}/")
+            if item.title == place or item.path == self.path or is_below:
+                return item.title
+        return ""
 
 
 class Renderer:
@@ -141,8 +151,10 @@ def number(value: int | None) -> Markup | str:
 _DASH = Markup('<span aria-hidden="true">&ndash;</span><span class="hidden">none</span>')
 _GLOBALS: Mapping[str, object] = {
     "assets": {name: f"{PATH.strip('/')}/{asset.served_name}" for name, asset in ASSETS.items()},
+    "class_names": CLASS_NAMES,
     "columns_chart": columns_chart,
     "release": VERSION,
+    "usage_days_kept": KEPT_DAYS,
 }
 _FILTERS: Mapping[str, Callable[..., object]] = {
     "capitalised": lambda text: text[:1].upper() + text[1:],

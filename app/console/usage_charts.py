@@ -14,6 +14,8 @@ from app.usage.store import HOUR_SECONDS, first_hour
 HOURS = 24
 _DAYS_MAX = 93
 """With more days the columns are months."""
+CLASS_NAMES = {name: name for name in CLASSES} | {"2xx": "successful"}
+"""What pages call the classes of answers."""
 _TONES = dict(zip(CLASSES, ("good", "plain", "warn", "bad"), strict=True))
 
 
@@ -42,7 +44,9 @@ class UsageChart(NamedTuple):
     def series(self, *classes: str) -> list[Series]:
         """Return the answers of some classes, of all by default."""
         return [
-            Series(name, _TONES[name], [column.by_class[place] for column in self.columns])
+            Series(
+                CLASS_NAMES[name], _TONES[name], [column.by_class[place] for column in self.columns]
+            )
             for place, name in enumerate(CLASSES)
             if name in classes or not classes
         ]

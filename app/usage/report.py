@@ -1,16 +1,19 @@
 """Adds usage up, by account, key, day, hour or operation (D128)."""
 
-from collections.abc import Collection, Iterator
-from datetime import date
+from collections.abc import Collection, Iterator, Mapping
+from datetime import UTC, date, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 import peewee
 from peewee import Case, fn
 
+from app import clock
 from app.storage.engine import Engine, Row
 from app.usage.models import CLASSES, UsageAccount, UsageDay, UsageHour
-from app.usage.store import KEPT_HOURS, first_hour
+from app.usage.store import KEPT_DAYS, KEPT_HOURS, first_hour
+
+_RECENT_DAYS = 4
 
 
 class By(StrEnum):
@@ -98,6 +101,31 @@ def has_more_rows(engine: Engine, first: date, last: date, whose: Whose, most: i
         query = query.where(condition)
     rows: int = query.limit(most + 1).count(engine)
     return rows > most
+
+
+def last_days(engine: Engine, account_id: int, keys: Collection[str]) -> Mapping[str, str]:
+    """Return the last day (ISO date) on which each key was used; no day for those without usage.
+
+    PERF: the days are named, because the index has account, day, key, and recent ones come first,
+    because a key in use has many rows. Otherwise all rows of the account would be read.
+
+    Args:
+        keys: their ids; all of them are keys of the account.
+
+    Raises peewee.PeeweeException if the database cannot answer.
+    """
+    # The latest day in any time zone; days that are too old were removed.
+    last = clock.today(UTC) + timedelta(days=1)
+    days = [last - timedelta(days=back) for back in range(KEPT_DAYS + 2)]
+    found: dict[str, str] = {}
+    for some in (days[:_RECENT_DAYS], days[_RECENT_DAYS:]):
+        is_one = UsageDay.day.in_(some) & UsageDay.key_id.in_([*({*keys} - found.keys())])
+        query = UsageDay.select(UsageDay.key_id, fn.MAX(UsageDay.day)).where(
+            (UsageDay.account_id == account_id) & is_one
+        )
+        rows = query.group_by(UsageDay.key_id).tuples().execute(engine)
+        found |= {key: str(day) for key, day in rows}
+    return found
 
 
 def is_known(engine: Engine, account: str) -> bool:

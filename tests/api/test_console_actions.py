@@ -73,17 +73,16 @@ def links_of(page):
 
 class TestRow:
     def test_it_says_who_changed_what(self, world, browser):
-        """Who, with the user of sudo, when, where, what, and each member before and after."""
+        """Who, when and what; folded, where, the user of sudo, and each member before and after."""
         set_account_plan(world.engine, "alice", "free", actor=ANN)
         Action.update(at=NOON).execute(world.engine)
         (row,) = rows_of(browser.get(ACTIONS))
         assert row == {
             "When": "18 Mar 2030, 08:00 12:00 UTC",
-            "Who": "ann sudo: bea",
-            "Where": "command",
+            "Who": "ann",
             "Action": "accounts.set-plan",
             "Subject": "alice",
-            "Change": "plan standard →, now free",
+            "Details": "plan by command, sudo of bea plan standard →, now free",
         }
 
     def test_values_are_readable(self, world, browser):
@@ -95,10 +94,10 @@ class TestRow:
         times = {"revoked_at": None}, {"revoked_at": clock.iso_utc(NOON)}
         record(world.engine, BEN, "keys.revoke", Subject("key", "12345678", "gone"), *times)
         revoked, loaded, gone = rows_of(browser.get(ACTIONS))
-        assert revoked["Change"].endswith(", now 18 Mar 2030, 08:00 12:00 UTC")
+        assert revoked["Details"].endswith(", now 18 Mar 2030, 08:00 12:00 UTC")
         assert revoked["Subject"] == "12345678 of gone"
-        assert loaded["Change"].startswith("rows 12,000 →, now 1 note")
-        assert gone["Change"] == "rows 12,000"
+        assert "rows 12,000 →, now 1 note" in loaded["Details"]
+        assert gone["Details"] == "rows by console rows 12,000"
         (removed,) = browser.get(f"{ACTIONS}?action=imports").html.select("del")
         assert removed.text == "12,000"
 
@@ -179,7 +178,7 @@ class TestFilters:
         assert page.html.h1.text == "Actions on alice"
         link = page.html.select_one("a[rel=next]")["href"]
         (last,) = rows_of(browser.get(f"{ACTIONS}{link}"))
-        assert last["Change"] == "label till 0"
+        assert last["Details"].endswith("label till 0")
         hidden = page.html.select_one("form.filters input[type=hidden]")
         assert (hidden["name"], hidden["value"]) == ("account", "alice")
 

@@ -1,6 +1,6 @@
 """The pages of keys: lists, a new key that is shown once, rotate and revoke (D41, D136)."""
 
-from datetime import timedelta
+from datetime import UTC, timedelta
 
 import pytest
 
@@ -23,6 +23,7 @@ from app.actor import Actor
 from app.console.context import ROOT
 from app.console.listing import ROWS_PER_PAGE
 from app.console.roles import Role
+from app.usage.models import UsageDay
 from tests.api.console import signed_in, stored
 from tests.api.test_console_accounts import MARKUP
 from tests.conftest import ON_SQLITE, SHARED, engine_independent
@@ -174,6 +175,22 @@ class TestDetail:
         assert world.alice_key[:18] in page.text
         assert world.alice_key[18:30] not in page.text
         assert "never" in page.text
+
+    def test_it_shows_the_day_of_the_last_use(self, world, browser, alice_id):
+        """The latest day of any operation, on the pages of the key and of its account."""
+        keys = [make(world, "alice", label=name) for name in ("used", "unused")]
+        account = require_account(world.engine, "alice")
+        row = {"status": "2xx", "answers": 1, "vehicles": 1, "account_id": account.id}
+        last, former = (clock.today(UTC) - timedelta(days=back) for back in (200, 399))
+        for day, operation in ((former, "insurance"), (last, "compliance")):
+            use = row | {"day": day, "operation": operation, "key_id": keys[0]}
+            UsageDay.insert(**use).execute(world.engine)
+        for key, told in zip(keys, (str(last), "not in 400 days"), strict=True):
+            for path in (f"keys/{key}", f"accounts/{account.tag}"):
+                page = browser.get(f"{ROOT}/{path}").html
+                link = page.select_one(f"tbody a[href$='{key}']")
+                shown = link.find_parent("tr") if link else page.select_one(".facts")
+                assert told in shown.text, path
 
     def test_a_rotated_key_leads_to_its_successor_and_back(self, world, browser, alice_id):
         """Either page links to the other."""

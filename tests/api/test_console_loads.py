@@ -136,7 +136,7 @@ class TestDetail:
         history = History(world.engine, "native")
         with locked(world.engine, "native"):
             page = browser.get(path)
-            assert page.headers["Refresh"] == "3"
+            assert page.headers["Refresh"] == "3; url=?refresh=auto"
             assert "It has just begun." in page.text
             history.note_progress(4, json_text(Progress("a.csv", 500_000, 2_000_000, 1_234)))
             page = browser.get(path)

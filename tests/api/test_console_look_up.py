@@ -85,9 +85,25 @@ class TestOne:
         answer = page.html.select_one("article")
         assert "AB12CDE" in answer.h3.text
         assert "asked for as ab12 cde" in answer.h3.text
-        badges = [badge.text for badge in answer.select("p .badge")]
-        assert badges == ["insured", "not compliant"]
+        verdicts = [each.text for each in answer.select(".verdicts strong")]
+        assert verdicts == ["Insured", "Not compliant"]
+        decided = {row.th.text: row.td.text for row in answer.select("table")[0].select("tbody tr")}
+        assert (decided["Insured"], decided["No fines owed"]) == ("yes", "no")
         assert "policy P-7 of native is in force on 2025-07-01" in answer.text
+
+    def test_what_is_optional_is_folded_until_it_is_used(self, browser):
+        """Day, reason and reference open if one has a value or a fault."""
+        for page, is_open in (
+            (browser.get(LOOK_UP), False),
+            (ask(browser, "AB12CDE", day=""), False),
+            (ask(browser, "AB12CDE"), True),
+            (ask(browser, "AB12CDE", day="", reference="x" * 65), True),
+            (ask(browser, "", day=""), False),
+        ):
+            folded = page.html.select_one("form details")
+            assert folded.has_attr("open") == is_open
+            names = [field["name"] for field in folded.select("input")]
+            assert names == ["day", "reason", "reference"]
 
     def test_it_shows_what_each_register_says(self, browser):
         """Vehicle, policies and fines are under the register that holds them."""
@@ -109,8 +125,8 @@ class TestOne:
         for day in ("2025-06-30", DAY, "2026-07-01"):
             page = ask(browser, "AB12CDE", day=day)
             answer = client.get(f"/v1/vehicle/AB12CDE/insurance?asOf={day}").json
-            words = [badge.text for badge in page.html.select("article p .badge")]
-            assert (words[0] == "insured") == answer["insured"]
+            words = [each.text for each in page.html.select("article .verdicts strong")]
+            assert (words[0] == "Insured") == answer["insured"]
             assert f"Answer for {day}" in page.html.find(id="answers").text
 
     def test_without_a_day_it_is_today(self, world, browser):

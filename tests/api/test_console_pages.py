@@ -158,6 +158,19 @@ class TestOverview:
         assert finding["class"] == ["bad"]
         assert "Look-ups cannot be recorded" in finding.text
 
+    def test_a_failed_load_is_linked_with_its_reason(self, world, browser):
+        """Its rows are those of `imports list`: what was read, and what was loaded."""
+        refused = {"status": "failed", "reason": "too many rejects", "rows": 3_000}
+        what = {"register": "fleet", "kind": "vehicles", "mode": "merge", "format": "x"}
+        load_id = insert_line(world.engine, **what, **refused, files="a.csv")
+        page = browser.get(ROOT)
+        link = page.html.select_one(".findings a")
+        assert link["href"] == f"console/loads/{load_id}"
+        assert link.parent.text == f"Load {load_id}: too many rejects"
+        row = page.html.select_one("section[aria-labelledby=loads] tbody tr")
+        cells = {cell.get("data-title"): cell.text for cell in row.select("td")}
+        assert (cells["Rows"], cells["Loaded"]) == ("3,000", "0")
+
     def test_reasons_of_failed_loads_stay_text(self, world, browser):
         """A reason can quote a file, whose content nobody has checked."""
         reason = "<script>alert(1)</script>"
@@ -283,7 +296,8 @@ class TestCharts:
         series = [charts.Series("done", "good", [3, 0]), charts.Series("failed", "bad", [1, 0])]
         svg = charts.columns_chart("Loads", ["1 Jan", "<2>"], series)
         bars = re.findall(r'<rect class="(good|bad)"[^>]* height="([0-9.]+)"', svg)
-        assert bars == [("good", "91.5"), ("bad", "30.5")]
+        # For a wide screen, and for a narrow one.
+        assert bars == [("good", "91.5"), ("bad", "30.5"), ("good", "84.0"), ("bad", "28.0")]
         assert "<title>1 Jan: 3 done, 1 failed</title>" in svg
         assert "<title>&lt;2&gt;: 0 done, 0 failed</title>" in svg
         assert "style" not in svg

@@ -302,7 +302,7 @@ class TestTaskPage:
     def test_it_loads_itself_again_while_it_runs(self, browser, running):
         """The browser does so without JavaScript, and a link stops it."""
         page = browser.get(running)
-        assert page.headers["Refresh"] == "3"
+        assert page.headers["Refresh"] == "3; url=?refresh=auto"
         stop = page.html.find("a", string="Stop that")
         stopped = browser.get(f"{running}{stop['href'][stop['href'].index('?') :]}")
         assert "Refresh" not in stopped.headers

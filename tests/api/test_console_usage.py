@@ -201,7 +201,7 @@ class TestPeriod:
         chart = page.html.select_one("svg.chart")
         assert chart["aria-label"] == "Answers per day, November 2026: 17"
         assert len(chart.select("g")) == 30
-        assert chart.select("title")[20].text == "21 Nov: 3 2xx, 7 4xx, 2 429, 0 5xx"
+        assert chart.select("title")[20].text == "21 Nov: 3 successful, 7 4xx, 2 429, 0 5xx"
         table = page.html.select_one("details table")
         assert [cell.text for cell in table.select("tbody tr")[20].select("th, td")] == [
             *("21 Nov", "12", "3", "7", "2", "0")
@@ -212,14 +212,14 @@ class TestPeriod:
     @ON_SQLITE
     def test_many_days_are_months(self, month, browser):
         """With more than 93 days the chart has a column for each month."""
-        titles = browser.get(f"{USAGE}?from=2026-08-22").html.select("svg.chart title")
+        titles = browser.get(f"{USAGE}?from=2026-08-22").html.select("svg.wide title")
         assert len(titles) == 93
-        titles = browser.get(f"{USAGE}?from=2026-08-21").html.select("svg.chart title")
+        titles = browser.get(f"{USAGE}?from=2026-08-21").html.select("svg.wide title")
         assert [each.text for each in titles] == [
-            "Aug 2026: 0 2xx, 0 4xx, 0 429, 0 5xx",
-            "Sep 2026: 0 2xx, 0 4xx, 0 429, 0 5xx",
-            "Oct 2026: 0 2xx, 0 4xx, 0 429, 1 5xx",
-            "Nov 2026: 8 2xx, 7 4xx, 2 429, 0 5xx",
+            "Aug 2026: 0 successful, 0 4xx, 0 429, 0 5xx",
+            "Sep 2026: 0 successful, 0 4xx, 0 429, 0 5xx",
+            "Oct 2026: 0 successful, 0 4xx, 0 429, 1 5xx",
+            "Nov 2026: 8 successful, 7 4xx, 2 429, 0 5xx",
         ]
 
     @ON_SQLITE
@@ -360,7 +360,7 @@ class TestOverview:
         ]
         told = [[title.text for title in chart.select("title")] for chart in charts]
         assert [len(each) for each in told] == [24, 24, 24]
-        assert (told[0][-1], told[1][0]) == ("12:00: 5 2xx, 2 4xx", "13:00: 1,000 429")
+        assert (told[0][-1], told[1][0]) == ("12:00: 5 successful, 2 4xx", "13:00: 1,000 429")
         rows = page.html.select("section[aria-labelledby=answers] tbody tr")
         assert [cell.text for cell in rows[-1].select("td")] == ["7", "5", "2", "0", "0"]
         assert "last 10 seconds may be missing" in page.text

@@ -29,6 +29,7 @@ TOLD_IN_WORDS = {
     "metrics_accounts": "none",
     "certificate": "none",
     "audit_dir": "`audit/` in `VERIFYD_DATA_DIR`",
+    "console_bind": "none",
     "notify": "none",
     "notify_secret": "none",
 }

@@ -15,7 +15,7 @@ from app.registers.models import json_text
 from app.registers.reading.reader import Progress
 from app.usage.models import CLASSES, UsageAccount, UsageDay, UsageHour
 from app.usage.store import first_hour
-from tests.system.browsers import Visitor, chromium
+from tests.system.browsers import WIDTHS, Visitor, chromium
 from tests.system.client_tools import axe_script
 from tests.system.site import behind_site
 from tests.unit.held import HEADER, begun, loaded, vehicles
@@ -82,6 +82,13 @@ VISITED = {
     f"{ROOT}/assets/{{asset}}",
 }
 """The pages that the walk opens. Add yours when you have added them to the walk."""
+
+
+_LABELS = """[...document.querySelectorAll("svg.chart")]
+    .filter((each) => each.checkVisibility())
+    .map((each) => parseFloat(getComputedStyle(each.querySelector(".label")).fontSize)
+        * each.getBoundingClientRect().width / each.viewBox.baseVal.width)"""
+"""The sizes of the labels on the screen, for each chart that is shown."""
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +195,9 @@ def test_a_person_can_walk_through_every_page(world, visit, scheme, has_javascri
     visitor.click("Actions")
     page.locator("select[name=action]").select_option("console.end")
     visitor.click("Show", "button")
-    assert page.get_by_role("cell", name="sessions 1").is_visible()
+    page.locator("td summary").first.click()
+    visitor.check()
+    assert page.locator("li", has_text="sessions 1").is_visible()
     visitor.click("Show all")
     visitor.click("customer 05")
     visitor.click("What operators changed on this account")
@@ -296,6 +305,7 @@ def test_a_person_can_do_the_daily_work(world, visit, scheme, has_javascript):
     page.get_by_label("Enquiry").select_option("required")
     visitor.click("Change the plan", "button")
     visitor.click("What operators changed on this plan")
+    page.locator("summary", has_text="enquiry").first.click()
     assert page.locator("li", has_text="now required").is_visible()
 
     visitor.click("Accounts")
@@ -407,8 +417,11 @@ def test_an_auditor_can_ask_the_trail(world, visit, scheme, has_javascript):
     sign_in(world, visitor, Role.AUDITOR)
     visitor.click("Look up")
     page.get_by_label("Plates").fill("AB12CDE")
+    page.get_by_text("Day, reason and reference").click()
+    visitor.check()
     page.get_by_label("Reason").fill("THEFT")
     visitor.click("Look up", "button")
+    assert page.get_by_label("Reason").is_visible()
 
     visitor.click("Audit")
     visitor.click("Search", "button")
@@ -460,6 +473,53 @@ def test_every_page_of_the_navigation_opens_for_its_role(world, visit, role):
     titles = visitor.page.locator("header nav a").all_inner_texts()
     for title in titles:
         visitor.click(title)
+
+
+@pytest.mark.parametrize("has_javascript", [True, False])
+def test_a_phone_has_a_menu(world, visit, has_javascript):
+    """It is folded, names the current page, and opens and leads on without JavaScript, too."""
+    visitor = visit("light", has_javascript, is_tested=False)
+    page = visitor.page
+    sign_in(world, visitor, Role.OPERATOR)
+    page.set_viewport_size({"width": 375, "height": 800})
+    link = page.get_by_role("link", name="People", exact=True)
+    assert not link.is_visible()
+    page.get_by_text("Menu: Overview").click()
+    with page.expect_navigation():
+        link.click()
+    assert page.get_by_role("heading", level=1).inner_text() == "People"
+    assert page.get_by_text("Menu: People").is_visible()
+    assert not page.get_by_role("link", name="Overview", exact=True).is_visible()
+
+
+def test_signing_out_comes_last_for_the_keyboard(world, visit):
+    """After everything on the page, on wide and narrow screens."""
+    visitor = visit("light", True, is_tested=False)
+    sign_in(world, visitor, Role.OPERATOR)
+    for width in WIDTHS:
+        visitor.page.set_viewport_size({"width": width, "height": 800})
+        visitor.page.reload()
+        reached: list[str] = []
+        while not reached or reached[-1]:
+            visitor.page.keyboard.press("Tab")
+            focused = "document.activeElement"
+            is_some = visitor.page.evaluate(f"{focused} !== document.body")
+            reached.append(visitor.page.evaluate(f"{focused}.textContent") if is_some else "")
+        assert reached[0] == "Skip to the content"
+        assert reached[-2] == "Sign out"
+
+
+def test_labels_of_charts_can_be_read(world, visit):
+    """On each screen their letters are at least 11 pixels high."""
+    visitor = visit("light", True, is_tested=False)
+    sign_in(world, visitor, Role.OPERATOR)
+    for path in (ROOT, f"{ROOT}/usage"):
+        visitor.open(path)
+        for width in WIDTHS:
+            visitor.page.set_viewport_size({"width": width, "height": 800})
+            sizes = visitor.page.evaluate(_LABELS)
+            assert sizes
+            assert min(sizes) >= 11, (path, width)
 
 
 def test_the_cookie_is_one_that_browsers_guard(world, visit):

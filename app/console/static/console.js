@@ -18,13 +18,6 @@ window.addEventListener("pageshow", () => {
   for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
 });
 
-// On a narrow screen the navigation scrolls sideways: it begins at the current page.
-const current = document.querySelector(".bar nav [aria-current]");
-if (current) {
-  const nav = current.closest("nav");
-  nav.scrollLeft = current.offsetLeft - (nav.clientWidth - current.offsetWidth) / 2;
-}
-
 // <button type="button" data-copy="ID" hidden> copies the text of the element with that id.
 for (const button of document.querySelectorAll("button[data-copy]")) {
   const source = document.getElementById(button.dataset.copy);

@@ -158,7 +158,8 @@ class Sessions:
         end = _end_of(session.started_at, clock.now(), self._idle_seconds)
         if end - session.expires_at >= _USE_NOTED_SECONDS:
             is_it = ConsoleSession.id == session.id
-            ConsoleSession.update(expires_at=end).where(is_it).execute(self._engine)
+            with self._engine.without_waiting():  # Look-ups would wait for this page.
+                ConsoleSession.update(expires_at=end).where(is_it).execute(self._engine)
 
 
 def list_sessions(engine: Engine) -> list[Session]:

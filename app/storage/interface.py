@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -56,6 +56,11 @@ class Engine(peewee.Database, ABC):
     @abstractmethod
     def may_be_gone(self, error: Exception) -> bool:
         """Tell whether a statement may have failed because a register was just removed."""
+
+    @contextmanager
+    def without_waiting(self) -> Iterator[None]:
+        """Let writes fail at once where one writer locks the whole database, as on SQLite."""
+        yield
 
     @abstractmethod
     def write_refusal(self) -> str | None:

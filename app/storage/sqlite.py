@@ -186,7 +186,7 @@ class SqliteEngine(SqliteAttachments, APSWDatabase):  # type: ignore[misc]
         """Return why the database accepts no writes; None if it accepts them."""
         try:
             # The answer to a load balancer must not wait for another writer.
-            with self._without_waiting(), self.atomic() as transaction:
+            with self.without_waiting(), self.atomic() as transaction:
                 # NOTE: a read-only file can be locked for writing; only a change shows it.
                 self.execute_sql('UPDATE "installation" SET schema_version = schema_version')
                 transaction.rollback()
@@ -196,7 +196,7 @@ class SqliteEngine(SqliteAttachments, APSWDatabase):  # type: ignore[misc]
         return None
 
     @contextmanager
-    def _without_waiting(self) -> Iterator[None]:
+    def without_waiting(self) -> Iterator[None]:
         """Let statements fail at once if another process holds the lock."""
         self.execute_sql("PRAGMA busy_timeout = 0")
         try:

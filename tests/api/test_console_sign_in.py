@@ -4,6 +4,7 @@ import hashlib
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import peewee
 import pytest
@@ -26,9 +27,9 @@ from app.console.sessions import (
     open_session,
 )
 from app.registers.lock import locked
-from app.storage.engine import close_quietly
+from app.storage.engine import close_quietly, open_engine
 from tests.api.console import ADDRESS, HOST, ORIGIN, SAME_ORIGIN, Browser, signed_in, stored
-from tests.conftest import engine_independent
+from tests.conftest import ON_SQLITE, engine_independent
 from tests.unit.held import begun
 
 IDLE_SECONDS = 3_600
@@ -260,6 +261,23 @@ class TestSessions:
 
         monkeypatch.setattr(Sessions, "note_use", refuse)
         assert browser.get(f"{ROOT}/people").status_int == 200
+
+    @ON_SQLITE
+    def test_a_page_does_not_wait_for_another_writer(
+        self, world, application, token, later, statements
+    ):
+        """The use is noted by the next page; look-ups of this worker would wait, too."""
+        browser = Browser(application).sign_in(token)
+        (session,) = list_sessions(world.engine)
+        later(400)
+        with closing(open_engine(world.config.database_url)) as writer:
+            writer.execute_sql("BEGIN IMMEDIATE")
+            with statements() as seen:
+                assert browser.get(f"{ROOT}/people").status_int == 200
+        assert "PRAGMA busy_timeout = 0" in "".join(map(str, seen))
+        assert list_sessions(world.engine) == [session]
+        browser.get(f"{ROOT}/people")
+        assert list_sessions(world.engine) != [session]
 
     def test_signing_in_again_ends_the_first_session(self, world, application, token):
         """The browser would forget its cookie, which would go on working for whoever has it."""

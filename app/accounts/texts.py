@@ -17,7 +17,7 @@ def text_fault(text: str, characters_max: int, *, is_ascii: bool = False) -> str
         return f"{rule}; it has {len(text):,}"
     for place, character in enumerate(text, 1):
         if not character.isprintable() or (is_ascii and not character.isascii()):
-            return f"{rule}; character {place} is none"
+            return f"{rule}; character {place} is not {kind}"
     return None
 
 

@@ -53,7 +53,9 @@ def _load_drop(args: argparse.Namespace, directory: Path, options: Path | None, 
     with opened_database(config):
         pass  # Wrong settings must not look like a fault of the files.
     if not directory.is_dir():
-        raise OperatorError(f"{directory} does not exist, or is not a directory")
+        raise OperatorError(
+            f"{directory} does not exist, or is not a directory; create it, or correct the path"
+        )
     if options is not None and not os.access(options, os.R_OK | os.X_OK):
         raise OperatorError(f"{options} does not exist, or cannot be read")
     drop = _Drop(args, config, directory, options, job)

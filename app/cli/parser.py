@@ -18,7 +18,8 @@ else:
 Run = Callable[[argparse.Namespace], None]
 _NUMBER_DIGITS_MAX = 18
 # SEC: reading a very long number is slow.
-_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,30}")
+_WHOLE_NUMBER_DIGITS_MAX = 30
+_WHOLE_NUMBER = re.compile(rf"-?[0-9]{{1,{_WHOLE_NUMBER_DIGITS_MAX}}}")
 _LIMIT = 50
 _LIMIT_MAX = 100_000
 
@@ -103,7 +104,9 @@ def _limit(text: str) -> int:
 def whole_number(text: str) -> int:
     """Return an argument that is a whole number. Raises ArgumentTypeError, which argparse shows."""
     if not _WHOLE_NUMBER.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"must be a whole number in digits, not {text!r}")
+        raise argparse.ArgumentTypeError(
+            f"must be a whole number of at most {_WHOLE_NUMBER_DIGITS_MAX} digits, not {text!r}"
+        )
     return int(text)
 
 

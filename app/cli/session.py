@@ -62,6 +62,9 @@ def _check_file(file: Path, *, create: bool, option: str) -> None:
             )
         require_directory(path.parent, option or SETTINGS["database_url"].variable)
         return
+    if path.is_dir():
+        variable = option or SETTINGS["database_url"].variable
+        raise OperatorError(f"{path} is a directory; name a file in it, or correct {variable}")
     require_owner(path)
 
 

@@ -58,8 +58,8 @@ class Parser(argparse.ArgumentParser):
         parsed, rest = super().parse_known_args(words, namespace)
         if rest:
             mistake = f"unrecognized arguments: {' '.join(rest)}"
-            if self.option_of_words:
-                mistake += f"; did you mean {self.option_of_words} {' '.join(rest)}?"
+            if self.option_of_words and len(rest) == 1:
+                mistake += f"; did you mean {self.option_of_words} {rest[0]}?"
             self.error(mistake)
         return parsed, rest
 

@@ -13,14 +13,15 @@ _BEGINNINGS = (
     (r"[\w.%+-]+=", "This looks like a form. Send a JSON object."),
     (r"<", "This looks like XML. Send a JSON object."),
     (r"%7[Bb]", "This is percent-encoded. Send plain JSON."),
-    (r"[^\[{\"']", "A JSON object begins with `{`."),
+    (r"[^\[{\"'\s]", "A JSON object begins with `{`."),
 )
+_SPACES = " \t\r\n"
 _COMMENT = re.compile(r"//|/\*|#")
 _PLACES = (
     (r"'", "JSON takes double quotes, not single ones."),
     (r"[\u2018-\u201f\u00ab\u00bb]", "JSON takes straight double quotes."),
     (r"\\", "Quotes around texts must not have a backslash before them."),
-    (r",?\s*[\]}]", "A value is missing here, or there is a comma too many."),
+    (r"[,\]}]", "A value is missing here, or there is a comma too many."),
     (r"(True|False|None|undefined)\b", "JSON has the words `true`, `false` and `null`."),
     (r"[+.-]", "A number begins with a digit, or with `-` and a digit."),
     (r"\w|\$", "Texts and names of members need double quotes."),
@@ -32,7 +33,9 @@ _MESSAGES = {
     "Extra data": "Something follows the JSON object.",
     "Invalid \\escape": r"JSON has no such escape; a backslash in a text is written `\\`.",
     "Invalid \\uXXXX escape": r"After `\u` there must be four hexadecimal digits.",
-    "Invalid control character": r"A line end or tab in a text is written `\n` or `\t`.",
+    "Invalid control character": (
+        r"Control characters in a text are escaped: a line end as `\n`, a tab as `\t`."
+    ),
 }
 
 
@@ -49,7 +52,7 @@ def text_hint(text: str, error: json.JSONDecodeError) -> str | None:
     """Return what a text seems to be, or what is wrong at the place of the error, if known."""
     if "\x00" in text[:4]:
         return "The body is UTF-16 or UTF-32. Send it in UTF-8."
-    rest = text[error.pos :].lstrip()
+    rest = text[error.pos :].lstrip(_SPACES)
     found = None if text[: error.pos].strip() else _first_match(_BEGINNINGS, rest)
     return found or _gap_hint(rest, error.msg) or _first_match(_PLACES, rest)
 
@@ -58,6 +61,9 @@ def _gap_hint(rest: str, message: str) -> str | None:
     """Return what seems to be missing before the rest of a text, or too much in it."""
     if not rest or message.startswith("Unterminated string"):
         return "Its end is missing, or a closing quote."
+    # NOTE: what is invalid is inside a text, where other spaces are right.
+    if rest[0].isspace() and not message.startswith("Invalid"):
+        return "JSON has no such space; it may be a no-break space."
     if _COMMENT.match(rest):
         return "JSON has no comments."
     if message.startswith("Expecting ','") and rest[0] in "]}":

@@ -15,7 +15,7 @@ _HEADERS = {
         ("key", "apikey", "xapikey", "token", "accesstoken", "auth", "authorization", "bearer"),
         "the key in the header X-API-Key",
     ),
-    "enquiryreason": "it in the header Enquiry-Reason",
+    **dict.fromkeys(("enquiryreason", "reason"), "it in the header Enquiry-Reason"),
     "enquiryreference": "it in the header Enquiry-Reference",
     "enquiryuser": "it in the header Enquiry-User",
 }

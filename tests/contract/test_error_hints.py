@@ -16,6 +16,8 @@ MANY = '{"registrations": ["AB12CDE"]}'
 DOUBLE_QUOTES = "JSON takes double quotes, not single ones."
 BEGINNING = "A JSON object begins with `{`."
 OTHER_UNICODE = "The body is UTF-16 or UTF-32. Send it in UTF-8."
+CONTROL = r"Control characters in a text are escaped: a line end as `\n`, a tab as `\t`."
+NO_BREAK_SPACE = "JSON has no such space; it may be a no-break space."
 COMPRESSED = "The body is compressed. Send it uncompressed."
 
 SYNTAX = {
@@ -30,7 +32,8 @@ SYNTAX = {
     r'{"name": "\x"}': r"JSON has no such escape; a backslash in a text is written `\\`.",
     r'{"name": "a.example\'"}': r"JSON has no such escape; a backslash in a text is written `\\`.",
     r'{"name": "\u12"}': r"After `\u` there must be four hexadecimal digits.",
-    '{"name": "a.example\n"}': r"A line end or tab in a text is written `\n` or `\t`.",
+    '{"name": "a.example\n"}': CONTROL,
+    '{"name": "\x01"}': CONTROL,
     '{"name" "a.example"}': "A colon is missing here.",
     '{1: "a.example"}': "Texts and names of members need double quotes.",
     '{"name": +1}': "A number begins with a digit, or with `-` and a digit.",
@@ -38,10 +41,13 @@ SYNTAX = {
     '{"name": undefined}': "JSON has the words `true`, `false` and `null`.",
     '{"name": "a.example",}': "A value is missing here, or there is a comma too many.",
     '{"x": ["A1",]}': "A value is missing here, or there is a comma too many.",
+    '{"x": [,"A1"]}': "A value is missing here, or there is a comma too many.",
     '{"name": }': "A value is missing here, or there is a comma too many.",
     '{"name": "a.example" "x": 1}': "A comma or a quote is missing.",
     '{"x": ["A1" "A2"]}': "A comma or a quote is missing.",
     '{"x": ["A1"}': "A bracket before this is not closed.",
+    '{"name": "a.example"\u00a0}': NO_BREAK_SPACE,
+    '\u00a0{"name": "a.example"}': NO_BREAK_SPACE,
     '{"name": "a.example" /* why */}': "JSON has no comments.",
     '{"name": "a.example", // why\n}': "JSON has no comments.",
     '{"name": "a.example"': "Its end is missing, or a closing quote.",

@@ -54,6 +54,9 @@ PARAMETERS = {
     f"{INSURANCE}?Enquiry-Reason=x": (
         "The parameter Enquiry-Reason is unknown; send it in the header Enquiry-Reason."
     ),
+    f"{INSURANCE}?reason=x": (
+        "The parameter reason is unknown; send it in the header Enquiry-Reason."
+    ),
     f"{INSURANCE}?asOf=2026-01-01&asOf=2026-01-01": "The parameter asOf is given more than once.",
     f"{COMPLIANCE}?explain=yes": "The parameter explain must be true or false.",
     f"{DOMAINS}?limit=0": "The parameter limit must be a whole number from 1 to 1,000.",

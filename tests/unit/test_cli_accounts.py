@@ -43,7 +43,7 @@ def test_an_unknown_plan_is_refused(cli):
     [
         *((each, "it is empty") for each in ("", "  ")),
         ("x" * 101, "it has 101"),
-        *((each, "character 2 is none") for each in ("a\nb", "a\x1b[31m")),
+        *((each, "character 2 is not printable") for each in ("a\nb", "a\x1b[31m")),
     ],
 )
 def test_a_name_that_cannot_be_shown_is_refused(cli, name, fault):

@@ -107,7 +107,7 @@ def test_a_key_ends_with_its_last_day(acme, monkeypatch):
 
 @ON_SQLITE
 @pytest.mark.parametrize(
-    ("label", "fault"), [("x" * 101, "it has 101"), ("a\tb", "character 2 is none")]
+    ("label", "fault"), [("x" * 101, "it has 101"), ("a\tb", "character 2 is not printable")]
 )
 def test_a_label_that_cannot_be_shown_is_refused(acme, label, fault):
     """Labels are at most 100 printable characters; the refusal says what is wrong with it."""

@@ -124,6 +124,13 @@ def test_a_directory_that_cannot_be_created_is_named(filled):
     )
 
 
+def test_a_file_is_no_place_for_backups(filled):
+    """The message says that it is no directory, not that it exists."""
+    file = filled.file("taken", "")
+    told = f"no backup was made: {file} is not a directory; correct the path\n"
+    assert filled.refusal("backup", file) == told
+
+
 def test_a_mistyped_directory_is_named_and_not_created(filled):
     """A backup creates only the last directory of its path."""
     wrong = filled.directory / "bakcups" / "verifyd"

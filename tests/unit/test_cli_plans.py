@@ -74,7 +74,7 @@ def test_every_limit_is_needed(cli, limit):
 
 def test_a_limit_is_a_whole_number(cli):
     """Anything but a whole number is a usage error."""
-    assert "must be a whole number in digits, not 'many'" in cli.misuse(
+    assert "must be a whole number of at most 30 digits, not 'many'" in cli.misuse(
         "plans", "set", "x", *options(requests="many")
     )
 

@@ -45,6 +45,16 @@ def set_versions(cli, *, schema: int, oldest: int) -> None:
     close_quietly(engine)
 
 
+def test_a_directory_is_no_database(bare_cli, monkeypatch):
+    """SQLite's own message would name neither the path nor the setting."""
+    monkeypatch.setenv("VERIFYD_DATABASE_URL", f"sqlite:///{bare_cli.directory}")
+    told = (
+        f"{bare_cli.directory} is a directory; name a file in it, or correct VERIFYD_DATABASE_URL"
+    )
+    for command in ("migrate", "lookup X", "accounts list"):
+        assert bare_cli.refusal(*command.split()) == f"{told}\n"
+
+
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_every_command_explains_itself(bare_cli, words):
     """`--help` of every command exits with 0 and changes nothing."""

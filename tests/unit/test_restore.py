@@ -311,7 +311,10 @@ def test_a_backup_of_the_other_engine_is_refused(stocked, backup):
     assert "is a backup of postgres" in stocked.refusal("restore", backup)
 
 
-@pytest.mark.parametrize("place", [".", "nowhere"])
-def test_another_directory_is_refused(stocked, place):
+@pytest.mark.parametrize(
+    ("place", "fault"),
+    {".": "is not a backup", "nowhere": "does not exist; correct the path"}.items(),
+)
+def test_another_directory_is_refused(stocked, place, fault):
     """A directory without a manifest, or a missing directory, is refused."""
-    assert "is not a backup" in stocked.refusal("restore", stocked.directory / place)
+    assert fault in stocked.refusal("restore", stocked.directory / place)

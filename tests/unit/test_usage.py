@@ -56,6 +56,11 @@ MISTAKES = {
         "unrecognized arguments: rdw; did you mean --register rdw?",
         "verifyd imports rollback",
     ),
+    "usage acme corp": (
+        "verifyd usage [OPTION ...]",
+        "unrecognized arguments: acme corp",
+        "verifyd usage",
+    ),
     "usage acme": (
         "verifyd usage [OPTION ...]",
         "unrecognized arguments: acme; did you mean --account acme?",
@@ -117,7 +122,7 @@ def test_what_other_programs_call_a_command_is_understood(bare_cli, words):
 def test_what_is_no_number_is_called_so(bare_cli, words, option):
     """The option and the rule are named, not a type of Python."""
     value = words.split()[-1]
-    assert f"argument {option}: must be a whole number in digits, not {value!r}\n" in (
+    assert f"argument {option}: must be a whole number of at most 30 digits, not {value!r}\n" in (
         bare_cli.misuse(*words.split())
     )
 

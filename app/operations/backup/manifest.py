@@ -94,6 +94,8 @@ def decoded(directory: Path) -> Manifest:
             raise OperatorError(f"{path} cannot be read: it is not a regular file")
         manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
     except FileNotFoundError:
+        if not directory.exists():
+            raise OperatorError(f"{directory} does not exist; correct the path") from None
         raise OperatorError(f"{directory} is not a backup: it has no {FILE_NAME}") from None
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise OperatorError(f"{path} cannot be read: {error}") from error

@@ -137,6 +137,12 @@ class TestContradictions:
         with pytest.raises(FileFault, match="The file is UTF-8, not cp1250; leave"):
             read_sample(data, "cp1250")
 
+    def test_letters_behind_much_ascii(self):
+        """The head of a file is not all that is compared with its encoding."""
+        many = "AB1,X,Y\n" * 40_000
+        with pytest.raises(FileFault, match="The file is UTF-8, not cp1250; leave"):
+            read_as("cp1250", f"{HEADER}\n{many}AB2,Škoda,Y\n".encode())
+
     @ON_SQLITE
     def test_a_load(self, cli):
         """A load is refused with the name of the file; ASCII is right in any encoding."""
@@ -153,7 +159,7 @@ class TestContradictions:
         """The option is not ignored silently."""
         file = cli.file("a.ndjson", '{"registration": "AB12CDE"}')
         told = cli.refusal("import", file, "--encoding", "cp1250", *options)
-        assert "An encoding can only be named for CSV; the file is native-ndjson." in told
+        assert "The file is read as native-ndjson; --encoding is only for CSV." in told
 
 
 @ON_SQLITE
@@ -230,7 +236,7 @@ class TestSuggestions:
         """A comment asks for its encoding; UTF-8 needs none."""
         found = suggest(read_sample("Kennzeichen;Marke\nAB12CDE;Citroën\n".encode(encoding)))
         text = mapping_text(found, "f.csv", "fleet", "command").text
-        assert ("# encoding = " in text) == (encoding != "utf-8")
+        assert ("--encoding windows-1250" in text) == (encoding != "utf-8")
 
 
 def test_formats_without_an_encoding_stay_as_they_are():

@@ -43,6 +43,22 @@ EXPORTS = {
     "de list": "vehicles: Kennzeichen=registration | Marke/Modell=model | TÜV=motExpiry",
     "de garage": "vehicles: kennz=registration | EZ=firstRegistered | HU=motExpiry | Bj=year | "
     "MARKE=make",
+    "de debts": "fines: Aktenzeichen=reference | Kennzeichen=registration | Tattag=issuedOn | "
+    "Bußgeld=- | Gesamtbetrag=- | offen=amount | bezahlt am=settledOn",
+    "fr debts": "fines: N° avis=reference | Immatriculation=registration | Date infraction="
+    "issuedOn | Montant=- | Solde=amount",
+    "pl debts": "fines: Nr mandatu=reference | Nr rej.=registration | Kwota mandatu=- | "
+    "Do zapłaty=amount",
+    "it debts": "fines: N° verbale=reference | Targa=registration | Importo=- | "
+    "Totale da pagare=amount",
+    "fr rental": "vehicles: Immatriculation=registration | Marque=make | Marque pneus=- | "
+    "Couleur intérieure=- | Date début location=- | Date fin location=-",
+    "nl rental": "vehicles: Kenteken=registration | Merk=make | Model=model | Bouwjaar=year | "
+    "Contractnummer=- | Startdatum lease=- | Einddatum lease=-",
+    "de tyres": "vehicles: Kennzeichen=registration | Reifenmarke=- | Innenfarbe=- | "
+    "Altes Kennzeichen=-",
+    "de earlier insurer": "policies: Kennzeichen=registration | Vorversicherer=- | "
+    "Versicherungsschein=number | Beginn=validFrom | Ablauf=validTo",
     "de authority": "fines: Kassenzeichen=reference | Kennzeichen=registration | Tattag=issuedOn | "
     "Offener Betrag=amount | Währung=currency | Beglichen am=settledOn | Zahlungsfrist=-",
     "fr insurer": "policies: N° de police=number | Immatriculation=registration | Compagnie="

@@ -1,5 +1,6 @@
 """Decodes CSV: UTF-8, with Windows-1252 for each record that is not UTF-8, or a named encoding."""
 
+from app.registers.formats.encodings import require_encoding
 from app.registers.formats.line_blocks import windows_1252
 
 
@@ -12,13 +13,22 @@ class Decoder:
 
     def __init__(self, encoding: str | None) -> None:
         self._encoding = encoding
+        self._is_checked = False
+        """Whether letters other than ASCII were compared with the named encoding."""
         self.is_utf8 = True
         """Whether no block needs `fields`."""
         self.is_record_utf8 = True
         """Whether the last record was UTF-8, or the encoding was named."""
 
     def text(self, block: bytes) -> str:
-        """Return the text of whole lines, which all end with LF."""
+        """Return the text of whole lines, which all end with LF.
+
+        Raises FileFault if they are UTF-8, but another encoding is named.
+        """
+        if self._encoding is not None and not self._is_checked:
+            # A file can begin with so much ASCII that its head shows nothing.
+            require_encoding(block, self._encoding)
+            self._is_checked = not block.isascii()
         encoding = self._encoding or "utf-8"
         try:
             text = block.decode(encoding)
@@ -37,6 +47,10 @@ class Decoder:
             if self._encoding is not None:  # Names and rejects, which are only shown.
                 return [field.encode(errors="replace").decode() for field in fields]
             self.is_record_utf8 = False
-            return [windows_1252(field.encode(errors="surrogateescape")) for field in fields]
+            # PERF: most fields are ASCII, which Windows-1252 leaves as it is.
+            return [
+                each if each.isascii() else windows_1252(each.encode(errors="surrogateescape"))
+                for each in fields
+            ]
         self.is_record_utf8 = True
         return fields

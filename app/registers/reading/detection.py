@@ -36,18 +36,23 @@ def detect(file: InputFile, request: LoadRequest) -> Detected:
     try:
         format_, detected_kind = _format_of(file.head, request)
         kind = _kind_of(file.head, request, format_, detected_kind)
-        _require_encoding(file.head, format_, request.encoding)
+        _require_options(format_, request)
+        if isinstance(format_, CsvFormat):
+            require_encoding(file.head, format_.encoding)
     except FileFault as fault:
         raise FileFault(fault.reason, file.name) from None
     return Detected(format_, kind)
 
 
-def _require_encoding(head: bytes, format_: Format, named: str | None) -> None:
-    """Raise FileFault if a file cannot have the encoding that was named for it."""
-    if isinstance(format_, CsvFormat):
-        require_encoding(head, format_.encoding)
-    elif named is not None:
-        raise FileFault(f"An encoding can only be named for CSV; the file is {format_.name}.")
+def _require_options(format_: Format, request: LoadRequest) -> None:
+    """Raise FileFault if an option is named that does not apply to the format."""
+    refused = None
+    if request.state is not None and format_.name not in OF_STATES:
+        refused = f"--state is only for {' and '.join(OF_STATES)}"
+    elif request.encoding is not None and not isinstance(format_, CsvFormat):
+        refused = "--encoding is only for CSV"
+    if refused:
+        raise FileFault(f"The file is read as {format_.name}; {refused}.")
 
 
 def _format_of(head: bytes, request: LoadRequest) -> tuple[Format, Kind | None]:
@@ -67,7 +72,4 @@ def _kind_of(head: bytes, request: LoadRequest, format_: Format, detected: Kind 
         # Rows that are read as another kind would erase stored values.
         raise FileFault(f"The file contains {kind}, not {request.kind}.")
     format_.require_kind(kind)
-    if request.state is not None and format_.name not in OF_STATES:
-        states = " and ".join(OF_STATES)
-        raise FileFault(f"The file is read as {format_.name}; --state is only for {states}.")
     return kind

@@ -89,11 +89,17 @@ def scores(name: str, kind: Kind) -> dict[str, float]:
             found[member] = WHOLE
     is_known = not _ALL_NAMES.isdisjoint(spellings)
     # In a list of policies "Échéance CT" is no end of a policy.
-    if not found and not is_known and not any(each in compact for each in _OTHERS):
+    if not found and not is_known and not means_other(name):
         found = _by_parts(compact, kind)
     # The day of the last inspection is not when the next one is due.
     is_past = _PAST.search(plain)
     return {each: found[each] for each in found if each == "lastUpdated" or not is_past}
+
+
+def means_other(name: str) -> bool:
+    """Tell whether a part of a name says that it is no member, as in "Reifenmarke"."""
+    compact = _compact(_plain(name))
+    return any(each in compact for each in _OTHERS)
 
 
 def _by_parts(compact: str, kind: Kind) -> dict[str, float]:

@@ -19,6 +19,8 @@ from app.storage.tables import Kind
 
 _SHARED = frozenset({"registration", "lastUpdated"})
 """Members of several kinds: they do not tell which one it is."""
+_AMBIGUOUS = frozenset({"amount", "motExpiry"})
+"""Members that look like others: the amount of the fine, the day of the last inspection."""
 _PERIOD_COLUMNS_MAX = 20
 """A period is looked for in so many columns of dates: each is compared with all others."""
 
@@ -132,7 +134,8 @@ class _Guesser:
                 self._refused[number] = f"named like {member}, but its values are dates"
                 continue
             used.add(number)
-            is_confirmed = score == -names.WHOLE and shape != Shape.TEXT and self._column(number)
+            has_shape = shape != Shape.TEXT and self._column(number)
+            is_confirmed = score == -names.WHOLE and has_shape and member not in _AMBIGUOUS
             remark = "" if is_exact or is_confirmed else "guessed from its name"
             self._guesses[member] = Guess(number, remark)
 
@@ -196,7 +199,11 @@ class _Guesser:
 
     def _free(self) -> Iterator[int]:
         used = {guess.column for guess in self._guesses.values()}
-        return (number for number in self._usable if number not in used)
+        return (
+            number
+            for number in self._usable
+            if number not in used and not names.means_other(self._sample.header[number])
+        )
 
     def _column(self, number: int) -> list[str]:
         if number not in self._values:

@@ -61,8 +61,8 @@ def _lines(found: Suggestion, file: str, register: str, command: str) -> Iterato
     if found.sample.encoding:
         yield f"encoding = {_quoted(found.sample.encoding)}"
     elif not found.sample.is_utf8:
-        yield "# The file is not UTF-8. Unless it is windows-1252, name its encoding:"
-        yield '# encoding = "windows-1250"'
+        yield "# The file is not UTF-8. Unless it is windows-1252, make the mapping again with"
+        yield "# its encoding, because names of columns depend on it: --encoding windows-1250"
     if forms.common is not None:
         yield _commented(f'date_format = "{forms.common}"', remarks.pop("", ""))
     yield from _decimal(found)

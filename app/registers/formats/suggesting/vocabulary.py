@@ -190,13 +190,13 @@ _FINES = {
         datawykroczenia contraventiondate dataaccertamento datazdarzenia
         ? issued date ausgestellt datum fecha data""",
     "amount": """
-        amountdue amountowed amountoutstanding fineamount offenerbetrag restbetrag
-        bussgeldbetrag boetebedrag openstaandbedrag verschuldigdbedrag tebetalen montantdu
-        resteapayer montantamende montantdelamende importependiente importemulta
-        cantidadpendiente importodovuto importodapagare importomulta importosanzione
-        kwotadozaplaty kwotamandatu dozaplaty
-        ? amount outstanding balance fine betrag bussgeld forderung bedrag boete openstaand
-          montant amende solde importe multa cantidad pendiente importo sanzione kwota grzywna""",
+        amountdue amountowed amountoutstanding outstanding balance offenerbetrag restbetrag offen
+        openstaandbedrag openstaand verschuldigdbedrag tebetalen montantdu resteapayer solde
+        importependiente cantidadpendiente pendiente importodovuto importodapagare
+        totaledapagare dapagare kwotadozaplaty dozaplaty
+        ? amount fine fineamount betrag bussgeld bussgeldbetrag forderung bedrag boete boetebedrag
+          montant amende montantamende montantdelamende importe importemulta multa cantidad
+          importo importomulta importosanzione sanzione kwota kwotamandatu grzywna""",
     "currency": """
         currency wahrung valuta munt munteenheid devise monnaie moneda divisa waluta""",
     "settledOn": """
@@ -213,7 +213,11 @@ NAMES: Mapping[Kind, Mapping[str, str]] = {
     Kind.FINES: _COMMON | _FINES,
 }
 OTHERS = """
-    remarque brandstof garantie warranty leasing marcadabollo tweedekleur herstellerschlussel
+    remarque brandstof garantie warranty leas rental miet location renting noleggi najm wynaj
+    marcadabollo tweedekleur herstellerschlussel
     herstellernummer herstellernr versicherernummer versicherernr phone telefon telefoon telefono
-    email address adres indirizzo direccion"""
+    email address adres indirizzo direccion innen interi interno tapicer wnetrz tyre tire reifen
+    pneu banden neumatic opon trailer anhanger aanhang remorque remolque rimorchio przyczep
+    previous vorher vorversicher altes vorig ancien anterior preceden poprzedni birth geburt
+    geboorte naissance nacimiento nascita urodzenia permis"""
 """Parts of names that mean something else than the names of ours that are in them."""

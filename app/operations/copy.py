@@ -18,6 +18,7 @@ from app.errors import OperatorError
 from app.registers.generations import Generations
 from app.registers.lock import locked, still_locked
 from app.storage.engine import Engine, Row
+from app.storage.errors import message_of
 from app.storage.registers import in_precedence, read_state
 from app.storage.schema import migrate
 from app.storage.stores import store_of
@@ -116,13 +117,16 @@ def copy_database(
     Args:
         waiting: entered while the copy waits for others who use the target.
 
-    Raises OperatorError if the schemas differ, the target holds other data, or the rows that were
-    read back differ from those written; peewee.PeeweeException if a database fails.
+    Raises OperatorError if a database cannot be opened, the schemas differ, the target holds other
+    data, or the rows that were read back differ from those written; peewee.PeeweeException if a
+    database fails later.
     """
-    _require_schema("source", source)
-    if versions(target).database == 0:
-        migrate(target)
-    _require_schema("target", target)
+    with _named("source"):
+        _require_schema("source", source)
+    with _named("target"):
+        if versions(target).database == 0:
+            migrate(target)
+        _require_schema("target", target)
     if database_id(source) == database_id(target):
         raise OperatorError("the source and the target are the same database, or one is a backup")
     with ExitStack() as held:
@@ -145,6 +149,15 @@ def copy_database(
         if not _is_empty(target):
             return _compared(source, target, registers, progress)
         return _copied(source, target, registers, progress)
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Say which of the databases cannot be used: the first statements open them."""
+    try:
+        yield
+    except (peewee.DatabaseError, peewee.InterfaceError) as error:
+        raise OperatorError(f"the {name} cannot be used: {message_of(error)}") from error
 
 
 def _require_schema(name: str, engine: Engine) -> None:

@@ -46,7 +46,7 @@ def add_commands(commands: Commands) -> None:
 def _copy(command: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     if not (args.source or args.target):
         command.error("the following arguments are required: --from or --to")
-    if not (args.source and args.target or is_set("database_url")):
+    if not ((args.source and args.target) or is_set("database_url")):
         # The default of the setting would be a file in the current directory.
         command.error("VERIFYD_DATABASE_URL is not set; give both --from and --to")
     with (

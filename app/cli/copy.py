@@ -9,7 +9,7 @@ from app.cli.output import counted, print_items
 from app.cli.parser import Commands, add_command
 from app.cli.session import opened_database
 from app.cli.waiting import waiting_for
-from app.config import SETTINGS, Config
+from app.config import SETTINGS, Config, is_set
 from app.operations.copy import Copied, copy_database
 
 
@@ -46,6 +46,9 @@ def add_commands(commands: Commands) -> None:
 def _copy(command: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     if not (args.source or args.target):
         command.error("the following arguments are required: --from or --to")
+    if not ((args.source and args.target) or is_set("database_url")):
+        # The default of the setting would be a file in the current directory.
+        command.error("VERIFYD_DATABASE_URL is not set; give both --from and --to")
     with (
         opened_database(_config(args.source), check_schema=False, option="--from") as source,
         opened_database(

@@ -18,6 +18,7 @@ from app.errors import OperatorError
 from app.registers.generations import Generations
 from app.registers.lock import locked, still_locked
 from app.storage.engine import Engine, Row
+from app.storage.errors import failures_named
 from app.storage.registers import in_precedence, read_state
 from app.storage.schema import migrate
 from app.storage.stores import store_of
@@ -62,6 +63,7 @@ class _Table:
 
     def __init__(self, name: str, source: _Place) -> None:
         self.name = name
+        self._source = source.engine
         self.title = f"{source.schema}.{name}" if source.schema else name
         columns = source.engine.get_columns(name, source.schema)
         self.columns = [f'"{column.name}"' for column in columns]
@@ -77,7 +79,8 @@ class _Table:
         values = [f"CAST({each} AS integer)" if each in flags else each for each in self.columns]
         table = qualified(place.schema, self.name)
         query = f"SELECT {', '.join(values)} FROM {table} ORDER BY {', '.join(self._key)}"  # noqa: S608 - ours
-        return place.engine.batches(query, _BATCH_ROWS)
+        with failures_named("source" if place.engine is self._source else "target"):
+            yield from place.engine.batches(query, _BATCH_ROWS)
 
 
 class _Digest:
@@ -116,13 +119,16 @@ def copy_database(
     Args:
         waiting: entered while the copy waits for others who use the target.
 
-    Raises OperatorError if the schemas differ, the target holds other data, or the rows that were
-    read back differ from those written; peewee.PeeweeException if a database fails.
+    Raises OperatorError if a database cannot be opened, read or filled, the schemas differ, the
+    target holds other data, or the rows that were read back differ from those written;
+    peewee.PeeweeException if a register of either cannot be locked or attached.
     """
-    _require_schema("source", source)
-    if versions(target).database == 0:
-        migrate(target)
-    _require_schema("target", target)
+    with failures_named("source"):
+        _require_schema("source", source)
+    with failures_named("target"):
+        if versions(target).database == 0:
+            migrate(target)
+        _require_schema("target", target)
     if database_id(source) == database_id(target):
         raise OperatorError("the source and the target are the same database, or one is a backup")
     with ExitStack() as held:
@@ -142,9 +148,9 @@ def copy_database(
             held.enter_context(target.atomic())
             # A service that uses the target must wait, and so must another copy.
             target.lock_tables(MAIN_TABLES)
-        if not _is_empty(target):
-            return _compared(source, target, registers, progress)
-        return _copied(source, target, registers, progress)
+        copy = _copied if _is_empty(target) else _compared
+        with failures_named("target"):
+            return copy(source, target, registers, progress)
 
 
 def _require_schema(name: str, engine: Engine) -> None:

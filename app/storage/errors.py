@@ -1,10 +1,12 @@
 """Classifies the errors of both drivers."""
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 import apsw
 import peewee
 
+from app.errors import OperatorError
 from app.storage.peewee_internals import exception_wrapper
 
 # Primary result codes of SQLite.
@@ -22,6 +24,15 @@ def message_of(error: BaseException) -> str:
     """
     diagnosis = getattr(getattr(error, "orig", None), "diag", None)
     return (diagnosis and diagnosis.message_primary) or str(error)
+
+
+@contextmanager
+def failures_named(name: str) -> Iterator[None]:
+    """Raise OperatorError that names the database, such as `source`, if it cannot be used."""
+    try:
+        yield
+    except (peewee.DatabaseError, peewee.InterfaceError) as error:
+        raise OperatorError(f"the {name} cannot be used: {message_of(error)}") from error
 
 
 def result_code(error: BaseException) -> int | None:

@@ -4,6 +4,7 @@ import json
 import re
 from contextlib import suppress
 from datetime import date
+from itertools import chain
 
 import pytest
 from playhouse.migrations import Runner
@@ -323,6 +324,24 @@ class TestRefused:
     def test_one_of_both_options_is_required(self, bare_cli):
         """Without any option it says which ones there are."""
         assert "required: --from or --to" in bare_cli.misuse("copy")
+
+    def test_the_option_that_is_left_out_must_be_set(self, world, bare_cli, monkeypatch, tmp_path):
+        """A forgotten setting must not become a database in the current directory."""
+        (tmp_path / "here").mkdir()
+        monkeypatch.chdir(tmp_path / "here")
+        monkeypatch.delenv("VERIFYD_DATABASE_URL")
+        told = bare_cli.misuse("copy", "--from", world.store.url)
+        assert "VERIFYD_DATABASE_URL is not set; give both --from and --to" in told
+        assert not list((tmp_path / "here").iterdir())
+
+    @pytest.mark.parametrize(("given", "name"), [("--from", "source"), ("--to", "target")])
+    def test_a_database_that_cannot_be_used_is_named(self, world, bare_cli, tmp_path, given, name):
+        """The reason says which of both databases it concerns."""
+        (tmp_path / "notes.txt").write_text("This is not a database. " * 50)
+        urls = dict.fromkeys(("--from", "--to"), world.store.url)
+        urls[given] = f"sqlite:///{tmp_path / 'notes.txt'}"
+        refusal = bare_cli.refusal("copy", *chain.from_iterable(urls.items()))
+        assert refusal == f"the {name} cannot be used: file is not a database\n"
 
     def test_a_wrong_url_is_a_usage_error_and_not_repeated(self, bare_cli):
         """The URL can hold a password, so the message leaves it out."""

@@ -51,7 +51,7 @@ def findings(config: Config) -> Findings:
     warnings += [f"{SETTINGS['notify'].variable} {each}." for each in obstacles if each]
     binds = (config.bind, config.console_bind)
     found = [listening.group_fault(config, each) for each in binds]
-    found.append(listening.console_fault(config, []))
+    found.append(listening.console_fault(config, listening.chosen_by_systemd(config)))
     faults += dict.fromkeys(filter(None, found))
     warnings += filter(None, [listening.console_warning(config)])
     return Findings(faults, warnings, audit)

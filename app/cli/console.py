@@ -11,11 +11,11 @@ from app.cli.demo_lines import base_url
 from app.cli.output import counted, print_item
 from app.cli.parser import Commands, add_command, add_group
 from app.cli.session import opened_database
-from app.config import SETTINGS, Config, is_set
+from app.config import SETTINGS, Config
 from app.console.roles import Role
 from app.console.sessions import LINK_SECONDS, create_link, end_sessions
 from app.errors import OperatorError
-from app.operations import serving
+from app.operations.listening import chosen_by_systemd
 from app.storage import reserve
 
 
@@ -79,15 +79,10 @@ def link_url(config: Config, token: str, url: str | None = None) -> str:
             nginx on this host, the name of the host.
     """
     if url is None:
-        bind = config.console_bind or _bind(config)
+        # On an installed host systemd decides where the service listens.
+        bind = config.console_bind or next(iter(chosen_by_systemd(config)), config.bind)
         url = f"https://{socket.getfqdn()}" if bind.startswith("unix:") else base_url(bind)
     return f"{url}/console/sign-in/{token}"
-
-
-def _bind(config: Config) -> str:
-    """Return where the service listens, which systemd decides on an installed host."""
-    found = [] if is_set("bind") else serving.listeners(config.state_dir)
-    return found[0] if found else config.bind
 
 
 def _link(args: argparse.Namespace) -> None:

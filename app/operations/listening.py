@@ -8,7 +8,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from app import clock
-from app.config import SETTINGS, Config
+from app.config import SETTINGS, Config, is_set
 from app.errors import OperatorError
 from app.listeners import address_of, resolved, socket_address
 from app.operations import serving
@@ -98,8 +98,7 @@ def console_fault(config: Config, passed: list[str]) -> str | None:
     if console is None:
         return None
     with suppress(OSError):  # An unknown host of VERIFYD_BIND is reported as such.
-        is_taken = set(passed) == {console} if passed else _overlap(console, resolved(config.bind))
-        if is_taken:
+        if all(_overlap(console, each) for each in passed or [resolved(config.bind)]):
             return f"{variable}: the API listens at {config.console_bind}: set another address"
     return None
 
@@ -108,16 +107,24 @@ def console_warning(config: Config) -> str | None:
     """Return what may be wrong with the console's listener, for an operator; None if nothing is."""
     if not config.console_bind:
         return None
-    variable = SETTINGS["console_bind"].variable
+    variable, bind = SETTINGS["console_bind"].variable, config.console_bind
     if not config.console:
         return f"{variable} is set, and the console is off: set VERIFYD_CONSOLE=on."
-    with suppress(OSError, OperatorError):
+    try:
         is_own = console_address(config) in serving.listeners(config.state_dir)
         # NOTE: to connect to a Unix socket of systemd would start the service.
-        is_path = config.console_bind.startswith("unix:")
-        if not (is_own or is_path) and _is_in_use("console_bind", config.console_bind):
-            return f"{variable}: another program listens at {config.console_bind}."
+        if not (is_own or bind.startswith("unix:")) and _is_in_use("console_bind", bind):
+            return f"{variable}: another program listens at {bind}."
+    except OperatorError as error:
+        return f"{error}."
+    except OSError:  # An unknown host is a fault.
+        pass
     return None
+
+
+def chosen_by_systemd(config: Config) -> list[str]:
+    """Return where the running service listens for the API if no setting says it."""
+    return [] if is_set("bind") else serving.listeners(config.state_dir)[:1]
 
 
 def _overlap(one: str, other: str) -> bool:

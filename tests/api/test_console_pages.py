@@ -316,7 +316,7 @@ class TestCharts:
     def test_the_scale_ends_with_a_round_number(self, most, scale):
         """It is the next one of two digits, so that no column is higher than the chart."""
         svg = charts.columns_chart("Loads", ["1 Jan"], [charts.Series("done", "good", [most])])
-        assert re.findall(r'<text class="label" x="0"[^>]*>([^<]*)<', svg) == [scale]
+        assert set(re.findall(r'<text class="label" x="0"[^>]*>([^<]*)<', svg)) == {scale}
 
     def test_a_chart_without_values_has_no_columns(self):
         """Nothing is divided by zero."""

@@ -225,6 +225,17 @@ class TestSessions:
         (used,) = list_sessions(world.engine)
         assert used.expires_at - session.expires_at == seconds * writes
 
+    def test_a_form_is_a_use(self, world, token, later):
+        """Also one that changes nothing, with the shortest time that can be set."""
+        application = world.client(None, console=True, console_idle=600).application
+        browser = Browser(application).sign_in(token)
+        for used in (599, 1_198, 1_797):
+            later(used)
+            answer = browser.post(f"{ROOT}/look-up", {"plates": "AB12CDE"})
+            assert answer.status_int == 200
+        later(1_797 + 600)
+        assert browser.get(ROOT).status_int == 401
+
     def test_a_page_that_loads_itself_again_is_no_use(self, world, application, token, later):
         """Its `Refresh` header names an address that browsers ask for by themselves."""
         browser = Browser(application).sign_in(token)

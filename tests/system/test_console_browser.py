@@ -509,6 +509,38 @@ def test_signing_out_comes_last_for_the_keyboard(world, visit):
         assert reached[-2] == "Sign out"
 
 
+@pytest.mark.parametrize("width", [768, 1280])
+def test_each_action_has_one_line(world, visit, width):
+    """However long its names are; they can be read in full with the details."""
+    name = "northern-vehicle-hire-and-leasing"
+    create_account(world.engine, name, "standard")
+    visitor = visit("light", True, is_tested=False)
+    sign_in(world, visitor, Role.OPERATOR)
+    visitor.open(f"{ROOT}/actions")
+    page = visitor.page
+    page.set_viewport_size({"width": width, "height": 800})
+    rows, row = page.locator("tbody tr"), page.locator("tbody tr", has_text=name).first
+    assert len({round(each.bounding_box()["height"]) for each in rows.all()}) == 1
+    row.locator("summary").click()
+    cell = row.locator("td", has_text=name).first
+    assert cell.evaluate("(each) => each.scrollWidth <= each.clientWidth")
+
+
+def test_a_person_with_a_long_name_can_read_their_role(world, visit):
+    """On each screen, also where the pages scroll below it because there is little height."""
+    visitor = visit("light", True, is_tested=False)
+    page = visitor.page
+    name = "Ann Marlowe-Featherstonehaugh of the Northern Region"
+    visitor.open(f"{ROOT}/sign-in/{create_link(world.engine, name, Role.OPERATOR)}")
+    visitor.click("Sign in", "button")
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 400})
+        person, role = (page.locator(each).bounding_box() for each in (".person", ".role"))
+        assert role["y"] + role["height"] <= person["y"] + person["height"] + 1
+    back = page.locator(".who").evaluate("(each) => getComputedStyle(each).backgroundColor")
+    assert back == "rgb(255, 255, 255)"
+
+
 def test_labels_of_charts_can_be_read(world, visit):
     """On each screen their letters are at least 11 pixels high."""
     visitor = visit("light", True, is_tested=False)

@@ -6,8 +6,9 @@ import tempfile
 
 import pytest
 
+from app.cli import checks
 from app.config import Config
-from app.operations import listening
+from app.operations import listening, serving
 from app.operations.listening import console_fault, console_warning, path_fault
 
 
@@ -128,6 +129,26 @@ def test_a_port_that_another_program_uses_is_a_warning(tmp_path):
         told = console_warning(with_console("127.0.0.1:1", bind))
         assert told == f"VERIFYD_CONSOLE_BIND: another program listens at {bind}."
     assert console_warning(with_console("127.0.0.1:1", bind)) is None
+
+
+def test_an_address_of_another_host_is_a_warning():
+    """`serve` would refuse it, and nobody would be answered."""
+    told = console_warning(with_console("127.0.0.1:1", "192.0.2.7:8001"))
+    assert told
+    assert told.startswith("VERIFYD_CONSOLE_BIND: 192.0.2.7:8001 cannot be used: ")
+
+
+@pytest.mark.parametrize(
+    ("console_bind", "is_fault"), [("unix:/run/verifyd.sock", True), ("127.0.0.1:8000", False)]
+)
+def test_check_knows_where_systemd_lets_the_service_listen(monkeypatch, console_bind, is_fault):
+    """The settings of an installed host do not say it."""
+    monkeypatch.delenv("VERIFYD_BIND", raising=False)
+    noted = ["unix:/run/verifyd.sock", "unix:/run/verifyd-console.sock"]
+    monkeypatch.setattr(serving, "listeners", lambda _state_dir: noted)
+    monkeypatch.setattr(checks, "_database_findings", lambda _config: ([], [], None))
+    told = checks.findings(with_console("127.0.0.1:8000", console_bind)).faults
+    assert ("the API listens at" in "".join(told)) == is_fault
 
 
 def test_a_console_that_is_off_needs_no_address():

@@ -14,7 +14,7 @@ from app.actions import (
     members_of,
 )
 from app.cli.output import Item, counted, print_items, shown
-from app.cli.parser import Commands, add_command, add_group, add_limit, ending_day_argument
+from app.cli.parser import Commands, add_command, add_group, add_limit, day_argument
 from app.cli.session import opened_database
 from app.cli.usage import Parser
 
@@ -85,14 +85,14 @@ def _add_criteria(listed: Parser) -> None:
     listed.add_argument(
         "--from",
         dest="since",
-        type=ending_day_argument,
+        type=day_argument,
         metavar="DATE",
         help="first day in UTC, YYYY-MM-DD",
     )
     listed.add_argument(
         "--to",
         dest="until",
-        type=ending_day_argument,
+        type=day_argument,
         metavar="DATE",
         help="last day in UTC, YYYY-MM-DD",
     )

@@ -1,6 +1,7 @@
 """`verifyd keys` (D3)."""
 
 import argparse
+from datetime import date
 from functools import partial
 from typing import TypedDict
 
@@ -10,7 +11,7 @@ from app.accounts.models import ApiKey
 from app.accounts.states import status_of_key
 from app.accounts.tokens import KEY_ID_CHARACTERS, Token, parse_token
 from app.cli.output import counted, print_item, print_items
-from app.cli.parser import Commands, add_command, add_group, ending_day_argument, whole_number
+from app.cli.parser import Commands, add_command, add_group, day_argument, whole_number
 from app.cli.session import opened_database
 from app.storage import reserve
 
@@ -69,7 +70,7 @@ def _add_create(keys: Commands) -> None:
     )
     create.add_argument(
         "--expires",
-        type=ending_day_argument,
+        type=_last_day,
         metavar="DATE",
         help="last day on which the key works, YYYY-MM-DD in UTC [none]",
     )
@@ -179,6 +180,14 @@ def _new_item(key: ApiKey, token: Token) -> NewKeyItem:
 
 def _time(epoch_seconds: int | None) -> str | None:
     return None if epoch_seconds is None else clock.iso_utc(epoch_seconds)
+
+
+def _last_day(text: str) -> date:
+    """Return the day on which a key expires. The last one of the calendar has no end."""
+    day = day_argument(text)
+    if day == date.max:
+        raise argparse.ArgumentTypeError(f"must be before {date.max}")
+    return day
 
 
 def _key_id(text: str) -> str:

@@ -118,14 +118,6 @@ def day_argument(text: str) -> date:
     return day
 
 
-def ending_day_argument(text: str) -> date:
-    """Return an argument that is a day with an end, which the last one of the calendar lacks."""
-    day = day_argument(text)
-    if day == date.max:
-        raise argparse.ArgumentTypeError(f"must be before {date.max}")
-    return day
-
-
 def register_name(text: str) -> str:
     """Return an argument that names a register. Raises ArgumentTypeError, which argparse shows."""
     if not is_register_name(text):

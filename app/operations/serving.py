@@ -16,6 +16,7 @@ from app.file_lock import hold_until_exit, tried
 _FILE_NAME = "serving"
 _TRAIL = "audit-trail"
 _LISTENERS = "listeners"
+_MODE = 0o640
 
 
 def announce(state_dir: Path) -> None:
@@ -52,7 +53,7 @@ def note_trail(state_dir: Path, trail: Path | None) -> None:
         if trail is None:
             (state_dir / _TRAIL).unlink(missing_ok=True)
         else:
-            (state_dir / _TRAIL).write_bytes(os.fsencode(trail))
+            _write(state_dir / _TRAIL, os.fsencode(trail))
     except OSError as error:
         raise _unusable(error) from error
 
@@ -60,7 +61,13 @@ def note_trail(state_dir: Path, trail: Path | None) -> None:
 def note_listeners(state_dir: Path, addresses: Sequence[str]) -> None:
     """Note where the service that starts listens, for commands; systemd can decide it."""
     with suppress(OSError):
-        (state_dir / _LISTENERS).write_bytes(os.fsencode("\n".join(addresses)))
+        _write(state_dir / _LISTENERS, os.fsencode("\n".join(addresses)))
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a file that other users cannot read, whatever the umask."""
+    with open(path, "wb", opener=lambda name, flags: os.open(name, flags, _MODE)) as file:
+        file.write(data)
 
 
 def listeners(state_dir: Path) -> list[str]:

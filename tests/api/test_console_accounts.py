@@ -340,7 +340,7 @@ class TestPlan:
 
 
 class TestReset:
-    def test_an_account_gets_its_requests_back(self, world, browser):
+    def test_an_account_gets_its_requests_back(self, world, browser, stopped_clock):
         """The account's page shows how many are left, and the form fills them up."""
         client, path = world.client(world.alice_key), page_of(world, "alice")
         for _ in range(3):

@@ -45,7 +45,7 @@ def application(world):
 
 
 @pytest.fixture
-def token(world):
+def token(world, later):
     """The token of a fresh link for Ann, an operator."""
     return create_link(world.engine, "Ann", Role.OPERATOR)
 

@@ -108,10 +108,6 @@ def test_a_date_of_the_calendar_is_taken(text):
     "value",
     [
         "",
-        "2026-02-29",
-        "2026-13-01",
-        "2026-00-10",
-        "0000-01-01",
         "2026-1-1",
         "20260101",
         "2026-W01-1",
@@ -127,10 +123,18 @@ def test_a_date_of_the_calendar_is_taken(text):
     ],
 )
 def test_another_date_is_refused(value):
-    """Only YYYY-MM-DD with a day of the calendar is accepted."""
+    """Only YYYY-MM-DD is accepted."""
     problem = refusal(date_parameter, f"p={value}")
     assert problem.code == "invalid_parameter"
     assert problem.detail == "The parameter p must be a day as YYYY-MM-DD, such as 2026-12-31."
+
+
+@pytest.mark.parametrize("value", ["2026-02-29", "2026-13-01", "2026-00-10", "0000-01-01"])
+def test_a_day_that_does_not_exist_is_refused(value):
+    """The form is right, and the calendar has no such day."""
+    problem = refusal(date_parameter, f"p={value}")
+    assert problem.code == "invalid_parameter"
+    assert problem.detail == "The parameter p names a day that does not exist."
 
 
 @given(st.dates())

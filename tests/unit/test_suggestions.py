@@ -42,6 +42,7 @@ def test_words_are_listed_as_in_a_sentence(words, text):
         "POST /v1/compliance": "/v1/compliance/bulk",
         "GET /compliance/AB12CDE": "/v1/compliance/{registration}",
         "GET /v1/complience/AB12CDE": "/v1/compliance/{registration}",
+        "DELETE /v1/complience/AB12CDE": "/v1/compliance/{registration}",
         "GET /domains": "/api/domains",
         "GET /v1/domains": "/api/domains",
         "POST /API/Domains": "/api/domains",
@@ -52,7 +53,7 @@ def test_words_are_listed_as_in_a_sentence(words, text):
     }.items(),
 )
 def test_a_wrong_path_has_a_closest_one(request_line, template):
-    """The usual mistakes lead to the path that was meant, and that has the method."""
+    """The usual mistakes lead to the path that was meant, at best to one that has the method."""
     method, path = request_line.split()
     assert closest_path(path, method, SUGGESTED_PATHS) == template
 
@@ -62,12 +63,11 @@ def test_a_wrong_path_has_a_closest_one(request_line, template):
     [
         *("GET /", "GET /nothing", "GET /favicon.ico", "GET /wp-login.php", "GET /docs/x"),
         *("GET /v1", "GET /api", "GET /v1/insurance/AB12CDE", "POST /v1/vehicle/bulk-compliance"),
-        *("DELETE /v1/complience/AB12CDE", "BREW /v1/complience/AB12CDE"),
         *("GET /" + "x/" * 4_000, "GET /" + "x" * 8_000),
     ],
     ids=lambda line: line[:40],
 )
 def test_a_strange_path_has_none(request_line):
-    """A path that is like no other, or like one without the method, gets no suggestion."""
+    """A path that is like no other gets no suggestion."""
     method, path = request_line.split()
     assert closest_path(path, method, SUGGESTED_PATHS) is None

@@ -320,7 +320,7 @@ def test_one_backup_at_a_time(stocked):
 def test_a_place_that_is_no_directory_is_refused(stocked):
     """A file in place of the directory is refused and left as it is."""
     file = stocked.file("backups", "precious")
-    assert "File exists" in stocked.refusal("backup", file)
+    assert f"{file} is not a directory" in stocked.refusal("backup", file)
     assert file.read_text() == "precious\n"
 
 

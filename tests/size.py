@@ -52,8 +52,8 @@ def _texts(tree: ast.Module) -> Iterator[ast.Expr]:
     for node in ast.walk(tree):
         if isinstance(node, _DOCUMENTED):
             for child in node.body:
-                if isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant):
-                    if isinstance(child.value.value, str):
+                match child:
+                    case ast.Expr(value=ast.Constant(value=str())):
                         yield child
 
 

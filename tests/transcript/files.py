@@ -9,7 +9,10 @@ _ROWS = (
     "LP63SED,VAUXHALL,CORSA,2013,RED,true,2020-01-01,2013-09-01,sorn,",
     "FI11NED,BMW,320D,2011,BLACK,,2099-01-01,2011-03-01,taxed,2099-01-01",
     "SO15RNN,KIA,PICANTO,2015,WHITE,false,,2015-03-01,sorn,",
-    *(f"TE{n:02}STX,FIAT,PANDA,2016,GREEN,,2099-01-01,2016-01-01,taxed,2099-01-01" for n in range(40)),
+    *(
+        f"TE{n:02}STX,FIAT,PANDA,2016,GREEN,,2099-01-01,2016-01-01,taxed,2099-01-01"
+        for n in range(40)
+    ),
 )
 _POLICIES = (
     "registration,number,insurer,validFrom,validTo,type",

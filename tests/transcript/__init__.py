@@ -1,0 +1,1 @@
+"""Writes down what the program says and stores, to compare two versions of it."""

@@ -17,6 +17,12 @@ _KINDS = (
     (r"\b1[789]\d{8}(\.\d+)?\b", "{epoch}"),
 )
 
+_RANDOM = re.compile(
+    r"(?:\"(?:tag|id|replaced_by)\": \"|\b(?:tag|id|replaced_by)  +)"
+    r"([A-Za-z0-9]{6}|[A-Za-z0-9]{8})\b"
+)
+"""Random tags of accounts and ids of keys, where they are first shown."""
+
 
 class Same:
     """Texts without what differs from run to run.
@@ -30,6 +36,9 @@ class Same:
 
     def text(self, text: str) -> str:
         """Return a text with the kind of each value that differs."""
+        for value in _RANDOM.findall(text):
+            if not value.isdigit():
+                self.known.setdefault(value, "{random}")
         for value, name in self.known.items():
             text = text.replace(value, name)
         for pattern, kind in _KINDS:

@@ -202,7 +202,7 @@ class Test400:
         ],
     )
     def test_an_unknown_member_is_refused(self, post, world, members, pointer):
-        """A client that sends what we do not take is told, and nothing is stored (D6)."""
+        """An unknown member is refused, and nothing is stored (D6)."""
         assert refused(post(b"{" + members + b"}"), 400, "unknown_member", pointer)
         assert stored(world) == []
 

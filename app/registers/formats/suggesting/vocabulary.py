@@ -220,4 +220,4 @@ OTHERS = """
     pneu banden neumatic opon trailer anhanger aanhang remorque remolque rimorchio przyczep
     previous vorher vorversicher altes vorig ancien anterior preceden poprzedni birth geburt
     geboorte naissance nacimiento nascita urodzenia permis"""
-"""Parts of names that mean something else than the names of ours that are in them."""
+"""Parts of names that change the meaning of a known name in them, as `tyre` does in `tyre make`."""

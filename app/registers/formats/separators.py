@@ -11,7 +11,7 @@ _DECLARATION = re.compile(r'("?)sep=(\\t|\t|[^\w\s"])\1\2*', re.IGNORECASE)
 def declared_separator(line: str) -> str | None:
     """Return the separator that a line before the header declares, None for any other line.
 
-    A spreadsheet may have added quotes, and empty fields behind it.
+    A spreadsheet may have added quotes, and empty fields after the declaration.
     """
     match = _DECLARATION.fullmatch(line.strip(" \r\n"))
     return match[2].replace("\\t", "\t") if match else None

@@ -8,6 +8,7 @@ from pathlib import Path
 from app.accounts.models import Account
 from app.audit.segments import OWNER
 from app.config import SETTINGS, Config
+from app.operations.listening import path_fault
 from app.setting_values import sqlite_path
 from app.storage.engine import Engine
 
@@ -47,7 +48,9 @@ def socket_faults(config: Config) -> list[str]:
     for name in ("bind", "console_bind"):
         bind = getattr(config, name)
         path = Path(bind.removeprefix("unix:"))
-        if bind.startswith("unix:") and not (name == "console_bind" and path.is_socket()):
+        if fault := path_fault(name, bind):
+            faults.append(fault)
+        elif bind.startswith("unix:") and not (name == "console_bind" and path.is_socket()):
             faults += _unwritable(name, path.parent)
     return faults
 

@@ -3,12 +3,14 @@
 import os
 import socket
 import tempfile
+from typing import Any
 
 import pytest
 
 from app.cli import checks
 from app.config import Config
 from app.operations import listening, serving
+from app.operations.directories import socket_faults
 from app.operations.listening import console_fault, console_warning, path_fault
 
 
@@ -149,6 +151,16 @@ def test_check_knows_where_systemd_lets_the_service_listen(monkeypatch, console_
     monkeypatch.setattr(checks, "_database_findings", lambda _config: ([], [], None))
     told = checks.findings(with_console("127.0.0.1:8000", console_bind)).faults
     assert ("the API listens at" in "".join(told)) == is_fault
+
+
+@pytest.mark.parametrize("name", ["bind", "console_bind"])
+def test_check_refuses_what_the_start_would_refuse(tmp_path, name):
+    """`check` names the same fault of a socket's path as `serve`, at both addresses."""
+    file = tmp_path / "file"
+    file.touch()
+    chosen: dict[str, Any] = {name: f"unix:{file}"}
+    settings = Config(database_url="sqlite:///x.db", **chosen)
+    assert socket_faults(settings) == [path_fault(name, chosen[name])]
 
 
 def test_a_console_that_is_off_needs_no_address():

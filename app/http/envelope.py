@@ -67,7 +67,7 @@ class Envelope:
 
 
 def _path_fault(path: str) -> Problem | None:
-    """Return why a path, without percent signs, is refused, or None.
+    """Return why a path, after percent-decoding, is refused; None if it is not.
 
     SEC: a proxy resolves `..` before it looks for rules about a path, and forwards the path as it
     came: `/console/..` would reach the console by the rules of `/`.

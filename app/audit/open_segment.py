@@ -23,7 +23,7 @@ from app.audit.segments import (
 )
 from app.storage.files import sync
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("app.audit.open_segment")
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
 _TAKE = LOCK_EX | LOCK_NB
 _WAIT_NS = 2 * 10**9

@@ -13,7 +13,7 @@ from app.audit.record import AuditError
 from app.storage.files import sync
 
 _INTERVAL_SECONDS = 1
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("app.audit.syncing")
 
 
 class Syncing:

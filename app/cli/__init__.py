@@ -48,7 +48,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
 _FAILED = 1
 _STOPPED = 128
 """Shells add it to the number of the signal that ended a command."""
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("app.cli")
 
 
 def main(argv: Sequence[str] | None = None, *, catch_ctrl_c: bool = False) -> int:

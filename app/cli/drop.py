@@ -34,7 +34,7 @@ from app.registers.dropped.batch import Batch, keep, put_aside, remove
 from app.registers.dropped.directory import batches
 
 _LOCK = "drop.lock"
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("app.cli.drop")
 
 
 def load_drop(args: argparse.Namespace, directory: Path, options: Path | None) -> None:

@@ -16,7 +16,7 @@ from app.registers.request import LoadRequest, LoadResult
 from app.registers.space import TooLittleSpace
 from app.storage.interface import Waiting
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("app.cli.load_process")
 
 
 class Ended(msgspec.Struct, frozen=True):

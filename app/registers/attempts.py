@@ -23,7 +23,7 @@ from app.storage.engine import Engine
 from app.storage.errors import message_of
 
 _UNOPENED = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("app.registers.attempts")
 
 
 class Attempt:

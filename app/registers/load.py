@@ -36,7 +36,7 @@ from app.registers.work import Work
 from app.storage import reserve
 from app.storage.engine import Engine
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("app.registers.load")
 
 
 def load(

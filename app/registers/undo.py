@@ -24,7 +24,7 @@ from app.storage.engine import Engine
 from app.storage.registers import DroppedRegister, Entry, KeptRegister, Register
 from app.storage.tables import Kind
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("app.registers.undo")
 
 Noted = Callable[[int], object]
 """Called with the number of the history line, in the transaction that makes the change. If it

@@ -14,7 +14,7 @@ from app.registers.space import free_bytes_of, size_text
 
 PARTIAL = ".partial"
 """The suffix of directories that are not backups yet, or no longer."""
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("app.operations.backup.retention")
 
 
 class Limits(NamedTuple):

@@ -30,7 +30,7 @@ from app.operations.backup.manifest import TRAIL, BackupFile, Manifest
 from app.operations.backup.retention import Room
 from app.storage.files import sync
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("app.operations.backup.trail")
 
 
 def require_trail(trail: Path, database_id: str) -> None:

@@ -15,7 +15,7 @@ from app.operations.notices.spool import Entry, Spool
 FIRST_WAIT_SECONDS = 300
 LONGEST_WAIT_SECONDS = 6 * 3600
 GIVEN_UP_SECONDS = 4 * 86_400
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("app.operations.notices.delivery")
 
 
 class Outcome(NamedTuple):

@@ -20,7 +20,7 @@ from app.operations.notices.spool import Spool, new_id
 
 REMINDED_SECONDS = 7 * 86_400
 _SAME_NIGHT_SECONDS = 20 * 3600
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("app.operations.notices.report")
 
 
 class Reported(NamedTuple):

@@ -25,7 +25,7 @@ from app.storage.files import sync
 MESSAGES_MAX = 100
 _LAST = "last.json"
 _PART = "part"
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("app.operations.notices.spool")
 
 
 class Entry(msgspec.Struct, frozen=True):

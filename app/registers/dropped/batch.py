@@ -11,7 +11,7 @@ from app.registers.dropped.kept import Warn
 from app.registers.dropped.uploads import QUIET
 from app.registers.formats import FileFault
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("app.registers.dropped.batch")
 
 
 class File(NamedTuple):

@@ -26,7 +26,7 @@ _PARTIAL = ".part"
 _SYSTEM_DIRECTORIES = ("lost+found",)  # At the root of a file system.
 _SILENT_NS = 86_400_000_000_000
 """How long a file may wait before the operator is warned: a day."""
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("app.registers.dropped.directory")
 
 
 def batches(drop: Path, wait: str, warn: Warn) -> Iterator[Batch]:

@@ -4,7 +4,8 @@ A lock ends when the process that holds it and all its forked children have ende
 reason. Nobody needs to remove the file. If somebody removes it while a process waits for the lock,
 that process opens the file again. So two processes never hold the lock of one path.
 
-NOTE: app.limits.store has a lock of its own: it keeps its file open and waits for a limited time.
+NOTE: app.serve.limits.store has a lock of its own: it keeps its file open and waits for a limited
+time.
 """
 
 import fcntl

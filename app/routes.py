@@ -2,20 +2,20 @@
 
 from typing import NamedTuple
 
-from app.domains.resources import DomainCollection, DomainItem
-from app.http.methods import allowed_methods
-from app.operations.account import OwnAccount
-from app.operations.documentation.resources import (
+from app.documentation.openapi_document import OpenApiDocument
+from app.documentation.resources import (
     DocumentationAsset,
     DocumentationPage,
     ErrorsPage,
     StartPage,
     TryPage,
 )
-from app.operations.health import Health, Readiness
-from app.operations.metrics import MetricsPage
-from app.operations.openapi_document import OpenApiDocument
-from app.operations.usage import OwnUsage
+from app.domains.resources import DomainCollection, DomainItem
+from app.monitoring.health import Health, Readiness
+from app.monitoring.metrics import MetricsPage
+from app.serve.account import OwnAccount
+from app.serve.http.methods import allowed_methods
+from app.serve.usage import OwnUsage
 from app.vehicles.bulk import BulkCompliance, BulkInsurance
 from app.vehicles.resources import Compliance, Insurance
 

@@ -18,13 +18,16 @@ from gunicorn.config import Config as GunicornConfig
 from gunicorn.sock import create_sockets
 from gunicorn.workers.base import Worker
 
+from app import startup
 from app.config import Config
 from app.errors import OperatorError
+from app.jobs import sealing
 from app.listeners import address_of
 from app.logs import LOGGING, log_everything
 from app.main import create_app
-from app.operations import listening, metrics_files, sealing, serving, startup
+from app.monitoring import metrics_files
 from app.parent import end_with_bootloader
+from app.serve import instance, listening
 from app.storage.engine import open_engine
 from app.storage.errors import message_of
 from app.storage.registers import find_unreadable
@@ -35,7 +38,7 @@ _log = logging.getLogger("verifyd.server")
 bind = _config.bind
 umask = listening.SOCKET_UMASK  # gunicorn applies it when it creates the socket.
 workers = _config.workers
-worker_class = "app.worker.worker.Worker"
+worker_class = "app.serve.worker.worker.Worker"
 # A request that takes the application longer is given up (D45). A body has as much time to arrive,
 # and an answer to be read.
 timeout = 30
@@ -80,7 +83,7 @@ def when_ready(server: Arbiter) -> None:
             listening.give_to_group(_config, each)
     except OSError as error:
         _end(f"VERIFYD_SOCKET_GROUP: {error}")
-    serving.note_listeners(_config.state_dir, addresses)
+    instance.note_listeners(_config.state_dir, addresses)
     if _config.audit:
         sealing.start()
 

@@ -1,4 +1,4 @@
-"""Put another version of Swagger UI into app/operations/swagger-ui.
+"""Put another version of Swagger UI into app/documentation/swagger-ui.
 
     python3 deploy/swagger_ui.py VERSION
 
@@ -16,7 +16,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-TARGET = Path(__file__).parents[1] / "app" / "operations" / "swagger-ui"
+TARGET = Path(__file__).parents[1] / "app" / "documentation" / "swagger-ui"
 FILES = (
     "LICENSE",
     "NOTICE",

@@ -21,12 +21,12 @@ from webtest import TestApp, TestResponse
 
 from app.accounts.administration import create_account, create_key, set_plan
 from app.config import Config
-from app.limits.file import FILE_NAME
-from app.limits.store import start
 from app.main import create_app
 from app.registers.load import load
 from app.registers.reading.reject_limit import RejectLimit
 from app.registers.request import LoadRequest, LoadResult
+from app.serve.limits.file import FILE_NAME
+from app.serve.limits.store import start
 from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.sqlite import VERSION, SqliteEngine
 from app.storage.versions import database_id

@@ -13,7 +13,6 @@ from app.audit.faults import Fault
 from app.audit.owner import find_owner
 from app.audit.period import time_before
 from app.audit.prune import prune
-from app.audit.results import Results
 from app.audit.seal import seal
 from app.audit.verify import Verdict, verify
 from app.cli import audit_report, audit_search, audit_task
@@ -24,6 +23,7 @@ from app.cli.stopping import ended_like_ctrl_c
 from app.cli.waiting import waiting_for
 from app.config import Config
 from app.errors import OperatorError
+from app.jobs.audit_results import Results
 from app.logs import progress_log
 from app.parent import end_with_parent
 

@@ -11,11 +11,11 @@ from app.audit.owner import Owner, find_owner, require_host
 from app.audit.period import Period, first_moment, last_moment, until_now
 from app.audit.record import Criteria, Record, time_of
 from app.audit.segments import list_segments
+from app.audit.state import claim_for_command
 from app.cli.session import opened_database
 from app.cli.usage import Parser
 from app.config import Config
 from app.errors import OperatorError
-from app.operations.audit_state import claim_for_command
 
 
 def add_directories(command: Parser) -> None:

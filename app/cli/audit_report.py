@@ -7,6 +7,7 @@ import peewee
 
 from app.audit.period import Period, first_moment
 from app.audit.record import Criteria
+from app.audit.refusals import refusals_in
 from app.audit.report import REPORTED_DAYS, Refusal, first_reported_day, report
 from app.cli.audit_options import (
     add_directories,
@@ -21,7 +22,6 @@ from app.cli.session import opened_database
 from app.cli.waiting import waiting_for
 from app.config import Config
 from app.errors import OperatorError
-from app.operations.refusals import refusals_in
 
 
 def add_commands(audit: Commands) -> None:

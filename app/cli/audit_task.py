@@ -8,8 +8,8 @@ from app.cli.parser import Commands, add_command, number_of
 from app.cli.session import opened_database
 from app.cli.stopping import ended_like_ctrl_c
 from app.config import Config
+from app.jobs.audit_tasks import AuditTasks
 from app.logs import progress_log
-from app.operations.audit_tasks import AuditTasks
 
 
 def add_commands(audit: Commands) -> None:

@@ -3,6 +3,9 @@
 import argparse
 from pathlib import Path
 
+from app.backup.restore import restore
+from app.backup.retention import Limits
+from app.backup.take import Registers, take
 from app.cli.nightly import nightly
 from app.cli.output import counted, print_item
 from app.cli.parser import Commands, add_command, add_scheduled
@@ -10,9 +13,6 @@ from app.cli.session import opened_database, require_owner
 from app.cli.waiting import waiting_for
 from app.config import Config
 from app.logs import progress_log
-from app.operations.backup.restore import restore
-from app.operations.backup.retention import Limits
-from app.operations.backup.take import Registers, take
 from app.setting_values import sqlite_path
 
 

@@ -5,14 +5,14 @@ from typing import NamedTuple
 
 import peewee
 
+from app.alerts.audit import REFUSED
+from app.alerts.conditions import gathered
+from app.alerts.senders import obstacle
+from app.audit.state import AuditState, audit_state, owner_fault
 from app.cli.session import opened_database
 from app.config import SETTINGS, Config
 from app.errors import OperatorError
-from app.operations import listening
-from app.operations.audit_state import AuditState, audit_state, owner_fault
-from app.operations.conditions.audit import REFUSED
-from app.operations.conditions.gathered import gathered
-from app.operations.directories import (
+from app.monitoring.directories import (
     audit_warnings,
     data_warnings,
     directory_faults,
@@ -20,7 +20,7 @@ from app.operations.directories import (
     socket_faults,
     unknown_accounts,
 )
-from app.operations.notices.senders import obstacle
+from app.serve import listening
 from app.storage import reserve
 from app.storage.engine import Engine
 from app.storage.errors import message_of

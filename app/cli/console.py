@@ -15,7 +15,7 @@ from app.config import SETTINGS, Config
 from app.console.roles import Role
 from app.console.sessions import LINK_SECONDS, create_link, end_sessions
 from app.errors import OperatorError
-from app.operations.listening import chosen_by_systemd
+from app.serve.listening import chosen_by_systemd
 from app.storage import reserve
 
 

@@ -11,7 +11,7 @@ from app.config import Config
 from app.directories import make_directory
 from app.errors import OperatorError
 from app.file_lock import hold_until_exit
-from app.operations import listening, serving
+from app.serve import instance, listening
 from app.setting_values import sqlite_path
 
 _LOCK = "demo"
@@ -76,7 +76,7 @@ def serve(access_log: Path, announcement: str) -> None:
 def _is_running(state_dir: Path) -> bool:
     """Tell whether a service of this database is running. Workers of a killed one end soon."""
     deadline_ns = clock.monotonic_ns() + listening.LEAVING_NS
-    while serving.is_running(state_dir):
+    while instance.is_running(state_dir):
         if clock.monotonic_ns() > deadline_ns:
             return True
         time.sleep(_PAUSE_SECONDS)

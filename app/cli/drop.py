@@ -16,6 +16,7 @@ import msgspec
 import peewee
 
 from app import actor, clock
+from app.alerts.load_facts import numbers_of_failed
 from app.cli import load_options, loads
 from app.cli.load_process import Ended, LoadProcess
 from app.cli.nightly import Job, NotAllLoaded, NotLoaded, nightly
@@ -28,7 +29,6 @@ from app.directories import make_directory
 from app.errors import OperatorError
 from app.file_lock import tried
 from app.logs import progress_log
-from app.operations.conditions.load_facts import numbers_of_failed
 from app.registers.dropped import kept
 from app.registers.dropped.batch import Batch, keep, put_aside, remove
 from app.registers.dropped.directory import batches

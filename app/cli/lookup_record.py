@@ -8,10 +8,10 @@ from app import clock
 from app.accounts.enquiry import enquiry_text_fault
 from app.actor import session
 from app.audit.record import Record, time_of
+from app.audit.state import claim_for_command
 from app.audit.trail import Trail
 from app.cli.usage import Parser
 from app.config import Config
-from app.operations.audit_state import claim_for_command
 from app.storage.engine import Engine
 from app.vehicles.look_ups import judged_plate
 from app.vehicles.reader import Found

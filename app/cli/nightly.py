@@ -8,14 +8,14 @@ from typing import NamedTuple
 import peewee
 
 from app import clock
+from app.alerts.conditions import Gathered, gathered
+from app.alerts.loads import shown_files
+from app.alerts.nightly import Run, record, running, shortened
+from app.alerts.report import report
 from app.cli.session import opened_database, require_owner
 from app.cli.stopping import ended_like_ctrl_c
 from app.config import Config
 from app.errors import OperatorError
-from app.operations.conditions.gathered import Gathered, gathered
-from app.operations.conditions.jobs import Run, record, running, shortened
-from app.operations.conditions.loads import shown_files
-from app.operations.notices.report import report
 from app.setting_values import sqlite_path
 from app.storage.errors import is_out_of_space
 

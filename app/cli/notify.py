@@ -3,6 +3,10 @@
 import argparse
 from collections.abc import Mapping, Sequence
 
+from app.alerts.delivery import deliver, send_to_all
+from app.alerts.message import Message, test_message
+from app.alerts.report import report
+from app.alerts.spool import Spool, new_id
 from app.cli.nightly import gathered_now
 from app.cli.output import counted, print_item, print_items
 from app.cli.parser import Commands, add_command
@@ -11,10 +15,6 @@ from app.cli.waiting import waiting_for
 from app.config import SETTINGS, Config, ConfigError
 from app.errors import OperatorError
 from app.logs import progress_log
-from app.operations.notices.delivery import deliver, send_to_all
-from app.operations.notices.message import Message, test_message
-from app.operations.notices.report import report
-from app.operations.notices.spool import Spool, new_id
 from app.setting_values import sqlite_path
 
 _NEEDED = ("data_dir", "notify", "notify_secret")

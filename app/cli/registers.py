@@ -15,10 +15,10 @@ from app.cli.session import opened_database
 from app.cli.stopping import ended_like_ctrl_c
 from app.cli.waiting import waiting_for
 from app.config import Config
+from app.jobs.register_tasks import Tasks
 from app.logs import progress_log
 from app.registers.generations import Generations
 from app.registers.history import History
-from app.registers.tasks import Tasks
 from app.registers.undo import (
     drop_register,
     purge_register,

@@ -3,6 +3,7 @@
 import argparse
 
 from app import clock
+from app.audit.state import AuditState
 from app.cli.checks import findings
 from app.cli.output import counted, print_item
 from app.cli.parser import Commands, add_command
@@ -11,7 +12,6 @@ from app.cli.session import opened_database
 from app.cli.waiting import waiting_for
 from app.config import SETTINGS, Config
 from app.errors import OperatorError
-from app.operations.audit_state import AuditState
 from app.storage import reserve
 from app.storage.schema import migrate, pending_migrations
 from app.storage.versions import versions

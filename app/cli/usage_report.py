@@ -5,14 +5,14 @@ import sys
 
 from app import clock
 from app.accounts.administration import require_account
+from app.accounts.usage.lines import columns_of, csv_lines, line_of
+from app.accounts.usage.period import Period, month_of, parse_month
+from app.accounts.usage.report import By, Whose, is_known, usage_of_days, usage_of_hours
 from app.cli.output import counted, print_items
 from app.cli.parser import Commands, add_command
 from app.cli.session import opened_database
 from app.config import Config
 from app.storage.engine import Engine
-from app.usage.lines import columns_of, csv_lines, line_of
-from app.usage.period import Period, month_of, parse_month
-from app.usage.report import By, Whose, is_known, usage_of_days, usage_of_hours
 
 _BY = (By.KEY, By.DAY, By.HOUR, By.OPERATION)
 

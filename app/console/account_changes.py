@@ -20,9 +20,9 @@ from app.console.forms import Field, Form
 from app.console.rendering import redirect
 from app.domains.repository import Domains
 from app.errors import OperatorError
-from app.limits.administration import reset_limit
-from app.limits.bucket import rate
-from app.limits.file import StoreError
+from app.serve.limits.administration import reset_limit
+from app.serve.limits.bucket import rate
+from app.serve.limits.file import StoreError
 from app.storage.engine import Engine
 
 

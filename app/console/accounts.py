@@ -8,6 +8,7 @@ import falcon
 from app.accounts import administration
 from app.accounts.models import Account, ApiKey, Plan
 from app.accounts.states import status_of_key
+from app.accounts.usage.report import last_days
 from app.actions import changing
 from app.console.context import ConsoleRequest, PageError, Services, actor_of
 from app.console.forms import Field, Form, require_version, version_of
@@ -15,12 +16,11 @@ from app.console.listing import Listing
 from app.console.rendering import redirect
 from app.domains.repository import Domains
 from app.errors import OperatorError
-from app.limits.bucket import rate
-from app.limits.file import StoreError
-from app.limits.store import LimitStore, account_slot
+from app.serve.limits.bucket import rate
+from app.serve.limits.file import StoreError
+from app.serve.limits.store import LimitStore, account_slot
 from app.storage import reserve
 from app.storage.engine import Engine
-from app.usage.report import last_days
 
 ACTIVE = "active"
 STATUSES = (ACTIVE, "suspended")

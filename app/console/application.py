@@ -13,9 +13,9 @@ from app.console.failures import Failures
 from app.console.pages import PAGES, menu
 from app.console.rendering import Renderer
 from app.errors import Problem
-from app.http.context import LISTENER, REFUSAL, Request
-from app.http.limits import Limits
-from app.limits.store import LimitStore
+from app.serve.http.context import LISTENER, REFUSAL, Request
+from app.serve.http.limits import Limits
+from app.serve.limits.store import LimitStore
 from app.storage.engine import Engine
 
 # SEC: pages load nothing but files of this service, send forms only to it, and stand in no frame.

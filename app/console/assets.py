@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import falcon
 
 from app.console.context import ROOT, Services
-from app.http.assets import CSS, JAVASCRIPT, Asset, own_asset, send_asset
-from app.operations.documentation import assets as documentation
+from app.documentation import assets as documentation
+from app.serve.http.assets import CSS, JAVASCRIPT, Asset, own_asset, send_asset
 
 PATH = f"{ROOT}/assets/"
 

@@ -13,14 +13,14 @@ from app.audit.chain import last_digest, parsed_digest
 from app.audit.period import first_moment, last_moment
 from app.audit.record import Criteria
 from app.audit.report import first_reported_day
+from app.audit.state import audit_state, owner_fault
 from app.audit.summary import Summary
-from app.audit.task_rows import EXPORT, REPORT, SEARCH, VERIFY, Question, Wanted
 from app.console.context import ConsoleRequest, PageError, Services, session_of
 from app.console.forms import VERSION_FIELD, Field, Form, read_fields, version_of
 from app.console.rendering import redirect
-from app.operations import background
-from app.operations.audit_state import audit_state, owner_fault
-from app.operations.audit_tasks import AuditTasks
+from app.jobs import background
+from app.jobs.audit_task_rows import EXPORT, REPORT, SEARCH, VERIFY, Question, Wanted
+from app.jobs.audit_tasks import AuditTasks
 from app.vehicles.registration import recorded_registration
 
 PLACE = "audit"

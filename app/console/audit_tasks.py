@@ -11,8 +11,6 @@ import falcon
 from app import clock
 from app.audit.export import Exported
 from app.audit.report import Report
-from app.audit.results import KEPT_SECONDS
-from app.audit.task_rows import EXPORT, REPORT, SEARCH, VERIFY, Question, Task
 from app.audit.verify import Verdict
 from app.console.audit import PLACE
 from app.console.charts import Series
@@ -20,9 +18,11 @@ from app.console.context import ConsoleRequest, PageError, Services, session_of
 from app.console.listing import Listing
 from app.console.refreshing import REFRESH_SECONDS, refresh
 from app.console.tasks import number
-from app.http.file_body import FileBody
-from app.operations.audit_tasks import FOUND_MAX, AuditTasks, Found
-from app.tasks import DONE
+from app.jobs.audit_results import KEPT_SECONDS
+from app.jobs.audit_task_rows import EXPORT, REPORT, SEARCH, VERIFY, Question, Task
+from app.jobs.audit_tasks import FOUND_MAX, AuditTasks, Found
+from app.jobs.tasks import DONE
+from app.serve.http.file_body import FileBody
 
 _RESULTS: Mapping[str, type[Any]] = {
     SEARCH: Found,

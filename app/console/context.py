@@ -8,8 +8,8 @@ from app.actor import Actor
 from app.audit.trail import Trail
 from app.config import Config
 from app.console.sessions import Session
-from app.http.context import Request, RequestContext
-from app.limits.store import LimitStore
+from app.serve.http.context import Request, RequestContext
+from app.serve.limits.store import LimitStore
 from app.storage.engine import Engine
 
 if TYPE_CHECKING:

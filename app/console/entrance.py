@@ -19,7 +19,7 @@ from app.console.sessions import (
     require_link,
 )
 from app.errors import Problem
-from app.http.base_url import base_url, scheme_of
+from app.serve.http.base_url import base_url, scheme_of
 from app.setting_values import Network
 from app.storage import reserve
 from app.storage.engine import Engine

@@ -15,13 +15,13 @@ from app.console.refreshing import refresh
 from app.console.registers import drop_directory
 from app.console.roles import RIGHTS, Right
 from app.console.tasks import number
+from app.jobs.register_tasks import Tasks
+from app.jobs.tasks import DONE, FAILED, RUNNING
 from app.registers.history import INTERRUPTED, find_load, interrupted_loads
 from app.registers.models import RegisterLoad
 from app.registers.past_load import PastLoad, find_rejects, past_load
 from app.registers.reading.rejected import Rejected, first_rejected
-from app.registers.tasks import Tasks
 from app.storage.engine import Engine
-from app.tasks import DONE, FAILED, RUNNING
 
 REJECTS_SHOWN = 20
 _PLACE = "loads"

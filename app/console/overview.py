@@ -2,13 +2,13 @@
 
 import falcon
 
+from app.accounts.usage.models import CLASSES
+from app.accounts.usage.writer import INTERVAL_SECONDS
+from app.alerts.freshness import freshness
 from app.console import overview_facts
 from app.console.context import ConsoleRequest, Services
 from app.console.usage_charts import chart_of_hours
-from app.operations.freshness import freshness
 from app.storage.tables import Kind
-from app.usage.models import CLASSES
-from app.usage.writer import INTERVAL_SECONDS
 from app.version import line
 
 

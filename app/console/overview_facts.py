@@ -7,28 +7,28 @@ from datetime import datetime, timedelta, tzinfo
 from typing import NamedTuple
 
 from app import clock
+from app.alerts.audit import REFUSED
+from app.alerts.condition import Condition
+from app.alerts.conditions import conditions_of
+from app.alerts.disk import free_bytes_by_directory
+from app.alerts.freshness import Freshness
+from app.alerts.load_facts import load_facts
+from app.alerts.senders import obstacle
+from app.alerts.writing import write_fault
+from app.audit.state import audit_state
 from app.config import SETTINGS, Config
 from app.console.charts import Series
-from app.limits.file import StoreError
-from app.limits.store import LimitStore
-from app.operations.audit_state import audit_state
-from app.operations.conditions.audit import REFUSED
-from app.operations.conditions.condition import Condition
-from app.operations.conditions.disk import free_bytes_by_directory
-from app.operations.conditions.gathered import conditions_of
-from app.operations.conditions.load_facts import load_facts
-from app.operations.directories import (
+from app.monitoring.directories import (
     audit_warnings,
     data_warnings,
     directory_faults,
     unknown_accounts,
 )
-from app.operations.freshness import Freshness
-from app.operations.notices.senders import obstacle
-from app.operations.writing import write_fault
 from app.registers.history import interrupted_loads, list_loads
 from app.registers.models import RegisterLoad
 from app.registers.past_load import PastLoad, past_load
+from app.serve.limits.file import StoreError
+from app.serve.limits.store import LimitStore
 from app.storage.engine import Engine
 from app.storage.registers import find_unreadable
 from app.storage.versions import versions

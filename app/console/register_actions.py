@@ -15,12 +15,12 @@ from app.console.register_questions import PLACE
 from app.console.registers import require_state
 from app.console.rendering import redirect
 from app.console.tasks import number
-from app.operations import background
+from app.jobs import background
+from app.jobs.register_task_rows import Wanted
+from app.jobs.register_tasks import Tasks
 from app.registers.history import DROP, PURGE, ROLLBACK, UNDROP
 from app.registers.lock import is_being_loaded
 from app.registers.state import RegisterState
-from app.registers.task_rows import Wanted
-from app.registers.tasks import Tasks
 from app.storage.engine import Engine
 
 _VERSION_CHARACTERS = 16

@@ -5,20 +5,20 @@ from typing import NamedTuple
 
 import falcon
 
+from app.alerts.condition import Condition
+from app.alerts.conditions import conditions_of
+from app.alerts.freshness import Freshness, freshness
+from app.alerts.load_facts import UNRECOGNISED
 from app.config import Config
 from app.console.context import ConsoleRequest, PageError, Services
 from app.console.listing import Listing
 from app.console.register_questions import PLACE
-from app.operations.conditions.condition import Condition
-from app.operations.conditions.gathered import conditions_of
-from app.operations.conditions.load_facts import UNRECOGNISED
-from app.operations.freshness import Freshness, freshness
+from app.jobs.register_task_rows import Task
+from app.jobs.register_tasks import Tasks
 from app.registers.dropped.kept import remembered
 from app.registers.history import interrupted_loads, list_loads, list_running
 from app.registers.past_load import PastLoad, past_load
 from app.registers.state import RegisterState, find_state, list_dropped
-from app.registers.task_rows import Task
-from app.registers.tasks import Tasks
 from app.setting_values import is_register_name
 from app.storage.engine import Engine
 from app.storage.registers import Entry, Register

@@ -11,13 +11,13 @@ import jinja2
 from markupsafe import Markup, escape
 
 from app import clock
+from app.accounts.usage.store import KEPT_DAYS
 from app.console.assets import ASSETS, PATH
 from app.console.charts import columns_chart
 from app.console.context import ROOT, ConsoleRequest
 from app.console.roles import RIGHTS, Right
 from app.console.usage_charts import CLASS_NAMES
-from app.registers.space import size_text
-from app.usage.store import KEPT_DAYS
+from app.storage.disk import size_text
 from app.version import VERSION
 
 _HTML = "text/html; charset=utf-8"

@@ -6,9 +6,9 @@ import falcon
 
 from app.console.context import ConsoleRequest, PageError, Services
 from app.console.refreshing import refresh
+from app.jobs.register_task_rows import Task
+from app.jobs.register_tasks import Tasks
 from app.registers.history import DROP, PURGE, ROLLBACK, UNDROP
-from app.registers.task_rows import Task
-from app.registers.tasks import Tasks
 
 _NUMBER_DIGITS_MAX = 18
 _TITLES: Mapping[str, str] = {

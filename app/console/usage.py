@@ -8,6 +8,11 @@ import falcon
 from app import clock
 from app.accounts.models import Account, ApiKey
 from app.accounts.states import status_of_key
+from app.accounts.usage.lines import csv_lines
+from app.accounts.usage.models import CLASSES, UsageAccount
+from app.accounts.usage.report import By, Used, usage_of_days
+from app.accounts.usage.store import KEPT_DAYS
+from app.accounts.usage.writer import INTERVAL_SECONDS
 from app.console.context import ConsoleRequest, Services
 from app.console.keys import find_key
 from app.console.listing import Listing
@@ -23,11 +28,6 @@ from app.console.usage_question import (
 )
 from app.redaction import KEY_PREFIX
 from app.storage.engine import Engine
-from app.usage.lines import csv_lines
-from app.usage.models import CLASSES, UsageAccount
-from app.usage.report import By, Used, usage_of_days
-from app.usage.store import KEPT_DAYS
-from app.usage.writer import INTERVAL_SECONDS
 
 _NAMES_MAX = 500
 """So many names the field of the account suggests."""

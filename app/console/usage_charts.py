@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 from datetime import date, datetime, tzinfo
 from typing import NamedTuple
 
+from app.accounts.usage.models import CLASSES
+from app.accounts.usage.period import Period
+from app.accounts.usage.report import By, Used, usage_of_hours
+from app.accounts.usage.store import HOUR_SECONDS, first_hour
 from app.console.charts import Series
 from app.storage.engine import Engine
-from app.usage.models import CLASSES
-from app.usage.period import Period
-from app.usage.report import By, Used, usage_of_hours
-from app.usage.store import HOUR_SECONDS, first_hour
 
 HOURS = 24
 _DAYS_MAX = 93

@@ -10,11 +10,11 @@ import falcon
 from app import clock
 from app.accounts.models import NAME_CHARACTERS_MAX, Account
 from app.accounts.tokens import KEY_ID_CHARACTERS
+from app.accounts.usage.period import DAYS_MAX, Period, month_of, parse_month, period
+from app.accounts.usage.report import By, Whose, has_more_rows, is_known
+from app.accounts.usage.store import KEPT_DAYS
 from app.console.keys import find_key
 from app.storage.engine import Engine
-from app.usage.period import DAYS_MAX, Period, month_of, parse_month, period
-from app.usage.report import By, Whose, has_more_rows, is_known
-from app.usage.store import KEPT_DAYS
 
 FILTERS = ("account", "key", "month", "from", "to", "by")
 ROWS_MAX = 500_000

@@ -14,9 +14,9 @@ from app.domains.repository import (
     HeldDomain,
 )
 from app.errors import Problem
-from app.http.bodies import RequestBody, answer, read_json
-from app.http.context import Request, caller_of
-from app.http.parameters import (
+from app.serve.http.bodies import RequestBody, answer, read_json
+from app.serve.http.context import Request, caller_of
+from app.serve.http.parameters import (
     choice_parameter,
     integer_parameter,
     invalid_parameter,

@@ -9,6 +9,7 @@ from app.registers.formats.changes import Columns
 from app.registers.history import REPLACE
 from app.registers.reading.reader import Progress
 from app.registers.reading.sorted_runs import Runs
+from app.storage.disk import free_bytes_of, size_text
 from app.storage.engine import Engine
 from app.storage.registers import Entry
 from app.storage.stores import store_of
@@ -107,19 +108,6 @@ class Space:
                 f"the file system of {self._directory.absolute()} has no free inodes; remove some "
                 "files, then load again"
             )
-
-
-def free_bytes_of(found: os.statvfs_result) -> int:
-    """Return how many bytes of a file system are free for users without privileges."""
-    return found.f_bavail * found.f_frsize
-
-
-def size_text(size_bytes: int) -> str:
-    """Return a number of bytes for a person to read, such as `1.2 MB`."""
-    for unit, unit_bytes in (("GB", 10**9), ("MB", 10**6)):
-        if size_bytes >= unit_bytes:
-            return f"{size_bytes / unit_bytes:,.1f} {unit}"
-    return f"{size_bytes / 1000:,.0f} kB"
 
 
 def _carried_bytes(engine: Engine, entry: Entry, replaced: Kind) -> int:

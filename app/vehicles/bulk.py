@@ -7,9 +7,9 @@ import falcon
 
 from app import clock
 from app.errors import Problem
-from app.http.bodies import RequestBody, answer, read_json
-from app.http.context import Request, caller_of
-from app.http.parameters import require_known_parameters
+from app.serve.http.bodies import RequestBody, answer, read_json
+from app.serve.http.context import Request, caller_of
+from app.serve.http.parameters import require_known_parameters
 from app.vehicles.bulk_answers import (
     Item,
     add_details,

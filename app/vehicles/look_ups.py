@@ -13,9 +13,9 @@ from app import clock
 from app.audit.record import AuditError, Plate, Record, invalid_plate, time_of
 from app.audit.trail import Trail
 from app.errors import RETRY_AFTER_SECONDS, Problem
-from app.http.context import Request, caller_of
-from app.http.enquiry import NO_ENQUIRY, Enquiry, enquiry_of
-from app.http.failure_log import FailureLog
+from app.serve.http.context import Request, caller_of
+from app.serve.http.enquiry import NO_ENQUIRY, Enquiry, enquiry_of
+from app.serve.http.failure_log import FailureLog
 from app.vehicles.compliance import judge
 from app.vehicles.reader import Found, VehicleReader
 from app.vehicles.records import Read

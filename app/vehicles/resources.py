@@ -4,9 +4,9 @@ import falcon
 
 from app import clock
 from app.errors import Problem
-from app.http.bodies import answer
-from app.http.context import Request
-from app.http.parameters import date_parameter, flag_parameter, require_known_parameters
+from app.serve.http.bodies import answer
+from app.serve.http.context import Request
+from app.serve.http.parameters import date_parameter, flag_parameter, require_known_parameters
 from app.vehicles.answers import (
     NOT_FOUND,
     compliance_answer,

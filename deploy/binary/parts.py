@@ -85,7 +85,7 @@ def parts_of_binary(root: Path) -> list[Part]:
         *_python([path.name for path in libraries]),
         *set(map(_system_library, libraries)),
         _sqlite(),
-        *_swagger_ui(root / "app" / "operations" / "swagger-ui"),
+        *_swagger_ui(root / "app" / "documentation" / "swagger-ui"),
     ]
     unique = {str(part.purl): part for part in parts}
     return sorted(unique.values(), key=lambda part: (part.name.lower(), str(part.purl)))

@@ -3,7 +3,7 @@
 import pytest
 
 from app import clock
-from app.limits.bucket import SECOND_NS
+from app.serve.limits.bucket import SECOND_NS
 from tests.api.rate_limits import NOW, plan
 
 

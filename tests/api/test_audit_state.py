@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 
 from app import clock
+from app.alerts.conditions import conditions_of
 from app.audit import owner as owners
+from app.audit import state
 from app.audit.owner import claim
 from app.audit.prune import prune
 from app.audit.record import time_of
 from app.audit.seal import seal
 from app.audit.trail import Trail
-from app.operations import audit_state, serving
-from app.operations.conditions.gathered import conditions_of
+from app.serve import instance
 from app.storage.versions import database_id
 from tests.unit.audit_trails import look_up
 
@@ -53,8 +54,8 @@ def trail(world, at) -> Path:
 @pytest.fixture
 def running(world):
     """A service runs, as commands and its own workers notice."""
-    serving.announce(world.directory / "state")
-    serving.note_trail(world.directory / "state", world.directory / "audit")
+    instance.announce(world.directory / "state")
+    instance.note_trail(world.directory / "state", world.directory / "audit")
 
 
 def ready(world, **settings):
@@ -209,15 +210,15 @@ class TestFailing:
 
     def test_a_full_disk(self, world, trail, monkeypatch):
         """A service on a full disk is not ready, and the alerts say so before."""
-        monkeypatch.setattr(audit_state, "free_bytes_of", lambda _: 8_000_000)
+        monkeypatch.setattr(state, "free_bytes_of", lambda _: 8_000_000)
         assert ready(world).status_int == 200
         assert list(conditions(world)) == ["audit:space"]
-        monkeypatch.setattr(audit_state, "free_bytes_of", lambda _: 0)
+        monkeypatch.setattr(state, "free_bytes_of", lambda _: 0)
         self.require_failing(world, "is full: 0 kB are free")
 
     def test_a_disk_that_does_not_sync(self, world, trail, monkeypatch):
         """The process that noticed it says so."""
-        monkeypatch.setattr(audit_state, "sync_fault", lambda: "it could not be synced")
+        monkeypatch.setattr(state, "sync_fault", lambda: "it could not be synced")
         self.require_failing(world, "it could not be synced")
 
 

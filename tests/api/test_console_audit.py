@@ -15,7 +15,7 @@ from app.audit.trail import Trail
 from app.console.context import ROOT
 from app.console.roles import Role
 from app.errors import OperatorError
-from app.operations.audit_tasks import AuditTasks
+from app.jobs.audit_tasks import AuditTasks
 from app.storage.versions import database_id
 from tests.api.console import signed_in, stored
 from tests.api.test_console_accounts import MARKUP
@@ -57,7 +57,7 @@ def process(world, monkeypatch):
         with suppress(OperatorError):  # It is in the task.
             AuditTasks(world.engine, world.config).carry_out(started[-1])
 
-    monkeypatch.setattr("app.operations.background.start", start)
+    monkeypatch.setattr("app.jobs.background.start", start)
     return started
 
 
@@ -324,7 +324,7 @@ class TestClicks:
         def start(*_words, kept):
             held.append(os.dup(kept))
 
-        monkeypatch.setattr("app.operations.background.start", start)
+        monkeypatch.setattr("app.jobs.background.start", start)
         running = ask(browser, **PLATE)
         assert verdict(running) == "It is being done"
         assert running.headers["Refresh"] == "1; url=?refresh=auto"

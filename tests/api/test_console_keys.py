@@ -18,12 +18,12 @@ from app.accounts.administration import (
 from app.accounts.lifecycle import delete_account, suspend_account
 from app.accounts.models import ApiKey
 from app.accounts.tokens import parse_token
+from app.accounts.usage.models import UsageDay
 from app.actions import list_actions
 from app.actor import Actor
 from app.console.context import ROOT
 from app.console.listing import ROWS_PER_PAGE
 from app.console.roles import Role
-from app.usage.models import UsageDay
 from tests.api.console import signed_in, stored
 from tests.api.test_console_accounts import MARKUP
 from tests.conftest import ON_SQLITE, SHARED, engine_independent

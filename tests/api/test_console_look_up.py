@@ -11,8 +11,8 @@ from app.accounts.administration import require_account, require_plan
 from app.console.accounts import requests_left
 from app.console.context import ROOT
 from app.console.roles import Role
-from app.limits.store import LimitStore, identity_of
 from app.registers.undo import drop_register
+from app.serve.limits.store import LimitStore, identity_of
 from app.storage.versions import database_id
 from app.vehicles.answer_cells import COLUMNS
 from app.vehicles.reader import BATCH_PLATES

@@ -16,11 +16,11 @@ from app.accounts.administration import (
 )
 from app.accounts.lifecycle import delete_account
 from app.accounts.tokens import new_token
+from app.accounts.usage.models import UsageAccount, UsageDay, UsageHour
+from app.accounts.usage.period import month_of
 from app.console import usage_question
 from app.console.context import ROOT
 from app.console.roles import Role
-from app.usage.models import UsageAccount, UsageDay, UsageHour
-from app.usage.period import month_of
 from tests.api.console import signed_in
 from tests.conftest import ON_SQLITE
 

@@ -8,8 +8,8 @@ import pytest
 
 from app.accounts.administration import set_account_plan, set_plan
 from app.domains.models import Domain
-from app.http.bodies import BODY_BYTES_MAX
 from app.main import create_app
+from app.serve.http.bodies import BODY_BYTES_MAX
 from tests.conftest import Client, engine_independent
 from tests.contract.malformed import NESTED_TOO_DEEPLY, no_objects, not_json
 

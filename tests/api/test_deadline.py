@@ -2,8 +2,8 @@
 
 import pytest
 
-from app.http.deadline import Deadline, GivenUp
 from app.main import create_app
+from app.serve.http.deadline import Deadline, GivenUp
 from tests.conftest import Client
 
 KINDS = {"whole": {}, "chunked": {"HTTP_TRANSFER_ENCODING": "chunked"}}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.http.context import REPEATED
+from app.serve.http.context import REPEATED
 from tests.api.rate_limits import NOW
 from tests.conftest import ON_SQLITE
 from tests.enquiry import set_enquiry

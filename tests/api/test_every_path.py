@@ -8,9 +8,9 @@ import falcon.testing
 import pytest
 
 from app.accounts.administration import set_plan
+from app.documentation.assets import ASSETS
 from app.domains.models import Domain
 from app.main import create_app
-from app.operations.documentation.assets import ASSETS
 from tests.conftest import engine_independent
 from tests.contract.answers import SAME_ID, lasting_headers
 

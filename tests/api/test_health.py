@@ -9,8 +9,8 @@ import pytest
 
 from app import clock
 from app.accounts.tokens import Token
+from app.alerts.nightly import Run, record
 from app.errors import OperatorError
-from app.operations.conditions.jobs import Run, record
 from app.registers.generations import Generations
 from app.registers.reading.reject_limit import RejectLimit
 from app.registers.undo import purge_register

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from app.limits.store import start
+from app.serve.limits.store import start
 from app.storage.versions import database_id
 from tests.api.rate_limits import DOMAINS, NOW, limit, remaining, reset, use_up
 

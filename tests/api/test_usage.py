@@ -8,8 +8,8 @@ import pytest
 
 from app import clock
 from app.accounts.administration import create_key
+from app.accounts.usage.report import By, Whose, usage_of_days
 from app.config import Config
-from app.usage.report import By, Whose, usage_of_days
 from app.vehicles.records import Records
 from tests.conftest import engine_independent
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from app.limits.bucket import rate
-from app.limits.store import LimitStore, start
+from app.serve.limits.bucket import rate
+from app.serve.limits.store import LimitStore, start
 
 CONTENDING = 4
 _PLAN = rate(10**9, 1)

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from app.backup.copy import copy_database
 from app.config import Config
-from app.operations.copy import copy_database
 from app.storage.engine import close_quietly, open_engine
 from app.storage.postgres import PostgresEngine
 from app.storage.sqlite import SqliteEngine

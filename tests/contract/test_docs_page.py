@@ -15,27 +15,27 @@ import pytest
 import webtest
 from packaging.version import Version
 
-import app.operations
-from app.domains.resources import PAGE_DOMAINS_MAX
-from app.error_codes import CATALOGUE
-from app.http.bodies import BODY_BYTES_MAX
-from app.operations.documentation.assets import ASSETS
-from app.operations.documentation.resources import (
+import app.documentation
+from app.documentation.assets import ASSETS
+from app.documentation.openapi_document import OpenApiDocument
+from app.documentation.resources import (
     DocumentationAsset,
     DocumentationPage,
     ErrorsPage,
     StartPage,
     TryPage,
 )
-from app.operations.health import Health
-from app.operations.openapi_document import OpenApiDocument
+from app.domains.resources import PAGE_DOMAINS_MAX
+from app.error_codes import CATALOGUE
+from app.monitoring.health import Health
 from app.registers.formats.native import LAYOUTS
+from app.serve.http.bodies import BODY_BYTES_MAX
 from app.storage.tables import Kind
 from app.vehicles.registration import REGISTRATION_CHARACTERS_MAX
 from tests.contract.answers import document
 from tests.contract.pages import ROOT
 
-SWAGGER_UI = Path(app.operations.__file__).parent / "swagger-ui"
+SWAGGER_UI = Path(app.documentation.__file__).parent / "swagger-ui"
 CLIENTS = ROOT / "tests" / "system" / "clients"
 MANIFEST = json.loads((SWAGGER_UI / "manifest.json").read_text())
 PAGES = ["/", "/docs", "/docs/errors", "/docs/try"]

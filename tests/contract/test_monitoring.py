@@ -10,9 +10,9 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from app.alerts.nightly import Run, record
 from app.audit.owner import claim
 from app.errors import OperatorError
-from app.operations.conditions.jobs import Run, record
 from app.routes import ENDPOINTS
 from app.storage.versions import database_id
 from tests.system.nginx import make_certificate

@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 
 from app.error_codes import CATALOGUE
 from app.errors import Problem
-from app.http.authentication import OPEN_PATHS
+from app.serve.http.authentication import OPEN_PATHS
 from tests.contract.answers import document, resolved
 from tests.contract.document_walk import Steps, operations, places, pointer
 

@@ -13,9 +13,9 @@ from app.accounts.administration import list_plans
 from app.cli import build_parser
 from app.config import SETTINGS
 from app.error_codes import CATALOGUE
-from app.http.authentication import METRICS_PATH, OPEN_PATHS
 from app.registers.formats import FORMATS, native
 from app.routes import ENDPOINTS
+from app.serve.http.authentication import METRICS_PATH, OPEN_PATHS
 from app.storage.engine import close_quietly, open_engine
 from app.storage.schema import migrate
 from tests.contract.pages import PAGES, ROOT, quoted, table
@@ -156,7 +156,7 @@ def test_the_metrics_table_is_complete():
     made = {
         name
         for path in [*sources("app")]
-        if path.suffix == ".py" and {"operations", "http"} & set(path.parts)
+        if path.suffix == ".py" and {"monitoring", "http"} & set(path.parts)
         for name in re.findall(r'"(verifyd_[a-z_]+)"', path.read_text(encoding="utf-8"))
     }
     told = [quoted(row[0])[0].removesuffix("_total") for row in table("Metric")]

@@ -5,10 +5,10 @@ import re
 import falcon.inspect
 import pytest
 
-from app.http.authentication import is_open
+from app.accounts.usage.counts import OTHER
 from app.main import create_app
 from app.routes import ENDPOINTS, OPERATIONS
-from app.usage.counts import OTHER
+from app.serve.http.authentication import is_open
 from tests.contract.answers import document, find_operation
 from tests.contract.pages import ROOT
 

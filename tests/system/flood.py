@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from app.limits.bucket import SECOND_NS, Rate
+from app.serve.limits.bucket import SECOND_NS, Rate
 from tests.system.processes import connected
 
 CLIENTS = 8

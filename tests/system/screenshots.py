@@ -17,12 +17,12 @@ from playwright.sync_api import Browser, Page
 
 from app import clock
 from app.accounts.authentication import Authenticator
+from app.accounts.usage.counts import Change, Count
+from app.accounts.usage.store import write
 from app.console.context import ROOT
 from app.console.roles import Role
 from app.console.sessions import create_link
 from app.storage.engine import close_quietly, open_engine
-from app.usage.counts import Change, Count
-from app.usage.store import write
 from tests.system.browsers import chromium
 from tests.system.processes import ROOT as SOURCES
 from tests.system.processes import Service, free_port, run_command

@@ -21,11 +21,11 @@ from pathlib import Path
 import pytest
 
 from app import clock
+from app.alerts import senders
+from app.alerts.condition import Condition
+from app.alerts.message import composed
+from app.alerts.nightly import Run, record
 from app.destinations import Destination
-from app.operations.conditions.condition import Condition
-from app.operations.conditions.jobs import Run, record
-from app.operations.notices import senders
-from app.operations.notices.message import composed
 from tests.system.processes import environment, run_command, until
 
 KEY = b"k" * 32

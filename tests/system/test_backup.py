@@ -22,7 +22,7 @@ MAKES = ("FORD", "SKODA")
 KILLED_AT = """
 import os, signal, sys
 from app.cli import main
-from app.operations.backup import {module}
+from app.backup import {module}
 
 def killed(*_args, **_options):
     os.kill(os.getpid(), signal.SIGKILL)

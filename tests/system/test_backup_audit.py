@@ -13,9 +13,9 @@ from app.audit.owner import claim
 from app.audit.seal import seal
 from app.audit.trail import Trail
 from app.audit.verify import verify
+from app.backup.retention import Room
+from app.backup.take import take
 from app.errors import OperatorError
-from app.operations.backup.retention import Room
-from app.operations.backup.take import take
 from app.storage.versions import database_id
 from tests.conftest import World
 from tests.system.audit_writers import Writer, change

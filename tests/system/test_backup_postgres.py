@@ -21,7 +21,7 @@ from app.audit.owner import claim
 from app.audit.seal import seal
 from app.audit.trail import Trail
 from app.audit.verify import verify
-from app.operations.backup.postgres import can_restore
+from app.backup.postgres import can_restore
 from tests.system.processes import environment, run_command, until
 from tests.unit.audit_trails import first_plates, look_up
 

@@ -4,6 +4,8 @@ import pytest
 
 from app import clock
 from app.accounts.administration import create_account, require_account
+from app.accounts.usage.models import CLASSES, UsageAccount, UsageDay, UsageHour
+from app.accounts.usage.store import first_hour
 from app.console.context import ROOT
 from app.console.pages import PAGES
 from app.console.roles import Role
@@ -13,8 +15,6 @@ from app.registers.history import History
 from app.registers.lock import locked
 from app.registers.models import json_text
 from app.registers.reading.reader import Progress
-from app.usage.models import CLASSES, UsageAccount, UsageDay, UsageHour
-from app.usage.store import first_hour
 from tests.system.browsers import WIDTHS, Visitor, chromium
 from tests.system.client_tools import axe_script
 from tests.system.site import behind_site

@@ -17,9 +17,9 @@ from app.audit.trail import Trail
 from app.console.context import ROOT
 from app.console.roles import Role
 from app.console.sessions import create_link
-from app.operations.audit_tasks import AuditTasks
+from app.jobs.audit_tasks import AuditTasks
+from app.jobs.register_tasks import Tasks
 from app.registers.history import list_loads
-from app.registers.tasks import Tasks
 from app.storage.versions import database_id
 from tests.system import processes
 from tests.system.full_disk import Disk

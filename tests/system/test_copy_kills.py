@@ -12,7 +12,7 @@ import apsw
 import psycopg
 import pytest
 
-from app.operations.copy import MAIN_TABLES
+from app.backup.copy import MAIN_TABLES
 from tests.postgres import connect, require_superuser
 from tests.system.full_disk import Disk
 from tests.system.processes import environment, run_command, until

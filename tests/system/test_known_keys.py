@@ -10,7 +10,7 @@ import pytest
 
 from app.accounts.administration import create_key
 from app.accounts.tokens import parse_token
-from app.operations.backup import sqlite
+from app.backup import sqlite
 from tests.conftest import ON_SQLITE
 from tests.system.processes import Service, run_command, send
 

@@ -543,7 +543,7 @@ def next_binary(tmp_path_factory) -> Path:
     settings = tree / "app" / "settings.py"
     before = "    def __post_init__("
     settings.write_text(settings.read_text().replace(before, SETTING + before))
-    startup = tree / "app" / "operations" / "startup.py"
+    startup = tree / "app" / "startup.py"
     text = startup.read_text()
     assert text.count("def prepare_state(") == 1
     startup.write_text(text.replace("def prepare_state(", "def _prepare_state(") + REFUSAL)

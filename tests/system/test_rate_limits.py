@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from app.accounts.administration import set_plan
-from app.limits.bucket import Rate, rate
+from app.serve.limits.bucket import Rate, rate
 from tests.system.flood import Flood, at_each, require_exact
 from tests.system.processes import GUNICORN, until
 

@@ -8,7 +8,7 @@ import pytest
 
 from app.accounts.administration import create_account, create_key, rotate_key
 from app.accounts.tokens import Token
-from app.limits.bucket import rate
+from app.serve.limits.bucket import rate
 from tests.system.flood import Flood, require_exact
 from tests.system.postgres_pair import primary_alone, url_of
 from tests.system.processes import Service, connected, free_port, read_answer, send, until

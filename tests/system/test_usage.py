@@ -16,9 +16,9 @@ import apsw
 import pytest
 
 from app.accounts.administration import set_plan
+from app.accounts.usage.report import By, usage_of_days
+from app.accounts.usage.writer import INTERVAL_SECONDS
 from app.storage.engine import close_quietly, open_engine
-from app.usage.report import By, usage_of_days
-from app.usage.writer import INTERVAL_SECONDS
 from tests.conftest import World
 from tests.postgres import Cluster
 from tests.stores import PostgresTemplate
@@ -38,7 +38,7 @@ EVER = (date(2000, 1, 1), date(2100, 1, 1))
 HURRIED = """
 import sys
 from app.cli import main
-from app.usage import writer
+from app.accounts.usage import writer
 
 writer.INTERVAL_SECONDS = 0.1
 sys.exit(main(["serve"]))

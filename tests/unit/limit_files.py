@@ -4,8 +4,8 @@ import multiprocessing
 import resource
 from contextlib import contextmanager
 
-from app.limits.bucket import rate
-from app.limits.store import LimitStore, identity_of
+from app.serve.limits.bucket import rate
+from app.serve.limits.store import LimitStore, identity_of
 
 DATABASE = "0123456789abcdef0123456789abcdef"
 NOW_NS = 10**15

@@ -23,7 +23,7 @@ from app.accounts.lifecycle import (
 from app.accounts.models import ACCOUNTS_MAX, Account
 from app.domains.repository import Domains
 from app.errors import OperatorError
-from app.limits.store import account_slot
+from app.serve.limits.store import account_slot
 from app.storage.engine import close_quietly, open_engine
 from app.storage.schema import migrate
 from app.storage.sqlite import SqliteEngine

@@ -17,9 +17,9 @@ from app.actor import Actor
 from app.console.roles import Role
 from app.console.sessions import create_link, open_session
 from app.domains.repository import Domains
-from app.limits import file
-from app.limits.bucket import rate
-from app.limits.store import LimitStore
+from app.serve.limits import file
+from app.serve.limits.bucket import rate
+from app.serve.limits.store import LimitStore
 from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.versions import database_id
 from tests.conftest import ON_POSTGRES, ON_SQLITE

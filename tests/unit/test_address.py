@@ -5,8 +5,8 @@ import ipaddress
 import falcon.testing
 import pytest
 
-from app.http.address import client_address, is_local
-from app.http.context import Request
+from app.serve.http.address import client_address, is_local
+from app.serve.http.context import Request
 
 PROXIES = (ipaddress.ip_network("10.0.0.0/8"), ipaddress.ip_network("fd00::/8"))
 

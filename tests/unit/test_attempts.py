@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.operations.freshness import freshness
+from app.alerts.freshness import freshness
 from app.registers.lock import locked
 from app.registers.space import Space
 from app.storage.engine import close_quietly, open_engine

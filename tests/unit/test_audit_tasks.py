@@ -10,20 +10,20 @@ import pytest
 
 from app import clock
 from app.accounts.authentication import Authenticator
+from app.accounts.usage.counts import Change, Count
+from app.accounts.usage.store import write
 from app.audit.owner import claim
 from app.audit.record import Criteria, Plate
 from app.audit.report import Refusal, Report
-from app.audit.results import KEPT_SECONDS
 from app.audit.seal import seal
-from app.audit.task_rows import EXPORT, REPORT, SEARCH, VERIFY, AuditTask, Question, Wanted
 from app.audit.trail import Trail
 from app.audit.verify import Verdict
 from app.errors import OperatorError
-from app.operations.audit_tasks import AuditTasks, Found
+from app.jobs.audit_results import KEPT_SECONDS
+from app.jobs.audit_task_rows import EXPORT, REPORT, SEARCH, VERIFY, AuditTask, Question, Wanted
+from app.jobs.audit_tasks import AuditTasks, Found
+from app.jobs.tasks import DONE, FAILED, INTERRUPTED
 from app.storage.versions import database_id
-from app.tasks import DONE, FAILED, INTERRUPTED
-from app.usage.counts import Change, Count
-from app.usage.store import write
 from tests.conftest import ON_SQLITE
 from tests.unit.audit_trails import lines, look_up
 
@@ -178,7 +178,7 @@ class TestCarryOut:
 
     def test_a_search_has_a_limit(self, tasks, trail, directory, monkeypatch):
         """The oldest are left out, of sealed and open segments. A search finds earlier ones."""
-        monkeypatch.setattr("app.operations.audit_tasks.FOUND_MAX", 3)
+        monkeypatch.setattr("app.jobs.audit_tasks.FOUND_MAX", 3)
         seal(directory, current=True)
         trail.append(look_up("LAST"))
         assert searched(tasks, account="acme").are_all
@@ -205,7 +205,7 @@ class TestCarryOut:
 
     def test_an_export_leaves_room_on_the_disk(self, tasks, monkeypatch):
         """One that is too large fails, and its file is removed."""
-        monkeypatch.setattr("app.operations.audit_tasks._EXPORT_BYTES_MAX", 100)
+        monkeypatch.setattr("app.jobs.audit_tasks._EXPORT_BYTES_MAX", 100)
         process = Process()
         task = tasks.begin(WANTED._replace(kind=EXPORT), Question(form="csv"), process)
         with pytest.raises(OperatorError, match="larger than 1 GB; choose a shorter period"):

@@ -12,8 +12,8 @@ from pathlib import Path
 import apsw
 import pytest
 
+from app.backup import manifest, postgres, sqlite
 from app.directories import user_name
-from app.operations.backup import manifest, postgres, sqlite
 from app.storage.versions import program_schema
 from tests.conftest import ON_SQLITE
 

@@ -29,9 +29,9 @@ def describe(monkeypatch) -> ModuleType:
 @pytest.fixture
 def tree(tmp_path) -> Path:
     """A tree with a binary that contains one file of each sort."""
-    (tmp_path / "app" / "operations").mkdir(parents=True)
+    (tmp_path / "app" / "documentation").mkdir(parents=True)
     (tmp_path / "app" / "version.py").write_text('VERSION = "1.2.3"\n')
-    swagger_ui = Path("app", "operations", "swagger-ui")
+    swagger_ui = Path("app", "documentation", "swagger-ui")
     (tmp_path / swagger_ui).symlink_to(ROOT / swagger_ui)
     (tmp_path / "build").mkdir()
     (tmp_path / "dist").mkdir()

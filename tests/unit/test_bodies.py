@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import Problem
-from app.http.bodies import (
+from app.serve.http.bodies import (
     BODY_BYTES_MAX,
     DRAINED_BYTES_MAX,
     BodyIntake,
@@ -20,7 +20,7 @@ from app.http.bodies import (
     answer,
     read_json,
 )
-from app.http.context import Request
+from app.serve.http.context import Request
 from tests.contract.malformed import NESTED_TOO_DEEPLY, no_objects, not_json
 
 KNOWN = '"name": "a", "names": ["x"]'

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from app.limits.bucket import SECOND_NS, peek, rate, take
+from app.serve.limits.bucket import SECOND_NS, peek, rate, take
 
 WINDOW_SECONDS_MAX = 366 * 24 * 3600
 LIMIT_MAX = 10**9

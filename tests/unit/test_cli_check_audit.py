@@ -7,11 +7,12 @@ import pytest
 
 from app import clock
 from app.audit import owner as owners
+from app.audit import state as audit_state
 from app.audit.owner import claim
 from app.audit.seal import seal
 from app.cli.session import opened_database
 from app.config import Config
-from app.operations import audit_state, serving
+from app.serve import instance
 from app.storage.versions import database_id
 
 
@@ -53,11 +54,11 @@ def test_the_trail_of_another_database_is_a_fault(cli):
 def test_it_can_be_switched_on_while_the_service_runs(cli):
     """The service that runs has no trail yet. Afterwards one that is missing is gone."""
     state = Config.from_env().state_dir
-    serving.announce(state)
+    instance.announce(state)
     for trail in (None, cli.directory / "elsewhere"):
-        serving.note_trail(state, trail)
+        instance.note_trail(state, trail)
         assert cli.run("check").status == 0
-    serving.note_trail(state, cli.directory / "audit")
+    instance.note_trail(state, cli.directory / "audit")
     assert "audit is gone; put it back" in cli.run("check").stderr
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from app.audit.task_rows import AuditTask, Question, Wanted
 from app.config import Config
 from app.console.models import ConsoleLink, ConsoleSession
 from app.console.roles import Role
@@ -16,7 +15,8 @@ from app.console.sessions import (
     open_session,
     require_link,
 )
-from app.operations.audit_tasks import AuditTasks
+from app.jobs.audit_task_rows import AuditTask, Question, Wanted
+from app.jobs.audit_tasks import AuditTasks
 from app.storage.engine import close_quietly, open_engine
 from tests.conftest import ON_SQLITE
 

@@ -9,8 +9,8 @@ from contextlib import closing
 
 import pytest
 
+from app.alerts import senders
 from app.cli import build_parser
-from app.operations.notices import senders
 from app.storage.engine import close_quietly, open_engine
 from app.storage.versions import Installation, program_schema
 

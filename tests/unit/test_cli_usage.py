@@ -8,13 +8,13 @@ from app import clock
 from app.accounts.administration import create_account, create_key
 from app.accounts.authentication import Authenticator
 from app.accounts.lifecycle import delete_account
+from app.accounts.usage.counts import Counts
+from app.accounts.usage.writer import UsageWriter
 from app.audit.owner import claim
 from app.config import Config
 from app.routes import OPERATIONS
 from app.storage.engine import close_quietly, open_engine
 from app.storage.versions import database_id
-from app.usage.counts import Counts
-from app.usage.writer import UsageWriter
 
 INSURANCE = "/v1/vehicle/{registration}/insurance"
 BULK = "/v1/compliance/bulk"

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from app import clock
+from app.alerts import certificate as certificates
+from app.alerts.certificate import certificate_conditions, expires_at
+from app.alerts.conditions import conditions_of, gathered
+from app.alerts.nightly import JobRun, Run, last_runs, record, running
 from app.errors import OperatorError
-from app.operations.conditions import certificate as certificates
-from app.operations.conditions.certificate import certificate_conditions, expires_at
-from app.operations.conditions.gathered import conditions_of, gathered
-from app.operations.conditions.jobs import JobRun, Run, last_runs, record, running
 from app.registers.dropped import kept
 from app.registers.history import MERGE, REPLACE, note_moved, note_refused
 from app.registers.lock import locked

@@ -13,12 +13,12 @@ from webtest import TestResponse
 from app.accounts.administration import create_account, set_account_plan, set_plan
 from app.accounts.lifecycle import delete_account
 from app.actions import list_actions
+from app.backup.copy import MAIN_TABLES, copy_database
 from app.config import Config
 from app.console.roles import Role
 from app.console.sessions import create_link
 from app.domains.repository import DomainExists, Domains
 from app.main import create_app
-from app.operations.copy import MAIN_TABLES, copy_database
 from app.registers.applying.table import Table
 from app.registers.demo import write_files
 from app.registers.history import list_loads

@@ -9,15 +9,15 @@ import msgspec
 import pytest
 
 from app import clock
+from app.alerts import senders
+from app.alerts.condition import Condition
+from app.alerts.delivery import deliver, send_to_all
+from app.alerts.message import composed
+from app.alerts.queue import queue_conditions
+from app.alerts.senders import NotSent
+from app.alerts.spool import Spool
 from app.config import Config
 from app.destinations import Destination
-from app.operations.conditions.condition import Condition
-from app.operations.conditions.queue import queue_conditions
-from app.operations.notices import senders
-from app.operations.notices.delivery import deliver, send_to_all
-from app.operations.notices.message import composed
-from app.operations.notices.senders import NotSent
-from app.operations.notices.spool import Spool
 
 NOW = 1_900_000_000
 DAY = 86_400

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import app.operations
+import app.documentation
 from app.domains.names import canonical_domain_name
 
 LABEL_63 = "a" * 63
 NAME_253 = ".".join([LABEL_63] * 3 + ["b" * 61])
-SCHEMAS = json.loads((Path(app.operations.__file__).parent / "openapi.json").read_bytes())
+SCHEMAS = json.loads((Path(app.documentation.__file__).parent / "openapi.json").read_bytes())
 DOCUMENTED = SCHEMAS["components"]["schemas"]["DomainName"]
 
 labels = st.one_of(

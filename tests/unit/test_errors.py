@@ -10,9 +10,9 @@ import pytest
 
 from app.error_codes import CATALOGUE
 from app.errors import RETRY_AFTER_SECONDS, Problem
-from app.http import problems
-from app.http.context import Request
 from app.logs import JsonFormatter
+from app.serve.http import problems
+from app.serve.http.context import Request
 
 # Spec 7: status and error type, word for word.
 SPEC_7 = {

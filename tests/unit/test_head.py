@@ -15,10 +15,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.errors import Problem
-from app.http.bodies import BODY_BYTES_MAX, DRAINED_BYTES_MAX
-from app.http.context import REPEATED
-from app.worker.head import LineTooLong, Malformed
-from app.worker.intake import Intake, is_last
+from app.serve.http.bodies import BODY_BYTES_MAX, DRAINED_BYTES_MAX
+from app.serve.http.context import REPEATED
+from app.serve.worker.head import LineTooLong, Malformed
+from app.serve.worker.intake import Intake, is_last
 
 
 def strict_settings() -> Config:

@@ -18,7 +18,7 @@ from app.accounts.administration import (
 from app.accounts.authentication import Authenticator
 from app.accounts.lifecycle import resume_account, suspend_account
 from app.accounts.tokens import new_token, parse_token
-from app.operations.backup import sqlite
+from app.backup import sqlite
 from app.storage.engine import close_quietly, open_engine
 from tests.conftest import ON_POSTGRES, ON_SQLITE
 

@@ -5,10 +5,10 @@ import shutil
 
 import pytest
 
-from app.limits import file as limit_file
-from app.limits.bucket import rate
-from app.limits.file import ACCOUNT_SLOTS, ADDRESS_SLOTS, FILE_BYTES, StoreError
-from app.limits.store import LimitStore, identity_of, start
+from app.serve.limits import file as limit_file
+from app.serve.limits.bucket import rate
+from app.serve.limits.file import ACCOUNT_SLOTS, ADDRESS_SLOTS, FILE_BYTES, StoreError
+from app.serve.limits.store import LimitStore, identity_of, start
 from tests.unit.limit_files import (
     DATABASE,
     PLAN,

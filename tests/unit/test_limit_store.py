@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.accounts.models import ACCOUNTS_MAX
-from app.limits import bucket
-from app.limits.bucket import SECOND_NS, Outcome, rate
-from app.limits.file import ACCOUNT_SLOTS, ADDRESS_SLOTS, FILE_BYTES, StoreError
-from app.limits.store import account_slot, start
+from app.serve.limits import bucket
+from app.serve.limits.bucket import SECOND_NS, Outcome, rate
+from app.serve.limits.file import ACCOUNT_SLOTS, ADDRESS_SLOTS, FILE_BYTES, StoreError
+from app.serve.limits.store import account_slot, start
 from tests.unit.limit_files import DATABASE, FORK, NOW_NS, PLAN, in_processes, left, opened, spend
 
 LAST_SLOT = ACCOUNT_SLOTS + ADDRESS_SLOTS - 1

@@ -7,8 +7,8 @@ import pytest
 
 from app.accounts.administration import set_plan
 from app.cli import main
-from app.limits.bucket import rate
-from app.limits.store import LimitStore, account_slot, identity_of
+from app.serve.limits.bucket import rate
+from app.serve.limits.store import LimitStore, account_slot, identity_of
 from app.storage.versions import Installation, database_id
 
 PLAN = rate(600, 60)

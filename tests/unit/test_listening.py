@@ -9,9 +9,9 @@ import pytest
 
 from app.cli import checks
 from app.config import Config
-from app.operations import listening, serving
-from app.operations.directories import socket_faults
-from app.operations.listening import console_fault, console_warning, path_fault
+from app.monitoring.directories import socket_faults
+from app.serve import instance, listening
+from app.serve.listening import console_fault, console_warning, path_fault
 
 
 def config(bind: str, group: int | None) -> Config:
@@ -147,7 +147,7 @@ def test_check_knows_where_systemd_lets_the_service_listen(monkeypatch, console_
     """The settings of an installed host do not say it."""
     monkeypatch.delenv("VERIFYD_BIND", raising=False)
     noted = ["unix:/run/verifyd.sock", "unix:/run/verifyd-console.sock"]
-    monkeypatch.setattr(serving, "listeners", lambda _state_dir: noted)
+    monkeypatch.setattr(instance, "listeners", lambda _state_dir: noted)
     monkeypatch.setattr(checks, "_database_findings", lambda _config: ([], [], None))
     told = checks.findings(with_console("127.0.0.1:8000", console_bind)).faults
     assert ("the API listens at" in "".join(told)) == is_fault

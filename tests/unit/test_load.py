@@ -10,9 +10,9 @@ import peewee
 import pytest
 
 from app import clock
+from app.backup.take import take
 from app.domains.repository import Domains
 from app.errors import OperatorError
-from app.operations.backup.take import take
 from app.registers import current, merge
 from app.registers import load as load_module
 from app.registers import work as work_module

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.operations.backup.merged import list_merged
+from app.backup.merged import list_merged
 from app.registers.history import MERGE, REPLACE
 from app.registers.reading.reject_limit import RejectLimit
 from app.registers.undo import roll_back

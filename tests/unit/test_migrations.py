@@ -9,6 +9,9 @@ import pytest
 
 from app.accounts.administration import create_account, create_key, require_plan, revoke_key
 from app.accounts.authentication import Authenticator
+from app.accounts.usage.counts import Counts
+from app.accounts.usage.report import By, usage_of_hours
+from app.accounts.usage.writer import UsageWriter
 from app.actions import list_actions
 from app.registers.generations import Generations
 from app.registers.history import find_load
@@ -18,9 +21,6 @@ from app.storage.postgres import PostgresEngine
 from app.storage.registers import KeptRegister, Register
 from app.storage.schema import migrate
 from app.storage.stores import store_of
-from app.usage.counts import Counts
-from app.usage.report import By, usage_of_hours
-from app.usage.writer import UsageWriter
 
 FORMER = (
     "INSERT INTO account (tag, name, plan_id, created_at) VALUES ('aaaaaa', 'acme', 'free', 1)",

@@ -9,17 +9,17 @@ from multiprocessing import get_context
 import pytest
 
 from app import clock
+from app.alerts import delivery, senders
+from app.alerts.condition import Condition
+from app.alerts.conditions import Gathered
+from app.alerts.delivery import deliver
+from app.alerts.message import composed
+from app.alerts.nightly import running
+from app.alerts.report import report
+from app.alerts.senders import NotSent
+from app.alerts.spool import MESSAGES_MAX, Spool
 from app.config import Config
 from app.destinations import Destination
-from app.operations.conditions.condition import Condition
-from app.operations.conditions.gathered import Gathered
-from app.operations.conditions.jobs import running
-from app.operations.notices import delivery, senders
-from app.operations.notices.delivery import deliver
-from app.operations.notices.message import composed
-from app.operations.notices.report import report
-from app.operations.notices.senders import NotSent
-from app.operations.notices.spool import MESSAGES_MAX, Spool
 from app.storage import reserve
 
 HOUR, DAY = 3600, 86_400

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from app.clock import parse_iso_date
 from app.errors import Problem
-from app.http.context import Request
-from app.http.parameters import (
+from app.serve.http.context import Request
+from app.serve.http.parameters import (
     choice_parameter,
     date_parameter,
     flag_parameter,

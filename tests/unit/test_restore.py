@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from app.limits.file import FILE_NAME
-from app.operations import serving
+from app.serve import instance
+from app.serve.limits.file import FILE_NAME
 from tests.system.processes import environment
 
 OPEN = """
@@ -222,7 +222,7 @@ def test_buckets_are_not_inherited(stocked, backup):
 
 def test_a_running_service_is_left_alone(stocked, backup):
     """The restore is refused while a service holds the lock of the state directory."""
-    serving.announce(stocked.directory / "state")
+    instance.announce(stocked.directory / "state")
     before = tree(stocked.directory)
     assert "the service is running" in stocked.refusal("restore", backup)
     assert tree(stocked.directory) == before
@@ -231,15 +231,15 @@ def test_a_running_service_is_left_alone(stocked, backup):
 def test_a_service_does_not_start_meanwhile(tmp_path):
     """A service that starts during a restore is refused."""
     with (
-        serving.stopped(tmp_path),
+        instance.stopped(tmp_path),
         pytest.raises(Exception, match="being restored"),
     ):
-        serving.announce(tmp_path)
+        instance.announce(tmp_path)
 
 
 def test_a_database_in_use_is_left_alone(stocked, backup, monkeypatch):
     """A database that any process has open is not replaced, whatever its state directory."""
-    monkeypatch.setattr("app.operations.backup.restore_files.BUSY_TIMEOUT_SECONDS", 0.1)
+    monkeypatch.setattr("app.backup.restore_files.BUSY_TIMEOUT_SECONDS", 0.1)
     # NOTE: use another process, because SQLite's locks do not exclude their own process.
     with subprocess.Popen(
         [sys.executable, "-c", OPEN, f"sqlite:///{stocked.database}"],

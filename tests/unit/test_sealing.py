@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from app import clock
-from app.operations import sealing
+from app.jobs import sealing
 
 
 @pytest.mark.parametrize(

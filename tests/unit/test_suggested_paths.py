@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.http.paths import closest_path, correction
 from app.routes import IMAGINED_PATHS, SUGGESTED_PATHS
+from app.serve.http.paths import closest_path, correction
 
 FILLED = {"{registration}": "AB12CDE", "{domain}": "a.example"}
 BULK = "/v1/vehicle/bulk-insurance"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from app.http.paths import closest_path
 from app.routes import SUGGESTED_PATHS
+from app.serve.http.paths import closest_path
 from app.suggestions import closest, listed
 
 

@@ -9,15 +9,15 @@ import pytest
 
 from app.actions import list_actions
 from app.errors import OperatorError
+from app.jobs.register_task_rows import RegisterTask, Wanted
+from app.jobs.register_tasks import Tasks
+from app.jobs.tasks import FAILED, INTERRUPTED
 from app.registers.history import list_loads
 from app.registers.lock import locked
 from app.registers.models import RegisterLoad
-from app.registers.task_rows import RegisterTask, Wanted
-from app.registers.tasks import Tasks
 from app.registers.undo import drop_register
 from app.storage.engine import close_quietly, open_engine
 from app.storage.registers import Register
-from app.tasks import FAILED, INTERRUPTED
 from tests.unit.held import loaded, makes, vehicles
 
 ROLLBACK = Wanted("native", "rollback", 1, "seen", "ann")
@@ -230,7 +230,7 @@ class TestCarryOut:
         def fail(*_arguments, **_options):
             raise RuntimeError("AB12CDE")
 
-        monkeypatch.setattr("app.registers.tasks.roll_back", fail)
+        monkeypatch.setattr("app.jobs.register_tasks.roll_back", fail)
         task = begun(tasks, alive)
         with pytest.raises(RuntimeError):
             tasks.carry_out(task.id)

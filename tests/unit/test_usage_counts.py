@@ -8,9 +8,9 @@ import pytest
 
 from app import clock
 from app.accounts.authentication import Caller
+from app.accounts.usage import counts as module
+from app.accounts.usage.counts import COUNTS_MAX, OTHER, QUARTER_SECONDS, Counts
 from app.routes import OPERATIONS
-from app.usage import counts as module
-from app.usage.counts import COUNTS_MAX, OTHER, QUARTER_SECONDS, Counts
 
 ALICE = Caller(1, "alice", "aaaaaaaa", "standard", 600, 60, 1_000, 1_000, "off", "", "")
 BOB = ALICE._replace(account_id=2, account="bob", key_id="bbbbbbbb")

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from app.http.deadline import Deadline
-from app.http.file_body import FileBody
-from app.worker.answers import REST, BadAnswer, answer_of, failure
-from app.worker.worker import Worker
+from app.serve.http.deadline import Deadline
+from app.serve.http.file_body import FileBody
+from app.serve.worker.answers import REST, BadAnswer, answer_of, failure
+from app.serve.worker.worker import Worker
 from tests.system.test_raw_requests import split
 
 JSON = ("Content-Type", "application/json")

@@ -9,11 +9,11 @@ from itertools import count
 import pytest
 
 from app import clock
-from app.http.context import REFUSAL
-from app.worker import loop, shared
-from app.worker.head import Environ
-from app.worker.shared import Phase
-from app.worker.worker import LINGER_SECONDS
+from app.serve.http.context import REFUSAL
+from app.serve.worker import loop, shared
+from app.serve.worker.head import Environ
+from app.serve.worker.shared import Phase
+from app.serve.worker.worker import LINGER_SECONDS
 from tests.unit.worker_server import (
     ANSWER,
     CONNECTIONS_MAX,

@@ -8,10 +8,10 @@ from itertools import count
 import pytest
 
 from app import clock
-from app.worker import connection
-from app.worker.head import Environ
-from app.worker.shared import HELD_BYTES_MAX, SECOND_NS, Phase
-from app.worker.worker import LINGER_SECONDS
+from app.serve.worker import connection
+from app.serve.worker.head import Environ
+from app.serve.worker.shared import HELD_BYTES_MAX, SECOND_NS, Phase
+from app.serve.worker.worker import LINGER_SECONDS
 from tests.unit.worker_server import (
     ANSWER,
     CONNECTIONS_MAX,

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from app import clock
-from app.http.context import REFUSAL
-from app.worker.answers import REST
-from app.worker.head import Environ
-from app.worker.shared import SECOND_NS
-from app.worker.worker import LINGER_SECONDS
+from app.serve.http.context import REFUSAL
+from app.serve.worker.answers import REST
+from app.serve.worker.head import Environ
+from app.serve.worker.shared import SECOND_NS
+from app.serve.worker.worker import LINGER_SECONDS
 from tests.unit.worker_server import Server, new_lobby
 
 WORKERS = 2

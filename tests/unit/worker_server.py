@@ -5,11 +5,11 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
-from app.worker.answers import REST
-from app.worker.head import Environ
-from app.worker.lobby import Lobby
-from app.worker.loop import Loop
-from app.worker.shared import SECOND_NS, Patience, Phase, Shared
+from app.serve.worker.answers import REST
+from app.serve.worker.head import Environ
+from app.serve.worker.lobby import Lobby
+from app.serve.worker.loop import Loop
+from app.serve.worker.shared import SECOND_NS, Patience, Phase, Shared
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 ANSWER = b"HTTP/1.1 204 No Content\r\n\r\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from app.operations.copy import copy_database
+from app.backup.copy import copy_database
 from app.storage.engine import close_quietly
 from app.storage.postgres import PostgresEngine
 from app.storage.sqlite import SqliteEngine

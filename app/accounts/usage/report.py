@@ -1,0 +1,185 @@
+"""Adds usage up, by account, key, day, hour or operation (D128)."""
+
+from collections.abc import Collection, Iterator, Mapping
+from datetime import UTC, date, timedelta
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import peewee
+from peewee import Case, fn
+
+from app import clock
+from app.accounts.usage.models import CLASSES, UsageAccount, UsageDay, UsageHour
+from app.accounts.usage.store import KEPT_DAYS, KEPT_HOURS, first_hour
+from app.storage.engine import Engine, Row
+
+_RECENT_DAYS = 4
+
+
+class By(StrEnum):
+    """What usage can be added up by. Hours are kept for 48 hours."""
+
+    ACCOUNT = "account"
+    KEY = "key"
+    DAY = "day"
+    HOUR = "hour"
+    OPERATION = "operation"
+
+
+class Used(NamedTuple):
+    """The usage of one group. What it was not grouped by is None."""
+
+    account: str | None
+    """The name of the account, also if it was deleted."""
+    account_id: int | None
+    day: str | None
+    """ISO date."""
+    hour: int | None
+    """When the hour began, in Unix seconds."""
+    key: str | None
+    """The id of the key."""
+    operation: str | None
+    by_class: tuple[int, ...]
+    """The answers of each of CLASSES."""
+    vehicles: int
+
+    @property
+    def answers(self) -> int:
+        """The answers of all classes."""
+        return sum(self.by_class)
+
+
+class Whose(NamedTuple):
+    """Whose usage is wanted: everybody's by default."""
+
+    account_id: int | None = None
+    account: str | None = None
+    """The name of an account. Deleted accounts of the same name count, too."""
+    key: str | None = None
+    """The id of a key."""
+
+
+EVERYBODY = Whose()
+
+
+def usage_of_days(
+    engine: Engine, first: date, last: date, by: Collection[By], whose: Whose = EVERYBODY
+) -> list[Used]:
+    """Return the usage of some days by groups, in the order of accounts, days and keys.
+
+    Args:
+        first: the first day, in the time zone of the service (D20).
+        last: the last day, which is included.
+        by: what to group by. Without anything the result is one sum, or empty without usage.
+
+    Raises peewee.PeeweeException if the database cannot answer.
+    """
+    return _usage(engine, UsageDay, UsageDay.day.between(first, last), by, whose)
+
+
+def usage_of_hours(
+    engine: Engine, by: Collection[By], whose: Whose = EVERYBODY, hours: int = KEPT_HOURS
+) -> list[Used]:
+    """Return the usage of the last hours by groups.
+
+    Args:
+        hours: how many, the current one included.
+
+    Raises peewee.PeeweeException if the database cannot answer.
+    """
+    return _usage(engine, UsageHour, UsageHour.hour >= first_hour(hours), by, whose)
+
+
+def has_more_rows(engine: Engine, first: date, last: date, whose: Whose, most: int) -> bool:
+    """Tell whether `usage_of_days` would read more than so many rows.
+
+    PERF: 1,000 rows take 0.3 ms to add up, and 0.02 ms here. Other keys of an account are read,
+    too.
+    """
+    query = UsageDay.select(peewee.SQL("1")).where(UsageDay.day.between(first, last))
+    for condition in _of_accounts(UsageDay, whose):
+        query = query.where(condition)
+    rows: int = query.limit(most + 1).count(engine)
+    return rows > most
+
+
+def last_days(engine: Engine, account_id: int, keys: Collection[str]) -> Mapping[str, str]:
+    """Return the last day (ISO date) on which each key was used; no day for those without usage.
+
+    PERF: the days are named, because the index has account, day, key, and recent ones come first,
+    because a key in use has many rows. Otherwise all rows of the account would be read.
+
+    Args:
+        keys: their ids; all of them are keys of the account.
+
+    Raises peewee.PeeweeException if the database cannot answer.
+    """
+    # The latest day in any time zone; days that are too old were removed.
+    last = clock.today(UTC) + timedelta(days=1)
+    days = [last - timedelta(days=back) for back in range(KEPT_DAYS + 2)]
+    found: dict[str, str] = {}
+    for some in (days[:_RECENT_DAYS], days[_RECENT_DAYS:]):
+        is_one = UsageDay.day.in_(some) & UsageDay.key_id.in_([*({*keys} - found.keys())])
+        query = UsageDay.select(UsageDay.key_id, fn.MAX(UsageDay.day)).where(
+            (UsageDay.account_id == account_id) & is_one
+        )
+        rows = query.group_by(UsageDay.key_id).tuples().execute(engine)
+        found |= {key: str(day) for key, day in rows}
+    return found
+
+
+def is_known(engine: Engine, account: str) -> bool:
+    """Tell whether an account of this name has usage, also if it was deleted."""
+    return UsageAccount.select().where(UsageAccount.name == account).exists(engine)
+
+
+def _usage(
+    engine: Engine, table: Any, when: peewee.Expression, by: Collection[By], whose: Whose
+) -> list[Used]:
+    """Return the sums of a table of usage."""
+    nothing = peewee.SQL("NULL")
+    groups = {
+        By.ACCOUNT: [UsageAccount.name, table.account_id],
+        By.DAY: [table.day if table is UsageDay else nothing],
+        By.HOUR: [table.hour if table is UsageHour else nothing],
+        By.KEY: [table.key_id],
+        By.OPERATION: [table.operation],
+    }
+    grouped = [column for each, some in groups.items() if each in by for column in some]
+    columns = [
+        column if each in by else nothing for each, some in groups.items() for column in some
+    ]
+    sums = [_sum(Case(None, [(table.status == each, table.answers)], 0)) for each in CLASSES]
+    query = (
+        table.select(*columns, *sums, _sum(table.vehicles))
+        .join(UsageAccount, peewee.JOIN.LEFT_OUTER, on=(table.account_id == UsageAccount.id))
+        .where(when)
+    )
+    for condition in _of_accounts(table, whose):
+        query = query.where(condition)
+    if whose.key is not None:
+        query = query.where(table.key_id == whose.key)
+    rows = query.group_by(*grouped).order_by(*grouped).tuples().execute(engine)
+    # Without a group there is one row, also if there is no usage.
+    return [_used(row) for row in rows if row[-1] is not None]
+
+
+def _of_accounts(table: Any, whose: Whose) -> Iterator[peewee.Expression]:
+    """Yield what the accounts of rows must fulfil."""
+    if whose.account_id is not None:
+        yield table.account_id == whose.account_id
+    if whose.account is not None:
+        # PERF: with the numbers, the database reads only the rows of these accounts.
+        named = UsageAccount.select(UsageAccount.id).where(UsageAccount.name == whose.account)
+        yield table.account_id.in_(named)
+
+
+def _sum(numbers: Any) -> Any:
+    # The sum of such numbers is a decimal on Postgres.
+    return fn.SUM(numbers).cast("BIGINT")
+
+
+def _used(row: Row) -> Used:
+    account, account_id, day, hour, key, operation, *by_class, vehicles = row
+    iso_day = day and str(day)
+    return Used(account, account_id, iso_day, hour, key, operation, tuple(by_class), vehicles)

@@ -1,0 +1,124 @@
+"""When the TLS certificate expires (D79)."""
+
+import os
+import ssl
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+from app import clock
+from app.alerts.condition import Condition
+from app.errors import OperatorError
+
+UNREADABLE = "certificate:unreadable"
+"""The key of the condition that the certificate, and so its expiry, cannot be read."""
+WARNED_SECONDS = 14 * 86_400
+_END = "-----END CERTIFICATE-----"
+_BYTES_MAX = 1 << 20
+SHIPPED = Path("/etc/verifyd/tls/fullchain.pem")
+"""The certificate of an installation. It does not exist if TLS ends elsewhere."""
+_HOOK = Path("/opt/verifyd/current/certificate.sh")
+
+
+def expires_at(path: Path) -> int | None:
+    """Return when the first certificate in a PEM file expires, in Unix seconds.
+
+    Returns None if the file does not exist: TLS may end elsewhere, and nginx itself reports a
+    missing file. Raises OperatorError if the file cannot be read or is not a certificate.
+    """
+    try:
+        found = path.stat()
+        return _read(path, found.st_mtime_ns, found.st_ino)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise OperatorError(f"{path} cannot be read: {error.strerror}") from error
+
+
+# PERF: importing the decoder takes 15 ms, reading a certificate 1 ms; /readyz is asked often.
+@lru_cache(maxsize=4)
+def _read(path: Path, _changed_at_ns: int, _inode: int) -> int:
+    from pyasn1.codec.der.decoder import decode  # noqa: PLC0415
+    from pyasn1.error import PyAsn1Error  # noqa: PLC0415
+    from pyasn1.type.useful import GeneralizedTime, UTCTime  # noqa: PLC0415
+
+    with path.open("rb") as file:
+        text = file.read(_BYTES_MAX).decode("ascii", errors="replace")
+    try:
+        first = text[: text.index(_END)] + _END
+        first = first[first.index("-----BEGIN CERTIFICATE-----") :]
+        certificate, _ = decode(ssl.PEM_cert_to_DER_cert(first))
+        # The validity is the first member that consists of two times (RFC 5280, 4.1).
+        for part in (certificate[0][number] for number in range(len(certificate[0]))):
+            if hasattr(part, "__len__") and len(part) == 2:
+                not_after = part[1]
+                if isinstance(not_after, UTCTime | GeneralizedTime):
+                    return int(not_after.asDateTime.timestamp())
+    except (ValueError, TypeError, IndexError, PyAsn1Error):
+        pass
+    raise OperatorError(f"{path} is not a certificate in PEM")
+
+
+def certificate_conditions(path: Path | None) -> Iterator[Condition]:
+    """Yield a condition if the certificate expires within 14 days, or cannot be read.
+
+    The file at the shipped path may be missing. Any other missing file was probably mistyped.
+    """
+    if path is None:
+        return
+    now = clock.now()
+    try:
+        expiry = expires_at(path)
+        if expiry is None and path != SHIPPED:
+            raise OperatorError(f"{path} does not exist")
+    except OperatorError as error:
+        yield Condition(
+            key=UNREADABLE,
+            title="the TLS certificate cannot be read",
+            warning=f"VERIFYD_CERTIFICATE: {error}, so nobody notices when it expires.",
+            since=now,
+            remedy=_remedy(path, error),
+        )
+        return
+    if expiry is None or expiry - now > WARNED_SECONDS:
+        return
+    is_over = expiry <= now
+    distance = clock.duration_text(abs(expiry - now))
+    when = f"expired {distance} ago" if is_over else f"expires in {distance}"
+    yield Condition(
+        key="certificate:expiry",
+        title="the TLS certificate has expired" if is_over else "the TLS certificate expires soon",
+        warning=f"The certificate {path} {when}, at {clock.iso_utc(expiry)}.",
+        since=expiry if is_over else expiry - WARNED_SECONDS,
+        remedy=_renewal(path),
+        occurrence=f"{expiry}{' expired' if is_over else ''}",
+    )
+
+
+def _remedy(path: Path, error: OperatorError) -> str:
+    """Return how the service can read a certificate that others still can read, too."""
+    if not isinstance(error.__cause__, PermissionError):
+        return (
+            "set VERIFYD_CERTIFICATE to a certificate in PEM; this shows its dates: "
+            f"sudo openssl x509 -in {path} -noout -dates"
+        )
+    if path.parent == SHIPPED.parent and not os.path.islink(path):
+        return (
+            f"sudo chgrp verifyd {path.parent} {path} && sudo chmod 750 {path.parent} && "
+            f"sudo chmod 640 {path}"
+        )
+    # NOTE: never chmod: others may need the file and the directories as they are.
+    return (
+        f"the user verifyd must be able to read {path}: sudo setfacl -m u:verifyd:r {path}, "
+        "and u:verifyd:x for each directory above it that the user cannot enter"
+    )
+
+
+def _renewal(path: Path) -> str:
+    """Return how nginx gets a renewed certificate."""
+    if path == SHIPPED and _HOOK.exists():
+        return (
+            f"renew it, then run: sudo {_HOOK} DIRECTORY, where DIRECTORY has the new "
+            "fullchain.pem and privkey.pem, such as /etc/letsencrypt/live/HOST"
+        )
+    return f"renew {path}, then run: sudo nginx -t && sudo systemctl reload nginx"

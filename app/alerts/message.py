@@ -1,0 +1,119 @@
+"""A message to the operator: what is wrong, since when, what to do, and what is over (D77).
+
+SEC: it consists of conditions, which hold no registration, key or record.
+"""
+
+import socket
+from collections.abc import Sequence
+
+import msgspec
+
+from app import clock
+from app.alerts.condition import Condition
+
+ALERT, SOLVED, TEST = "verifyd.alert", "verifyd.solved", "verifyd.test"
+"""The types of messages."""
+_SHOWN_MAX = 20
+_LINE_CHARACTERS_MAX = 1_000
+_TEXT_CHARACTERS_MAX = 30_000
+"""Commands get the text in their environment, where Linux allows 128 KiB per variable."""
+
+
+class Alerted(msgspec.Struct, frozen=True):
+    """A condition that was reported to the operator, and is not known to be over."""
+
+    occurrence: str
+    title: str
+    since: int
+    told_at: int
+
+
+class Message(msgspec.Struct, frozen=True):
+    """One message, the same for all destinations."""
+
+    id: str
+    type: str
+    created_at: int
+    host: str
+    subject: str
+    text: str
+    problems: list[Condition] = []
+    solved: list[Alerted] = []
+
+    def document(self) -> dict[str, object]:
+        """Return the JSON document for programs: the members of Standard Webhooks, and data."""
+        return {
+            "type": self.type,
+            "timestamp": clock.iso_utc(self.created_at),
+            "data": {
+                "id": self.id,
+                "host": self.host,
+                "subject": self.subject,
+                "text": self.text,
+                "problems": [
+                    {
+                        "key": each.key,
+                        "title": each.title,
+                        "detail": each.warning,
+                        "since": clock.iso_utc(each.since),
+                        "remedy": each.remedy,
+                        "lines": list(each.details),
+                    }
+                    for each in self.problems
+                ],
+                "solved": [
+                    {"title": each.title, "since": clock.iso_utc(each.since)}
+                    for each in self.solved
+                ],
+            },
+        }
+
+
+def composed(message_id: str, problems: Sequence[Condition], solved: Sequence[Alerted]) -> Message:
+    """Return the message about new problems and those that are over; at least one is given."""
+    host = socket.gethostname()
+    titles = [each.title for each in problems] or [each.title for each in solved]
+    more = f", and {len(titles) - 1} more" if len(titles) > 1 else ""
+    subject = f"verifyd on {host}: {'' if problems else 'solved: '}{titles[0]}{more}"
+    paragraphs = [_paragraph(each) for each in problems[:_SHOWN_MAX]]
+    if len(problems) > _SHOWN_MAX:
+        paragraphs.append(f"And {len(problems) - _SHOWN_MAX} more.")
+    if solved:
+        lines = [
+            f"- {each.title} (since {clock.iso_utc(each.since)})" for each in solved[:_SHOWN_MAX]
+        ]
+        paragraphs.append("\n".join(["Solved, nothing to do:", *lines]))
+    paragraphs.append("Everything that is wrong now: sudo verifyd check")
+    return Message(
+        id=message_id,
+        type=ALERT if problems else SOLVED,
+        created_at=clock.now(),
+        host=host,
+        subject=subject,
+        text="\n\n".join(paragraphs)[:_TEXT_CHARACTERS_MAX] + "\n",
+        problems=list(problems[:_SHOWN_MAX]),
+        solved=list(solved[:_SHOWN_MAX]),
+    )
+
+
+def test_message(message_id: str) -> Message:
+    """Return the message of `verifyd notify --test`."""
+    host = socket.gethostname()
+    return Message(
+        id=message_id,
+        type=TEST,
+        created_at=clock.now(),
+        host=host,
+        subject=f"verifyd on {host}: test",
+        text="This is a test of VERIFYD_NOTIFY. Nothing is wrong, and there is nothing to do.\n",
+    )
+
+
+def _paragraph(condition: Condition) -> str:
+    lines = [
+        condition.warning,
+        f"Since: {clock.iso_utc(condition.since)}",
+        *(line[:_LINE_CHARACTERS_MAX] for line in condition.details),
+        f"What to do: {condition.remedy}",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,127 @@
+"""Decides what to report to the operator, compared with what was reported before (D76, D77).
+
+A condition is reported when it is new, when it happens again, once a week while it lasts, and
+once when it is over. Everything that is found at one moment is one message.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from app import clock
+from app.alerts.condition import Condition
+from app.alerts.conditions import Gathered
+from app.alerts.message import Alerted, Message, composed
+from app.alerts.nightly import running_since
+from app.alerts.queue import UNDELIVERED
+from app.alerts.spool import Spool, new_id
+from app.config import Config
+from app.errors import OperatorError
+
+REMINDED_SECONDS = 7 * 86_400
+_SAME_NIGHT_SECONDS = 20 * 3600
+_log = logging.getLogger("app.operations.notices.report")
+
+
+class Reported(NamedTuple):
+    """What is wrong, and the message that was queued about it."""
+
+    found: Gathered
+    message: Message | None = None
+
+
+def report(config: Config, gather: Callable[[], Gathered]) -> Reported:
+    """Queue a message if there is anything to report.
+
+    Nothing is queued or remembered if `VERIFYD_NOTIFY` names no destination. Two processes that
+    report at the same time queue one message. If the queue cannot be written to, that is logged:
+    it must not stop a command.
+
+    Args:
+        gather: returns what is wrong. It is called while no other process reports, so that
+            reports are in the order of what was seen.
+    """
+    if not config.notify:
+        return Reported(gather())
+    found = None
+    spool = Spool(config.data_dir)
+    spool.prepare()
+    try:
+        with spool.locked():
+            found = gather()
+            message = _due(found, spool.alerted(), running_since(config.state_dir, "import"))
+            if message is not None:
+                spool.put(*message)
+    except (OSError, OperatorError) as error:
+        _log.error("no alert can be queued: %s", error)
+        return Reported(found or gather())
+    return Reported(found, message[0] if message else None)
+
+
+def _due(
+    found: Gathered, alerted: Mapping[str, Alerted], loading_since: int | None
+) -> tuple[Message, dict[str, Alerted]] | None:
+    """Return the message that is due, and all conditions that are reported after it."""
+    problems = [
+        each
+        for each in found.conditions
+        if each.kind != UNDELIVERED
+        and _is_news(each, alerted)
+        and not _will_be_reported(each, loading_since)
+    ]
+    current = {each.key for each in found.conditions}
+    solved = {
+        key: each
+        for key, each in alerted.items()
+        if key not in current and _is_over(key, each, found)
+    }
+    if not problems and not solved:
+        return None
+    message = composed(new_id(), problems, list(solved.values()))
+    known = {key: each for key, each in alerted.items() if key not in solved}
+    return message, known | _remembered(problems, alerted, message.created_at)
+
+
+def _remembered(
+    problems: Sequence[Condition], alerted: Mapping[str, Alerted], now: int
+) -> dict[str, Alerted]:
+    """Return what is remembered of conditions; each keeps the time when it was first reported."""
+    return {
+        each.key: Alerted(
+            each.occurrence,
+            each.title,
+            alerted[each.key].since if each.key in alerted else each.since,
+            now,
+        )
+        for each in problems
+    }
+
+
+def _is_news(condition: Condition, alerted: Mapping[str, Alerted]) -> bool:
+    before = alerted.get(condition.key)
+    now = clock.now()
+    if before is not None:
+        is_reminded = now - before.told_at >= REMINDED_SECONDS
+        return is_reminded or before.occurrence != condition.occurrence
+    if condition.kind == "stale":
+        # A register that is stale because its load failed is only one problem that night.
+        failed = alerted.get(condition.key.replace("stale:", "load:", 1))
+        return failed is None or now - failed.told_at >= _SAME_NIGHT_SECONDS
+    return True
+
+
+def _will_be_reported(condition: Condition, loading_since: int | None) -> bool:
+    """Tell whether the nightly load that is running now will report a condition at its end."""
+    return (
+        condition.kind == "load" and loading_since is not None and condition.since >= loading_since
+    )
+
+
+def _is_over(key: str, before: Alerted, found: Gathered) -> bool:
+    """Tell whether a condition that was not found is over, and was looked for."""
+    kind, _, name = key.partition(":")
+    if kind in found.unknown:
+        return False
+    # A failing database may have no record of the failed run. The run that ends the condition can
+    # have begun before the failed one, if that was refused because the other was running.
+    return kind != "job" or found.ran_until.get(name, 0) > int(before.occurrence)

@@ -1,0 +1,210 @@
+"""Takes backups: each is a directory that gets its name when it is complete (D47)."""
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import peewee
+
+from app import clock
+from app.backup import manifest, postgres, sqlite, trail
+from app.backup.manifest import BackupFile, Manifest
+from app.backup.merged import list_merged
+from app.backup.retention import PARTIAL, Limits, Room, is_gone, list_own, prune, remove_partial
+from app.directories import make_directory, user_name
+from app.errors import OperatorError
+from app.file_lock import tried
+from app.storage.engine import Engine
+from app.storage.errors import message_of
+from app.storage.files import register_file, require_directory, sync
+from app.storage.registers import list_entries
+from app.storage.versions import database_id, versions
+from app.version import VERSION, revision
+
+Registers = Literal["none", "merged", "all"]
+"""The registers in a backup; `merged` are those that one file cannot bring back (D74)."""
+_LOCK = ".lock"
+
+
+class Taken(NamedTuple):
+    """A new backup, and the older ones that were removed for it."""
+
+    directory: Path
+    manifest: Manifest
+    removed: list[Path]
+
+
+def take(
+    engine: Engine,
+    destination: Path,
+    *,
+    registers: Registers,
+    limits: Limits | None = None,
+    audit_dir: Path | None = None,
+) -> Taken:
+    """Take a backup of a database that may be in use, into a new directory in `destination`.
+
+    Args:
+        registers: the registers to include.
+        limits: how many backups of this database to keep; all if None. Backups that cannot be read
+            or removed are logged, and do not count.
+        audit_dir: the audit trail to include; none if None.
+
+    A failed backup leaves nothing. The files of a killed one are removed by the next. Raises
+    OperatorError if it cannot be taken, or if another backup to this directory is running.
+    """
+    require_directory(destination.absolute().parent, "the path")
+    _require_writable(destination)
+    with _only_one(destination):
+        for left in destination.glob(f".verifyd-*{PARTIAL}"):
+            remove_partial(left)
+        final = _free_name(destination)
+        partial = destination / f".{final.name}{PARTIAL}"
+        # SEC: other users must not read it, whatever the umask.
+        partial.mkdir(mode=0o700)
+        older = list_own(destination, database_id(engine)) if limits or audit_dir else []
+        room = Room(partial, older[:-1] if limits else [])
+        try:
+            audit = None
+            if audit_dir is not None:
+                # First, while no earlier backup was removed for its space.
+                trail.require_trail(audit_dir, database_id(engine))
+                audit = trail.copy_trail(audit_dir, partial, older, room)
+            taken = _write_files(engine, partial, registers, room, audit)
+            partial.rename(final)
+        except (peewee.PeeweeException, OSError, OperatorError) as error:
+            reason = message_of(error)
+            raise OperatorError(f"no backup was made in {destination}: {reason}") from error
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+        sync(destination)
+        if limits:
+            prune(older, final, limits)
+        removed = [path for path in older if is_gone(path)]
+    return Taken(final, taken, removed)
+
+
+def _write_files(
+    engine: Engine,
+    directory: Path,
+    registers: Registers,
+    room: Room,
+    audit: dict[str, BackupFile] | None,
+) -> Manifest:
+    """Write the files of the database, then the manifest, and return the manifest."""
+    taken_at = clock.iso_utc(clock.now())
+    found = versions(engine)
+    made_from = revision()
+    wanted = _wanted(engine, registers)
+    if engine.file is not None:
+        files = _copies(engine.file, directory, wanted, room)
+    else:
+        files = _dumped(engine, directory, wanted)
+    written = Manifest(
+        engine=engine.dialect,
+        taken_at=taken_at,
+        version=VERSION,
+        commit=made_from and made_from.commit,
+        database_id=database_id(engine),
+        schema=found.database,
+        oldest_program=found.oldest_program,
+        registers=None if registers == "none" else wanted,
+        has_all_registers=registers == "all",
+        files=files,
+        audit=audit,
+    )
+    manifest.write(directory, written)
+    return written
+
+
+def _wanted(engine: Engine, registers: Registers) -> list[str]:
+    """Return the names of the registers to include."""
+    if registers == "none":
+        return []
+    if registers == "merged":
+        return list_merged(engine)
+    return [entry.name for entry in list_entries(engine) if entry.kinds]
+
+
+def _copies(
+    database: Path, directory: Path, wanted: Sequence[str], room: Room
+) -> dict[str, BackupFile]:
+    """Copy the main file, then the registers that this copy names.
+
+    If a load commits in between, its rows are in the register while the main file says that it is
+    running. That is the same as for a killed load, and the next load of the register handles it
+    (D28).
+    """
+    room.require([database])
+    main = directory / f"{manifest.MAIN}.db"
+    files = {main.name: manifest.described(main, sqlite.copy(database, main))}
+    sources = {
+        directory / f"register_{name}.{generation}.db": register_file(database, name, generation)
+        for name, generation in sqlite.list_registers(main)
+        if name in wanted
+    }
+    for source in sources.values():
+        if not source.exists():
+            raise OperatorError(
+                f"{source} does not exist; if the register was replaced meanwhile, try again"
+            )
+    room.require(sources.values())
+    for target, source in sources.items():
+        files[target.name] = manifest.described(target, sqlite.copy(source, target))
+    return files
+
+
+def _dumped(engine: Engine, directory: Path, wanted: Sequence[str]) -> dict[str, BackupFile]:
+    target = directory / f"{manifest.MAIN}.dump"
+    rows = postgres.dump(engine, target, wanted)
+    return {target.name: manifest.described(target, rows)}
+
+
+def _require_writable(destination: Path) -> None:
+    """Make the directory of all backups. Raises OperatorError if backups cannot be made in it."""
+    is_writable = False
+    try:
+        make_directory(destination)
+        is_writable = os.access(destination, os.W_OK | os.X_OK)
+    except PermissionError:
+        pass
+    except FileExistsError:
+        raise OperatorError(
+            f"no backup was made: {destination} is not a directory; correct the path"
+        ) from None
+    except OSError as error:
+        raise OperatorError(
+            f"no backup was made: the directory {destination} cannot be created: {error.strerror}"
+        ) from error
+    if not is_writable:
+        user = user_name()
+        raise OperatorError(
+            f"no backup was made: the user {user} must be able to write to {destination}; "
+            f"run: sudo install -d -o {user} -m 700 {destination}"
+        )
+
+
+@contextmanager
+def _only_one(destination: Path) -> Iterator[None]:
+    with tried(destination / _LOCK) as is_held:
+        if not is_held:
+            raise OperatorError(
+                f"another backup to {destination} is running; try again when it has ended"
+            )
+        yield
+
+
+def _free_name(destination: Path) -> Path:
+    """Return a name with the current time, so that names sort by age."""
+    stamp = clock.iso_utc(clock.now()).replace("-", "").replace(":", "")
+    same_second = destination.glob(f"verifyd-{stamp}-[0-9][0-9][0-9]")
+    # Not the first free number: a removed backup can have had it, and the names must sort by age.
+    number = max((int(path.name[-3:]) for path in same_second), default=-1) + 1
+    if number == 1_000:
+        raise OperatorError(
+            f"there are too many backups of this second in {destination}; try again"
+        )
+    return destination / f"verifyd-{stamp}-{number:03}"

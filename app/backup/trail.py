@@ -1,0 +1,206 @@
+"""Copies the audit trail into a backup, and puts it back (D126)."""
+
+import hashlib
+import logging
+import os
+import shutil
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from app.audit.chain import Seal, pruned_of, read_chain, seals_of
+from app.audit.lines import BLOCK_BYTES, whole_bytes
+from app.audit.owner import claim, find_owner
+from app.audit.segments import (
+    CHAIN,
+    CLOSED_MODE,
+    OPEN_MODE,
+    OWNER,
+    RESTORING,
+    SUFFIX,
+    Segment,
+    list_segments,
+    unchanged,
+)
+from app.backup import manifest
+from app.backup.manifest import TRAIL, BackupFile, Manifest
+from app.backup.retention import Room
+from app.directories import make_directory
+from app.errors import OperatorError
+from app.storage.files import sync
+
+_log = logging.getLogger("app.operations.backup.trail")
+
+
+def require_trail(trail: Path, database_id: str) -> None:
+    """Raise OperatorError unless a directory has the trail of a database."""
+    owner = find_owner(trail)
+    if owner is None:
+        raise OperatorError(f"there is no audit trail in {trail}; leave out --audit")
+    if owner.database != database_id:
+        raise OperatorError(f"{trail} is the audit trail of another database")
+
+
+def copy_trail(
+    trail: Path, backup: Path, older: Sequence[Path], room: Room
+) -> dict[str, BackupFile]:
+    """Copy a trail that is written to into a new backup. Return its files by name.
+
+    Records are added meanwhile; `seal` and `prune` wait. A sealed segment that an earlier backup
+    holds is linked, not copied: it never changes. The index is left out, because `seal` builds it.
+
+    Args:
+        older: the earlier backups of the same database, oldest first.
+
+    Raises OperatorError if there is too little room, and OSError.
+    """
+    target = backup / TRAIL
+    target.mkdir(mode=0o700)
+    with unchanged(trail):
+        lines = [each.line for each in read_chain(trail) if each.line is not None]
+        pruned = pruned_of(lines)
+        seals = {
+            f"{name}{SUFFIX}": seal for name, seal in seals_of(lines).items() if name not in pruned
+        }
+        files = _linked(seals, target, older)
+        names = [each.file_name for each in list_segments(trail) if each.name not in pruned]
+        copied = [name for name in [*names, CHAIN] if name not in files]
+        copied = [name for name in copied if (trail / name).exists()]
+        room.require(trail / name for name in copied)
+        for name in copied:
+            files[name] = _copy(trail / name, target / name, is_sealed=name in seals)
+            if name in seals and files[name].sha256 != seals[name].sha256:
+                _log.warning(
+                    "%s was changed after it was sealed; the backup has it so", trail / name
+                )
+    for name in seals.keys() - files.keys():
+        _log.warning("%s is missing, so it is not in the backup", trail / name)
+    sync(target)
+    return files
+
+
+def _linked(
+    seals: Mapping[str, Seal], target: Path, older: Sequence[Path]
+) -> dict[str, BackupFile]:
+    """Link the segments that the newest earlier backup with a trail holds."""
+    for backup in reversed(older):
+        with suppress(OperatorError):  # It was removed meanwhile.
+            held = manifest.decoded(backup).audit
+            if held is not None:
+                same = {
+                    name: held[name]
+                    for name, seal in seals.items()
+                    if name in held and held[name].sha256 == seal.sha256
+                }
+                source = backup / TRAIL
+                return {
+                    name: file
+                    for name, file in same.items()
+                    if _is_linked(source / name, target / name, file.size_bytes)
+                }
+    return {}
+
+
+def _is_linked(source: Path, target: Path, size_bytes: int) -> bool:
+    """Link a file, and return whether that worked."""
+    # Without the file, or on a file system without links, the segment is copied.
+    with suppress(OSError):
+        found = source.lstat()
+        if stat.S_ISREG(found.st_mode) and found.st_size == size_bytes:
+            os.link(source, target, follow_symlinks=False)
+            return True
+    return False
+
+
+def _copy(source: Path, target: Path, *, is_sealed: bool) -> BackupFile:
+    """Copy a file durably; of one that is appended to, the complete lines."""
+    digest = hashlib.sha256()
+    with open(source, "rb", buffering=0) as reading, open(target, "xb", opener=_private) as writing:
+        size_bytes = os.fstat(reading.fileno()).st_size
+        remaining = size_bytes if is_sealed else whole_bytes(reading.fileno(), size_bytes)
+        size_bytes = remaining
+        while remaining and (piece := reading.read(min(BLOCK_BYTES, remaining))):
+            digest.update(piece)
+            writing.write(piece)
+            remaining -= len(piece)
+        writing.flush()
+        os.fsync(writing.fileno())
+        os.fchmod(writing.fileno(), CLOSED_MODE if is_sealed else OPEN_MODE)
+    return BackupFile(size_bytes - remaining, digest.hexdigest(), {})
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CLOEXEC, OPEN_MODE)
+
+
+class StagedTrail:
+    """The trail of a backup, copied beside the place that it will get."""
+
+    def __init__(self, trail: Path, found: Manifest) -> None:
+        self._trail = trail
+        self._found = found
+
+    def put_in_place(self) -> None:
+        """Give the files their names. The trail then belongs to this host. Raises OSError."""
+        for name in sorted(self._found.audit or ()):
+            os.replace(self._trail / RESTORING / name, self._trail / name)
+        sync(self._trail)
+        (self._trail / RESTORING).rmdir()
+        sync(self._trail)
+        claim(self._trail, self._found.database_id)
+
+
+@contextmanager
+def staged_trail(trail: Path, source: Path, found: Manifest) -> Iterator[StagedTrail | None]:
+    """Copy the trail of a checked backup, to put it in place; yield None if there is none to put.
+
+    A trail that exists stays as it is: what it recorded after the backup must not be lost. What an
+    interrupted restore left is removed first, and so is a copy that was not put in place.
+
+    Raises OperatorError if the trail cannot be copied.
+    """
+    if found.audit is None or has_trail(trail):
+        yield None
+        return
+    _remove_staged(trail)
+    try:
+        try:
+            _stage(trail, source / TRAIL, found.audit)
+        except OSError as error:
+            raise OperatorError(
+                f"nothing was restored, because the audit trail cannot be copied to {trail}: "
+                f"{error.strerror}"
+            ) from error
+        yield StagedTrail(trail, found)
+    finally:
+        _remove_staged(trail)
+
+
+def has_trail(trail: Path) -> bool:
+    """Tell whether a directory has a trail, and not the rest of an interrupted restore."""
+    if not trail.is_dir() or (trail / RESTORING).exists():
+        return False
+    return any((trail / name).exists() for name in (OWNER, CHAIN)) or bool(list_segments(trail))
+
+
+def _stage(trail: Path, source: Path, names: Mapping[str, BackupFile]) -> None:
+    make_directory(trail.parent)
+    trail.mkdir(mode=0o700, exist_ok=True)
+    staged = trail / RESTORING
+    staged.mkdir(mode=0o700)
+    sealed = {line.line.segment for line in read_chain(source) if isinstance(line.line, Seal)}
+    for name in names:
+        _copy(source / name, staged / name, is_sealed=name.removesuffix(SUFFIX) in sealed)
+    sync(staged)
+
+
+def _remove_staged(trail: Path) -> None:
+    """Remove an incomplete copy, with those of its files that already have their names."""
+    staged = trail / RESTORING
+    if not staged.exists():
+        return
+    for path in trail.iterdir():
+        if path.name == CHAIN or Segment.parse(path.name):
+            path.unlink()
+    shutil.rmtree(staged)

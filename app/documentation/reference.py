@@ -1,0 +1,205 @@
+"""What the documentation page shows of the OpenAPI document."""
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from app.documentation.samples import Sample, operation_samples
+
+Node = Mapping[str, Any]
+_PROBLEM = "application/problem+json"
+_LEFT_OUT = "Operations"
+"""The tag of probes, metrics and pages, which are not for clients."""
+_FIRST = "checkVehicleInsurance"
+
+
+class Member(NamedTuple):
+    """A parameter, or a member of a body."""
+
+    name: str
+    """Dotted within an object, such as `policy.validFrom`; `results[].code` within a list."""
+    type: str
+    is_required: bool
+    text: str
+
+
+class Answer(NamedTuple):
+    """The answer of an operation that succeeded."""
+
+    status: str
+    text: str
+    body: str | None
+    """An example as indented JSON; None if the answer has no body."""
+    members: list[Member]
+
+
+class Operation(NamedTuple):
+    """An operation as the page shows it."""
+
+    id: str
+    tag: str
+    method: str
+    path: str
+    summary: str
+    text: str
+    parameters: list[Member]
+    body_members: list[Member]
+    samples: list[Sample]
+    answer: Answer
+    codes: dict[str, list[str]]
+    """Error codes that not every operation has, by status."""
+
+
+class Reference:
+    """The operations of an OpenAPI 3.1 document, by tag and in its order."""
+
+    def __init__(self, document: Node) -> None:
+        self._document = document
+
+    @cached_property
+    def tags(self) -> list[tuple[str, str, list[Operation]]]:
+        """Tags for clients: name, description, operations."""
+        return [
+            (
+                tag["name"],
+                tag["description"],
+                [op for op in self._operations if op.tag == tag["name"]],
+            )
+            for tag in self._document["tags"]
+            if tag["name"] != _LEFT_OUT
+        ]
+
+    @cached_property
+    def common_codes(self) -> list[str]:
+        """Error codes that every operation for clients has, by status."""
+        codes = [
+            dict.fromkeys(code for listed in self._codes(node).values() for code in listed)
+            for _, _, node in self._nodes()
+        ]
+        return [code for code in codes[0] if all(code in each for each in codes)]
+
+    @property
+    def first(self) -> Operation:
+        """The operation to begin with: it needs nothing but a key."""
+        return next(op for op in self._operations if op.id == _FIRST)
+
+    @property
+    def problem(self) -> str:
+        """An error as indented JSON."""
+        return _indented(self._document["components"]["examples"]["vehicle_not_found"]["value"])
+
+    @cached_property
+    def _operations(self) -> list[Operation]:
+        return [self._operation(path, method, node) for path, method, node in self._nodes()]
+
+    def _nodes(self) -> Iterator[tuple[str, str, Node]]:
+        for path, item in self._document["paths"].items():
+            for method, node in item.items():
+                if _LEFT_OUT not in node["tags"]:
+                    yield path, method.upper(), node
+
+    def _operation(self, path: str, method: str, node: Node) -> Operation:
+        parameters = [self._resolved(each) for each in node.get("parameters", [])]
+        body_schema, body = self._content(self._resolved(node.get("requestBody", {})))
+        in_path = {each["name"]: each["example"] for each in parameters if each["in"] == "path"}
+        url = self._document["servers"][0]["url"]
+        return Operation(
+            id=node["operationId"],
+            tag=node["tags"][0],
+            method=method,
+            path=path,
+            summary=node["summary"],
+            text=node["description"],
+            parameters=[self._parameter(each) for each in parameters],
+            body_members=list(self._members(body_schema)),
+            samples=operation_samples(url, method, path.format(**in_path), body),
+            answer=self._answer(node),
+            codes={
+                status: kept
+                for status, codes in self._codes(node).items()
+                if (kept := [code for code in codes if code not in self.common_codes])
+            },
+        )
+
+    def _parameter(self, node: Node) -> Member:
+        text = node["description"]
+        return Member(node["name"], self._type(node["schema"]), node["required"], text)
+
+    def _answer(self, node: Node) -> Answer:
+        status = min(node["responses"])
+        response = self._resolved(node["responses"][status])
+        schema, body = self._content(response)
+        shown = None if body is None else _indented(body)
+        return Answer(status, response["description"], shown, list(self._members(schema)))
+
+    def _codes(self, node: Node) -> dict[str, list[str]]:
+        """Return the codes of an operation's errors by status, from their examples."""
+        codes: dict[str, list[str]] = {}
+        for status, response in node["responses"].items():
+            content = self._resolved(response).get("content", {}).get(_PROBLEM, {})
+            for example in content.get("examples", {}).values():
+                code = self._resolved(example)["value"]["code"]
+                if code not in codes.setdefault(status, []):
+                    codes[status].append(code)
+        return codes
+
+    def _content(self, node: Node) -> tuple[Node, Any]:
+        """Return the schema of a body and its first example; empty and None without a body."""
+        if not node.get("content"):
+            return {}, None
+        (content,) = node["content"].values()
+        example = self._resolved(next(iter(content["examples"].values())))
+        return content["schema"], example["value"]
+
+    def _members(self, schema: Node, prefix: str = "") -> Iterator[Member]:
+        """List the members of an object, and below each those of the objects in it."""
+        schema = self._resolved(schema)
+        for name, node in schema.get("properties", {}).items():
+            is_required = name in schema.get("required", ())
+            text = self._text(node)
+            yield Member(prefix + name, self._type(node), is_required, text)
+            inner = self._without_null(node)
+            if inner.get("type") == "array":
+                yield from self._members(inner["items"], f"{prefix}{name}[].")
+            else:
+                yield from self._members(inner, f"{prefix}{name}.")
+
+    def _text(self, node: Node) -> str:
+        found = node.get("description") or self._without_null(node).get("description", "")
+        return str(found)
+
+    def _type(self, node: Node) -> str:
+        """Return the type of a value in a few words, such as `date or null`."""
+        node = self._resolved(node)
+        if "anyOf" in node:
+            return " or ".join(self._type(each) for each in node["anyOf"])
+        if "enum" in node:
+            return " or ".join(map(str, node["enum"]))
+        types = node.get("type", "any")
+        if isinstance(types, list):
+            return " or ".join(self._type({**node, "type": each}) for each in types)
+        if types == "array":
+            return f"array of {self._type(node['items'])}s"
+        if types == "string" and node.get("format") in ("date", "date-time"):
+            return {"date": "date", "date-time": "time"}[node["format"]]
+        return str(types)
+
+    def _without_null(self, node: Node) -> Node:
+        """Return the schema of a value, if it is not null."""
+        node = self._resolved(node)
+        others = [each for each in node.get("anyOf", []) if each != {"type": "null"}]
+        return self._resolved(others[0]) if others else node
+
+    def _resolved(self, node: Node) -> Node:
+        """Follow a `$ref` within the document; what stands beside it takes precedence."""
+        while "$ref" in node:
+            target: Any = self._document
+            for step in node["$ref"].removeprefix("#/").split("/"):
+                target = target[step]
+            node = {**target, **{name: each for name, each in node.items() if name != "$ref"}}
+        return node
+
+
+def _indented(value: object) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)

@@ -1,0 +1,97 @@
+"""What somebody asks for in the console, and a process of its own does to a register (D135).
+
+The transaction that changes the register also ends the task. If its process is killed before that,
+it is `interrupted`, and the register is as it was.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from app.actor import Actor
+from app.errors import OperatorError
+from app.jobs.register_task_rows import RegisterTask, Task, Wanted
+from app.jobs.tasks import DONE, Start, TaskTable
+from app.registers.attempts import reason_of
+from app.registers.history import DROP, PURGE, ROLLBACK, UNDROP
+from app.registers.lock import is_being_loaded
+from app.registers.undo import Noted, drop_register, purge_register, roll_back, undrop_register
+from app.storage import reserve
+from app.storage.engine import Engine
+
+_KEPT_SECONDS = 400 * 86_400
+
+
+class Tasks(TaskTable[Task]):
+    """The tasks of an installation.
+
+    Args:
+        state_dir: has a lock file for each task that runs on this host.
+    """
+
+    def __init__(self, engine: Engine, state_dir: Path) -> None:
+        super().__init__(engine, RegisterTask, Task, state_dir / "tasks", _KEPT_SECONDS)
+
+    def latest(self, register: str, limit: int) -> list[Task]:
+        """Return the latest tasks of a register, latest first."""
+        return list(self._select(RegisterTask.register == register, limit))
+
+    def of_load(self, load_id: int) -> Task | None:
+        """Return the task that added a line to the history, None if a command did."""
+        return next(self._select(RegisterTask.load_id == load_id), None)
+
+    def begin(self, wanted: Wanted, require_current: Callable[[], object], start: Start) -> Task:
+        """Create a task and start its process, once, however often it is asked for.
+
+        If the register has a task that runs, return that one. If the same form was sent before and
+        its task is done, return that one.
+
+        Args:
+            require_current: raises if the register is not what the form showed.
+
+        Raises what `require_current` raises, and OSError if the process cannot be started.
+        """
+        is_of_register = RegisterTask.register == wanted.register
+        is_same = (RegisterTask.seen == wanted.seen) & (RegisterTask.action == wanted.action)
+        is_done = is_of_register & is_same & (RegisterTask.status == DONE)
+        begin = partial(
+            self._begin,
+            wanted._asdict(),
+            is_of_register,
+            lambda: next(self._select(is_done, 1), None),
+            require_current,
+            start,
+        )
+        # A drop frees space, so it can begin on a full disk, too (D57).
+        return reserve.with_reserve(self._engine, begin)
+
+    def _do(self, task: Task) -> None:
+        def noted(load_id: int) -> None:
+            self._finish(task.id, load_id=load_id)
+
+        _change(self._engine, task, noted)
+        with suppress(OperatorError):  # A purge may find nothing left to do.
+            self._finish(task.id)
+
+    def _reason_of(self, error: BaseException) -> str:
+        return reason_of(error)
+
+    def _is_alive_elsewhere(self, task: Task) -> bool:
+        return super()._is_alive_elsewhere(task) or is_being_loaded(self._engine, task.register)
+
+
+def _change(engine: Engine, task: Task, noted: Noted) -> None:
+    """Change the register as a task asks for, in the name of the person who asked (D130).
+
+    SEC: the name comes from the row that the console wrote, with the session of the request. So
+    no command line and no variable can name somebody else.
+    """
+    changes: Mapping[str, Callable[..., object]] = {
+        ROLLBACK: partial(roll_back, kind=None, to=task.to_load),
+        DROP: drop_register,
+        UNDROP: undrop_register,
+        PURGE: purge_register,
+    }
+    actor = Actor(task.asked_by, "console")
+    changes[task.action](engine, task.register, actor=actor, noted=noted)

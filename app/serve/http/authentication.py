@@ -1,0 +1,123 @@
+"""Every path needs a key, except the open paths (D2)."""
+
+from collections.abc import Sequence
+
+import falcon
+
+from app.accounts.authentication import Authenticator, Caller
+from app.accounts.tokens import LENGTH, PREFIX, parse_token
+from app.errors import Problem
+from app.serve.http.address import is_local
+from app.serve.http.context import Request
+from app.setting_values import Network
+
+OPEN_PATHS = frozenset(
+    {"/", "/docs", "/docs/errors", "/docs/try", "/openapi.json", "/healthz", "/readyz"}
+)
+_OPEN_PREFIX = "/docs/"
+METRICS_PATH = "/metrics"
+_CHALLENGE = {"WWW-Authenticate": "Bearer"}
+
+
+def is_open(path: str) -> bool:
+    """Tell whether a path is answered without a key."""
+    return path in OPEN_PATHS or path.startswith(_OPEN_PREFIX)
+
+
+class Authentication:
+    """Finds the account of the presented key, before the path is looked at."""
+
+    def __init__(self, authenticator: Authenticator, trusted_proxies: Sequence[Network]) -> None:
+        self._authenticator = authenticator
+        self._trusted_proxies = trusted_proxies
+
+    def process_request(self, req: Request, resp: falcon.Response) -> None:
+        """Set `req.context.caller`, or on paths that are not open `req.context.refusal`.
+
+        Limits, the next middleware, raises the refusal: Problem unauthorized. Its detail says what
+        is wrong with the headers or with the format of the key. Unknown, expired and revoked keys
+        are not distinguished (D2).
+        """
+        if req.context.refusal is not None or is_open(req.path):
+            return
+        if req.path == METRICS_PATH and is_local(req, self._trusted_proxies):
+            return
+        req.context.caller = find_caller(self._authenticator, req)
+        if req.context.caller is None:
+            req.context.refusal = _refusal(req)
+
+
+def _refusal(req: Request) -> Problem:
+    return Problem("unauthorized", _fault(req), headers=_CHALLENGE)
+
+
+def _fault(req: Request) -> str:
+    """Return a sentence about the headers; it tells nothing about the keys that there are."""
+    authorization, api_key = req.env.get("HTTP_AUTHORIZATION"), req.env.get("HTTP_X_API_KEY")
+    if authorization is None and api_key is None:
+        return "An API key is needed, as `Authorization: Bearer KEY` or `X-API-Key: KEY`."
+    if authorization is not None:
+        scheme, _, key = authorization.strip().partition(" ")
+        if scheme.lower() != "bearer":
+            return "The header Authorization must be `Bearer`, a space and the key."
+        if not key.strip():
+            return "The header Authorization has no key after `Bearer`."
+    if api_key is not None and not api_key.strip():
+        return "The header X-API-Key is empty."
+    presented = presented_keys(req)
+    if len(presented) > 1:
+        return "Two different API keys were sent, in Authorization and X-API-Key. Send one."
+    return _key_fault(presented.pop(), in_authorization=authorization is not None)
+
+
+def _key_fault(key: str, *, in_authorization: bool) -> str:
+    """Return a sentence about a key that does not work."""
+    if "," in key:
+        return "The header with the API key was sent twice, or has two keys. Send one."
+    if not key.startswith(PREFIX):
+        return _beginning_fault(key, in_authorization=in_authorization)
+    if any(map(str.isspace, key)):
+        return "The API key has a space or tab inside. Send it without."
+    if len(key) != LENGTH:
+        fault = "not complete" if len(key) < LENGTH else "too long"
+        return f"The API key is {fault}: keys have {LENGTH} characters; got {len(key):,}."
+    if parse_token(key) is None:
+        return "The API key is mistyped: its last six characters do not fit the others."
+    return "The API key is unknown, expired or revoked, or its account is suspended."
+
+
+def _beginning_fault(key: str, *, in_authorization: bool) -> str:
+    """Return a sentence about a key that does not begin like one."""
+    if key.lower().startswith("bearer "):
+        if in_authorization:
+            return "The header Authorization has `Bearer` twice."
+        return "X-API-Key takes the key alone, without `Bearer`."
+    if key.lower().startswith("x-api-key"):
+        return "The header X-API-Key has its own name in its value. Send `X-API-Key: KEY`."
+    if key.startswith("$"):
+        return "The API key is the name of a shell variable. Use double quotes in the command."
+    if PREFIX in key:
+        return f"The API key has something before its `{PREFIX}`, such as a quote."
+    return f"The API key has another format: keys begin with `{PREFIX}`."
+
+
+def find_caller(authenticator: Authenticator, req: Request) -> Caller | None:
+    """Return the account of the request's key; None unless there is exactly one valid key."""
+    presented = presented_keys(req)
+    return authenticator.find_caller(presented.pop()) if len(presented) == 1 else None
+
+
+def presented_keys(req: Request) -> set[str]:
+    """Return the different keys of both headers; an unusable header counts as an empty key.
+
+    A header given twice reaches the application as one, joined by a comma, which no key holds.
+    """
+    keys = set()
+    authorization = req.env.get("HTTP_AUTHORIZATION")
+    if authorization is not None:
+        scheme, _, key = authorization.strip().partition(" ")
+        keys.add(key.strip() if scheme.lower() == "bearer" else "")
+    api_key = req.env.get("HTTP_X_API_KEY")
+    if api_key is not None:
+        keys.add(api_key.strip())
+    return keys

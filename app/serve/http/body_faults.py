@@ -1,0 +1,191 @@
+"""Says what is wrong with a body, and where, without quoting its values (D5, D90)."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from types import NoneType
+from typing import Any, NoReturn, get_args, get_origin
+
+import msgspec
+
+from app.errors import Problem
+from app.serve.http.body_hints import bytes_hint, text_hint
+from app.serve.http.parameters import is_plain_name, unknown
+
+_NO_OBJECT = "The body must be a JSON object"
+# SEC: searching all of a large body would take much longer than answering a right one.
+_SEARCHED_BYTES_MAX = 64 * 1024
+_SEARCHED_ITEMS_MAX = 10_000
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_KINDS = {
+    "{": "an object",
+    "[": "an array",
+    '"': "a string",
+    "t": "true",
+    "f": "false",
+    "n": "null",
+}
+
+
+class _NotANumber(ValueError):
+    """A body contains NaN or Infinity."""
+
+
+def syntax_fault(body: bytes) -> str:
+    """Return a sentence that says where a body stops being the JSON we take."""
+    if not body.strip():
+        return f"The body is empty. {_NO_OBJECT}."
+    try:
+        text = body.decode()
+    except UnicodeDecodeError as error:
+        return bytes_hint(body) or f"The body is not UTF-8: see byte {error.start + 1:,}."
+    if text.startswith("\ufeff"):
+        return "The body begins with a byte order mark. Send it without one."
+    if len(body) > _SEARCHED_BYTES_MAX:
+        return "The body is not JSON."
+    return f"The body is not JSON{_position(text)}"
+
+
+def _position(text: str) -> str:
+    """Return the end of a sentence, where a text stops being JSON or why, and perhaps a hint."""
+    try:
+        # Numbers stay texts: a long one would take long to read.
+        json.loads(text, parse_constant=_refuse_constant, parse_int=str, parse_float=str)
+    except json.JSONDecodeError as error:
+        place = f": see line {error.lineno:,}, column {error.colno:,}."
+        hint = text_hint(text, error)
+        return f"{place} {hint}" if hint else place
+    except _NotANumber:
+        return ": it contains NaN or Infinity."
+    except RecursionError:
+        return ", or it is nested too deeply."
+    if _SURROGATE.search(text):
+        return r": it contains half of a surrogate pair (\ud800 to \udfff)."
+    return "."
+
+
+def _refuse_constant(_: str) -> NoReturn:
+    raise _NotANumber
+
+
+def refusal_of(body: bytes, shape: type[msgspec.Struct]) -> Problem:
+    """Return the refusal of a body that does not fit a Struct.
+
+    Its code is invalid_json if the body is not JSON; otherwise unknown_member or invalid_body,
+    with a JSON pointer to the first member at fault.
+    """
+    try:
+        # NOTE: a Struct is decoded up to its first fault only, and the rest may be no JSON.
+        msgspec.json.decode(body, type=msgspec.Raw)
+    except RecursionError:
+        return Problem("invalid_json", "The body is nested too deeply.")
+    except msgspec.DecodeError:
+        return Problem("invalid_json", syntax_fault(body))
+    try:
+        members = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    except msgspec.ValidationError:
+        detail = f"{_NO_OBJECT}; got {_kind(body.decode().lstrip())}."
+        if detail.endswith("a string."):
+            detail += " It may have been encoded twice."
+        return Problem.at("", "invalid_body", detail)
+    fields = msgspec.structs.fields(shape)
+    known = [field.encode_name for field in fields]
+    for name in members:
+        if name not in known:
+            pointer = f"/{name}" if is_plain_name(name) else ""
+            return Problem.at(pointer, "unknown_member", unknown("member", name, known))
+    pointer, detail = _first_fault(members, fields) or _repetition(
+        # Of members with the same name only the last one is left.
+        find_repeated(body, known) or known[0]
+    )
+    return Problem.at(pointer, "invalid_body", detail)
+
+
+def repeated_member(name: str) -> Problem:
+    """Return the refusal of a member that is given more than once."""
+    pointer, detail = _repetition(name)
+    return Problem.at(pointer, "invalid_body", detail)
+
+
+def _repetition(name: str) -> tuple[str, str]:
+    return f"/{name}", f"The member {name} is given more than once."
+
+
+def _first_fault(
+    members: Mapping[str, msgspec.Raw], fields: Sequence[msgspec.structs.FieldInfo]
+) -> tuple[str, str] | None:
+    """Return the first known member that is missing or wrong: a JSON pointer and a sentence."""
+    for field in fields:
+        name = field.encode_name
+        if name in members:
+            fault = _fault(members[name], field.type, f"/{name}", name)
+            if fault is not None:
+                return fault
+        elif field.required:
+            return f"/{name}", f"The member {name} is missing."
+    return None
+
+
+def _fault(value: msgspec.Raw, expected: Any, pointer: str, name: str) -> tuple[str, str] | None:
+    """Return what of a value does not fit a type: a JSON pointer and a sentence, or None.
+
+    Args:
+        pointer: where the value is.
+        name: what the sentence calls it, such as `registrations[0]`.
+    """
+    try:
+        msgspec.json.decode(value, type=expected)
+    except msgspec.ValidationError:
+        pass
+    else:
+        return None
+    if get_origin(expected) is list:
+        (item_type,) = get_args(expected)
+        with suppress(msgspec.ValidationError):  # It is no array.
+            items = msgspec.json.decode(value, type=list[msgspec.Raw])
+            for number, item in enumerate(items[:_SEARCHED_ITEMS_MAX]):
+                fault = _fault(item, item_type, f"{pointer}/{number}", f"{name}[{number}]")
+                if fault is not None:
+                    return fault
+            return pointer, f"{_subject(name)} must be {_described(expected)}; one item is not."
+    got = _kind(bytes(value).decode())
+    return pointer, f"{_subject(name)} must be {_described(expected)}; got {got}."
+
+
+def _subject(name: str) -> str:
+    return name if name.endswith("]") else f"The member {name}"
+
+
+def _kind(text: str) -> str:
+    """Return what a JSON value is, in words."""
+    return _KINDS.get(text[:1], "a number")
+
+
+def _described(expected: Any) -> str:
+    """Return what a member must be, in words of JSON."""
+    if get_origin(expected) is list:
+        return "an array of strings"
+    types = get_args(expected) or (expected,)
+    name = "true or false" if bool in types else "a string"
+    if NoneType not in types:
+        return name
+    return "true, false or null" if bool in types else f"{name} or null"
+
+
+def find_repeated(body: bytes, known: Sequence[str]) -> str | None:
+    """Return the first known member that a JSON object has more than once, None if there is none.
+
+    Names with escapes are found only if the body repeats another name as well.
+    """
+    if all(body.count(f'"{name}"'.encode()) < 2 for name in known):
+        return None
+    # The hook is called for the outermost object last.
+    names: list[str] = []
+
+    def keep(pairs: list[tuple[str, object]]) -> None:
+        names[:] = [name for name, _ in pairs]
+
+    with suppress(RecursionError):
+        json.loads(body, object_pairs_hook=keep, parse_int=str, parse_float=str)
+    return next((name for name in known if names.count(name) > 1), None)

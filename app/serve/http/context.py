@@ -1,0 +1,92 @@
+"""What a request carries from one middleware to the next, and to the resource."""
+
+import random
+import time
+from typing import NamedTuple
+
+import falcon
+
+from app.accounts.authentication import Caller
+from app.errors import Problem
+from app.serve.limits.bucket import Outcome, Rate
+
+REFUSAL = "verifyd.refusal"
+"""Where a WSGI environment has the Problem that answers a request which cannot be read (D105), or
+which came to the wrong listener (D131)."""
+
+LISTENER = "verifyd.listener"
+"""Where a WSGI environment has the address of the listener that the request came in on (D131), if
+our worker answers it. SEC: no field of a request can have this name."""
+
+REPEATED = "verifyd.repeated"
+"""Where a WSGI environment has the names of the header fields that were sent more than once, as
+the environment has them. Their values are joined by commas, which a single field can contain."""
+
+
+class Share(NamedTuple):
+    """What a request found in its bucket, for the headers and the metrics."""
+
+    rate: Rate
+    outcome: Outcome
+    was_charged: bool
+
+
+class RequestContext:
+    """Fields that middleware fills in and resources read."""
+
+    __slots__ = (
+        "_request_id",
+        "body",
+        "caller",
+        "has_database_error",
+        "refusal",
+        "share",
+        "started_ns",
+        "vehicles",
+    )
+
+    def __init__(self) -> None:
+        self._request_id: str = ""
+        self.started_ns: int = time.perf_counter_ns()
+        self.body: bytes | Problem = b""
+        """The whole body, or why it was refused; raised after the key was checked (D5)."""
+        self.caller: Caller | None = None
+        """The account behind the key; always there where a key is needed."""
+        self.has_database_error: bool = False
+        self.refusal: Problem | None = None
+        """Why a caller is missing, or why the request cannot be read; raised after the address was
+        charged (D10)."""
+        self.share: Share | None = None
+        """What was found in the bucket of the account or the address, once it is known."""
+        self.vehicles: int = 0
+        """How many vehicles the request was answered for, known ones or not (D128)."""
+
+    @property
+    def request_id(self) -> str:
+        """The id that a proxy gave the request; a random one if there is none.
+
+        PERF: a random one is made only when it is needed, and without a system call.
+        """
+        if not self._request_id:
+            # It must be unique, but is no secret. Python seeds this again after a fork.
+            self._request_id = f"{random.getrandbits(128):032x}"
+        return self._request_id
+
+    @request_id.setter
+    def request_id(self, given: str) -> None:
+        self._request_id = given
+
+
+class Request(falcon.Request):
+    """A request whose context has its fields even if no middleware ran."""
+
+    context_type = RequestContext
+    # Falcon lets an application choose the type, and declares its own.
+    context: RequestContext  # type: ignore[assignment]
+
+
+def caller_of(req: falcon.Request) -> Caller:
+    """Return the account behind the request's key; only for paths that need one."""
+    caller: Caller | None = req.context.caller
+    assert caller is not None  # noqa: S101 - Limits has refused requests without a valid key
+    return caller

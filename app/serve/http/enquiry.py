@@ -1,0 +1,69 @@
+"""What a client says about a look-up: why, for which case, and who asks (D124)."""
+
+from typing import NamedTuple
+
+from app.accounts.enquiry import enquiry_text_fault, split_reasons
+from app.errors import Problem
+from app.serve.http.context import REPEATED, Request, caller_of
+from app.suggestions import listed
+
+_HEADERS = ("Enquiry-Reason", "Enquiry-Reference", "Enquiry-User")
+
+
+class Enquiry(NamedTuple):
+    """The headers of a look-up; None for each that was not sent, or that the plan ignores."""
+
+    reason: str | None = None
+    reference: str | None = None
+    user: str | None = None
+
+
+NO_ENQUIRY = Enquiry()
+"""Of accounts whose plans ignore the headers."""
+
+
+def enquiry_of(req: Request) -> Enquiry:
+    """Return what the request says about its look-up, for an account whose plan wants to know.
+
+    Raises Problem invalid_enquiry or enquiry_reason_required.
+    """
+    caller = caller_of(req)
+    enquiry = Enquiry(*(_text(req, header) for header in _HEADERS))
+    if enquiry.reason is None:
+        if caller.enquiry == "required":
+            raise _without_reason(caller.enquiry_reasons)
+    elif caller.enquiry_reasons:
+        _require_accepted(enquiry.reason, caller.enquiry_reasons)
+    return enquiry
+
+
+def _text(req: Request, header: str) -> str | None:
+    """Return the value of a header; None if it was not sent."""
+    name = f"HTTP_{header.upper().replace('-', '_')}"
+    text: str | None = req.env.get(name)
+    if text is None:
+        return None
+    # NOTE: repeated headers come as one, joined by a comma, which a user's name can contain.
+    if name in req.env.get(REPEATED, ()):
+        raise Problem("invalid_enquiry", f"The header {header} was sent more than once.")
+    fault = enquiry_text_fault(text)
+    if fault:
+        raise Problem("invalid_enquiry", f"The header {header} {fault}.")
+    return text
+
+
+def _without_reason(reasons: str) -> Problem:
+    detail = "The account's plan needs a reason for each look-up, in the header Enquiry-Reason"
+    return Problem("enquiry_reason_required", f"{detail}{_accepted(reasons)}.")
+
+
+def _require_accepted(reason: str, reasons: str) -> None:
+    """Raise Problem invalid_enquiry unless the plan accepts a reason, in this spelling."""
+    if reason not in split_reasons(reasons):
+        detail = "The header Enquiry-Reason has a reason that the plan does not accept"
+        raise Problem("invalid_enquiry", f"{detail}{_accepted(reasons)}.")
+
+
+def _accepted(reasons: str) -> str:
+    """Return the end of a sentence: the reasons that a plan accepts, or nothing for all."""
+    return f"; it accepts {listed(split_reasons(reasons))}" if reasons else ""

@@ -1,0 +1,191 @@
+"""Per-request metrics, which `app.monitoring.metrics` reports.
+
+SEC: labels are route templates, statuses and plans, of which there are few: never what a
+client chose, an account's name or a registration.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import cache
+from typing import TYPE_CHECKING
+
+import falcon
+from falcon.routing import CompiledRouter
+
+from app import line_writer
+from app.accounts.usage.counts import Counts
+from app.serve.http.context import Request, RequestContext
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+NO_ROUTE = "(none)"
+ANONYMOUS = "(anonymous)"
+_LOOK_EVERY_NS = 1_000_000_000
+_BUCKETS_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
+
+
+_process = os.getpid()
+
+
+def _own_process() -> int:
+    """Return the number of this process.
+
+    PERF: the library would ask the kernel three times per request, of about 20 system calls.
+    """
+    return _process
+
+
+def _renumber() -> None:
+    global _process  # noqa: PLW0603 - one number for the whole process
+    _process = os.getpid()
+
+
+os.register_at_fork(after_in_child=_renumber)
+
+
+class Measures:
+    """The counters and the histogram of one process; `renew` begins to count.
+
+    Args:
+        routes: the path templates, each of which is reported from the start.
+        prepare: creates the files that hold the counts; raises OSError.
+        is_lost: tells whether these files were removed since.
+    """
+
+    registry: "CollectorRegistry"
+
+    def __init__(
+        self, routes: Iterable[str], prepare: Callable[[], None], is_lost: Callable[[], bool]
+    ) -> None:
+        self._routes = tuple(routes)
+        self._prepare = prepare
+        self._is_lost = is_lost
+        self.is_kept = False
+
+    def renew(self) -> None:
+        """Begin to count, in files of this process. Raises OSError if they cannot be created."""
+        # NOTE: imported here, because the library looks at its environment when it is imported,
+        # and app.server sets that only when it starts.
+        from prometheus_client import (  # noqa: PLC0415
+            CollectorRegistry,
+            disable_created_metrics,
+            values,
+        )
+
+        self.is_kept = False
+        self._prepare()
+        # Otherwise the library goes on counting in the files that it opened first.
+        values.close_all_multiprocess_files()
+        kind = values.get_value_class()
+        values.ValueClass = (
+            kind if kind is values.MutexValue else values.MultiProcessValue(_own_process)
+        )
+        disable_created_metrics()
+        self.registry = CollectorRegistry()
+        self._create_measures()
+        for route in self._routes:
+            self.seconds(route, 200)
+        self.is_kept = True
+
+    def _create_measures(self) -> None:
+        """Create all measures in the registry."""
+        from prometheus_client import Counter, Histogram  # noqa: PLC0415 - as in `renew`
+
+        seconds = Histogram(
+            "verifyd_request_seconds",
+            "Requests and how long they took, by route and status.",
+            ["route", "status"],
+            buckets=_BUCKETS_SECONDS,
+            registry=self.registry,
+        )
+        limited = Counter(
+            "verifyd_limited_requests",
+            "Requests that were charged, by plan, and whether they were admitted.",
+            ["plan", "outcome"],
+            registry=self.registry,
+        )
+        self.authentication_failures = Counter(
+            "verifyd_authentication_failures",
+            "Requests that needed a valid key and had none.",
+            registry=self.registry,
+        )
+        self.database_errors = Counter(
+            "verifyd_database_errors",
+            "Requests that failed because the database did.",
+            registry=self.registry,
+        )
+        self.dropped_log_lines = Counter(
+            "verifyd_log_lines_dropped",
+            "Log lines that nobody read in time.",
+            registry=self.registry,
+        )
+        # PERF: looking up labels costs as much as counting.
+        self.seconds = cache(seconds.labels)
+        self.limited = cache(limited.labels)
+
+    def renew_if_lost(self) -> None:
+        """Start again if the files were removed, or could not be created. Raises OSError."""
+        if not self.is_kept or self._is_lost():
+            self.renew()
+
+
+class Metrics:
+    """The outermost middleware: counts each request when it is answered.
+
+    Args:
+        usage: counts the answers to each key (D128).
+        router: finds the path template of a request that was refused before its path was looked at.
+    """
+
+    def __init__(self, measures: Measures, usage: Counts, router: CompiledRouter) -> None:
+        self._measures = measures
+        self._usage = usage
+        self._router = router
+        self._looked_at_ns = 0
+
+    def process_response(
+        self, req: Request, resp: falcon.Response, resource: object, req_succeeded: bool
+    ) -> None:
+        """Count the request. A request that cannot be counted is answered all the same."""
+        context, route = req.context, req.uri_template
+        status = falcon.http_status_to_code(resp.status)
+        now_ns = time.perf_counter_ns()
+        # A full disk or a removed directory raises OSError.
+        with suppress(OSError):
+            if now_ns - self._looked_at_ns > _LOOK_EVERY_NS:
+                self._look(now_ns)
+            if self._measures.is_kept:
+                self._count(context, route, status, now_ns)
+        if context.caller is not None:
+            template = route or self._template_of(req.path)
+            self._usage.add(context.caller, template, req.method, status, context.vehicles)
+
+    def _look(self, now_ns: int) -> None:
+        """Do what is due once a second."""
+        self._looked_at_ns = now_ns
+        self._usage.look_at_clock()
+        self._measures.renew_if_lost()
+
+    def _template_of(self, path: str) -> str:
+        """Return the template that a path fits; empty if it fits none."""
+        found = self._router.find(path)
+        return found[3] or "" if found else ""
+
+    def _count(self, context: RequestContext, route: str | None, status: int, now_ns: int) -> None:
+        measures = self._measures
+        seconds = (now_ns - context.started_ns) / 1e9
+        measures.seconds(route or NO_ROUTE, status).observe(seconds)
+        share, caller = context.share, context.caller
+        if share is not None and share.was_charged:
+            plan = caller.plan if caller else ANONYMOUS
+            measures.limited(plan, "admitted" if share.outcome.admitted else "refused").inc()
+        if context.refusal is not None and context.refusal.code == "unauthorized":
+            measures.authentication_failures.inc()
+        if context.has_database_error:
+            measures.database_errors.inc()
+        dropped = line_writer.take_dropped()
+        if dropped:
+            measures.dropped_log_lines.inc(dropped)

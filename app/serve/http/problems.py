@@ -1,0 +1,110 @@
+"""Turns every exception into the one error body (D5)."""
+
+import logging
+from collections.abc import Mapping, Sequence
+
+import falcon
+import msgspec
+import peewee
+
+from app.errors import RETRY_AFTER_SECONDS, Problem
+from app.serve.http.context import Request
+from app.serve.http.paths import closest_path, correction
+from app.storage.engine import Engine
+from app.storage.errors import message_of
+
+PROBLEM_JSON = "application/problem+json"
+_log = logging.getLogger("verifyd.http")
+
+_FRAMEWORK_CODES = {
+    405: ("method_not_allowed", "This path does not take this method."),
+    413: ("body_too_large", "The body is too large."),
+    415: ("unsupported_media_type", "The body must be sent as application/json."),
+    503: ("service_unavailable", "The service cannot answer now."),
+}
+_OTHERWISE = ("invalid_request", "The request is malformed.")
+
+
+def install(
+    app: falcon.App[Request, falcon.Response],
+    engine: Engine,
+    paths: Mapping[str, Sequence[str]],
+    imagined: Mapping[str, str],
+) -> None:
+    """Make an application answer every exception with a problem body, whatever `Accept` says.
+
+    Args:
+        paths: the path templates that can be suggested, each with its methods.
+        imagined: templates that do not exist but are often tried, and which one is meant.
+    """
+
+    def database_failed(
+        req: Request, resp: falcon.Response, error: Exception, params: object
+    ) -> None:
+        engine.recover(error)
+        req.context.has_database_error = True
+        # SEC: the whole message could quote a value of the request.
+        message = message_of(error)
+        _log.error("database error: %s: %s", type(error).__name__, message, extra=_extra(req))
+        detail = f"The database cannot be reached now. Retry in {RETRY_AFTER_SECONDS} s."
+        _write(req, resp, Problem("database_unavailable", detail))
+
+    def programming_failed(
+        req: Request, resp: falcon.Response, error: Exception, params: object
+    ) -> None:
+        engine.recover(error)
+        _unexpected(req, resp, error, params)
+
+    def not_found(
+        req: Request, resp: falcon.Response, error: falcon.HTTPNotFound, params: object
+    ) -> None:
+        # SEC: paths without a key are not charged, so their refusal must cost nothing.
+        suggested = req.context.caller and closest_path(req.path, req.method, paths, imagined)
+        detail = "There is nothing at this path. /docs lists the paths."
+        if suggested:
+            meant = suggested + correction(req.path, req.method, suggested, paths[suggested])
+            detail = f"There is nothing at this path; did you mean {meant}?"
+        _write(req, resp, Problem("not_found", detail))
+
+    app.add_error_handler(Exception, _unexpected)
+    app.add_error_handler(Problem, _problem)
+    app.add_error_handler(falcon.HTTPError, _framework_error)
+    app.add_error_handler(falcon.HTTPNotFound, not_found)
+    app.add_error_handler((peewee.DatabaseError, peewee.InterfaceError), database_failed)
+    app.add_error_handler(
+        (peewee.ProgrammingError, peewee.DataError, peewee.IntegrityError), programming_failed
+    )
+
+
+def _problem(req: Request, resp: falcon.Response, error: Problem, params: object) -> None:
+    _write(req, resp, error)
+
+
+def _framework_error(
+    req: Request, resp: falcon.Response, error: falcon.HTTPError, params: object
+) -> None:
+    status = falcon.http_status_to_code(error.status)
+    if status >= 500 and status != 503:
+        _unexpected(req, resp, error, params)
+        return
+    code, detail = _FRAMEWORK_CODES.get(status, _OTHERWISE)
+    _write(req, resp, Problem(code, detail, headers=dict(error.headers or {})))
+
+
+def _unexpected(req: Request, resp: falcon.Response, error: Exception, params: object) -> None:
+    # SEC: the stack without the message, which can quote the request.
+    _log.error("unexpected %s", type(error).__name__, exc_info=error, extra=_extra(req))
+    _write(req, resp, Problem("internal_error", "The service failed; the request may be retried."))
+
+
+def _write(req: Request, resp: falcon.Response, problem: Problem) -> None:
+    resp.status = problem.kind.status
+    resp.content_type = PROBLEM_JSON
+    # NOTE: Falcon has discarded what the responder had begun to answer.
+    resp.data = msgspec.json.encode(problem.body(req.context.request_id))
+    for name, value in problem.headers.items():
+        resp.set_header(name, value)
+
+
+def _extra(req: Request) -> dict[str, str]:
+    return {"request_id": req.context.request_id}
